@@ -8,10 +8,10 @@ SHELL := bash
 # The programs of the images, and all programs that tests start.
 IN_IMAGES := --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
 BINARIES := --bin tenon $(IN_IMAGES)
-# One selection for all builds: another one would enable other features of dependencies, and cargo
-# would compile them again.
+# All builds use this selection, because another selection would enable other features of the
+# dependencies, and cargo would compile them again.
 FOR_TESTS := --workspace --bins --tests
-# The number of nodes of `make cluster`.
+# Number of nodes of `make cluster`.
 NODES := 3
 CRD_DIR := charts/tenon-crds/templates
 SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools e2e/install fuzz/run \
@@ -35,8 +35,8 @@ test-unit: tools ## Run the tests that do not need Kubernetes
 	cargo build $(FOR_TESTS)
 	cargo test --workspace
 
-# -count=1, because Go caches results and does not detect changes of charts, which are outside of
-# its module.
+# `-count=1` disables Go's cache of test results, because Go does not detect changes of the charts,
+# which are outside of its module.
 .PHONY: test-charts
 test-charts: tools ## Run the tests of the Helm charts
 	cd charts/tests
@@ -60,15 +60,16 @@ e2e: tools ## Install, upgrade, drain and uninstall Tenon on the cluster of KUBE
 test-rules: tools ## Test the chart's alerts, and check every query of its dashboards
 	deploy/dashboards/test-rules
 
-# V8 is not instrumented. Freed memory is overwritten, so that V8 cannot use it unnoticed.
+# V8 is not instrumented, so freed memory is overwritten: V8 cannot use it without being noticed.
 .PHONY: test-sanitized
 test-sanitized: tools ## Run the tests of the node and of the Web interfaces under AddressSanitizer
 	export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
 	export ASAN_OPTIONS=max_free_fill_size=1048576 LSAN_OPTIONS=suppressions=$(CURDIR)/runtime-node/v8/leaks.txt
 	cargo test --target host-tuple --target-dir target/sanitized --package tenon-runtime-node --package tenon-web --tests
 
-# Seconds for each target, and the seed of the random choices: the same ones are made for the same
-# code, so that a change fails for what it changes. `make fuzz SEED=0` explores.
+# SECONDS is the time for each target in seconds, and SEED is the seed of the random choices. With a
+# fixed seed, the same code gets the same choices, so a change fails only because of what it
+# changes. `make fuzz SEED=0` makes other choices in each run.
 fuzz: SECONDS := 5
 fuzz: SEED := 1
 .PHONY: fuzz
@@ -84,7 +85,7 @@ lint: tools ## Check formatting, clippy, shell scripts, and the types of the bui
 	node runtime-node/web/types/check.mjs
 	cargo clippy --workspace --all-targets -- --deny warnings
 
-# A debug build, because optimisation takes longer than it saves.
+# cargo-deny is built without optimisation, because optimisation takes longer than it saves.
 .PHONY: deny
 deny: ## Check licences, bans and sources of dependencies (installs cargo-deny)
 	command -v cargo-deny >/dev/null || cargo install --locked --debug cargo-deny
@@ -125,7 +126,7 @@ bench-pools: tools ## Compare new, shared and pinned isolates, and the cost of a
 	target/release/tenon-bench-pools
 	cargo bench --package tenon-runtime-node --bench buffers
 
-# Minutes of the soak.
+# Duration of the soak in minutes.
 bench-soak: MINUTES := 180
 .PHONY: bench-soak
 bench-soak: tools ## Measure whether memory, descriptors and latency stay flat for MINUTES, 180 by default

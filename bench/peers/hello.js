@@ -1,5 +1,5 @@
-// The Worker that every contender serves. It parses its URL, as nearly every Worker does, and
-// answers a short text.
+// The Worker that every contender serves. It parses the URL of the request, as nearly every Worker
+// does, and responds with a short text.
 export default {
   fetch(request) {
     const url = new URL(request.url);

@@ -1,5 +1,5 @@
-# workerd, which loads Workers at run time; needs --experimental. The command line sets the socket's
-# address: --socket-addr http=127.0.0.1:PORT
+# workerd with a Worker that loads others at run time. This needs --experimental. The command line
+# sets the socket's address: --socket-addr http=127.0.0.1:PORT
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (

@@ -1,7 +1,7 @@
-// A Worker with typical work, one kind for each path.
+// A Worker that does typical work. Each path selects a kind of work.
 const MIB = new Uint8Array(1 << 20).map((_, i) => (i * 7 + (i >> 8)) & 63);
 const CHUNKS = 10_000;
-// The number of times that a request repeats work on a MiB, so that the cost of serving it is
+// Number of times that a request repeats work on a MiB. It makes the cost of serving the request
 // negligible.
 const TIMES = 8;
 const ORDERS = {
@@ -15,9 +15,9 @@ const ORDERS = {
   })),
 };
 
-// ---- Computations, in the manner of a JavaScript benchmark
+// ---- Computations, as in JavaScript benchmarks
 
-// A picture of spheres: numbers and short-lived objects.
+// Draws spheres by ray tracing, which needs numbers and short-lived objects.
 function traceRays(size) {
   const spheres = Array.from({ length: 12 }, (_, i) => ({
     at: { x: Math.sin(i) * 3, y: Math.cos(i * 1.7) * 3, z: 8 + (i % 4) }, radius: 0.5 + (i % 3) / 2, shade: (i + 1) / 12,
@@ -45,7 +45,7 @@ function traceRays(size) {
   return light;
 }
 
-// An interpreter of arithmetic: regular expressions, strings, closures.
+// Interprets arithmetic expressions, which needs regular expressions, strings and closures.
 function interpret(lines) {
   const compile = (text) => {
     const tokens = text.match(/\d+|[a-z]+|[-+*()]/g);
@@ -92,7 +92,7 @@ function interpret(lines) {
   return [...scope].map(([name, value]) => `${name}=${value}`).join(" ");
 }
 
-// The shortest ways through a grid: arrays, a heap, a map, sorting.
+// Finds the cheapest ways through a grid, which needs arrays, a heap, a map and sorting.
 function findWays(size) {
   const cost = (at) => ((at * 7919) % 13) + 1;
   const best = new Map([[0, 0]]);

@@ -13,8 +13,8 @@ init = function(args)
   end
 end
 
--- Prints a last line that a program reads: requests, errors, duration in µs, then the latencies in
--- µs: p50, p99 and the worst.
+-- Prints a last line for a program: the numbers of requests and errors, the duration in µs, and the
+-- latencies p50, p99 and maximum in µs.
 done = function(summary, latency, requests)
   local e = summary.errors
   local errors = e.connect + e.read + e.write + e.status + e.timeout

@@ -1,5 +1,5 @@
-//! Measures the time from `kubectl apply` to the first answer: a Worker that did not exist before,
-//! on a real control plane, through the real operator, router and node.
+//! Measures the time from the apply of a new Worker to its first response, on a real control plane,
+//! through the real operator, router and node.
 //!
 //! ```text
 //!  apply ──► API server ──► operator: compile, revision, status ──► catalog ──► router: route
@@ -8,7 +8,7 @@
 //!    │◄─ first 200 ───────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Workers are applied one at a time, because the latency of the path is measured, not its
+//! Workers are applied one at a time, because the latency of this path is measured, not its
 //! throughput.
 
 use std::time::Duration;
@@ -22,14 +22,15 @@ use crate::quantile::{median, quantile};
 /// The pause between two requests, which is the resolution of the measurement.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The time limit for a Worker to answer.
+/// Time limit for a Worker's first response with status 200.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The times of one Worker, both counted from the moment at which its apply was sent.
+/// The times of one Worker, counted from the moment at which the apply was sent.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    /// The time until the API server has stored it.
+    /// Time until the API server has stored the Worker.
     stored: Duration,
+    /// Time until the first response with status 200.
     first_200: Duration,
 }
 
@@ -39,7 +40,7 @@ pub struct Record {
     samples: Vec<Sample>,
 }
 
-/// A selection of one of the times in a [`Record`].
+/// Selects one of the times of a Worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage(fn(&Sample) -> Duration);
 
@@ -51,13 +52,14 @@ impl Stage {
 /// Starts the platform, applies `count` Workers one after another, and stops the platform.
 ///
 /// # Errors
-/// Fails if there is no control plane, or if a Worker does not answer within `ANSWER_TIMEOUT`.
+/// Fails if there is no control plane, or if a Worker does not respond with status 200 within
+/// `ANSWER_TIMEOUT`.
 pub fn run(count: usize) -> anyhow::Result<Record> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let platform = Platform::start().await.context("cannot start the platform")?;
         let namespace = Namespace::create(&platform.cluster, "bench").await?;
-        // The first Worker opens the connections between the processes; it is not measured.
+        // The first Worker makes the processes open their connections, so it is not counted.
         measure(&platform, &namespace, "first").await?;
         let mut samples = Vec::with_capacity(count);
         for i in 0..count {
@@ -73,7 +75,7 @@ async fn measure(platform: &Platform, namespace: &Namespace, name: &str) -> anyh
     let worker = worker(name, &answering(name));
     let host = namespace.host(name);
     let mut connection = platform.router.connection();
-    // Opens the client's connection to the router, which does not know the Worker yet.
+    // This request opens the client's connection to the router, which does not know the Worker yet.
     let unknown = connection.get(&host, "/").await?;
     ensure!(unknown.status == 404, "{host} answers {} before it exists", unknown.status);
 

@@ -1,4 +1,5 @@
-//! A static file of 10 KiB: a router beside nginx, which sends it by `sendfile`.
+//! Measures requests for a static file of 10 KiB to a router, beside nginx, which sends the file by
+//! `sendfile`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,10 +26,11 @@ use crate::unit::micros;
 /// The file that is measured. It is not text, so no contender compresses it.
 const FILE: &str = "image.png";
 const PATH: &str = "/image.png";
+/// Size of the file in bytes.
 const BYTES: usize = 10 * 1024;
 
-/// The CPU time of a request that Tenon may take, as a multiple of nginx's.
-const AT_MOST: f64 = 1.5;
+/// Maximum CPU time of a request to Tenon, as a multiple of that of nginx.
+const MAX_RATIO: f64 = 1.5;
 
 #[derive(Debug)]
 pub struct Record {
@@ -36,10 +38,10 @@ pub struct Record {
     nginx: Measured,
 }
 
-/// Measures both under the same load, in turns.
+/// Measures both contenders under the same load, in turns.
 ///
 /// # Errors
-/// Fails if a contender does not start, or fails a request.
+/// Fails if a contender does not start, or if a request fails.
 pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
     let root = peers.scratch.join("static");
     fs::create_dir(&root)?;
@@ -55,7 +57,7 @@ pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow
     Ok(Record { tenon, nginx })
 }
 
-/// Serves a catalog with a Worker that has the files of a folder.
+/// Opens a site with a Worker that has the files of a folder.
 fn site(root: &Path) -> anyhow::Result<Site> {
     let pack = tempfile::tempfile()?;
     let mut packer = Packer::new(pack.try_clone()?);
@@ -73,7 +75,7 @@ fn site(root: &Path) -> anyhow::Result<Site> {
     let assets = Assets { site: id.as_bytes().to_vec(), ..Assets::default() };
     site.publish(Revision {
         assets: Some(assets),
-        ..Revision::of_source(WorkerId::new("bench", "hello"), "export default {}")
+        ..Revision::from_source(WorkerId::new("bench", "hello"), "export default {}")
     });
     Ok(site)
 }
@@ -94,10 +96,10 @@ impl fmt::Display for Record {
 }
 
 pub fn objective(record: Option<&Record>) -> Objective {
-    let bound = |record: &Record| record.nginx.cpu().mul_f64(AT_MOST);
+    let bound = |record: &Record| record.nginx.cpu().mul_f64(MAX_RATIO);
     let measured: Option<Duration> = record.map(|record| record.tenon.cpu());
     Objective::time(
-        format!("CPU time of a static file, compared with {AT_MOST} × nginx"),
+        format!("CPU time of a request for a static file, compared with {MAX_RATIO} × nginx"),
         measured,
         record.map(bound),
     )

@@ -9,7 +9,7 @@ use prometheus::Registry;
 use tenon_lifecycle::tls::{Role, Tls};
 use tenon_operator::certificates::issue::{self, CertifiedKey};
 
-/// Longer than any benchmark.
+/// Lifetime of the certificates, longer than any benchmark.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 
 /// The directories with the certificates of each role.
@@ -21,10 +21,10 @@ impl Authority {
     /// Issues the certificates of all roles.
     ///
     /// # Arguments
-    /// * `directory` - a new directory for them.
+    /// * `directory` - a new directory for the certificates.
     ///
     /// # Errors
-    /// Fails if they cannot be written.
+    /// Fails if the certificates cannot be issued or written.
     pub fn new(directory: &Path) -> anyhow::Result<Self> {
         let now = Timestamp::now();
         let authority = issue::authority(now, LIFETIME)?;
@@ -47,10 +47,10 @@ impl Authority {
         self.directory.join(role.dns_name())
     }
 
-    /// Returns the certificate of the operator, for this process.
+    /// Returns the certificate of the operator, which this process uses.
     ///
     /// # Errors
-    /// Fails if it cannot be read.
+    /// Fails if the certificate cannot be read.
     pub fn operator(&self) -> anyhow::Result<Tls> {
         Tls::open(self.directory(Role::Operator), Role::Operator, &Registry::new())
             .context("cannot read the operator's certificate")

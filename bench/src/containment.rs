@@ -1,5 +1,4 @@
-//! Containment: measures how hostile Workers affect their neighbours, on an installed Tenon with
-//! several nodes.
+//! Measures how hostile Workers affect their neighbours, on an installed Tenon with several nodes.
 //!
 //! ```text
 //!  200 requests a second, at a fixed rate ──► 300 Workers in 30 namespaces ─┐
@@ -10,9 +9,9 @@
 //! ```
 //!
 //! The scripts come from the suite of hostile Workers (`runtime-node/tests/hostile`), which judges
-//! how they end. This part counts the effects on everything else: on requests to the other Workers,
-//! on processes of nodes, on Pods. It needs the cluster of `make cluster` and runs inside its
-//! network, as root, because it stops the processes of a node.
+//! how they end. This part counts the effects on requests to other Workers, on processes of nodes,
+//! and on Pods. It needs the cluster of `make cluster` and runs inside its network, as root,
+//! because it stops the processes of a node.
 
 mod installation;
 mod phase;
@@ -35,24 +34,25 @@ use installation::{Installation, Lost};
 use phase::Phase;
 use script_run::ScriptRun;
 
-/// The rate of requests to all victims together, per second.
+/// Number of requests per second to all victims together.
 const RATE: u32 = 200;
 
-/// The number of namespaces with victims, and the number of victims in each.
+/// Number of namespaces with victims.
 const NAMESPACES: usize = 30;
-const IN_EACH: usize = 10;
+/// Number of victims in each namespace.
+const VICTIMS_PER_NAMESPACE: usize = 10;
 
-/// The time for which victims receive requests before anything else happens: long enough for each
-/// to be promoted to a shard.
+/// Duration of the load on the victims before the first measurement, long enough for each victim to
+/// be promoted to a shard.
 const WARM_UP: Duration = Duration::from_secs(30);
 
-/// The time for which victims are measured alone, for comparison.
+/// Duration of the measurement of the victims alone, for comparison.
 const ALONE: Duration = Duration::from_secs(20);
 
-/// The bound of a victim's slowest request while a process is lost.
+/// Maximum latency of a victim's request while a process is lost.
 const BOUND_DURING_LOSS: Duration = Duration::from_secs(2);
 
-/// The bound of a victim's slowest request while a node is stopped.
+/// Maximum latency of a victim's request while a node is stopped.
 const BOUND_DURING_STOP: Duration = Duration::from_millis(2_500);
 
 /// The measurements of the whole part.
@@ -63,17 +63,17 @@ pub struct Record {
     /// Scripts that cannot be applied as a Worker, with the reason.
     skipped: Vec<String>,
     stopped: Option<Lap>,
-    /// The lap after the last of these, with the requests that were in flight then.
+    /// The lap after the last measurement, with the requests that were still in flight.
     rest: Lap,
-    /// The number of containers that were restarted.
+    /// Number of restarts of containers.
     restarts: i32,
 }
 
 /// Runs the scripts on the installed Tenon.
 ///
 /// # Arguments
-/// * `words` - only scripts whose names contain one of these are run; if there are none, all
-///   are.
+/// * `words` - only the scripts whose names contain one of the words are run; all, if there are no
+///   words.
 ///
 /// # Errors
 /// Fails if Tenon is not installed, or if a call to the cluster fails, but not if a request fails.
@@ -87,7 +87,10 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
         let victims = Victims::deploy(&cluster).await?;
         let plan = Plan { target: installation.routers, rate: RATE, requests: victims.requests() };
         let mut load = OpenLoop::start(plan);
-        eprintln!("containment: sending requests to {} victims", NAMESPACES * IN_EACH);
+        eprintln!(
+            "containment: sending requests to {} victims",
+            NAMESPACES * VICTIMS_PER_NAMESPACE
+        );
         sleep(WARM_UP).await;
         load.lap();
         sleep(ALONE).await;
@@ -107,7 +110,8 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
                 }
             }
         }
-        // Counted before a node is stopped, because its liveness probe may then restart it.
+        // Restarts are counted before a node is stopped, because the node's liveness probe may then
+        // restart it.
         let restarts = installation.restarts().await? - before;
         let stopped = match is_chosen("stop", words) {
             true => Some(stopping::stop_node(&mut load).await?),
@@ -124,7 +128,7 @@ fn is_chosen(name: &str, words: &[String]) -> bool {
     words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
 }
 
-/// Workers that do no harm.
+/// The victims: Workers that do no harm.
 struct Victims {
     namespaces: Vec<Namespace>,
 }
@@ -148,16 +152,16 @@ impl Victims {
     }
 
     fn names() -> impl Iterator<Item = String> {
-        (0..IN_EACH).map(|i| format!("victim-{i}"))
+        (0..VICTIMS_PER_NAMESPACE).map(|i| format!("victim-{i}"))
     }
 
     fn requests(&self) -> Vec<PlannedRequest> {
-        let of = |namespace: &Namespace| {
+        let requests_of = |namespace: &Namespace| {
             let namespace = namespace.clone();
             Self::names()
                 .map(move |name| PlannedRequest { host: namespace.host(&name), body: name })
         };
-        self.namespaces.iter().flat_map(of).collect()
+        self.namespaces.iter().flat_map(requests_of).collect()
     }
 
     async fn delete(self) -> anyhow::Result<()> {
@@ -180,8 +184,8 @@ impl Record {
         beside.map(|run| run.victims.latency.max).max().unwrap_or_default()
     }
 
-    /// Returns the number of runs in which a revision ended more than two lanes, or a shard and a
-    /// lane.
+    /// Returns the number of runs that ended more processes than [`ScriptRun::is_too_costly`]
+    /// allows.
     fn too_costly(&self) -> u64 {
         self.runs.iter().filter(|run| run.is_too_costly()).count() as u64
     }
@@ -226,7 +230,7 @@ impl fmt::Display for Record {
         writeln!(
             f,
             "{} victims with {RATE} requests/s; {scripts} runs of hostile scripts\n",
-            NAMESPACES * IN_EACH
+            NAMESPACES * VICTIMS_PER_NAMESPACE
         )?;
         let mut table =
             Table::new(["", "runs", "requests", "failed", "p50", "p99 (worst run)", "slowest"]);

@@ -1,13 +1,13 @@
-//! A contest: the same load on every contender, in turns, so that a disturbance of the machine
-//! affects all alike.
+//! A contest, which puts the same load on one contender after another, round by round, so that a
+//! disturbance of the machine affects all contenders alike.
 //!
 //! ```text
 //!  round 1:  A warm-up, A measured │ B warm-up, B measured │ …
 //!  round 2:  A warm-up, A measured │ …
 //! ```
 //!
-//! All contenders run from the first round to the last; one without load sleeps. The report shows
-//! the median of each figure over the rounds.
+//! All contenders run from the first round to the last; a contender without load sleeps. The report
+//! shows the median of each figure over the rounds.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct Contender {
     pub processes: Vec<Process>,
 }
 
-/// The number and the length of the measurements.
+/// The number of rounds, and the durations of the loads in each.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     pub rounds: u32,
@@ -50,10 +50,10 @@ pub struct Record {
     pub samples: Vec<Sample>,
 }
 
-/// Runs the contest. The records are in the order of the contenders.
+/// Runs the contest, and returns the records in the order of the contenders.
 ///
 /// # Errors
-/// Fails if a contender does not start, ends, or fails a request.
+/// Fails if a contender does not respond or ends, or if a request fails.
 pub fn run(
     contenders: &mut [Contender],
     load: &Load,
@@ -76,8 +76,8 @@ pub fn run(
 
 impl Contender {
     fn await_up(&mut self) -> anyhow::Result<()> {
-        let alive = || self.processes.iter_mut().try_for_each(Process::ensure_running);
-        self.target.await_answer(ANSWER, alive).with_context(|| self.name.clone())
+        let ensure_running = || self.processes.iter_mut().try_for_each(Process::ensure_running);
+        self.target.await_answer(ANSWER, ensure_running).with_context(|| self.name.clone())
     }
 
     fn sample(&self, load: &Load, schedule: Schedule) -> anyhow::Result<Sample> {
@@ -124,7 +124,7 @@ impl Record {
         self.cpu_per_request(|cpu| cpu.iter().sum())
     }
 
-    /// Returns the CPU time per request in one process, by its name.
+    /// Returns the CPU time per request in the process of this name.
     pub fn cpu_of(&self, process: &str) -> Duration {
         self.cpu_by_process().filter(|(name, _)| *name == process).map(|(_, cpu)| cpu).sum()
     }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_is_charged_to_each_process_by_request() {
+    fn the_cpu_time_of_each_process_is_divided_by_the_requests() {
         let record = record(&[(1_000, 20, 10)]);
         let by_process: Vec<_> = record.cpu_by_process().collect();
         assert_eq!(

@@ -1,14 +1,14 @@
-//! A crowd of greedy clients, in processes of its own: `tenon-bench crowd`, which only
+//! A crowd of greedy clients, in processes of its own. They run `tenon-bench crowd`, which only
 //! [`front`](crate::front) starts.
 //!
 //! ```text
 //!  member: connect ─► occupy ─► disconnected by the server ─► a second later, again
 //! ```
 //!
-//! Each member holds a connection for as long as the server lets it, and reconnects afterwards. The
+//! Each member holds a connection for as long as the server allows, and reconnects afterwards. The
 //! number of file descriptors of a process is limited, so a large crowd consists of several
-//! processes. They run at the lowest priority, so that the work of the server slows other processes
-//! on the same CPU, and the work of the crowd does not.
+//! processes. They run at the lowest priority, so that other processes on the same CPU are slowed
+//! by the work of the server and not by that of the crowd.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -33,46 +33,48 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::process::{Placement, Process};
 
-/// The mean time that a member stays away after it was disconnected.
+/// Mean time between the end of a member's connection and its next attempt to connect.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// The longest time that a crowd may take until all its members are connected.
+/// Maximum wait until the members of a crowd are connected.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
 
-/// The first source port of the members. Members bind their ports themselves, because the kernel's
-/// own search uses only half of an address's ports.
+/// First source port of the members. Members bind their ports themselves, because the kernel's own
+/// search uses only half of an address's ports.
 const FIRST_PORT: u16 = 1024;
 
-/// The pause between two bytes of a trickling body, and between two reads of a slow reader.
+/// Pause between two bytes of a trickling body, and between two reads of a slow reader.
 const TRICKLE: Duration = Duration::from_secs(1);
 
-/// The length of a request head that does not end, in bytes.
+/// Length of a request head that does not end, in bytes.
 const HEAD: usize = 60_000;
 
-/// The length of a body that travels within the request's message, and of one that streams to its
-/// Worker, in bytes.
+/// Length in bytes of a body that travels in the same message as the head of its request.
 const SHORT: usize = 1_000;
+/// Length in bytes of a body that is streamed to its Worker.
 const LONG: usize = 100_000;
 
-/// The number of requests that a member makes on one HTTP/2 connection.
+/// Number of requests that a member sends on one HTTP/2 connection.
 const PROMISES: usize = 256;
 
-/// The receive buffer of a slow reader, in bytes: the rest of the response waits at the server.
+/// Size of the receive buffer of a slow reader, in bytes. The rest of the response waits at the
+/// server.
 const RECEIVE_BUFFER: u32 = 4 * 1024;
 
 /// The behaviour of members on their connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Send nothing.
+    /// Members send nothing.
     Idle,
-    /// Send 60 KB of a head, and never end it.
+    /// Members send 60 KB of a head, and never end the head.
     Heads,
-    /// Send one byte of a body each second; every other body is long enough to be streamed to its
-    /// Worker.
+    /// Members send one byte of a body each second. Every other body is long enough to be streamed
+    /// to its Worker.
     Trickles,
-    /// Send 256 requests over HTTP/2 that announce a body, and never send it.
+    /// Members send 256 requests over HTTP/2 that announce a body, and never send a body.
     Promises,
-    /// Request a large response and read none of it, or, for every other member, 1 KiB each second.
+    /// Members request a large response. Half of them read nothing, and the others read 1 KiB each
+    /// second.
     Unread,
 }
 
@@ -81,10 +83,11 @@ pub struct Args {
     #[arg(value_enum)]
     kind: Kind,
 
+    /// Address of the server.
     #[arg(long)]
     target: SocketAddr,
 
-    /// Host of a Worker that responds at once.
+    /// Host of a Worker that responds immediately.
     #[arg(long)]
     brief: String,
 
@@ -92,7 +95,7 @@ pub struct Args {
     #[arg(long)]
     large: String,
 
-    /// Source addresses of the members, used in turn.
+    /// Source addresses, which the members use in turn.
     #[arg(long, value_delimiter = ',')]
     from: Vec<Ipv4Addr>,
 
@@ -100,11 +103,12 @@ pub struct Args {
     #[arg(long)]
     first: usize,
 
+    /// Number of members in this process.
     #[arg(long)]
     size: usize,
 }
 
-/// The target of a crowd, and the source addresses of its members.
+/// The target of a crowd, the hosts that it requests, and the source addresses of its members.
 #[derive(Clone, Debug)]
 pub struct Visit<'a> {
     pub target: SocketAddr,
@@ -113,7 +117,7 @@ pub struct Visit<'a> {
     pub from: &'a [Ipv4Addr],
 }
 
-/// The processes of a crowd. They end when this is dropped.
+/// The processes of a crowd. They end when this value is dropped.
 pub struct Crowd(Vec<Process>);
 
 impl Crowd {
@@ -128,8 +132,8 @@ impl Crowd {
         size: usize,
         visit: &Visit<'_>,
     ) -> anyhow::Result<Self> {
-        /// The maximum number of members per process: fewer than the file descriptors that a
-        /// process may have on nearly every system.
+        /// Approximate maximum number of members per process. It is less than the number of file
+        /// descriptors that a process may have on nearly every system.
         const MAX_MEMBERS: usize = 10_000;
         std::fs::create_dir(dir)?;
         let from: Vec<_> = visit.from.iter().map(Ipv4Addr::to_string).collect();
@@ -165,12 +169,12 @@ impl Crowd {
     /// Returns the CPU time that the crowd has used so far.
     ///
     /// # Errors
-    /// Fails if one of its processes has ended.
+    /// Fails if a process of the crowd has ended.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         self.0.iter().map(Process::cpu).sum()
     }
 
-    /// Waits until the number of connected members no longer grows.
+    /// Waits until the number of connected members no longer grows, for at most `CONNECTED_WITHIN`.
     pub fn await_connected(&self) {
         let (began, mut before) = (Instant::now(), 0);
         while began.elapsed() < CONNECTED_WITHIN {
@@ -183,7 +187,8 @@ impl Crowd {
         }
     }
 
-    /// Returns how many members hold a connection now, and how often one has lost its connection.
+    /// Returns the number of members that hold a connection now, and the number of connections that
+    /// members have lost.
     pub fn connections(&self) -> Connections {
         let counts = self
             .0
@@ -196,7 +201,7 @@ impl Crowd {
     }
 }
 
-/// The state of a crowd: connections held now, and connections lost so far.
+/// Numbers of connections that a crowd holds now, and that it has lost so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
     pub held: u64,
@@ -215,7 +220,7 @@ impl Connections {
 /// # Errors
 /// Fails if no event loop can be created.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    // Raises the limit as far as possible; if that fails, the crowd is smaller.
+    // The limit is raised as far as possible. If that fails, the crowd is smaller.
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     let members = Members { args, held: Cell::new(0), lost: Cell::new(0) };
@@ -248,12 +253,12 @@ impl Members<'_> {
         loop {
             if let Ok(stream) = self.connect(i).await {
                 self.held.set(self.held.get() + 1);
-                // The way in which the connection ended does not matter.
+                // It does not matter how the connection ended.
                 let _ = self.occupy(i, stream).await;
                 self.held.set(self.held.get() - 1);
                 self.lost.set(self.lost.get() + 1);
             }
-            // The jitter keeps members from reconnecting all at once.
+            // The jitter keeps members from reconnecting at the same time.
             tokio::time::sleep(AWAY.mul_f64(fastrand::f64() + 0.5)).await;
         }
     }
@@ -263,7 +268,8 @@ impl Members<'_> {
         if self.args.kind == Kind::Unread {
             socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         }
-        // A member may reconnect from its port before the kernel has released the old connection.
+        // With this option, a member can reconnect from its port before the kernel has released the
+        // old connection.
         socket.set_reuseaddr(true)?;
         let addresses = self.args.from.len();
         let port = FIRST_PORT + u16::try_from(i / addresses).map_err(io::Error::other)?;
@@ -317,7 +323,7 @@ async fn trickle(mut stream: TcpStream, host: &str, length: usize) -> anyhow::Re
     let mut space = [0; 256];
     tokio::select! {
         trickled = trickles => trickled,
-        // A response ends the use of the connection, as does its end.
+        // The connection is no longer used after a response, or after it has ended.
         ended = read.read(&mut space) => Ok(ended.map(drop)?),
     }
 }
@@ -332,7 +338,7 @@ async fn promise(stream: TcpStream, host: &str) -> anyhow::Result<()> {
         anyhow::Ok(sender.clone().send_request(request).await?)
     };
     let requests = join_all((0..PROMISES).map(|_| async {
-        // A request that is answered is made again.
+        // A request that is answered is sent again.
         while send().await.is_ok() {
             tokio::time::sleep(AWAY).await;
         }
@@ -346,7 +352,7 @@ async fn promise(stream: TcpStream, host: &str) -> anyhow::Result<()> {
 /// Reads slowly until the connection ends.
 ///
 /// # Arguments
-/// * `piece` - bytes per second; with 0, nothing is read.
+/// * `piece` - the number of bytes to read per second; with 0, nothing is read.
 async fn read_slowly(mut stream: TcpStream, piece: usize) -> anyhow::Result<()> {
     let mut space = vec![0; piece];
     loop {

@@ -1,5 +1,5 @@
-//! The engine's figures, measured by the node's own benchmark, without a network or a second
-//! process.
+//! Reports figures of the engine. The node's own benchmark measures them, without a network or a
+//! second process.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,21 +13,21 @@ use crate::objective::Objective;
 use crate::table::Table;
 use crate::unit::{human, mib};
 
-/// The names of the benchmark's rows that the objectives use.
+/// Labels of the rows of the benchmark that the objectives use.
 const WARM: &str = "warm, hello";
 const COLD_SPARE: &str = "cold start, 1 KB, spare ready";
 const COLD: &str = "cold start, 1 KB";
 const COLD_LARGE: &str = "cold start, 1 MiB, bytecode";
 
 const WARM_WITHIN: Duration = Duration::from_micros(5);
-/// The minimum rate of warm invocations on one core, per second.
+/// Minimum number of warm invocations per second on one core.
 const WARM_RATE: f64 = 180_000.0;
 const COLD_SPARE_WITHIN: Duration = Duration::from_micros(500);
 const COLD_SPARE_P99_WITHIN: Duration = Duration::from_micros(1_500);
 const COLD_WITHIN: Duration = Duration::from_millis(2);
 const COLD_LARGE_WITHIN: Duration = Duration::from_millis(5);
 
-/// All rows, by their labels.
+/// All rows of the benchmark, by their labels.
 #[derive(Debug, PartialEq)]
 pub struct Record {
     times: BTreeMap<String, Times>,
@@ -39,7 +39,7 @@ pub struct Record {
 struct Times {
     p50: Duration,
     p99: Duration,
-    /// The CPU time of the whole process, for one invocation or start.
+    /// The CPU time of the whole process per invocation or start.
     cpu: Duration,
 }
 
@@ -54,7 +54,7 @@ enum Row {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Fails if the benchmark cannot be run, fails, or prints an unknown row.
+/// Fails if the benchmark cannot be run, if it fails, or if it prints a malformed row.
 pub fn run() -> anyhow::Result<Record> {
     eprintln!("engine: invocations and starts without a network");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -72,7 +72,7 @@ pub fn run() -> anyhow::Result<Record> {
         .stderr(Stdio::inherit())
         .output()
         .context("cannot run cargo")?;
-    ensure!(output.status.success(), "the engine's benchmark: {}", output.status);
+    ensure!(output.status.success(), "the engine's benchmark ended with {}", output.status);
     Record::parse(&String::from_utf8_lossy(&output.stdout))
 }
 
@@ -81,7 +81,7 @@ impl Record {
         let mut record = Self { times: BTreeMap::new(), memory: BTreeMap::new() };
         for line in printed.lines().filter(|line| line.starts_with('{')) {
             match serde_json::from_str(line)
-                .with_context(|| format!("not a row of the engine's benchmark: {line}"))?
+                .with_context(|| format!("cannot parse a row of the engine's benchmark: {line}"))?
             {
                 Row::Times { label, p50, p99, cpu } => {
                     let [p50, p99, cpu] = [p50, p99, cpu].map(Duration::from_nanos);
@@ -97,7 +97,8 @@ impl Record {
 }
 
 impl Times {
-    /// Returns how many of them one core can do per second, from their CPU time.
+    /// Returns the number of invocations or starts that one core can do per second, by their CPU
+    /// time.
     fn per_second(self) -> f64 {
         1.0 / self.cpu.as_secs_f64()
     }
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_a_core_is_the_inverse_of_the_time_per_request() {
+    fn the_rate_of_a_core_is_the_inverse_of_the_cpu_time() {
         let times = Record::parse(PRINTED).unwrap().times[WARM];
         assert_eq!(times.per_second().round(), 250_000.0);
     }
@@ -199,7 +200,10 @@ mod tests {
     fn the_benchmark_has_a_row_for_every_bound() {
         let benchmark = include_str!("../../runtime-node/benches/engine.rs");
         for label in [WARM, COLD_SPARE, COLD, COLD_LARGE] {
-            assert!(benchmark.contains(&format!("\"{label}\"")), "{label}");
+            assert!(
+                benchmark.contains(&format!("\"{label}\"")),
+                "the benchmark has no row {label:?}"
+            );
         }
     }
 }

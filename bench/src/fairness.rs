@@ -1,23 +1,23 @@
-//! Fairness: measures how a tenant that uses as much of a shard as it can affects its neighbours
-//! there.
+//! Measures how a tenant that uses as much of a shard as it can affects its neighbours on the
+//! shard.
 //!
 //! ```text
 //!  16 connections, each in a closed loop ──► the hog ──────────────────┐
 //!  200 requests a second at a fixed rate ──► 4 hello Workers in turn ──┴─► one shard, one lane
 //! ```
 //!
-//! The neighbours' requests arrive in an open loop: a closed loop would send fewer requests to a
-//! shard that makes them wait, and so count few of the delayed ones. Phases alternate, round by
-//! round: the neighbours alone, and beside each kind of hog (`fairness/hogs.rs`): a *spender*,
-//! whose requests use nine tenths of the CPU limit and are answered; a *breaker*, whose requests
-//! never end, so that each is terminated and its isolate replaced; a *collector*, which keeps 100
-//! MiB and turns it into garbage; *cold starts* of Workers of one mebibyte; and a *compiler* of
-//! WebAssembly.
+//! The neighbours' requests arrive in an open loop. A closed loop would send fewer requests to a
+//! shard that makes them wait, and would so count few of the delayed requests. Phases alternate,
+//! round by round: the neighbours alone, and beside each kind of hog (`fairness/hogs.rs`): a
+//! *spender*, whose requests use nine tenths of the CPU limit and are answered; a *breaker*, whose
+//! requests never end, so that each is terminated and its isolate replaced; a *collector*, which
+//! keeps 100 MiB and turns it into garbage; *cold starts* of Workers of one mebibyte; and a
+//! *compiler* of WebAssembly.
 //!
-//! There are two promises for each phase. A neighbour waits no longer than it would for a few light
-//! requests of others. And it keeps its throughput: the neighbours' total demand is far less than
-//! their part of a shard of five Workers, so a fair shard serves them as many requests per second
-//! as when they are alone.
+//! There are two promises for each phase. First, a neighbour waits no longer than it would for a
+//! few light requests of other Workers. Second, it keeps its throughput: the neighbours' total
+//! demand is far less than their part of a shard of five Workers, so a fair shard serves them as
+//! many requests per second as when they are alone.
 
 mod hogs;
 
@@ -37,31 +37,33 @@ use crate::traffic::{self, Reuse, Tally};
 use crate::unit::{human, percent};
 use hogs::Hog;
 
+/// Number of neighbours.
 const NEIGHBOURS: usize = 4;
-/// The rate of requests to all neighbours together, per second.
+/// Number of requests per second to all neighbours together.
 const RATE: u32 = 200;
-/// The number of the hog's connections, each with a request in flight at all times.
+/// Number of connections to the hog. Each has a request in flight at all times.
 const BACKLOG: usize = 16;
 
-/// The bound of the neighbours' 99th percentile, or twice their percentile alone if that is more.
+/// Maximum p99 of the neighbours beside a hog. If twice their p99 alone is more, that is the
+/// maximum.
 const P99: Duration = Duration::from_millis(10);
 
-/// The part of their throughput alone that neighbours must keep. The rest allows for requests in
-/// flight when the time is over.
+/// Minimum throughput of the neighbours, as a share of their throughput alone. The rest allows for
+/// requests that are in flight when the time is over.
 const MIN_THROUGHPUT_SHARE: f64 = 0.9;
 
-/// The number and the length of the measurements.
+/// The number of rounds, and the duration of the measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     pub rounds: u32,
-    /// The length of each phase in each round.
+    /// The duration of each phase in each round.
     pub measured: Duration,
 }
 
 /// The measurements of all phases.
 #[derive(Debug)]
 pub struct Record {
-    /// The phases; in the first, the neighbours are alone.
+    /// The phases. In the first one, the neighbours are alone.
     phases: Vec<Phase>,
     /// The number of isolates that were replaced.
     condemned: u64,
@@ -80,7 +82,7 @@ struct Phase {
 /// * `own` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a program does not start, or ends, but not if a request fails.
+/// Fails if a program does not start or ends, but not if a request fails.
 pub fn run(peers: &Peers, own: &Path, schedule: Schedule) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let site = Site::open(1)?;

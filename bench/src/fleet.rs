@@ -1,4 +1,5 @@
-//! A fleet: many more Workers than fit on a node, or just as many as fit, with random requests.
+//! Measures a fleet: random requests to many Workers, with a node that has memory for all of them,
+//! or for a part only.
 //!
 //! ```text
 //!  connections, each in a closed loop ──► router ──► node: 2 shards, a budget of memory
@@ -6,8 +7,9 @@
 //!            └─ popularity: uniform, or Zipf: the k-th most popular k times less than the first
 //! ```
 //!
-//! Only memory limits the number of isolates. With a budget that holds all of them, a node should
-//! evict none; with a smaller budget it depends on evictions, and still must not fail a request.
+//! Only memory limits the number of isolates. With a budget that holds all isolates, a node should
+//! evict none. With a smaller budget, a node has to evict isolates, and still must not fail a
+//! request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,18 +29,18 @@ use crate::unit::{human, mib, percent};
 
 const SHARDS: u16 = 2;
 
-/// The seed, so that every run makes the same requests.
+/// Seed of the random requests, so that every run sends the same ones.
 const SEED: u64 = 2_000;
 
-/// The memory that the node may use, in MiB: the first budget holds 2,000 hello Workers, the second
+/// Memory that the node may use, in MiB. The first budget holds 2,000 hello Workers, and the second
 /// does not.
 const BUDGETS: [u64; 2] = [4096, 1024];
 
-/// The number of Workers, requests and connections.
+/// The numbers of Workers, requests and connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     pub workers: usize,
-    /// The number of requests in each run.
+    /// Number of requests in each run.
     pub requests: usize,
     pub connections: usize,
 }
@@ -57,10 +59,11 @@ struct Run {
     demand: Demand,
     tally: Tally,
     cold_starts: u64,
-    /// The number of evictions by reason.
+    /// Number of evictions, by reason.
     evictions: BTreeMap<String, u64>,
-    /// Resident memory in bytes, at the end and at its peak.
+    /// Resident memory at the end, in bytes.
     resident: u64,
+    /// Peak of resident memory, in bytes.
     peak: u64,
 }
 
@@ -78,7 +81,7 @@ enum Demand {
 /// * `own` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a program does not start, or ends, but not if a request fails.
+/// Fails if a program does not start or ends, but not if a request fails.
 pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     let source = peers.hello()?;
     let mut runs = Vec::new();
@@ -231,19 +234,19 @@ mod tests {
     }
 
     #[test]
-    fn a_uniform_demand_is_equal_for_all_workers() {
+    fn a_uniform_demand_gives_all_workers_about_the_same_number_of_requests() {
         assert!(counts(Demand::Uniform).iter().all(|count| (850..1_150).contains(count)));
     }
 
     #[test]
-    fn the_second_worker_of_a_zipf_demand_has_half_of_the_first() {
+    fn the_second_worker_of_a_zipf_demand_gets_half_as_many_requests_as_the_first() {
         let counts = counts(Demand::Zipf);
         let ratio = |k: usize| counts[0] as f64 / counts[k - 1] as f64;
         assert!((1.9..2.1).contains(&ratio(2)) && (9.0..11.0).contains(&ratio(10)), "{counts:?}");
     }
 
     #[test]
-    fn every_run_makes_the_same_requests() {
+    fn every_run_sends_the_same_requests() {
         assert_eq!(Demand::Zipf.requests(50, 500), Demand::Zipf.requests(50, 500));
     }
 }

@@ -1,5 +1,5 @@
-//! Measures how a greedy crowd affects a router's other clients, and how much memory it costs the
-//! router.
+//! Measures how a greedy crowd affects the other clients of a router, and how much memory the crowd
+//! costs the router.
 //!
 //! ```text
 //!  crowd, from 1 or 8 addresses ──► 20,000 connections, 9,000 heads, … ─┐
@@ -7,11 +7,11 @@
 //!  every second one on a connection of its own ─────────────────────────┘
 //! ```
 //!
-//! The router has a CPU to itself, and the memory for clients that it derives from the chart's
-//! limit. The node, the victims and the crowd share the other CPU, with the crowd at the lowest
-//! priority. The victims are measured alone at first, then beside each crowd once all its members
-//! are connected. No crowd may make a request of the victims fail or take much longer, or bring the
-//! router to its memory limit.
+//! The router has a CPU of its own, and half of the chart's memory limit for clients. The node, the
+//! victims and the crowd share the other CPU, where the crowd has the lowest priority. The victims
+//! are first measured alone, and then beside each crowd once its members are connected. No crowd
+//! may make a request of the victims fail or take much longer, or bring the router to its memory
+//! limit.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -31,22 +31,24 @@ use crate::tenon::{NODE, ROUTER, Site};
 use crate::traffic::{self, Reuse, Tally};
 use crate::unit::{human, mib};
 
-/// The router's memory limit in the chart, in bytes. Its clients get half of it.
+/// Memory limit of the router in the chart, in bytes. Clients get half of it.
 const LIMIT: u64 = 512 << 20;
 
+/// Number of victims.
 const VICTIMS: usize = 4;
-/// The rate of requests to all victims together, per second.
+/// Number of requests per second to all victims together.
 const RATE: u32 = 200;
 
-/// A delay that does not matter to a client.
-const NEGLIGIBLE_DELAY: Duration = Duration::from_millis(10);
+/// A latency that does not matter to a client.
+const NEGLIGIBLE_LATENCY: Duration = Duration::from_millis(10);
 
-/// The maximum number of file descriptors that a router without a crowd has open.
+/// Maximum number of file descriptors that a router without a crowd has open.
 const MAX_IDLE_DESCRIPTORS: u64 = 100;
 
-/// The time within which the router must have closed the connections of a crowd that has ended.
+/// Time limit for the router to close the connections of a crowd that has ended.
 const CLOSED_WITHIN: Duration = Duration::from_secs(60);
 
+/// Name, kind and number of members of each crowd.
 const CROWDS: [(&str, Kind, usize); 5] = [
     ("idle connections", Kind::Idle, 20_000),
     ("unended heads", Kind::Heads, 9_000),
@@ -55,7 +57,8 @@ const CROWDS: [(&str, Kind, usize); 5] = [
     ("unread answers", Kind::Unread, 2_000),
 ];
 
-/// Reads the whole request body, and responds with up to four MiB, as fast as the client reads.
+/// The source of a Worker that reads the whole request body, or responds with up to four MiB, as
+/// fast as the client reads.
 const LARGE: &str = "const piece = new Uint8Array(65536).fill(120);
 export default {
   async fetch(request) {
@@ -83,9 +86,10 @@ struct Phase {
     crowd: Connections,
     crowd_cpu: Duration,
     router_cpu: Duration,
-    /// The peak of resident memory, in bytes.
+    /// Peak of the router's resident memory, in bytes.
     peak: u64,
     queued: Queued,
+    /// Number of file descriptors of the router.
     descriptors: u64,
 }
 
@@ -93,10 +97,10 @@ struct Phase {
 ///
 /// # Arguments
 /// * `own` - the directory of Tenon's programs.
-/// * `measured` - how long each phase lasts.
+/// * `measured` - the duration of each phase.
 ///
 /// # Errors
-/// Fails if a program does not start, or ends, but not if a request fails.
+/// Fails if a program does not start or ends, but not if a request fails.
 pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let site = Site::open(1)?;
@@ -159,12 +163,13 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
     Ok(Record { phases })
 }
 
-/// Returns the CPU time used per second since `since`.
+/// Returns the CPU time per second since `since`.
 fn share(cpu: Duration, since: Instant) -> Duration {
     cpu.div_f64(since.elapsed().as_secs_f64())
 }
 
-/// Returns the crowds in their order. The first is `None`, for the victims alone.
+/// Returns the crowd of each phase. It is `None` for the first phase, in which the victims are
+/// alone.
 fn crowds() -> impl Iterator<Item = Option<(Kind, usize, Vec<Ipv4Addr>)>> {
     let one = vec![Ipv4Addr::new(127, 0, 0, 2)];
     let several: Vec<_> = (10..18).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect();
@@ -187,7 +192,7 @@ fn await_closed(router: &mut Process) -> anyhow::Result<()> {
         router.ensure_running()?;
         ensure!(
             began.elapsed() < CLOSED_WITHIN,
-            "the router still has {} descriptors after the crowd has ended",
+            "the router still has {} descriptors {CLOSED_WITHIN:?} after the end of the crowd",
             router.descriptors()?
         );
         std::thread::sleep(Duration::from_millis(100));
@@ -199,7 +204,7 @@ fn await_closed(router: &mut Process) -> anyhow::Result<()> {
 pub fn objectives(record: Option<&Record>) -> Vec<Objective> {
     let p99 = |phase: &Phase| phase.victims.latency(0.99);
     let phases = record.map(|record| &record.phases[..]);
-    let within = phases.map(|phases| NEGLIGIBLE_DELAY.max(p99(&phases[0]) * 2));
+    let within = phases.map(|phases| NEGLIGIBLE_LATENCY.max(p99(&phases[0]) * 2));
     let mut objectives: Vec<_> = phase_names()
         .enumerate()
         .skip(1)

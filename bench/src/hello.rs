@@ -1,6 +1,6 @@
 //! The Worker that every contender of a contest serves.
 
-/// The host at which it is served.
+/// The host of the Worker.
 pub const HOST: &str = "hello.bench.localhost";
-/// Its response; see `bench/peers/hello.js`.
+/// The response of the Worker to `/` (see `bench/peers/hello.js`).
 pub const ANSWER: &str = "Hello from /\n";

@@ -1,5 +1,5 @@
-//! The hop between router and node, beside nginx with deno: with mutual TLS on the hop, with long
-//! heads, with large bodies, and with few and many connections.
+//! Measures the hop between router and node, beside nginx with deno: with and without mutual TLS on
+//! the hop, with long heads, with large bodies, and with few and many connections.
 
 use std::fmt;
 use std::path::Path;
@@ -16,14 +16,15 @@ use crate::table::Table;
 use crate::tenon::{NODE, ROUTER, Site};
 use crate::unit::{human, micros};
 
-/// The Worker's source, and its name.
+/// File name of the Worker's source.
 const SOURCE: &str = "web.js";
+/// Name of the Worker.
 const NAME: &str = "hello";
 
-/// The CPU time that mutual TLS may take, as a multiple of that without.
-const WITH_TLS: f64 = 1.15;
-/// The CPU time of a request, as a multiple of that of nginx with deno.
-const BESIDE: f64 = 0.8;
+/// Maximum CPU time of a request with mutual TLS, as a multiple of that without.
+const MAX_TLS_RATIO: f64 = 1.15;
+/// Maximum CPU time of a request, as a multiple of that of nginx with deno.
+const MAX_PEER_RATIO: f64 = 0.8;
 
 struct Case {
     what: &'static str,
@@ -34,9 +35,9 @@ struct Case {
 
 #[derive(PartialEq)]
 enum Bound {
-    /// On the CPU time of a request.
+    /// The CPU time of a request is bounded.
     Cpu,
-    /// On the median latency, since one connection leaves both CPUs idle.
+    /// The median latency is bounded, because one connection leaves both CPUs idle.
     P50,
 }
 
@@ -78,7 +79,7 @@ struct Row {
 /// * `own` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a contender does not start, ends, or fails a request.
+/// Fails if a contender does not start or ends, or if a request fails.
 pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
     let program = |name| peers.placement.contender(&own.join(name));
     let scratch = |name: &str| peers.scratch.join(name);
@@ -115,22 +116,25 @@ pub fn objectives(record: Option<&Record>) -> impl Iterator<Item = Objective> {
             let what = format!("{}: p50, compared with nginx + deno", case.what);
             return vec![Objective::time(
                 what,
-                time(|it| it.plain.p50()),
-                time(|it| it.peer.p50()),
+                time(|row| row.plain.p50()),
+                time(|row| row.peer.p50()),
             )];
         }
-        let (plain, peer) = (time(|it| it.plain.cpu()), time(|it| it.peer.cpu()));
+        let (plain, peer) = (time(|row| row.plain.cpu()), time(|row| row.peer.cpu()));
         let bound = |by: f64| move |cpu: Duration| cpu.mul_f64(by);
         vec![
             Objective::time(
-                format!("{}: CPU time, compared with {BESIDE} × nginx + deno", case.what),
+                format!("{}: CPU time, compared with {MAX_PEER_RATIO} × nginx + deno", case.what),
                 plain,
-                peer.map(bound(BESIDE)),
+                peer.map(bound(MAX_PEER_RATIO)),
             ),
             Objective::time(
-                format!("{}: CPU time with mTLS, compared with {WITH_TLS} × without", case.what),
-                time(|it| it.tls.cpu()),
-                plain.map(bound(WITH_TLS)),
+                format!(
+                    "{}: CPU time with mTLS, compared with {MAX_TLS_RATIO} × without",
+                    case.what
+                ),
+                time(|row| row.tls.cpu()),
+                plain.map(bound(MAX_TLS_RATIO)),
             ),
         ]
     })

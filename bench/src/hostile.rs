@@ -1,9 +1,9 @@
-//! Runs the suite of hostile Workers, in a release build: each script beside a neighbour that
+//! Runs the suite of hostile Workers in a release build. Each script runs beside a neighbour that
 //! receives requests throughout.
 //!
-//! The suite itself judges: a script passes if it ends in the error that it names and its neighbour
-//! waits no longer than allowed. The suite runs in one process, which every script tries to end; it
-//! prints its summary only if that process has survived.
+//! The suite judges the scripts: a script passes if it ends in the error that its file names and
+//! its neighbour waits no longer than allowed. The suite runs in one process, which every script
+//! tries to end. The suite prints its summary only if that process has survived.
 
 use std::fmt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -15,9 +15,10 @@ use crate::objective::Objective;
 /// The outcome of the suite.
 #[derive(Debug)]
 pub struct Record {
-    /// The summary, or `None` if the process did not get that far.
+    /// The summary, or `None` if the process ended before it printed one.
     summary: Option<Summary>,
-    /// The output other than one line per script: the suite's own figures, and why scripts failed.
+    /// The output without the lines for each script: the figures of the suite, and the reasons why
+    /// scripts failed.
     report: Vec<String>,
     status: ExitStatus,
 }
@@ -37,7 +38,8 @@ pub fn run() -> anyhow::Result<Record> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["test", "--release", "--package", "tenon-runtime-node", "--test", "hostile"])
-        // Scripts run one after another, so that each neighbour waits for its own script only.
+        // Scripts run one after another, so that each neighbour waits only for the script beside
+        // it.
         .args(["--", "--format", "pretty", "--test-threads", "1"])
         .stderr(Stdio::inherit())
         .output()
@@ -77,7 +79,7 @@ pub fn objectives(record: Option<&Record>) -> [Objective; 2] {
             "hostile scripts without the expected error, or with a delayed neighbour",
             failed,
         ),
-        Objective::never("ends of the process that runs hostile scripts", ended),
+        Objective::never("unexpected ends of the process that runs hostile scripts", ended),
     ]
 }
 

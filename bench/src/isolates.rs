@@ -1,4 +1,4 @@
-//! Measures the time and the memory that an isolate costs: a node beside workerd, in turns.
+//! Measures the time and the memory that an isolate costs, for a node and for workerd.
 //!
 //! ```text
 //!  start    a Worker that has not been loaded ──► its first answer
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Where the comparison cannot be even, it favours workerd: Tenon's requests pass through the
-//! router, and its node fetches code from the catalog, both in other processes. workerd has two
-//! ways to start a Worker that is not loaded; the faster one counts.
+//! router, and its node fetches code from the catalog. Router and catalog are in other processes.
+//! workerd has two ways to start a Worker that is not loaded; the faster one counts.
 
 mod memory;
 mod start;
@@ -24,18 +24,18 @@ use crate::unit::{human, mib};
 use memory::Footprint;
 use start::Starts;
 
-/// The factor by which a cold start without a spare isolate must be faster than workerd's.
+/// Minimum factor by which a cold start without a spare isolate is faster than that of workerd.
 const FASTER: u32 = 3;
 
-/// The maximum memory of a warm hello isolate in bytes, regardless of workerd's.
+/// Maximum memory of a warm hello Worker in bytes, regardless of that in workerd.
 const TARGET: u64 = 14 * (1 << 20) / 10;
 
-/// The number of measurements.
+/// The numbers of starts and of Workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// The number of starts of each kind.
+    /// Number of starts of each kind.
     pub starts: usize,
-    /// The number of Workers loaded at the same time, at least two.
+    /// Number of Workers that are loaded at the same time, at least two.
     pub workers: usize,
 }
 
@@ -53,7 +53,7 @@ pub struct Record {
 /// * `own` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a program does not start, or an answer is wrong.
+/// Fails if a program does not start, or if a response is wrong.
 pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     eprintln!("isolates: {} starts of each kind", scale.starts);
     let starts = start::measure(peers, own, scale.starts)?;

@@ -1,7 +1,7 @@
-//! The load: wrk with one thread and a number of kept connections, each with one request in flight
-//! at all times.
+//! Generates the load with wrk, with one thread and a number of kept connections. Each connection
+//! has one request in flight at all times.
 //!
-//! Also sends the single requests that check that a server is up and answers correctly.
+//! This module also sends single requests, which check that a server is up and responds correctly.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,13 +13,13 @@ use anyhow::{Context, bail, ensure};
 
 use crate::process::Placement;
 
-/// The timeout of a single request, longer than any answer on this machine takes.
+/// Timeout of a single request, longer than any response takes on one machine.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The time limit for a server to come up. Starting it and loading its Workers takes much less.
+/// Time limit for a server to respond. To start it and to load its Workers takes much less time.
 const UP_WITHIN: Duration = Duration::from_secs(30);
 
-/// The pause between two checks of a server that is coming up.
+/// Pause between two checks of a server that is starting.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The destination of requests.
@@ -34,50 +34,53 @@ impl Target {
         Self { addr: (Ipv4Addr::LOCALHOST, port).into(), host }
     }
 
-    /// Waits until the server answers 200 with `expected` in the body.
+    /// Waits until the server responds with status 200 and `expected` in the body.
     ///
     /// # Errors
-    /// Fails if it does not within `UP_WITHIN`, answers something else, or if `alive` fails.
+    /// Fails as [`await_answer`] does.
     pub fn await_answer(
         &self,
         expected: &str,
-        alive: impl FnMut() -> anyhow::Result<()>,
+        ensure_running: impl FnMut() -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        await_answer(|| get(self.addr, self.host), expected, alive)
+        await_answer(|| get(self.addr, self.host), expected, ensure_running)
     }
 }
 
-/// Sends requests until the answer is 200 with `expected` in the body.
+/// Sends requests until a response has the status 200 and `expected` in the body.
 ///
 /// # Errors
-/// Fails if that does not happen within `UP_WITHIN`, a 200 has another body, or `alive` fails.
+/// Fails if no response has the status 200 within `UP_WITHIN`, if one with this status has another
+/// body, or if `ensure_running` fails.
 pub fn await_answer(
     send: impl Fn() -> io::Result<HttpResponse>,
     expected: &str,
-    mut alive: impl FnMut() -> anyhow::Result<()>,
+    mut ensure_running: impl FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     loop {
-        alive()?;
+        ensure_running()?;
         let answer = send();
         match &answer {
             Ok(answer) if answer.status == 200 => {
                 ensure!(
                     answer.body.contains(expected),
-                    "got {:?} instead of {expected:?}",
+                    "the body of the response is {:?}; expected {expected:?}",
                     answer.body
                 );
                 return Ok(());
             }
             _ if started.elapsed() > UP_WITHIN => {
-                bail!("no 200 within {UP_WITHIN:?}; the last answer is {answer:?}")
+                bail!(
+                    "no response has the status 200 within {UP_WITHIN:?}; the last result is {answer:?}"
+                )
             }
             _ => std::thread::sleep(PAUSE),
         }
     }
 }
 
-/// The answer to a single request.
+/// The response to a single request.
 #[derive(Debug)]
 pub struct HttpResponse {
     pub status: u16,
@@ -88,7 +91,7 @@ pub struct HttpResponse {
 /// Sends one request for `/`, on a connection of its own.
 ///
 /// # Errors
-/// Fails if no server listens or the answer is not HTTP.
+/// Fails if no server listens, or if the response is not HTTP.
 pub fn get(addr: SocketAddr, host: &str) -> io::Result<HttpResponse> {
     let stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -99,7 +102,7 @@ pub fn get(addr: SocketAddr, host: &str) -> io::Result<HttpResponse> {
 /// Sends one request for `/` to a Unix domain socket.
 ///
 /// # Errors
-/// Fails if no server listens or the answer is not HTTP.
+/// Fails if no server listens, or if the response is not HTTP.
 pub fn get_unix(socket: &Path, host: &str) -> io::Result<HttpResponse> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -125,9 +128,9 @@ fn parse_answer(answer: &str) -> Option<HttpResponse> {
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSpec {
     pub path: &'static str,
-    /// The number of headers to send in addition to the usual ones.
+    /// Number of headers to send in addition to the usual ones.
     pub headers: u32,
-    /// The length of a JSON body to send, in bytes.
+    /// Approximate length of a JSON body to send, in bytes; 0 for none.
     pub json: usize,
 }
 
@@ -141,8 +144,8 @@ impl RequestSpec {
 #[derive(Clone, Debug)]
 pub struct Load {
     pub wrk: PathBuf,
-    /// The path of `bench/peers/wrk.lua`, which makes wrk send these requests, and print the line
-    /// that [`Figures`] is parsed from.
+    /// The path of `bench/peers/wrk.lua`, which makes wrk send these requests and print the line
+    /// from which [`Figures`] are parsed.
     pub script: PathBuf,
     pub request: RequestSpec,
     pub connections: u32,
@@ -159,7 +162,7 @@ pub struct Figures {
 }
 
 impl Load {
-    /// Loads `target` for `duration`.
+    /// Puts the load on `target` for `duration`.
     ///
     /// # Errors
     /// Fails if wrk cannot be run, or if any request failed, because figures with failures are not
@@ -182,7 +185,10 @@ impl Load {
         let output = command.output().context("cannot run wrk; run bench/setup first")?;
         let printed = String::from_utf8_lossy(&output.stdout);
         parse_figures(&printed).with_context(|| {
-            format!("wrk on {addr}: {printed}{}", String::from_utf8_lossy(&output.stderr))
+            format!(
+                "the output of wrk for {addr} is {printed}{}",
+                String::from_utf8_lossy(&output.stderr)
+            )
         })
     }
 }
@@ -191,10 +197,10 @@ fn parse_figures(printed: &str) -> anyhow::Result<Figures> {
     let line = printed
         .lines()
         .find_map(|line| line.strip_prefix("tenon-bench "))
-        .context("printed no figures")?;
+        .context("wrk printed no figures")?;
     let field = |name: &str| -> anyhow::Result<u64> {
         let value = line.split(' ').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-        Ok(value.with_context(|| format!("printed no {name}"))?.parse()?)
+        Ok(value.with_context(|| format!("wrk printed no {name}"))?.parse()?)
     };
     let micros = |name: &str| Ok::<_, anyhow::Error>(Duration::from_micros(field(name)?));
     ensure!(

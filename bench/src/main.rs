@@ -1,4 +1,4 @@
-//! `tenon-bench`: measures Tenon's promises and its peers in one run on one machine.
+//! `tenon-bench` measures what Tenon promises, beside its peers, in one run on one machine.
 //!
 //! ```text
 //!  apply     a real control plane and our processes on it ──► apply → first 200
@@ -16,9 +16,9 @@
 //!                                                          └──► the objectives, and their verdicts
 //! ```
 //!
-//! More parts are measured only if they are named: `builds` compares builds of Tenon; `soak` takes
-//! hours, with mixed load of all kinds at once; and `containment` needs Tenon installed on a
-//! cluster, for hostile Workers beside 300 others on several nodes.
+//! Other parts are measured only if they are named: `peers` measures the peers alone; `builds`
+//! compares builds of Tenon; `soak` takes hours, with a mix of all kinds of load; and `containment`
+//! needs Tenon installed on a cluster, and runs hostile Workers beside 300 others on several nodes.
 
 mod apply;
 mod assets;
@@ -63,10 +63,10 @@ use crate::process::Placement;
 use crate::report::Report;
 use crate::tenon::{NODE, ROUTER, Site};
 
-/// The number of concurrent connections to the fleet.
+/// Number of concurrent connections to the fleet.
 const FLEET_CONNECTIONS: usize = 32;
 
-/// The number of concurrent streams.
+/// Number of concurrent streams in the cases with many.
 const STREAMS: usize = 1_000;
 
 /// Benchmarks Tenon and its peers.
@@ -76,7 +76,7 @@ struct Args {
     #[command(subcommand)]
     role: Option<Role>,
 
-    /// Parts to measure. By default all but `peers`, `builds`, `soak` and `containment`.
+    /// Parts to measure; by default all except `peers`, `builds`, `soak` and `containment`.
     #[arg(value_enum)]
     parts: Vec<Part>,
 
@@ -96,11 +96,11 @@ struct Args {
     #[arg(long, default_value_t = 3)]
     rounds: u32,
 
-    /// Seconds of load before each measurement.
+    /// Duration of the load before each measurement, in seconds.
     #[arg(long, default_value_t = 2)]
     warm_up: u64,
 
-    /// Seconds of each measurement.
+    /// Duration of each measurement, in seconds.
     #[arg(long, default_value_t = 5)]
     measured: u64,
 
@@ -120,12 +120,12 @@ struct Args {
     #[arg(long, default_value_t = 1024)]
     stream: u64,
 
-    /// Scripts that `containment` runs: those whose names contain one of these words. `stop` stops
-    /// a node. By default all.
+    /// Words that select what `containment` does; by default everything. It runs the scripts whose
+    /// names contain one of the words, and stops a node if `stop` contains one.
     #[arg(long)]
     only: Vec<String>,
 
-    /// Minutes of `soak`.
+    /// Duration of `soak`, in minutes.
     #[arg(long, default_value_t = 180)]
     minutes: u64,
 
@@ -148,7 +148,7 @@ enum Role {
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum Part {
-    /// Time from apply to the first response. To be run inside the cluster's network namespace.
+    /// Time from apply to the first response. Must run inside the cluster's network namespace.
     Apply,
     /// Tenon and its peers under load.
     Contest,
@@ -170,7 +170,7 @@ enum Part {
     Front,
     /// The suite of hostile Workers.
     Hostile,
-    /// The suite of hostile Workers on an installed Tenon with 300 other Workers. To be run inside
+    /// The suite of hostile Workers on an installed Tenon with 300 other Workers. Must run inside
     /// the cluster's network namespace.
     Containment,
     /// Mixed load for hours.
@@ -326,8 +326,8 @@ fn builds(args: &Args, peers: &Peers, own: &Path) -> anyhow::Result<Vec<contest:
     contest::run(&mut contenders, &args.load(peers), args.schedule())
 }
 
-/// Starts the router and the node in a directory. They serve the hello Worker as long as the site
-/// is open.
+/// Starts the router and the node of the build in a directory. They serve the hello Worker while
+/// the returned site is open.
 fn build(peers: &Peers, programs: &Path, name: &str) -> anyhow::Result<(Site, Contender)> {
     let site = Site::open(1)?;
     site.deploy("hello", peers.hello()?);

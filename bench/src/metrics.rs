@@ -1,4 +1,4 @@
-//! A node's metrics, in the text format of Prometheus.
+//! Reads a node's metrics, in the text format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,7 +17,12 @@ impl Metrics {
     /// Fails if the node's admin server does not answer.
     pub async fn of(admin: SocketAddr) -> anyhow::Result<Self> {
         let answer = Connection::to(admin).get("localhost", "/metrics").await?;
-        ensure!(answer.status == 200, "the node's metrics: {} {}", answer.status, answer.body);
+        ensure!(
+            answer.status == 200,
+            "the node's response to GET /metrics is {} {}",
+            answer.status,
+            answer.body
+        );
         Ok(Self(answer.body))
     }
 
@@ -43,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_shards_are_summed_by_label() {
+    fn values_are_summed_over_shards_by_a_label() {
         let metrics = Metrics(
             "# TYPE tenon_evictions_total counter\n\
              tenon_evictions_total{reason=\"memory\",shard=\"0\"} 3\n\

@@ -1,12 +1,12 @@
-//! An objective: a bound on a measured value. An objective without a measurement does not count as
-//! held.
+//! Objectives, which are bounds on measured values. An objective without a measurement does not
+//! count as held.
 
 use std::time::Duration;
 
 use crate::table::Table;
 use crate::unit::{human, mib};
 
-/// A value that must be on one side of a bound.
+/// A value that must not be beyond a bound.
 #[derive(Debug)]
 pub struct Objective {
     what: String,
@@ -14,14 +14,14 @@ pub struct Objective {
     bound: Option<Bound>,
 }
 
-/// A bound, which is itself within the allowed range.
+/// A bound. A value that is equal to the bound is allowed.
 #[derive(Clone, Copy, Debug)]
 enum Bound {
     AtMost(Amount),
     AtLeast(Amount),
 }
 
-/// An amount. The constructors ensure that both amounts of an objective are of one kind.
+/// An amount. The constructors of [`Objective`] ensure that its two amounts are of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Amount {
     Time(Duration),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_equal_to_its_bound_is_held() {
+    fn a_measurement_that_equals_its_bound_is_held() {
         assert_eq!(objective(Some(3), Some(3)).verdict(), "held");
         assert_eq!(objective(Some(4), Some(3)).verdict(), "MISSED");
     }

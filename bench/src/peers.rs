@@ -1,6 +1,6 @@
-//! The peers: the usual alternatives to Tenon. Their binaries are pinned and installed by
-//! `bench/setup`; their configurations in `bench/peers` contain only what a plain proxy and a plain
-//! server need.
+//! Starts the peers, which are the usual alternatives to Tenon. `bench/setup` pins and installs
+//! their binaries. Their configurations in `bench/peers` contain only what a plain proxy and a
+//! plain server need.
 
 use std::fs;
 use std::net::TcpListener;
@@ -33,7 +33,7 @@ impl Peers {
     /// Returns the source of the Worker that every contender serves.
     ///
     /// # Errors
-    /// Fails if it cannot be read.
+    /// Fails if the source cannot be read.
     pub fn hello(&self) -> anyhow::Result<Bytes> {
         self.source(HELLO)
     }
@@ -41,7 +41,7 @@ impl Peers {
     /// Returns the source of a Worker.
     ///
     /// # Errors
-    /// Fails if it cannot be read.
+    /// Fails if the source cannot be read.
     pub fn source(&self, name: &str) -> anyhow::Result<Bytes> {
         let source = self.sources.join(name);
         let read =
@@ -75,10 +75,10 @@ impl Peers {
         self.nginx_and_deno_serving("nginx-deno", HELLO)
     }
 
-    /// Starts the same as [`nginx_and_deno`](Self::nginx_and_deno), with another Worker.
+    /// Starts the same processes as [`nginx_and_deno`](Self::nginx_and_deno), with another Worker.
     ///
     /// # Arguments
-    /// * `dir` - the name of a new directory for its output.
+    /// * `dir` - the name of a new directory for the output.
     pub fn nginx_and_deno_serving(&self, dir: &str, source: &str) -> anyhow::Result<Contender> {
         let dir = self.dir(dir)?;
         let (deno, upstream) = self.deno_process(&dir, source)?;
@@ -127,7 +127,7 @@ impl Peers {
     /// Starts deno with another Worker.
     ///
     /// # Arguments
-    /// * `dir` - the name of a new directory for its output.
+    /// * `dir` - the name of a new directory for the output.
     pub fn deno_serving(&self, dir: &str, source: &str) -> anyhow::Result<Contender> {
         let (deno, listen) = self.deno_process(&self.dir(dir)?, source)?;
         Ok(contender("deno", listen, [deno]))
@@ -162,7 +162,7 @@ impl Peers {
         Ok(dir)
     }
 
-    /// Fills the template `NAME.in` and writes it to `dir`.
+    /// Fills in the template `NAME.in`, writes the result to `dir`, and returns its path.
     fn configure(
         &self,
         name: &str,

@@ -1,8 +1,8 @@
-//! A process under measurement: started on its CPU, timed by the kernel, ended on drop.
+//! Starts a process on a given CPU, measures what it uses, and ends it on drop.
 //!
-//! CPU time is the time that the kernel charged to the process, all its threads and all its
-//! descendants, in user mode and in the kernel. It is the cost of a request, and it holds on a busy
-//! machine, where requests per second do not.
+//! CPU time is the time that the kernel charged to the process and its descendants, with all their
+//! threads, in user mode and in the kernel. CPU time per request is the cost of a request. It is
+//! also valid on a busy machine, unlike the number of requests per second.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -15,12 +15,12 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use core_affinity::CoreId;
 
-/// The unit of `/proc/PID/stat`, which Linux fixes for its interfaces, independent of its own clock
-/// rate.
+/// The unit of `/proc/PID/stat`. Linux uses this unit in its interfaces regardless of the rate of
+/// its clock.
 const TICK: Duration = Duration::from_millis(10);
 
-/// One CPU for the contender and one for the load, if there are two. A contender's requests per
-/// second are then what one CPU serves.
+/// One CPU for the contenders and one for the load, if there are two. Requests per second are then
+/// the number that one CPU can serve.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement {
     cpus: Option<(usize, usize)>,
@@ -32,7 +32,7 @@ impl Placement {
         let status = fs::read_to_string("/proc/self/status")?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         let mut allowed =
-            list.map(cpus_of).context("cannot read which CPUs may be used")?.into_iter();
+            list.map(cpus_of).context("/proc/self/status has no Cpus_allowed_list")?.into_iter();
         Ok(Self { cpus: allowed.next().zip(allowed.next()) })
     }
 
@@ -77,7 +77,7 @@ fn command_on(program: &Path, cpu: Option<usize>) -> Command {
     match cpu {
         Some(cpu) => {
             let mut command = Command::new("taskset");
-            // `taskset` replaces itself with the program, so the process id is the program's.
+            // `taskset` replaces itself with the program, so the process id is that of the program.
             command.arg("--cpu-list").arg(cpu.to_string()).arg(program);
             command
         }
@@ -85,7 +85,7 @@ fn command_on(program: &Path, cpu: Option<usize>) -> Command {
     }
 }
 
-/// Parses a CPU list: `0-2,5` → 0, 1, 2, 5.
+/// Parses a list of CPUs, such as `0-2,5` for 0, 1, 2 and 5.
 fn cpus_of(list: &str) -> Vec<usize> {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -94,7 +94,7 @@ fn cpus_of(list: &str) -> Vec<usize> {
     ranges.flatten().collect()
 }
 
-/// A running server, which ends when this is dropped.
+/// A running process, which ends when this value is dropped.
 pub struct Process {
     name: &'static str,
     child: Child,
@@ -127,10 +127,10 @@ impl Process {
     /// Checks that the process is still running.
     ///
     /// # Errors
-    /// Fails if it has ended.
+    /// Fails if the process has ended.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
-            Some(status) => bail!("{} ended: {status}", self.name),
+            Some(status) => bail!("{} ended with {status}", self.name),
             None => Ok(()),
         }
     }
@@ -138,7 +138,7 @@ impl Process {
     /// Returns everything that the process has printed so far.
     ///
     /// # Errors
-    /// Fails if its log cannot be read.
+    /// Fails if the log cannot be read.
     pub fn printed(&self) -> io::Result<String> {
         fs::read_to_string(&self.log)
     }
@@ -160,7 +160,8 @@ impl Process {
     }
 
     /// Returns the resident memory of this process and its descendants, in bytes. A page that
-    /// several processes share is counted once in total, divided evenly among them.
+    /// several processes share is divided evenly among them, so it counts once in total if they all
+    /// belong to this process.
     ///
     /// # Errors
     /// Fails if the process has ended.
@@ -190,20 +191,20 @@ impl Process {
         Ok(())
     }
 
-    /// Returns the sum of a field over this process and its descendants, in bytes.
+    /// Returns the sum, in bytes, of a field in KiB over this process and its descendants.
     fn kib(&self, file: &str, field: &str) -> anyhow::Result<u64> {
         self.sum(|pid| {
             let text = fs::read_to_string(format!("/proc/{pid}/{file}"))?;
             let kib = text
                 .lines()
                 .find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
-            // A process that is ending has no memory any more, and no such line.
+            // A process that is ending has no memory any more, and therefore no such line.
             Ok(kib.unwrap_or(0_u64) * 1024)
         })
     }
 
-    /// Returns the sum of `amount` over this process and its descendants. A descendant that ends
-    /// meanwhile does not count.
+    /// Returns the sum of `amount` over this process and its descendants. A descendant that has
+    /// ended does not count.
     fn sum(&self, amount: impl Fn(u32) -> io::Result<u64>) -> anyhow::Result<u64> {
         let own = amount(self.child.id()).with_context(|| format!("{} has ended", self.name))?;
         let descendants = tree(self.child.id()).into_iter().skip(1);
@@ -223,7 +224,7 @@ impl Drop for Process {
                 _ => return,
             }
         }
-        // The grace period is over; an error means that the process has ended meanwhile.
+        // The grace period is over. An error means that the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -247,8 +248,8 @@ fn tree(pid: u32) -> Vec<u32> {
     std::iter::once(pid).chain(children.flat_map(tree)).collect()
 }
 
-/// Parses user and system time from a line of `/proc/PID/stat`: fields 14 and 15, counted from
-/// behind the name, which may contain spaces and parentheses.
+/// Returns the sum of user and system time in a line of `/proc/PID/stat`. These are fields 14 and
+/// 15; they are counted from the end of the name, which may contain spaces and parentheses.
 fn own_cpu(stat: &str) -> Option<Duration> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
@@ -261,19 +262,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_name_may_look_like_the_end_of_a_name() {
+    fn a_process_name_may_contain_parentheses_and_spaces() {
         let stat = "7 (a) R (b) S 1 7 7 0 -1 4194560 1 2 3 4 250 50 9 9 20 0 1 0";
         assert_eq!(own_cpu(stat), Some(Duration::from_secs(3)));
     }
 
     #[test]
-    fn allowed_cpus_are_ranges_and_single_numbers() {
+    fn a_list_of_cpus_has_ranges_and_single_numbers() {
         assert_eq!(cpus_of("\t0-2,5\n"), [0, 1, 2, 5]);
         assert_eq!(cpus_of("3"), [3]);
     }
 
     #[test]
-    fn cpu_time_spent_is_counted() {
+    fn used_cpu_time_is_counted() {
         let began = tree_cpu(std::process::id()).unwrap();
         while tree_cpu(std::process::id()).unwrap() < began + TICK {}
     }

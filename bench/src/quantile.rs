@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_two_is_between_them() {
+    fn the_median_of_two_values_is_their_mean() {
         assert_eq!(median(vec![3.0, 1.0]), 2.0);
         assert_eq!(median(vec![3.0, 1.0, 9.0]), 3.0);
     }

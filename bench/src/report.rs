@@ -1,4 +1,5 @@
-//! The printed report: tables, ratios within the run, and the verdicts on the objectives.
+//! Prints the report, which consists of tables, ratios within the run, and the verdicts on the
+//! objectives.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,9 +13,10 @@ use crate::{
     streams, web,
 };
 
-/// The contender that bounds Tenon's CPU time per request.
+/// Name of the contender whose CPU time per request is the bound of Tenon's.
 const REFERENCE: &str = "Envoy + deno";
 
+/// Maximum p99 of the time from apply to the first response with status 200.
 const FIRST_200_WITHIN: Duration = Duration::from_secs(1);
 
 /// The measurements of all parts.

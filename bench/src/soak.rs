@@ -1,4 +1,4 @@
-//! A soak: mixed load on one router and one node for hours. Measures whether memory, file
+//! A soak puts mixed load on one router and one node for hours, and measures whether memory, file
 //! descriptors and latency stay flat.
 //!
 //! ```text
@@ -37,19 +37,21 @@ use loads::Loads;
 
 const SHARDS: u16 = 2;
 
-/// The memory that the node may use, in MiB: less than all of the Workers need.
+/// Memory that the node may use, in MiB. It is less than all of the Workers need.
 const BUDGET: u64 = 1024;
 
+/// Number of victims.
 const VICTIMS: usize = 50;
-/// The rate of requests to all victims together, per second.
+/// Number of requests per second to all victims together.
 const RATE: u32 = 200;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The bound of growth, per hour.
+/// Maximum growth per hour, as a share.
 const PER_HOUR: f64 = 0.01;
 
-/// The growth that a run without a leak shows because of noise, no matter how short it is.
+/// Growth, as a share, that a run without a leak may show because of noise, no matter how short it
+/// is.
 const NOISE: f64 = 0.05;
 
 /// The measurements of the whole run.
@@ -57,19 +59,24 @@ const NOISE: f64 = 0.05;
 pub struct Record {
     lasted: Duration,
     samples: Vec<Sample>,
-    /// The number of victims' requests that failed, and some of the failures.
+    /// Number of victims' requests that failed.
     failed: u64,
+    /// Some of the failures.
     failures: Vec<String>,
-    /// The number of requests and other units of work of each load.
+    /// Number of requests or other units of work that each load has completed.
     done: Vec<(&'static str, u64)>,
 }
 
 /// The measurements at one time.
 #[derive(Debug)]
 struct Sample {
+    /// Resident memory of the node, in bytes.
     node: u64,
+    /// Resident memory of the router, in bytes.
     router: u64,
+    /// Number of file descriptors of node and router together.
     descriptors: u64,
+    /// Latency of the victims' requests.
     p99: Duration,
 }
 
@@ -99,14 +106,14 @@ fn bytes(bytes: f64) -> String {
     mib(bytes as u64)
 }
 
-/// Runs the load and measures.
+/// Runs the loads, and measures their effects.
 ///
 /// # Arguments
 /// * `own` - the directory of Tenon's programs.
-/// * `duration` - the length of the run.
+/// * `duration` - the duration of the run.
 ///
 /// # Errors
-/// Fails if a program does not start, or ends, but not if a request fails.
+/// Fails if a program does not start or ends, but not if a request fails.
 pub fn run(peers: &Peers, own: &Path, duration: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let site = Site::open(SHARDS)?;
@@ -172,7 +179,7 @@ async fn measure(tenon: &mut Tenon, plan: Plan, duration: Duration) -> anyhow::R
         samples.push(sample);
     }
     count(&load.stop().await);
-    tenon.ensure_running().context("at the end of the soak")?;
+    tenon.ensure_running().context("a program ended at the end of the soak")?;
     Ok(Record { lasted: began.elapsed(), samples, failed, failures, done: Vec::new() })
 }
 
@@ -182,7 +189,7 @@ impl Record {
     }
 }
 
-/// Returns the bound of growth in a run of this length.
+/// Returns the maximum growth in a run of this length, as a share.
 fn bound(lasted: Duration) -> f64 {
     NOISE.max(PER_HOUR * lasted.as_secs_f64() / 3600.0)
 }
@@ -231,7 +238,7 @@ impl fmt::Display for Record {
         }
         writeln!(f, "{table}")?;
         let done = self.done.iter().map(|(load, count)| format!("{load} {count}"));
-        writeln!(f, "beside them: {}", done.collect::<Vec<_>>().join(", "))?;
+        writeln!(f, "other loads: {}", done.collect::<Vec<_>>().join(", "))?;
         self.failures.iter().take(20).try_for_each(|failure| writeln!(f, "{failure}"))
     }
 }

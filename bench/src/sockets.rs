@@ -1,14 +1,14 @@
-//! The data that the kernel holds for the connections of a port, from `/proc/net/tcp`
+//! Counts the data that the kernel holds for the connections of a port, from `/proc/net/tcp`
 //! (proc_pid_net(5)).
 
 use std::fs;
 
-/// Bytes in the queues of connections.
+/// Numbers of bytes in the queues of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queued {
-    /// Bytes written, and not acknowledged by the peer.
+    /// Bytes that were written and that the peer has not acknowledged.
     pub sent: u64,
-    /// Bytes received, and not read.
+    /// Bytes that were received and not read.
     pub received: u64,
 }
 

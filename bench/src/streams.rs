@@ -1,5 +1,5 @@
-//! Streams: sends a gibibyte through a request, a Worker and its response, and measures the node's
-//! memory meanwhile.
+//! Sends a gibibyte through a request, a Worker and its response, and measures the memory of the
+//! node during that time.
 //!
 //! ```text
 //!  writer ──► router ──► node: Worker ──► router ──► reader
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Only flow control holds a writer back. The promise is that the memory of the node depends
-//! neither on the length of a stream nor on which side is slow. The node's peak of memory is
-//! measured by the kernel and reset before each stream.
+//! neither on the length of a stream nor on which side is slow. The kernel measures the peak of the
+//! node's memory, which is reset before each case.
 
 use std::cell::Cell;
 use std::fmt;
@@ -35,25 +35,26 @@ use crate::table::Table;
 use crate::tenon::{NODE, ROUTER, Site};
 use crate::unit::{human, mib};
 
-/// The bound of the node's memory above its idle memory, in bytes.
+/// Maximum memory of the node above its idle memory, in bytes.
 const ABOVE_IDLE: u64 = 32 << 20;
 
-/// The size of one write, in bytes.
+/// Size of one write, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// Passes the request's body to the response, without JavaScript reading it.
+/// The source of a Worker that passes the request's body to the response. No JavaScript reads the
+/// body.
 pub(crate) const PASSES: &str =
     "export default { fetch: (request) => new Response(request.body) };";
 
-/// Makes each piece of the body pass through JavaScript.
+/// The source of a Worker that passes each piece of the body through JavaScript.
 const TRANSFORMS: &str = "export default { fetch: (request) => new Response(request.body?.pipeThrough(new TransformStream())) };";
 
 /// The size and the number of streams.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// The length of the streams that flow as fast as they can, in bytes.
+    /// Length of a stream that flows as fast as it can, in bytes.
     pub bytes: u64,
-    /// The number of concurrent streams in the cases with many.
+    /// Number of concurrent streams in the cases with many.
     pub at_once: usize,
 }
 
@@ -67,7 +68,9 @@ struct Row {
     bytes: u64,
     took: Duration,
     cpu: Duration,
+    /// Peak of the node's memory above its idle memory, in bytes.
     above_idle: u64,
+    /// Whether the memory above idle is bounded in this case.
     is_promised: bool,
 }
 
@@ -75,8 +78,9 @@ struct Row {
 #[derive(Clone, Copy)]
 pub(crate) struct Flow {
     pub(crate) bytes: u64,
-    /// The pause before each piece.
+    /// The writer's pause before each piece.
     pub(crate) writer_waits: Duration,
+    /// The reader's pause for each piece.
     pub(crate) reader_waits: Duration,
 }
 
@@ -101,7 +105,8 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     let placement = peers.placement;
     let (mut node, router) =
         (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
-    // Allows that many concurrent requests of one tenant.
+    // One tenant may not use all permits, so the node has twice as many as there are concurrent
+    // streams.
     node.args(["--max-inflight", &(2 * scale.at_once).to_string()]);
     let mut tenon = site.start(&peers.scratch.join("streams"), node, router)?;
     for host in [&passes, &transforms] {
@@ -150,7 +155,7 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     Ok(Record(rows))
 }
 
-/// Sends a stream, and reads the response.
+/// Sends a stream, and reads the response, which must be as long as the stream.
 pub(crate) async fn echo(addr: SocketAddr, host: &str, flow: Flow) -> anyhow::Result<()> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(TcpStream::connect(addr).await?))
@@ -178,7 +183,7 @@ pub(crate) async fn echo(addr: SocketAddr, host: &str, flow: Flow) -> anyhow::Re
         pause(flow.reader_waits.mul_f64(data.len() as f64 / PIECE as f64)).await;
         read += data.len() as u64;
     }
-    ensure!(read == flow.bytes, "got {read} of {} bytes back", sent.get());
+    ensure!(read == flow.bytes, "read {read} of {} bytes; {} were sent", flow.bytes, sent.get());
     Ok(())
 }
 

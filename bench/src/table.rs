@@ -1,8 +1,8 @@
-//! Text in columns.
+//! Tables of text.
 
 use std::fmt;
 
-/// A table of text; its first column is aligned left, the others right.
+/// A table of text. The first column is aligned left, and the others are aligned right.
 pub struct Table {
     rows: Vec<Vec<String>>,
 }

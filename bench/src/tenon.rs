@@ -1,6 +1,6 @@
-//! Tenon under measurement: the real router and the real node, with a catalog that announces the
-//! Workers. The catalog is the operator's, served by this process. It takes part in the start of a
-//! Worker, but not in requests.
+//! Starts the real router and the real node, with a catalog that announces the Workers. The catalog
+//! is that of the operator, but this process serves it. It takes part in the start of a Worker, but
+//! not in requests.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -24,34 +24,34 @@ use crate::load::{Target, await_answer, get};
 use crate::peers::free_port;
 use crate::process::Process;
 
-/// The programs, in the directory of this one.
+/// Names of the programs, which are in the directory of this program.
 pub const NODE: &str = "tenon-runtime-node";
 pub const ROUTER: &str = "tenon-router";
 
 const POOL: &str = "default";
 
-/// The default namespace of Workers.
+/// Default namespace of Workers.
 const TENANT: &str = "bench";
 
-/// The number of the node's lanes, whose ports follow those of its shards.
+/// Number of lanes of the node. Their ports follow those of the shards.
 const LANES: u16 = 1;
 
-/// The number of attempts to find consecutive free ports.
+/// Maximum number of attempts to find consecutive free ports.
 const TRIES: u32 = 100;
 
-/// A catalog with one node and the deployed Workers. It is served until this is dropped.
+/// A catalog with one node and the deployed Workers. It is served until this value is dropped.
 pub struct Site {
     url: String,
     shards: u16,
     shard_port: u16,
-    /// The certificates of the router and the node.
+    /// The directories with the certificates of the router and the node.
     directories: Option<[PathBuf; 2]>,
     catalog: Catalog,
     _runtime: Runtime,
     _signal: drain::Signal,
 }
 
-/// A router and a node that serve a [`Site`]. Both end when this is dropped.
+/// A router and a node that serve a [`Site`]. Both end when this value is dropped.
 pub struct Tenon {
     pub router: Process,
     pub node: Process,
@@ -65,7 +65,7 @@ impl Site {
     /// Serves a new catalog.
     ///
     /// # Arguments
-    /// * `shards` - the number of the node's shards.
+    /// * `shards` - the number of shards of the node.
     ///
     /// # Errors
     /// Fails if no ports or threads are available.
@@ -77,7 +77,7 @@ impl Site {
     /// there is an `authority`.
     ///
     /// # Errors
-    /// Fails if no ports or threads are available, or a certificate cannot be read.
+    /// Fails if no ports or threads are available, or if a certificate cannot be read.
     pub fn open_with(shards: u16, authority: Option<&Authority>) -> anyhow::Result<Self> {
         let tls = authority.map(Authority::operator).transpose()?;
         let runtime =
@@ -142,10 +142,10 @@ impl Site {
         limits: Limits,
     ) -> String {
         let worker = WorkerId::new(tenant, name);
-        self.publish(Revision { limits, ..Revision::of_source(worker, source) })
+        self.publish(Revision { limits, ..Revision::from_source(worker, source) })
     }
 
-    /// Deploys a Worker with this revision, and returns its host.
+    /// Deploys the Worker of this revision, and returns the Worker's host.
     pub fn publish(&self, revision: Revision) -> String {
         let host = format!("{}.{}.localhost", revision.worker.name(), revision.worker.namespace());
         let route = Route { host: host.clone(), path: "/".to_owned() };
@@ -153,7 +153,7 @@ impl Site {
         host
     }
 
-    /// Gets the packs of static files from `source`.
+    /// Makes the catalog serve the packs of static files in `source`.
     pub fn serve_assets(&self, source: AssetsSource) {
         self.catalog.set_assets_source(source);
     }
@@ -161,7 +161,7 @@ impl Site {
     /// Starts the node and a router of one thread.
     ///
     /// # Arguments
-    /// * `dir` - a new directory for their output.
+    /// * `dir` - a new directory for the output of the programs.
     /// * `node` and `router` - the commands of the programs, with their CPU placement and special
     ///   options.
     ///
@@ -212,10 +212,10 @@ impl Site {
 }
 
 impl Tenon {
-    /// Waits until `host` answers 200.
+    /// Waits until `host` responds with status 200.
     ///
     /// # Errors
-    /// Fails if it does not before the timeout, or if a process ends.
+    /// Fails if `host` does not do so before the timeout, or if a process ends.
     pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
         await_answer(
             || get(self.addr, host),
@@ -254,7 +254,7 @@ fn free_ports(count: u16) -> anyhow::Result<u16> {
             return Ok(first);
         }
     }
-    bail!("found no {count} consecutive free ports")
+    bail!("found no {count} consecutive free ports in {TRIES} attempts")
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Requests to many Workers, made by this program itself, because wrk sends requests to one host
-//! only.
+//! Sends requests to many Workers, because wrk sends requests to one host only.
 //!
 //! ```text
 //!  closed  connection 1: request ─► answer ─► request ─► …     as fast as they are answered
@@ -7,8 +6,8 @@
 //! ```
 //!
 //! A closed loop measures how much a server can serve. It sends fewer requests to a slow server, so
-//! it cannot measure the latency of clients that do not adapt to the server; an open loop can. Both
-//! run on the caller's thread alone.
+//! it cannot measure the latency of clients that do not adapt to the server. An open loop can. Both
+//! loops run on the caller's thread alone.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,11 +26,11 @@ use crate::quantile::quantile;
 pub struct Tally {
     /// The latencies of the requests that were answered correctly, in seconds.
     latencies: Vec<f64>,
-    /// The number of failures, by their cause.
+    /// Number of failures, by their cause.
     failures: BTreeMap<String, u64>,
-    /// The total time during which requests were sent.
+    /// Total time during which requests were sent.
     duration: Duration,
-    /// The number of answers that arrived during that time.
+    /// Number of correct answers that arrived during that time.
     in_time: u64,
 }
 
@@ -69,7 +68,7 @@ impl Tally {
         &self.failures
     }
 
-    /// Returns the number of answers that arrived while requests were still being sent.
+    /// Returns the number of correct answers that arrived while requests were still being sent.
     pub fn in_time(&self) -> u64 {
         self.in_time
     }
@@ -90,8 +89,8 @@ impl Tally {
 /// Sends a request to each of `hosts` in their order, in a closed loop.
 ///
 /// # Arguments
-/// * `connections` - how many connections are used; each sends its next request as soon as it has
-///   an answer.
+/// * `connections` - the number of connections. Each sends its next request as soon as it has
+///   received an answer.
 /// * `path` - the path of every request.
 pub async fn closed<'a>(
     addr: SocketAddr,
@@ -115,11 +114,12 @@ pub async fn closed<'a>(
     tally
 }
 
-/// Selects the requests that use kept connections.
+/// The requests that use kept connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
+    /// Every request.
     Always,
-    /// Every other request to a host has a connection of its own.
+    /// Every other request to a host. Each of the others uses a connection of its own.
     EverySecond,
 }
 
@@ -128,7 +128,7 @@ pub enum Reuse {
 ///
 /// # Arguments
 /// * `rate` - requests per second, all hosts together.
-/// * `duration` - how long requests are sent.
+/// * `duration` - the time during which requests are sent.
 pub async fn open(
     addr: SocketAddr,
     rate: u32,
@@ -150,7 +150,7 @@ pub async fn open(
     let mut outstanding = FuturesUnordered::new();
     let mut ticks = interval(Duration::from_secs(1) / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    // Alternates per round of hosts, so that each host gets requests of both kinds.
+    // The kinds alternate per round of hosts, so that each host gets requests of both kinds.
     let mut is_kept =
         hosts.iter().map(|_| true).chain(hosts.iter().map(|_| reuse == Reuse::Always)).cycle();
     let mut hosts = hosts.iter().cycle();
@@ -187,8 +187,7 @@ async fn send(
     (latency, outcome)
 }
 
-/// Returns the router's code for the failure in `body`, or the whole body if another server wrote
-/// it.
+/// Returns the code of the error in `body`, or the whole body if it has no code.
 pub fn code(body: &str) -> String {
     let json = serde_json::from_str::<serde_json::Value>(body).ok();
     let code = json.as_ref().and_then(|json| json["error"]["code"].as_str());
@@ -202,8 +201,8 @@ mod tests {
 
     use super::*;
 
-    /// Starts a server that answers 200, or 503 if the host contains `.bad`. It serves one request
-    /// at a time on each connection.
+    /// Starts a server that responds with status 200, or 503 if the host contains `.bad`. It serves
+    /// one request at a time on each connection.
     async fn server() -> SocketAddr {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();
@@ -237,8 +236,8 @@ mod tests {
         let duration = Duration::from_millis(200);
         let tally =
             open(server().await, 100, duration, &["a.good".to_owned()], Reuse::EverySecond).await;
-        // A busy machine may send fewer; never more than one per tick, the first of which is
-        // immediate.
+        // A busy machine may send fewer requests than that, but never more than one per tick. The
+        // first tick is immediate.
         assert!((1..=21).contains(&tally.requests()), "{tally:?}");
         assert_eq!(tally.failed(), 0, "{tally:?}");
     }

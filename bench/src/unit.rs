@@ -16,7 +16,7 @@ pub fn micros(duration: Duration) -> String {
     format!("{:.1}", duration.as_secs_f64() * 1e6)
 }
 
-/// Formats an amount of memory, given in bytes.
+/// Formats an amount of memory in bytes as MiB.
 pub fn mib(bytes: u64) -> String {
     match bytes as f64 / f64::from(1 << 20) {
         mib if mib < 100.0 => format!("{mib:.2} MiB"),
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_one_worker_has_a_finer_unit_than_that_of_a_node() {
+    fn small_amounts_of_memory_have_two_decimals() {
         assert_eq!(mib(3 << 19), "1.50 MiB");
         assert_eq!(mib(4 << 30), "4096 MiB");
     }

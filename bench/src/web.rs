@@ -1,5 +1,5 @@
-//! Typical work of Workers, beside deno under the same load: measures what the Web API costs a
-//! node.
+//! Measures what the Web API costs a node, with typical work of Workers, beside deno under the same
+//! load.
 //!
 //! Only the CPU time of Tenon's node is compared. The node speaks gRPC where deno speaks plain
 //! HTTP/1.1.
@@ -19,11 +19,12 @@ use crate::table::Table;
 use crate::tenon::{NODE, ROUTER, Site};
 use crate::unit::micros;
 
-/// The Worker's source, and its name.
+/// File name of the Worker's source.
 const SOURCE: &str = "web.js";
+/// Name of the Worker.
 const NAME: &str = "hello";
 
-/// The number of concurrent requests in the long cases.
+/// Number of concurrent requests in the long cases.
 const FEW: u32 = 4;
 
 struct Case {
@@ -31,25 +32,25 @@ struct Case {
     request: RequestSpec,
     /// Whether a request takes a millisecond or more, so that more connections would only queue.
     is_long: bool,
-    /// The bound, as a multiple of deno's CPU time.
-    times: f64,
+    /// Maximum CPU time of the node, as a multiple of that of deno.
+    max_ratio: f64,
 }
 
 const fn short(what: &'static str, request: RequestSpec) -> Case {
-    Case { what, request, is_long: false, times: 0.8 }
+    Case { what, request, is_long: false, max_ratio: 0.8 }
 }
 
-const fn long(what: &'static str, path: &'static str, times: f64) -> Case {
-    Case { what, request: RequestSpec::path(path), is_long: true, times }
+const fn long(what: &'static str, path: &'static str, max_ratio: f64) -> Case {
+    Case { what, request: RequestSpec::path(path), is_long: true, max_ratio }
 }
 
-/// The bound of requests that only compute: nearly as fast as deno.
+/// Maximum ratio for requests that only compute, which have to be nearly as fast as in deno.
 const AS_FAST: f64 = 1.0 / 0.97;
 
 const CASES: [Case; 9] = [
     short("Response.json of 1 KB", RequestSpec::path("/json")),
-    // With the `host` header these are 100, the maximum of HTTP/1.1 servers on hyper, which both
-    // are.
+    // With the `host` header, a request has 100 headers. That is the maximum of HTTP/1.1 servers
+    // that use hyper, as both contenders do.
     short("echo of 100 headers", RequestSpec { headers: 99, ..RequestSpec::path("/headers") }),
     short("echo of 16 KB of JSON", RequestSpec { json: 16 << 10, ..RequestSpec::path("/echo") }),
     long("digest of 1 MiB, 8 times", "/digest", 1.0),
@@ -76,7 +77,7 @@ struct Row {
 /// * `own` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a contender does not start, ends, or fails a request.
+/// Fails if a contender does not start or ends, or if a request fails.
 pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
     let site = Site::open(1)?;
     site.deploy_with_limits(
@@ -110,11 +111,11 @@ impl Row {
 pub fn objectives(record: Option<&Record>) -> impl Iterator<Item = Objective> {
     CASES.iter().enumerate().map(move |(i, case)| {
         let measured = record.map(|record| record.0[i].cpu());
-        let what = format!("{}: CPU time of the node, {:.2} × deno's", case.what, case.times);
+        let what = format!("{}: CPU time of the node, {:.2} × deno's", case.what, case.max_ratio);
         Objective::time(
             what,
             measured.map(|[node, _]| node),
-            measured.map(|[_, deno]| deno.mul_f64(case.times)),
+            measured.map(|[_, deno]| deno.mul_f64(case.max_ratio)),
         )
     })
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// secrets returns the Secrets of the processes' certificates, by component.
+// secrets returns the names of the Secrets with the processes' certificates, by component.
 func secrets(t *testing.T, all objects) map[string]string {
 	t.Helper()
 	secretOf := map[string]string{}
@@ -30,7 +30,7 @@ func secrets(t *testing.T, all objects) map[string]string {
 	return secretOf
 }
 
-// named returns what the path leads to in the item of that name, or nil.
+// named returns the value at a path in the item of that name, or nil.
 func named(list any, name string, path ...any) any {
 	for _, item := range items(list) {
 		if at(item, "name") == name {
@@ -61,7 +61,7 @@ operator: tenon-operator-tls
 router: tenon-router-tls
 runtime-node: tenon-runtime-node-tls`)
 	if args := all.pod(t, "Deployment/tenon-operator").args(); contains(args, "--self-signed") {
-		t.Errorf("the operator would overwrite the certificates: %v", args)
+		t.Errorf("the operator has the argument --self-signed: %v", args)
 	}
 	for role, secret := range secretOf {
 		expect(t, "the certificate of "+role, all.find(t, "Certificate/tenon-"+role).at("spec"), fmt.Sprintf(`
@@ -97,7 +97,7 @@ func TestExistingSecretsAreUsedUnchanged(t *testing.T) {
 	all := render(t, variety["own secrets"])
 	expect(t, "the Secrets of the certificates", secrets(t, all), `{operator: one, router: two, runtime-node: three}`)
 	if args := all.pod(t, "Deployment/tenon-operator").args(); contains(args, "--self-signed") {
-		t.Errorf("the operator would overwrite the certificates: %v", args)
+		t.Errorf("the operator has the argument --self-signed: %v", args)
 	}
 	for _, rule := range items(all.find(t, "Role/tenon-operator").at("rules")) {
 		if fmt.Sprint(at(rule, "resources")) == "[secrets]" {

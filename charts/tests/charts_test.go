@@ -129,7 +129,7 @@ func parse(t *testing.T, rendered map[string]string) objects {
 				break
 			}
 			var fields map[string]any
-			// Strict, because a duplicate key is a mistake.
+			// Parsing is strict, because a duplicate key is a mistake.
 			if err := errors.Join(err, yaml.UnmarshalStrict(document, &fields)); err != nil {
 				t.Fatalf("%s: %v\n%s", template, err, text)
 			}
@@ -176,7 +176,7 @@ func (all objects) find(t *testing.T, name string) object {
 			return o
 		}
 	}
-	t.Fatalf("no object %s in %v", name, all)
+	t.Fatalf("there is no object %s among %v", name, all)
 	return object{}
 }
 
@@ -242,7 +242,7 @@ func (all objects) pod(t *testing.T, of string) pod {
 			return pod
 		}
 	}
-	t.Fatalf("no Pod of %s", of)
+	t.Fatalf("there is no Pod of %s", of)
 	return pod{}
 }
 

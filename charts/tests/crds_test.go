@@ -19,17 +19,17 @@ func TestCRDsAreKeptByDefault(t *testing.T) {
 		}
 		for _, crd := range all {
 			if _, is := crd.GetAnnotations()["helm.sh/resource-policy"]; is != keeps {
-				t.Errorf("%s: %s is kept: %v", values, crd, is)
+				t.Errorf("with the values %q, %s is kept: %v, want %v", values, crd, is, keeps)
 			}
 		}
 	}
 }
 
-// The templates are also plain YAML, for `kubectl apply -f`.
+// The templates are also plain YAML, so that `kubectl apply -f` can apply them.
 func TestCRDsAreTheSameWithAndWithoutHelm(t *testing.T) {
 	files, err := filepath.Glob(crds + "/templates/*.yaml")
 	if err != nil || len(files) != 3 {
-		t.Fatal(files, err)
+		t.Fatalf("got the files %v, want 3: %v", files, err)
 	}
 	rendered, err := renderChart(load(t, crds), ``)
 	if err != nil {

@@ -94,7 +94,8 @@ rbac: {aggregateToDefaultRoles: false}
 metrics: {dashboards: {enabled: false}}`,
 }
 
-// The known kinds: the Go type of Kubernetes' own kinds, and whether the kind is namespaced.
+// The known kinds. Each has the Go type if the kind is one of Kubernetes' own, and whether the kind
+// is namespaced.
 var kinds = map[string]struct {
 	new        func() any
 	namespaced bool
@@ -204,8 +205,8 @@ func TestEveryObjectHasTheStandardLabels(t *testing.T) {
 	}
 }
 
-// checkPool compares a RuntimePool with the CRD's schema, strictly: the API server would only warn
-// about an unknown field.
+// checkPool compares a RuntimePool with the CRD's schema. An unknown field is a fault, although the
+// API server would only warn about it.
 func checkPool(t *testing.T, pool object) {
 	t.Helper()
 	var crd map[string]any
@@ -218,6 +219,7 @@ func checkPool(t *testing.T, pool object) {
 	}
 }
 
+// faults returns where a value differs from a schema.
 func faults(path string, value, schema any) []string {
 	var found []string
 	fault := func(format string, args ...any) {

@@ -19,7 +19,7 @@ func TestEveryServingPodIsScraped(t *testing.T) {
 	for component, pod := range pods {
 		is := selects(monitor.at("spec", "selector"), pod.labels)
 		if serves := component != "probe" && component != "stranger"; is != serves {
-			t.Errorf("%s is scraped: %v", component, is)
+			t.Errorf("%s is scraped: %v, want %v", component, is, serves)
 		} else if serves && pod.number(monitor.at("spec", "podMetricsEndpoints", 0, "port")) != 9090 {
 			t.Errorf("%s has no port 9090", component)
 		}
@@ -30,7 +30,7 @@ func TestEveryServingPodIsScraped(t *testing.T) {
 func TestScrapedSeriesHaveTheLabelsOfTheDashboards(t *testing.T) {
 	endpoint := at(render(t, `metrics: {podMonitor: {enabled: true}}`).find(t, "PodMonitor/tenon").at("spec", "podMetricsEndpoints"), 0)
 	if at(endpoint, "honorLabels") != true {
-		t.Error("the namespace of a Worker is overwritten")
+		t.Error("honorLabels is not true, so the namespace of a Worker is overwritten")
 	}
 	expect(t, "the labels", at(endpoint, "relabelings"), `
 - {targetLabel: job, replacement: tenon}
@@ -55,7 +55,7 @@ func TestDashboardsAreInstalledUnchanged(t *testing.T) {
 	}
 	text, _ := dashboard.at("data", "tenon-some.json").(string)
 	if strings.TrimSpace(text) != `{"title": "{{ Grafana syntax }}"}` {
-		t.Errorf("got %q", text)
+		t.Errorf("the dashboard is %q", text)
 	}
 }
 
@@ -68,11 +68,12 @@ func TestMissingDashboardsAndAlertsCreateNoObjects(t *testing.T) {
 	}
 	all := parse(t, rendered)
 	if found := append(all.kind("ConfigMap"), all.kind("PrometheusRule")...); len(found) != 0 {
-		t.Errorf("unexpected objects %v", found)
+		t.Errorf("the chart creates the unexpected objects %v", found)
 	}
 }
 
-// Each dashboard of the chart must fit into a ConfigMap, and all of them into a Helm release.
+// Each dashboard of the chart must fit into a ConfigMap, and all of them together must fit into a
+// Helm release.
 func TestDashboardsFitIntoConfigMapsAndRelease(t *testing.T) {
 	size := 0
 	for _, file := range load(t, platform).Files {
@@ -82,7 +83,8 @@ func TestDashboardsFitIntoConfigMapsAndRelease(t *testing.T) {
 		size += len(file.Data)
 		checkDashboard(t, file)
 	}
-	// Helm stores chart and objects in one Secret of at most 1 MiB, compressed to about a tenth.
+	// Helm compresses the chart and the objects to about a tenth, and stores them in one Secret of
+	// at most 1 MiB.
 	if size > 4<<20 {
 		t.Errorf("the dashboards have %d bytes, want at most 4 MiB", size)
 	}

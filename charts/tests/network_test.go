@@ -20,7 +20,7 @@ func podsByComponent(t *testing.T, all objects) map[string]pod {
 }
 
 // nodePod returns the part of a node's Pod that the chart depends on. The operator creates the Pod,
-// and a test of operator/src/pool/plan.rs compares the golden file with it.
+// and a test of operator/src/pool/plan.rs compares the golden file with the Pod.
 func nodePod(t *testing.T) pod {
 	t.Helper()
 	labels, ports := map[string]any{}, []any{}
@@ -66,7 +66,8 @@ func selects(selector any, labels map[string]any) bool {
 	return true
 }
 
-// number returns the port that a policy or a Service refers to by number or name, or 0.
+// number returns the number of the container port that a policy or a Service refers to by number or
+// name, or 0 if the Pod has no such port.
 func (p pod) number(port any) int64 {
 	name, named := port.(string)
 	for _, own := range items(p.container()["ports"]) {
@@ -88,7 +89,7 @@ func toInt(value any) int64 {
 	return 0
 }
 
-// admits reports whether the policies allow a Pod of the namespace to reach a port of another one.
+// admits reports whether the policies allow a Pod of the namespace to reach a port of another Pod.
 func admits(all objects, to pod, number int64, from pod) bool {
 	selected := false
 	for _, policy := range all.kind("NetworkPolicy") {
@@ -144,7 +145,7 @@ func TestEachPortAdmitsOnlyItsPeers(t *testing.T) {
 			for from, pod := range pods {
 				want := allowed == "all" || slices.Contains(strings.Fields(allowed), from)
 				if is := admits(all, pods[to], port, pod); is != want {
-					t.Errorf("%s may reach port %d of %s: %v", from, port, to, is)
+					t.Errorf("%s may reach port %d of %s: %v, want %v", from, port, to, is, want)
 				}
 			}
 		}
@@ -181,7 +182,7 @@ func TestNodeEgressIsOpenUnlessRestricted(t *testing.T) {
 	expect(t, "the restricted policyTypes", restricted.at("spec", "policyTypes"), `[Ingress, Egress]`)
 	egress := items(restricted.at("spec", "egress"))
 	if len(egress) != 4 {
-		t.Fatalf("want 4 egress rules, got %d", len(egress))
+		t.Fatalf("the policy has %d egress rules, want 4", len(egress))
 	}
 	expect(t, "the rule for DNS", egress[0], `
 ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]`)
@@ -225,13 +226,13 @@ func TestInternalListenerIsNeverExposed(t *testing.T) {
 	for _, kind := range []string{"NodePort", "LoadBalancer"} {
 		all := render(t, fmt.Sprintf("router: {service: {type: %s, nodePort: 30080}}", kind))
 		if is := all.find(t, "Service/tenon-router").at("spec", "type"); is != kind {
-			t.Errorf("the public Service is of type %v", is)
+			t.Errorf("the public Service is of type %v, want %s", is, kind)
 		}
 		if is := toInt(all.find(t, "Service/tenon-router").at("spec", "ports", 0, "nodePort")); is != 30080 {
 			t.Errorf("the node port is %v, want 30080", is)
 		}
 		if is := all.find(t, "Service/tenon-router-inner").at("spec", "type"); is != nil {
-			t.Errorf("the internal Service is of type %v", is)
+			t.Errorf("the internal Service is of type %v, want no type", is)
 		}
 	}
 }

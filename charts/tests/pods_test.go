@@ -10,7 +10,7 @@ func TestEveryPodMeetsTheRestrictedProfile(t *testing.T) {
 	for _, values := range variety {
 		pods := render(t, values).pods()
 		if len(pods) != 3 {
-			t.Fatalf("want 3 Pods, got %d", len(pods))
+			t.Fatalf("the chart has %d Pods, want 3", len(pods))
 		}
 		for _, pod := range pods {
 			expect(t, "the security context of "+pod.of, pod.spec["securityContext"], `
@@ -59,7 +59,7 @@ func TestOnlyClientsOfTheAPIServerMountAToken(t *testing.T) {
 Deployment/tenon-operator: true
 Deployment/tenon-router: false
 Pod/tenon-probe: true`)
-	// The operator refers to the nodes' account.
+	// The operator's arguments name the account of the nodes, so the account must exist.
 	all.find(t, "ServiceAccount/tenon-runtime-node")
 }
 
@@ -81,17 +81,17 @@ func TestImagesAreReferencedByTagOrDigest(t *testing.T) {
 	at := "ghcr.io/tenon-dev/"
 	if is, want := images(``), at+"tenon-operator:"+version+" "+at+"tenon-router:"+version+" "+
 		at+"tenon-operator:"+version+" "+at+"tenon-runtime-node:"+version; is != want {
-		t.Errorf("got %s, want %s", is, want)
+		t.Errorf("the images are %s, want %s", is, want)
 	}
 	if is, want := images(`image: {registry: "localhost:5000", tag: e2e}`), "localhost:5000/tenon-operator:e2e "+
 		"localhost:5000/tenon-router:e2e localhost:5000/tenon-operator:e2e localhost:5000/tenon-runtime-node:e2e"; is != want {
-		t.Errorf("got %s, want %s", is, want)
+		t.Errorf("the images are %s, want %s", is, want)
 	}
 	digest := "sha256:" + strings.Repeat("5a", 32)
 	values := fmt.Sprintf("image: {digests: {operator: %[1]q, router: %[1]q, runtimeNode: %[1]q}}", digest)
 	if is, want := images(values), at+"tenon-operator@"+digest+" "+at+"tenon-router@"+digest+" "+
 		at+"tenon-operator@"+digest+" "+at+"tenon-runtime-node@"+digest; is != want {
-		t.Errorf("got %s, want %s", is, want)
+		t.Errorf("the images are %s, want %s", is, want)
 	}
 }
 
@@ -138,14 +138,14 @@ periodSeconds: 5`)
 func TestRouterReplicasHaveOneOwner(t *testing.T) {
 	fixed := render(t, `router: {replicas: 7}`)
 	if is := fmt.Sprint(fixed.find(t, "Deployment/tenon-router").at("spec", "replicas")); is != "7" {
-		t.Errorf("got %s routers, want 7", is)
+		t.Errorf("the Deployment has %s replicas, want 7", is)
 	}
 	if fixed.has("HorizontalPodAutoscaler/tenon-router") {
-		t.Error("unexpected autoscaler")
+		t.Error("there is an autoscaler, although it is not enabled")
 	}
 	scaled := render(t, `router: {autoscaling: {enabled: true, minReplicas: 3}}`)
 	if is := scaled.find(t, "Deployment/tenon-router").at("spec", "replicas"); is != nil {
-		t.Errorf("each upgrade would reset the autoscaler's replicas to %v", is)
+		t.Errorf("the Deployment has %v replicas, want none", is)
 	}
 	expect(t, "the target of the autoscaler", scaled.find(t, "HorizontalPodAutoscaler/tenon-router").at("spec", "scaleTargetRef"), `
 {apiVersion: apps/v1, kind: Deployment, name: tenon-router}`)
@@ -154,11 +154,11 @@ func TestRouterReplicasHaveOneOwner(t *testing.T) {
 func TestAutoscaledPoolOmitsReplicas(t *testing.T) {
 	pool := render(t, `runtimePool: {autoscaled: true, replicas: 7}`).find(t, "RuntimePool/default")
 	if replicas := pool.at("spec", "replicas"); replicas != nil {
-		t.Errorf("each upgrade would reset the autoscaler's replicas to %v", replicas)
+		t.Errorf("the RuntimePool has %v replicas, want none", replicas)
 	}
 	pool = render(t, `runtimePool: {replicas: 0}`).find(t, "RuntimePool/default")
 	if is := fmt.Sprint(pool.at("spec", "replicas")); is != "0" {
-		t.Errorf("got %s replicas, want 0", is)
+		t.Errorf("the RuntimePool has %s replicas, want 0", is)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestPodsAreSpreadIfPossible(t *testing.T) {
 		}
 		for _, constraint := range constraints {
 			if at(constraint, "whenUnsatisfiable") != "ScheduleAnyway" || !selects(at(constraint, "labelSelector"), pod.labels) {
-				t.Errorf("%s: %v", of, constraint)
+				t.Errorf("%s has the constraint %v", of, constraint)
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func TestDisruptionBudgetsSelectTheirPods(t *testing.T) {
 	all := render(t, ``)
 	budgets := all.kind("PodDisruptionBudget")
 	if len(budgets) != 2 {
-		t.Fatalf("want 2 budgets, got %v", budgets)
+		t.Fatalf("the chart has the budgets %v, want 2", budgets)
 	}
 	for _, budget := range budgets {
 		pod := all.pod(t, "Deployment/"+budget.GetName())
@@ -199,14 +199,14 @@ func TestPodsAndNodesHaveThePriorityClass(t *testing.T) {
 	}
 	for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
 		if is := all.pod(t, of).spec["priorityClassName"]; is != "system-cluster-critical" {
-			t.Errorf("%s has the priority %v", of, is)
+			t.Errorf("%s has the PriorityClass %v", of, is)
 		}
 	}
 	if args := all.pod(t, "Deployment/tenon-operator").args(); !contains(args, "--node-priority-class=system-cluster-critical") {
 		t.Errorf("nodes have no PriorityClass: %v", args)
 	}
-	made := render(t, `priorityClass: {create: true, name: tenants}`).find(t, "PriorityClass/tenants")
-	if is := toInt(made.at("value")); is != 1_000_000 {
+	created := render(t, `priorityClass: {create: true, name: tenants}`).find(t, "PriorityClass/tenants")
+	if is := toInt(created.at("value")); is != 1_000_000 {
 		t.Errorf("the priority is %d, want 1000000", is)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The golden file lists every right, one line for each rule and resource, so that reviews show
-// changes.
+// The golden file has one line for each resource of each rule, so that a review shows which rights
+// change.
 func TestRightsMatchTheGoldenFile(t *testing.T) {
 	table := ""
 	for _, of := range []string{"defaults", "everything"} {
@@ -39,11 +39,11 @@ func TestNoRuleHasAWildcard(t *testing.T) {
 			for _, rule := range items(role.at("rules")) {
 				for _, field := range []string{"apiGroups", "resources", "verbs"} {
 					if strings.Contains(fmt.Sprint(at(rule, field)), "*") {
-						t.Errorf("%s: %v", role, rule)
+						t.Errorf("%s has a rule with a wildcard: %v", role, rule)
 					}
 				}
 				if groups := items(at(rule, "apiGroups")); len(groups) != 1 {
-					t.Errorf("%s: a rule must have exactly one API group, for readability: %v", role, rule)
+					t.Errorf("%s has a rule with %d API groups, want 1: %v", role, len(groups), rule)
 				}
 			}
 		}

@@ -63,7 +63,7 @@ func TestInvalidValuesAreRefusedByName(t *testing.T) {
 	} {
 		_, err := renderChart(load(t, platform), bad.values)
 		if err == nil {
-			t.Errorf("accepted: %s", bad.values)
+			t.Errorf("the values %s were accepted", bad.values)
 		} else if !regexp.MustCompile(bad.field).MatchString(strings.ReplaceAll(err.Error(), "\n", " ")) {
 			t.Errorf("%s: the error does not match %s: %v", bad.values, bad.field, err)
 		}
@@ -73,8 +73,8 @@ func TestInvalidValuesAreRefusedByName(t *testing.T) {
 	}
 }
 
-// A level that the chart accepts must not end a process at start: lifecycle/src/log.rs tests the
-// same file.
+// A process must start with every level that the chart accepts. A test of lifecycle/src/log.rs
+// reads the same file.
 func TestChartAcceptsTheLogLevelsOfTheProcesses(t *testing.T) {
 	for _, line := range strings.Split(strings.TrimSpace(read(t, "testdata/log-levels.txt")), "\n") {
 		verdict, level, _ := strings.Cut(line, " ")
@@ -86,7 +86,7 @@ func TestChartAcceptsTheLogLevelsOfTheProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err = renderChart(load(t, platform), string(values)); (err == nil) != (verdict == "accepted") {
-			t.Errorf("%q must be %s: %v", level, verdict, err)
+			t.Errorf("the level %q was not %s: %v", level, verdict, err)
 		}
 	}
 }

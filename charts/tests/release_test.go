@@ -53,12 +53,12 @@ func TestNotesPrintTheNextCommands(t *testing.T) {
 			"Host: hello.default.tenon.localhost"},
 		`router: {service: {type: LoadBalancer}}`:              {"http://EXTERNAL-IP:80/"},
 		`router: {service: {type: NodePort, nodePort: 30080}}`: {"http://ANY-KUBERNETES-NODE:30080/"},
-		`{domain: example.com, runtimePool: {create: false}}`:  {"hello.default.example.com", "create one"},
+		`{domain: example.com, runtimePool: {create: false}}`:  {"hello.default.example.com", "Create the pools"},
 		`router: {service: {type: NodePort}}`:                  {"port-forward"},
 	} {
 		for _, word := range words {
 			if text := notes(values); !strings.Contains(text, word) {
-				t.Errorf("%s: missing %q in\n%s", values, word, text)
+				t.Errorf("with the values %s, the notes lack %q:\n%s", values, word, text)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func TestHelmTestDeletesItsObjects(t *testing.T) {
 		}
 	}
 	if objects != 4 {
-		t.Errorf("got %d objects, want 4", objects)
+		t.Errorf("the test has %d objects, want 4", objects)
 	}
 	args := render(t, `{router: {service: {port: 8000}}, test: {timeoutSeconds: 7}}`).pod(t, "Pod/tenon-probe").args()
 	want := "probe --worker-namespace=" + namespace + " --router=http://tenon-router:8000 --pool=default --timeout=7"
@@ -94,7 +94,7 @@ func TestHelmTestDeletesItsObjects(t *testing.T) {
 	}
 }
 
-// A process does not start with an unknown argument.
+// A process that gets an unknown argument does not start.
 func TestProcessesKnowTheirArguments(t *testing.T) {
 	sources := map[string][]string{
 		"Deployment/tenon-operator": {"operator/src/config.rs", "operator/src/config/artifacts.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},

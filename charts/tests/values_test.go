@@ -16,7 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden and generated files instead of comparing with them")
 
-// golden compares a file with its expected content, or writes it with -update.
+// golden compares a file with its expected content. With -update, it writes the content to the file
+// first.
 func golden(t *testing.T, file, want string) {
 	t.Helper()
 	if *update {
@@ -34,11 +35,11 @@ type value struct {
 	path string
 	// The default, as JSON and as one line of YAML.
 	preset, written string
-	// The comment above it.
+	// The comment above the value.
 	comment string
 }
 
-// Maps that are documented as one value, because their keys are the user's or Kubernetes'.
+// Maps that are documented as one value, because the user or Kubernetes defines their keys.
 var whole = regexp.MustCompile(`(^commonLabels|[lL]abels|[aA]nnotations|nodeSelector|affinity|resources|behavior|runtimePool\.(limits|rateLimits|egress))$`)
 
 func documented(t *testing.T, chart string) []value {
@@ -119,8 +120,8 @@ func TestEveryValueIsUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Templates refer to a value by its path, or by a part of it within `with`, a variable or an
-		// argument.
+		// Templates refer to a value by its path, or, within `with` or through a variable or an
+		// argument, by a part of its path.
 		words := map[string]bool{}
 		for _, word := range regexp.MustCompile(`[A-Za-z]+`).FindAllString(text, -1) {
 			words[word] = true
@@ -135,7 +136,7 @@ func TestEveryValueIsUsed(t *testing.T) {
 	}
 }
 
-// Sets each value to one that differs from its default, and compares the rendered objects.
+// Sets each value to another than its default, and compares the rendered objects.
 func TestEveryValueChangesTheOutput(t *testing.T) {
 	before := textOf(t, ``)
 	for _, value := range documented(t, platform) {
@@ -179,7 +180,8 @@ func another(preset string) (string, bool) {
 	return "", false
 }
 
-// Other values by path or by last step, for values that are not free within their type.
+// Other values than the defaults, by path or by the last step of the path. A value has an entry if
+// the schema does not accept every value of its type.
 var others = map[string]string{
 	"domain":                    "workers.example.com",
 	"registry":                  "registry.example.com",
@@ -225,7 +227,7 @@ var others = map[string]string{
 	"router.drain.requestGraceSeconds": "100",
 }
 
-// The values that must be set for another one to have an effect.
+// For a value that has no effect by itself, the other values that must be set.
 var contexts = map[string]string{
 	"priorityClass.create":                              `priorityClass: {name: some}`,
 	"priorityClass.value":                               `priorityClass: {name: some, create: true}`,
@@ -257,7 +259,7 @@ var contexts = map[string]string{
 
 const ownSecrets = `certificates: {mode: existingSecret, existingSecret: {operator: a, router: b, runtimeNode: c}}`
 
-// set returns `values` with one more value.
+// set returns `values` with the value at a path replaced or added.
 func set(t *testing.T, values, path, to string) string {
 	t.Helper()
 	var root map[string]any
@@ -287,7 +289,7 @@ func set(t *testing.T, values, path, to string) string {
 	return string(text)
 }
 
-// textOf returns all objects that the chart renders with values, as text.
+// textOf returns, as text, all objects that the chart renders with the given values.
 func textOf(t *testing.T, values string) string {
 	t.Helper()
 	text := ""

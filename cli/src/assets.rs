@@ -1,4 +1,4 @@
-//! The folder with a Worker's static files.
+//! Lists and packs the folder with a Worker's static files.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -13,23 +13,23 @@ use tenon_assets::{PackError, Packer};
 use tenon_crds::Worker;
 use tenon_proto::id::SiteId;
 
-/// The annotation of a Worker that names the folder, relative to the Worker's file.
+/// The annotation that names a Worker's folder, by a path relative to the Worker's file.
 pub(crate) const FOLDER: &str = "tenon.dev/assets";
 
-/// The folder of a Worker without the annotation.
+/// The folder that is used if a Worker does not have the annotation.
 const DEFAULT_FOLDER: &str = "public";
 
 /// Files that are never published, regardless of `.assetsignore`.
 const SECRET: [&str; 4] = [".env*", ".dev.vars*", ".git", "node_modules"];
 
-/// Static files: the path of each in the site, and on disk.
+/// The path of each static file in the site, and its path on disk.
 pub(crate) type Files = Vec<(String, PathBuf)>;
 
 /// The content of a folder.
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) files: Files,
-    /// The folders that contain them.
+    /// The folder itself, and the folders below it that are not ignored.
     pub(crate) folders: Vec<PathBuf>,
 }
 
@@ -48,7 +48,7 @@ impl PartialEq for Packed {
     }
 }
 
-/// Returns the folder of a Worker that has static files.
+/// Returns the folder with a Worker's static files, or `None` if the Worker serves none.
 ///
 /// # Arguments
 /// * `file` - the file that declares the Worker.
@@ -61,7 +61,7 @@ pub(crate) fn folder(file: &Path, worker: &Worker) -> Option<PathBuf> {
 /// Returns the files below a folder that are published.
 ///
 /// # Errors
-/// Fails if the folder cannot be read, or a name is not UTF-8.
+/// Fails if the folder cannot be read, or a path in it is not UTF-8.
 pub(crate) fn list(folder: &Path) -> Result<Listing, String> {
     if !folder.is_dir() {
         return Err(format!(
@@ -89,7 +89,7 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, String> {
         } else {
             let name = path.strip_prefix(folder).unwrap_or(&path);
             let name = name.to_str().ok_or_else(|| {
-                format!("spec.assets: the name {} is not UTF-8; rename the file", path.display())
+                format!("spec.assets: the path {} is not UTF-8; rename the file", path.display())
             })?;
             files.push((name.to_owned(), path));
         }
@@ -98,7 +98,7 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, String> {
     Ok(Listing { files, folders })
 }
 
-/// Packs the files of a folder.
+/// Packs static files.
 ///
 /// # Arguments
 /// * `before` - the previous pack, which is returned if no file has changed.

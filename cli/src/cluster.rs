@@ -13,7 +13,7 @@ pub(crate) struct ClusterArgs {
     #[arg(long)]
     context: Option<String>,
 
-    /// Namespace of objects that name none. Defaults to the context's.
+    /// Namespace of objects that do not name one. Defaults to the context's.
     #[arg(long, short)]
     namespace: Option<String>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct ClusterArgs {
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub(crate) client: Client,
-    /// Namespace of objects that name none.
+    /// Namespace of objects that do not name one.
     pub(crate) namespace: String,
 }
 

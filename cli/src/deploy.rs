@@ -1,4 +1,5 @@
-//! `tenon deploy`: applies the objects in files to a cluster, and waits until the Workers serve.
+//! `tenon deploy`: applies the objects in files to a cluster, and waits until the Workers serve
+//! requests.
 //!
 //! ```text
 //!  read ─► check, as `tenon check` ─► push ─► apply: ConfigMaps, Secrets, Workers ─► wait ─► URL
@@ -7,8 +8,8 @@
 //! ```
 //!
 //! - [`objects`]: the objects in the files, in the order in which they are applied. Pure.
-//! - [`push`]: pushes the code to a registry.
-//! - [`progress`]: what a Worker's status says about its spec. Pure.
+//! - [`push`]: the push of code and static files to a registry.
+//! - [`progress`]: the progress of a deployment, read from a Worker's status. Pure.
 
 mod objects;
 mod progress;
@@ -53,7 +54,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterArgs,
 
-    /// Seconds within which all Workers must serve.
+    /// Maximum time to wait until each Worker serves requests, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
 
@@ -66,8 +67,8 @@ pub(crate) struct Args {
     force_conflicts: bool,
 }
 
-/// Deploys the Workers, and prints the URL of each. Returns a failure code if a Worker is invalid
-/// or refused, or does not serve before the timeout.
+/// Deploys the Workers, and prints the revision and URL of each. Fails if a Worker is invalid or
+/// refused. Returns a failure code if a Worker does not serve requests before the timeout.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = load::Settings { has_cluster: true, ..args.source.settings()? };
     let manifests = manifest::read(&args.source.paths);
@@ -140,7 +141,8 @@ async fn deploy(
 }
 
 impl Cluster {
-    /// Applies an object on the server's side, and returns what the server has stored.
+    /// Applies an object with server-side apply. Returns the object as it was stored before and
+    /// after.
     async fn apply(&self, args: &Args, object: &Object) -> anyhow::Result<Stored> {
         let resource = object.kind.resource();
         let namespace = object.namespace.as_deref().unwrap_or(&self.namespace);
@@ -158,7 +160,7 @@ impl Cluster {
         stored.await.map_err(|error| refusal(&what, &resource, error))
     }
 
-    /// Waits until a Worker serves what was applied, and returns a line about it.
+    /// Waits until a Worker serves what was applied, and returns a line to print.
     async fn await_serving(
         &self,
         (metadata, applied): &(ObjectMeta, Applied),
@@ -167,7 +169,7 @@ impl Cluster {
         let name = metadata.name.as_deref().unwrap_or_default();
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let workers: Api<Worker> = Api::namespaced(self.client.clone(), namespace);
-        let mut last = "its status is not known".to_owned();
+        let mut last = "the status is not known".to_owned();
         let settled = async {
             let mut states = pin!(watch_object(workers, name).default_backoff());
             loop {
@@ -182,7 +184,7 @@ impl Cluster {
                         Progress::Waiting(why) => last = why,
                     },
                     Some(Ok(None)) => bail!("Worker {namespace}/{name} was deleted while waiting"),
-                    Some(Err(error)) => last = format!("cannot watch it: {error}"),
+                    Some(Err(error)) => last = format!("cannot watch the Worker: {error}"),
                     None => bail!("the watch of Worker {namespace}/{name} ended"),
                 }
             }
@@ -195,14 +197,14 @@ impl Cluster {
     }
 }
 
-/// An object as the API server had it before, and as it has it now.
+/// An object as the API server stored it before and after it was applied.
 struct Stored {
     before: Option<DynamicObject>,
     now: DynamicObject,
 }
 
 impl Stored {
-    /// Returns whether a ConfigMap had other modules before.
+    /// Returns whether a ConfigMap existed before and had other modules.
     fn has_other_modules(&self) -> bool {
         let modules = |object: &DynamicObject| {
             ["data", "binaryData"].map(|field| object.data.get(field).cloned())
@@ -210,7 +212,7 @@ impl Stored {
         self.before.as_ref().is_some_and(|before| modules(before) != modules(&self.now))
     }
 
-    /// Returns what was applied to a Worker.
+    /// Returns a Worker's metadata and the state that was applied to the Worker.
     fn applied(self, revision: &str, has_new_modules: bool) -> (ObjectMeta, Applied) {
         let generation = self.now.metadata.generation;
         let before = self.before.filter(|_| has_new_modules);
@@ -238,7 +240,7 @@ fn refusal(what: &str, resource: &ApiResource, error: kube::Error) -> anyhow::Er
         ),
         kube::Error::Api(status) if status.is_not_found() && resource.group == "tenon.dev" => {
             anyhow!(
-                "{what}: the cluster does not know Workers, or has no such namespace; install the chart tenon-crds, or create the namespace"
+                "{what}: the cluster does not know the kind Worker, or the namespace does not exist; install the chart tenon-crds, or create the namespace"
             )
         }
         kube::Error::Api(status) => anyhow!("{what}: {}", status.message),

@@ -46,14 +46,16 @@ use crate::source::SourceArgs;
 use crate::watch::Changes;
 use schedules::Schedules;
 
-/// Name and pool of the only node. Every Worker runs on it, regardless of the pool in its spec.
+/// Name of the only node.
 const NODE: &str = "dev";
+/// Pool of the only node. Every Worker runs in this pool, regardless of the pool in its spec.
 const POOL: &str = "dev";
 
 /// Time that in-flight invocations have to finish after Ctrl-C.
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
-/// Isolates made ahead of demand, fewer than a node's: a developer starts few Workers at once.
+/// Number of isolates that are created ahead of demand. A node on a cluster has more, because a
+/// developer starts few Workers at the same time.
 const SPARE_ISOLATES: usize = 2;
 
 #[derive(clap::Args)]
@@ -95,7 +97,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     runtime.block_on(async {
         let mut dev = Dev::start(args, settings).await?;
         dev.follow().await;
-        println!("\nDraining; press Ctrl-C again to exit at once.");
+        println!("\nDraining; press Ctrl-C again to exit immediately.");
         tokio::select! {
             () = dev.drain() => Ok(()),
             () = drain::termination() => Ok(()),
@@ -139,7 +141,7 @@ impl Dev {
         let (router_signal, router_drain) = drain::channel();
         let (registry, readiness) = (Registry::new(), Readiness::new());
         let inspection = args.inspect.start().await?;
-        // A client sees one thread, which a paused isolate blocks.
+        // A debugger sees one thread, and a paused isolate blocks its thread.
         let shards = match &inspection {
             Some(_) => 1,
             None => args.shards.map_or_else(cpus, NonZeroU16::get),
@@ -227,7 +229,7 @@ impl Dev {
     }
 
     async fn drain(self) {
-        // Paused code would block its thread.
+        // Code that a debugger has paused blocks its thread, which then could not drain.
         self.inspection.iter().for_each(|inspection| inspection.inspector.close());
         self.router_signal.drain().await;
         self.router.join();
@@ -237,7 +239,7 @@ impl Dev {
     }
 }
 
-/// The packs of static files, which the router requests.
+/// The packs of static files that the router can request.
 #[derive(Clone, Default)]
 struct Packs(Arc<Mutex<BTreeMap<SiteId, Arc<File>>>>);
 
@@ -299,7 +301,7 @@ fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<ten
         internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: catalog.parse()?,
         tls: None,
-        threads: NonZeroU16::new(threads).context("at least one thread is needed")?.into(),
+        threads: NonZeroU16::new(threads).context("the number of threads is zero")?.into(),
         access_log: args.access_log,
         debug_headers: false,
         client_memory: tenon_router::memory::for_clients(Path::new("/")),
@@ -307,7 +309,7 @@ fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<ten
         pace: tenon_router::Pace::default(),
         shards_may_pause: args.inspect.is_set(),
         sites: SitesConfig::default(),
-        // There is no load balancer that has to learn of the drain first.
+        // No load balancer has to notice the drain before the router stops accepting connections.
         drain_linger: Duration::ZERO,
         tunnel_grace: Duration::ZERO,
     })

@@ -9,8 +9,8 @@ pub(crate) struct MalformedLine {
     text: String,
 }
 
-/// Parses lines of `NAME=VALUE`. The value may be quoted; empty lines and lines that begin with `#`
-/// are skipped.
+/// Parses lines of `NAME=VALUE`, with or without `export` before the name. The value may be quoted.
+/// Empty lines and lines that begin with `#` are skipped.
 pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, String>, MalformedLine> {
     let lines = text.lines().map(str::trim).enumerate();
     lines
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_line_is_named() {
+    fn the_error_names_the_malformed_line() {
         assert_eq!(
             parse("A=1\nB").unwrap_err().to_string(),
             "line 2: \"B\" is not of the form NAME=VALUE"

@@ -1,5 +1,5 @@
-//! A folder of modules in place of a ConfigMap, equivalent to `kubectl create configmap NAME
-//! --from-file=NAME`.
+//! A folder of modules that takes the place of a ConfigMap, as if `kubectl create configmap NAME
+//! --from-file=NAME` had created the ConfigMap.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use k8s_openapi::api::core::v1::ConfigMap;
 /// Characters allowed in a ConfigMap's keys besides letters and digits.
 const PUNCTUATION: &[char] = &['-', '.', '_'];
 
-/// Returns the folder that stands in for a ConfigMap: the one of the same name beside the Worker's
-/// file.
+/// Returns the path of the folder that takes the place of a ConfigMap: the folder has the
+/// ConfigMap's name and is beside the Worker's file.
 ///
 /// # Arguments
 /// * `file` - the file that declares the Worker.
-/// * `name` - the ConfigMap that the Worker references.
+/// * `name` - the name of the ConfigMap to which the Worker refers.
 pub(crate) fn beside(file: &Path, name: &str) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// Builds a ConfigMap from a folder's files; returns `None` if there is no such folder. Subfolders
-/// are ignored, and so are files whose names are not valid keys or begin with a dot, as editors'
-/// temporary files do.
+/// Builds a ConfigMap from a folder's files, or returns `None` if the folder does not exist.
+/// Subfolders are ignored. So are files whose names are not valid keys or begin with a dot, because
+/// editors give such names to temporary files.
 ///
 /// # Errors
 /// Fails if the folder or a file in it cannot be read.
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_keys_and_non_text_files_are_binary() {
+    fn file_names_become_keys_and_files_that_are_not_utf_8_become_binary_data() {
         let folder = tempfile::tempdir().unwrap();
         for (name, content) in [
             ("worker.ts", &b"let a: number"[..]),

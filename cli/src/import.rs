@@ -2,7 +2,7 @@
 //!
 //! - [`translate`]: translates a configuration into a Worker and notes. Pure.
 //! - [`routes`]: translates a route's pattern into hosts and paths. Pure.
-//! - [`advice`]: what to do about each key that has no counterpart.
+//! - [`advice`]: advice about each key that has no counterpart.
 
 mod advice;
 mod routes;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use translate::translate;
 
-/// The files that wrangler reads, in its order.
+/// The configuration files of wrangler, in the order in which wrangler looks for them.
 const FILES: [&str; 3] = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
 
 #[derive(clap::Args)]
@@ -39,7 +39,8 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// Writes the manifest, and prints to standard error every key that was not taken over unchanged.
+/// Writes the manifest. Prints a note about each key that was not taken over unchanged, and the
+/// steps that remain, to standard error.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let file = configuration(&args.path)?;
     let config = parse(&file)?;
@@ -78,15 +79,17 @@ fn configuration(path: &Path) -> anyhow::Result<PathBuf> {
         return Ok(path.to_owned());
     }
     let found = FILES.map(|name| path.join(name)).into_iter().find(|file| file.is_file());
-    found.with_context(|| format!("{} has none of {}", path.display(), FILES.join(", ")))
+    found.with_context(|| {
+        format!("{} contains none of the files {}", path.display(), FILES.join(", "))
+    })
 }
 
 fn parse(file: &Path) -> anyhow::Result<Value> {
     let name = file.display();
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
     if file.extension().is_some_and(|extension| extension == "toml") {
-        return toml::from_str(&text).with_context(|| format!("{name} is not TOML"));
+        return toml::from_str(&text).with_context(|| format!("{name} is not valid TOML"));
     }
     let value = jsonc_parser::parse_to_serde_value(&text, &jsonc_parser::ParseOptions::default());
-    value.with_context(|| format!("{name} is not JSON"))
+    value.with_context(|| format!("{name} is not valid JSON"))
 }

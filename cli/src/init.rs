@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
-/// The maximum length of a Worker's name, which becomes part of a host name.
+/// Maximum length of a Worker's name, in bytes. The name becomes part of a host name.
 const LONGEST_NAME: usize = 63;
 
 #[derive(clap::Args)]
@@ -34,8 +34,9 @@ enum Template {
     Static,
 }
 
-/// The text in a template and its paths that stands for the Worker's name. The folder of the modules
-/// contains it because it names a ConfigMap, which the Workers of a namespace must not share.
+/// The placeholder for the Worker's name in a template's files and paths. The name of the folder of
+/// modules contains the placeholder, because the folder becomes a ConfigMap of the same name, which
+/// the Workers of a namespace must not share.
 const NAME: &str = "NAME";
 
 impl Template {
@@ -72,7 +73,7 @@ impl Template {
     }
 }
 
-/// Creates the project, and prints what to do next.
+/// Creates the project, and prints the commands to run next.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     create(&args.directory, args.template)?;
     let directory = args.directory.display();
@@ -86,11 +87,11 @@ fn create(directory: &Path, template: Template) -> anyhow::Result<()> {
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if !is_name(name) {
         bail!(
-            "{name:?} cannot be the name of a Worker; use at most {LONGEST_NAME} lower-case letters, digits and dashes"
+            "{name:?} cannot be the name of a Worker; use at most {LONGEST_NAME} lower-case letters, digits and dashes, with a letter or digit at both ends"
         );
     }
     if directory.exists() {
-        bail!("{} exists; choose another directory", directory.display());
+        bail!("{} already exists; choose another directory", directory.display());
     }
     for (path, content) in template.files() {
         let path = directory.join(path.replace(NAME, name));

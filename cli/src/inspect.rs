@@ -8,8 +8,9 @@
 //!
 //! A client can run code in the Workers, so the requests of Web pages are refused ([`guard`]).
 //!
-//! - [`server`]: the HTTP endpoints and the WebSockets; [`guard`]: which requests are served;
-//!   [`stepping`]: keeps steps out of the built-in JavaScript.
+//! - [`server`]: the HTTP endpoints and the WebSockets.
+//! - [`guard`]: the check of which requests are served.
+//! - [`stepping`]: the filter that keeps steps out of the built-in JavaScript.
 //! - [`scripts`]: the descriptions of a Worker's modules for clients.
 
 mod guard;
@@ -26,13 +27,14 @@ use tokio::net::TcpListener;
 
 use crate::site::Changes;
 
-/// The default address of Node.js, where clients look for targets without configuration.
+/// The address on which Node.js listens by default. Clients look for targets at this address
+/// without configuration.
 const DEFAULT: &str = "127.0.0.1:9229";
 
 #[derive(clap::Args)]
 pub(crate) struct InspectArgs {
-    /// Let debuggers such as Chrome and VS Code connect on this address. Runs all Workers on one
-    /// thread, without limits on wall-clock time.
+    /// Let debuggers such as Chrome and VS Code connect to this address. All Workers then run on
+    /// one thread, with a limit on wall-clock time of 24 hours.
     #[arg(
         long,
         value_name = "[HOST:]PORT",
@@ -44,7 +46,8 @@ pub(crate) struct InspectArgs {
     )]
     inspect: Option<SocketAddr>,
 
-    /// Like --inspect, and pause each Worker at its first statement until a debugger continues it.
+    /// Do what --inspect does, and pause each Worker at its first statement until a debugger
+    /// continues the Worker.
     #[arg(
         long,
         value_name = "[HOST:]PORT",
@@ -72,7 +75,7 @@ impl InspectArgs {
     /// Starts to serve clients, if the arguments request it.
     ///
     /// # Errors
-    /// Fails if the port is in use.
+    /// Fails if the program cannot listen on the address.
     pub(crate) async fn start(&self) -> anyhow::Result<Option<Inspection>> {
         let Some(address) = self.inspect.or(self.inspect_brk) else { return Ok(None) };
         let listener = TcpListener::bind(address).await.with_context(|| {

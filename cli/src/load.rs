@@ -1,5 +1,5 @@
-//! Turns objects into revisions, as the operator does, or into a list of problems.
-//! This module is pure.
+//! Turns objects into revisions, as the operator does, or into a list of problems. This module is
+//! pure, except that it reads and packs static files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,7 +21,8 @@ use crate::assets::{self, Packed};
 use crate::inspect::scripts;
 use crate::manifest::{Location, Manifests, Problem};
 
-/// The wall-clock limit of Workers that can be debugged: paused code is not late.
+/// Wall-clock limit of Workers that can be debugged, in milliseconds. It leaves time for code that
+/// is paused.
 const DEBUGGED_WALL_MS: u32 = 24 * 60 * 60 * 1000;
 
 /// Settings that the files do not contain.
@@ -30,7 +31,8 @@ pub(crate) struct Settings {
     pub(crate) domain: String,
     /// Values of secrets by binding name, for secrets whose Secret is not among the files.
     pub(crate) env: BTreeMap<String, String>,
-    /// The Workers are deployed on a cluster, which may have the Secrets that the files lack.
+    /// Whether the Workers are deployed on a cluster, which may have the Secrets that the files
+    /// lack.
     pub(crate) has_cluster: bool,
     /// Directory to which the files' paths are relative, if clients may debug the Workers.
     pub(crate) debug_directory: Option<PathBuf>,
@@ -44,13 +46,14 @@ pub(crate) struct Loaded {
     pub(crate) digest: RevisionDigest,
     pub(crate) routes: Vec<Route>,
     pub(crate) schedules: Vec<Schedule>,
-    /// Descriptions of its modules for clients that debug the Worker.
+    /// Descriptions of the Worker's modules for debuggers.
     pub(crate) scripts: BTreeMap<String, Script>,
-    /// Its static files.
+    /// The Worker's static files.
     pub(crate) assets: Option<Packed>,
 }
 
-/// The revision and static files that a Worker is being served with. Unchanged ones are reused.
+/// The revision and static files that a Worker is being served with. They are reused if they have
+/// not changed.
 #[derive(Clone, Default)]
 pub(crate) struct Served {
     pub(crate) revision: Option<Arc<Revision>>,
@@ -81,7 +84,7 @@ pub(crate) fn load(
         if worker.spec.source.oci.is_some() {
             load.in_artifacts.insert(id.clone());
             load.notes.push(format!(
-                "{id}: its code is in an OCI artifact, which only an operator pulls; it is neither checked nor served here"
+                "{id}: the code is in an OCI artifact, which only an operator pulls, so the Worker is neither checked nor served here"
             ));
             continue;
         }
@@ -131,7 +134,7 @@ pub(crate) fn load(
     load
 }
 
-/// Returns the modules of every Worker that has them in files, as their author wrote them.
+/// Returns the code of every Worker whose modules are in files, as the modules' author wrote them.
 pub(crate) fn bundles(manifests: &Manifests) -> BTreeMap<WorkerId, Bundle> {
     let bundle = |(id, (_, worker)): (&WorkerId, &(Location, Worker))| {
         let modules = modules(manifests, id, worker).ok()?;
@@ -164,9 +167,10 @@ fn revision_of(
     let name = revision::revision_name(&snapshot);
     let mut revision = revision::resolve(id, &name, &snapshot, &PoolLimits::default(), secret)
         .map_err(|error| vec![with_hint(error)])?;
-    // The name is derived from the modules as written, before compilation.
     let assets = worker.spec.assets.as_ref().zip(site);
     revision.assets = assets.map(|(assets, site)| revision::served_assets(assets, site));
+    // A revision's name is derived from the modules before compilation, so revisions with the same
+    // name have the same compiled modules.
     revision.modules = match served.filter(|served| served.name == name) {
         Some(served) => served.modules.clone(),
         None => {
@@ -183,7 +187,7 @@ fn revision_of(
     Ok((revision, scripts))
 }
 
-/// Packs the static files of a Worker that has some.
+/// Packs the static files of a Worker. Returns `None` if the Worker serves none.
 fn pack_assets(
     manifests: &Manifests,
     id: &WorkerId,
@@ -193,7 +197,7 @@ fn pack_assets(
     if worker.spec.assets.is_none() {
         return Ok(None);
     }
-    // A missing list has been reported as a problem already.
+    // If the list is missing, a problem has already been reported.
     let files = manifests.assets.get(id).ok_or_else(Vec::new)?;
     assets::pack(files, before).map(Some).map_err(|message| vec![message])
 }
@@ -216,7 +220,7 @@ fn modules(
         (Some(modules), None) => Ok(revision::join_modules(modules, [])),
         (None, Some(reference)) => {
             let key = (id.namespace().to_owned(), reference.name.clone());
-            manifests.config_maps.get(&key).map(revision::of_config_map).ok_or_else(|| {
+            manifests.config_maps.get(&key).map(revision::modules_of_config_map).ok_or_else(|| {
                 let (namespace, name) = key;
                 format!(
                     "spec.source.configMapRef: ConfigMap {namespace}/{name} is not among the files; add it, or a folder \
@@ -225,7 +229,7 @@ fn modules(
             })
         }
         _ => {
-            Err("spec.source: needs exactly one source; set either modules or configMapRef"
+            Err("spec.source: modules and configMapRef are both set or both unset; set one of them"
                 .to_owned())
         }
     }
@@ -238,8 +242,8 @@ fn secret_value(secret: &Secret, key: &str) -> Option<String> {
 }
 
 impl Load {
-    /// Routes the bare domain to the Worker if there is only one and it has no routes of its own:
-    /// that is the address printed first.
+    /// Routes the bare domain, which `tenon dev` prints first, to the Worker if there is only one
+    /// Worker and it has no routes of its own.
     fn add_domain_route(&mut self, domain: &str) {
         if self.workers.len() == 1
             && let Some(mut only) = self.workers.first_entry()
@@ -256,7 +260,8 @@ impl Load {
         }
     }
 
-    /// Assigns each route to the Worker that comes first in the files; other Workers lose it.
+    /// Assigns each route to the first Worker in the files that declares it. The route is removed
+    /// from other Workers.
     fn settle_conflicts(&mut self) {
         let mut by_location: Vec<_> = self.workers.iter_mut().collect();
         by_location.sort_by(|(_, a), (_, b)| a.location.cmp(&b.location));

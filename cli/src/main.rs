@@ -9,8 +9,8 @@
 //!
 //! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
 //! with files in place of the Kubernetes API. `manifest` parses the files into objects, `inspect`
-//! serves debuggers, `tail` follows the logs of a cluster's nodes, `status`, `revisions`, `rollback` and
-//! `secret` read and change a Worker of a cluster, `init` creates a project, `import`
+//! serves debuggers, `tail` follows the logs of a cluster's nodes, `status`, `revisions`,
+//! `rollback` and `secret` read or change a Worker on a cluster, `init` creates a project, `import`
 //! writes a manifest from a wrangler project, and `types` writes the type of `env` from a manifest.
 
 mod assets;
@@ -58,9 +58,9 @@ enum Command {
     Dev(dev::Args),
     /// Check the Workers in files without serving them.
     Check(check::Args),
-    /// Apply the Workers in files to a cluster, and wait until they serve.
+    /// Apply the Workers in files to a cluster, and wait until they serve requests.
     Deploy(deploy::Args),
-    /// Follow what Workers log on a cluster.
+    /// Follow the logs of Workers on a cluster.
     Tail(tail::Args),
     /// Show the status of a Worker on a cluster.
     Status(status::Args),
@@ -75,13 +75,13 @@ enum Command {
     Import(import::Args),
     /// Write the TypeScript type of a Worker's `env` from its manifest.
     Types(types::Args),
-    /// Print a script of completions, to be sourced by the shell.
+    /// Print a script of completions that the shell can source.
     Completions { shell: clap_complete::Shell },
 }
 
 fn main() -> ExitCode {
-    // V8 is initialized first: on processors with memory protection keys, threads older than V8
-    // cannot run JavaScript.
+    // V8 is initialised first: on processors with memory protection keys, threads that were created
+    // before V8 was initialised cannot run JavaScript.
     tenon_engine::init();
     let result = match Args::parse().command {
         Command::Init(args) => init::run(&args).map(|()| ExitCode::SUCCESS),

@@ -1,5 +1,5 @@
-//! Parses YAML files and folders of modules into objects, each with its location. It reads files
-//! and checks only the form of the objects.
+//! Parses YAML files and folders of modules into objects, each with its location. This module reads
+//! files, and checks only the form of the objects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use tenon_proto::id::WorkerId;
 use crate::assets::{Files, Listing};
 use crate::{assets, folder, schema};
 
-/// Namespace of objects that name none, as with kubectl.
+/// The namespace of an object that does not name one.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// The position at which an object begins.
@@ -57,21 +57,22 @@ impl fmt::Display for Problem {
 #[derive(Default)]
 pub(crate) struct Manifests {
     pub(crate) workers: BTreeMap<WorkerId, (Location, Worker)>,
-    /// Keyed by namespace and name.
+    /// The ConfigMaps, by namespace and name.
     pub(crate) config_maps: BTreeMap<(String, String), ConfigMap>,
-    /// Keyed by namespace and name.
+    /// The Secrets, by namespace and name.
     pub(crate) secrets: BTreeMap<(String, String), Secret>,
-    /// Folders that stand in for ConfigMaps that are not among the files.
+    /// The folders with the modules and static files of Workers, and the parents of folders of
+    /// static files that do not exist yet.
     pub(crate) folders: Vec<PathBuf>,
     /// The static files of Workers.
     pub(crate) assets: BTreeMap<WorkerId, Files>,
     pub(crate) problems: Vec<Problem>,
-    /// Skipped objects, with the reason.
+    /// A note about each skipped object, with the reason.
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads every YAML file in `paths` and in the directories among them. A path that does not exist
-/// counts as empty; a path that cannot be read is a problem.
+/// Reads every file in `paths`, and every YAML file below the directories in `paths`. A path that
+/// does not exist counts as empty, and a path that cannot be read is a problem.
 pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
     let mut manifests = Manifests::default();
     for path in paths {
@@ -87,13 +88,13 @@ pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
 
 /// Returns whether the process or the machine is out of file descriptors.
 fn is_out_of_descriptors(error: &io::Error) -> bool {
-    /// `EMFILE` and `ENFILE`, which the standard library does not name.
+    /// The error codes `EMFILE` and `ENFILE`, which the standard library does not name.
     const TOO_MANY_OPEN: [i32; 2] = [24, 23];
     error.raw_os_error().is_some_and(|code| TOO_MANY_OPEN.contains(&code))
 }
 
-/// Returns the YAML files below a directory, in order. A path to a file is returned regardless of
-/// its name.
+/// Returns the YAML files below a directory, sorted by name in each directory. If `path` is a file,
+/// it is returned regardless of its name.
 fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -126,8 +127,8 @@ impl Manifests {
         }
     }
 
-    /// Reads the folder beside a Worker's file in place of a referenced ConfigMap that is not among
-    /// the files.
+    /// Reads, for each ConfigMap that a Worker refers to and the files lack, the folder that takes
+    /// the ConfigMap's place.
     fn read_folders(&mut self) {
         let folders = self.workers.iter().filter_map(|(id, (location, worker))| {
             let name = worker.spec.source.config_map_ref.as_ref()?.name.clone();
@@ -150,7 +151,7 @@ impl Manifests {
 
     /// Lists the static files of Workers whose code is in local files.
     fn list_assets(&mut self) {
-        let local = self.workers.iter().filter(|(_, (_, it))| it.spec.source.oci.is_none());
+        let local = self.workers.iter().filter(|(_, (_, worker))| worker.spec.source.oci.is_none());
         let folders: Vec<_> = local
             .filter_map(|(id, (location, worker))| {
                 Some((id.clone(), location.clone(), assets::folder(&location.file, worker)?))
@@ -171,7 +172,8 @@ impl Manifests {
         }
     }
 
-    /// Returns the folder that a Worker's modules were read from, if they were.
+    /// Returns the folder from which a Worker's modules were read, or `None` if they were not read
+    /// from a folder.
     pub(crate) fn folder_of(&self, location: &Location, worker: &Worker) -> Option<PathBuf> {
         let name = &worker.spec.source.config_map_ref.as_ref()?.name;
         let folder = folder::beside(&location.file, name);
@@ -250,7 +252,7 @@ impl Manifests {
         let Some(worker) = self.parse::<Worker>(&location, value) else { return };
         let id = worker_id(&worker);
         if let Some((other, _)) = self.workers.get(&id) {
-            let message = format!("already declared at {other}; keep one of them");
+            let message = format!("is already declared at {other}; remove one declaration");
             self.problem(location, Some(id), message);
         } else {
             self.workers.insert(id, (location, worker));
@@ -286,7 +288,7 @@ fn violations(value: &Value) -> Vec<String> {
             Some(true);
     }
     let mut found = schema::violations(&schema, value);
-    // `tenon deploy` makes the artifact from the files.
+    // `tenon deploy --registry` makes the artifact from the files.
     found.retain(|message| message != ASSETS_NEED_AN_ARTIFACT);
     if value.pointer("/metadata/name").and_then(Value::as_str).is_none_or(str::is_empty) {
         found.push("metadata.name: is required".to_owned());
@@ -309,8 +311,9 @@ fn key(metadata: &ObjectMeta) -> (String, String) {
     (namespace, metadata.name.clone().unwrap_or_default())
 }
 
-/// Splits a YAML stream into documents, each with the line at which its content begins. A line that
-/// begins with `---` always ends a document, because block scalars are indented.
+/// Splits a YAML stream into documents, each with the number of the line at which its content
+/// begins. A line that is `---` or begins with `--- ` always ends a document, because block scalars
+/// are indented.
 fn documents(text: &str) -> Vec<(usize, &str)> {
     let (mut documents, mut start, mut start_line, mut offset) = (Vec::new(), 0, 1, 0);
     for (i, line) in text.split_inclusive('\n').enumerate() {
@@ -324,7 +327,8 @@ fn documents(text: &str) -> Vec<(usize, &str)> {
     documents.into_iter().map(|(line, document)| without_preface(line, document)).collect()
 }
 
-/// Strips leading blank lines and comments from a document and returns its first line and the rest.
+/// Strips leading blank lines and comments from a document. Returns the number of the first
+/// remaining line, and the remaining text.
 fn without_preface(line: usize, document: &str) -> (usize, &str) {
     let is_preface = |line: &&str| line.trim().is_empty() || line.starts_with('#');
     let preface = document.split_inclusive('\n').take_while(is_preface);

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// Prints the revisions, the newest first.
+/// Prints the revisions, the latest first.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rows = runtime.block_on(async {
@@ -52,7 +52,7 @@ pub(crate) struct Row {
     pub(crate) latest: bool,
 }
 
-/// Returns the revisions of a Worker, the newest first.
+/// Returns the revisions of a Worker: the latest, and then the others, the newest first.
 pub(crate) fn rows(worker: &Worker, revisions: &[WorkerRevision]) -> Vec<Row> {
     let status = worker.status.clone().unwrap_or_default();
     let targets = status.targets();
@@ -70,7 +70,7 @@ pub(crate) fn rows(worker: &Worker, revisions: &[WorkerRevision]) -> Vec<Row> {
             }
         })
         .collect();
-    // A revision that is written again, because its code is, keeps its creation time.
+    // The latest revision need not be the newest: code that is applied again keeps its old one.
     rows.sort_by(|a, b| (b.latest, b.created, &a.name).cmp(&(a.latest, a.created, &b.name)));
     rows
 }

@@ -23,8 +23,8 @@ use tenon_crds::{ConditionStatus, Worker};
 use crate::cluster::{Cluster, ClusterArgs};
 use crate::revisions::{Row, rows};
 
-/// The owner of `spec.traffic` after a rollback. It is not that of `tenon deploy`, which therefore
-/// reports a conflict instead of undoing a rollback.
+/// The owner of `spec.traffic` after a rollback. `tenon deploy` has another, and so reports a
+/// conflict instead of undoing a rollback.
 const FIELD_MANAGER: &str = "tenon-rollback";
 
 #[derive(clap::Args)]
@@ -33,8 +33,8 @@ pub(crate) struct Args {
     #[arg(value_name = "WORKER")]
     worker: String,
 
-    /// Name of the revision to serve, as in `tenon revisions`. Defaults to the one before that which
-    /// serves now.
+    /// Name of the revision to serve, as in `tenon revisions`. Defaults to the one before the one
+    /// that serves now.
     #[arg(value_name = "REVISION", conflicts_with = "latest")]
     revision: Option<String>,
 
@@ -100,7 +100,7 @@ fn choose(rows: &[Row], args: &Args) -> Result<String, NoRevision> {
         }
         return Ok(wanted.clone());
     }
-    // Of a divided Worker, the revision with most requests.
+    // If the requests are divided, the revision with the largest share counts as serving.
     let serving = rows.iter().enumerate().rev().max_by_key(|(_, row)| row.percent);
     let (place, serving) = serving.ok_or(NoRevision::NoneAccepted)?;
     let before = rows.get(place + 1).ok_or_else(|| NoRevision::NoneBefore(serving.name.clone()))?;
@@ -140,7 +140,7 @@ impl Cluster {
                         Progress::Serving(note) => return Ok(note),
                         Progress::Waiting(why) => last = why,
                     },
-                    Some(Ok(None)) => bail!("{what} was deleted meanwhile"),
+                    Some(Ok(None)) => bail!("{what} was deleted before the rollback was complete"),
                     Some(Err(error)) => last = format!("cannot watch it: {error}"),
                     None => bail!("the watch of {what} ended"),
                 }

@@ -1,7 +1,7 @@
-//! Validates an object against the schema of its CustomResourceDefinition, as the API server would.
+//! Validates an object against the schema of its CustomResourceDefinition, as the API server does.
 //! This module is pure.
 //!
-//! The schema and its CEL rules are those installed on clusters, so no rule is written twice.
+//! The schema and its CEL rules are the ones that clusters have, so no rule is written twice.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -10,7 +10,8 @@ use kube_cel::{ErrorKind, ValidationErrors, Validator};
 use regex::Regex;
 use serde_json::Value;
 
-/// Returns every violation of the schema in `value`, each as `path: message`.
+/// Returns the violations of the schema in `value`, each as `path: message`. The CEL rules are
+/// evaluated only if there is no other violation.
 pub(crate) fn violations(schema: &JSONSchemaProps, value: &Value) -> Vec<String> {
     let mut checker = Checker { path: Vec::new(), found: Vec::new() };
     checker.check(schema, value);
@@ -19,11 +20,11 @@ pub(crate) fn violations(schema: &JSONSchemaProps, value: &Value) -> Vec<String>
 }
 
 fn broken_rules(schema: &JSONSchemaProps, value: &Value) -> Vec<String> {
-    let schema = serde_json::to_value(schema).expect("a schema has string keys only");
+    let schema = serde_json::to_value(schema).expect("the schema has a key that is not a string");
     let broken =
         Validator::new().validate(&schema, value, None).err().map(ValidationErrors::into_vec);
-    // A rule that cannot be evaluated here is left to the API server. The messages name their
-    // fields.
+    // A rule that cannot be evaluated here is left to the API server. The message of a rule names
+    // the field.
     let broken =
         broken.into_iter().flatten().filter(|error| error.kind == ErrorKind::ValidationFailure);
     broken.map(|error| error.message).collect()

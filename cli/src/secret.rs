@@ -18,7 +18,7 @@ const FIELD_MANAGER: &str = "tenon-secret";
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Set the value of a secret to what standard input contains.
+    /// Set the value of a secret to the content of standard input.
     Put(PutArgs),
 }
 
@@ -47,7 +47,7 @@ async fn put(args: &PutArgs) -> anyhow::Result<()> {
     let worker = cluster.worker(&args.worker).await?;
     let SecretKeyRef { name, key } = binding(&worker, &args.name)
         .map_err(|problem| anyhow!("Worker {}/{}: {problem}", cluster.namespace, args.worker))?;
-    let value = read()?;
+    let value = read_value()?;
     let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let params =
         PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
@@ -72,9 +72,9 @@ async fn put(args: &PutArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The error for a name that no secret of the Worker has.
+/// The error if no secret of the Worker has the name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("spec.secrets has no {0:?}; add it with its secretKeyRef, or choose one of {1}")]
+#[error("spec.secrets has no {0:?}; add it with its secretKeyRef{1}")]
 struct NoBinding(String, String);
 
 /// Returns the key that a Worker binds by this name.
@@ -83,12 +83,13 @@ fn binding<'a>(worker: &'a Worker, name: &str) -> Result<&'a SecretKeyRef, NoBin
     let found = secrets.iter().find(|secret| secret.name == name);
     found.map(|secret| &secret.secret_key_ref).ok_or_else(|| {
         let names = secrets.iter().map(|secret| secret.name.as_str()).collect::<Vec<_>>();
-        NoBinding(name.to_owned(), if names.is_empty() { "none".into() } else { names.join(", ") })
+        let choice = format!(", or choose one of {}", names.join(", "));
+        NoBinding(name.to_owned(), if names.is_empty() { String::new() } else { choice })
     })
 }
 
-/// Reads the value from standard input. The end of a last line is not part of it.
-fn read() -> anyhow::Result<Vec<u8>> {
+/// Reads the value from standard input, without a newline at its end.
+fn read_value() -> anyhow::Result<Vec<u8>> {
     /// Maximum size of a Secret's data.
     const MAX_BYTES: u64 = 1 << 20;
     let mut stdin = std::io::stdin();
@@ -118,7 +119,7 @@ mod tests {
     fn the_key_is_the_one_that_the_worker_binds() {
         let (mut worker, _) = worker(json!({}), &[]);
         let none = binding(&worker, "API_KEY").unwrap_err();
-        assert!(none.to_string().ends_with("choose one of none"), "{none}");
+        assert!(none.to_string().ends_with("its secretKeyRef"), "{none}");
         let secrets = json!([{"name": "API_KEY", "secretKeyRef": {"name": "keys", "key": "api"}}]);
         worker.spec.secrets = serde_json::from_value(secrets).unwrap();
         let found = binding(&worker, "API_KEY").unwrap();

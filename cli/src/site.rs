@@ -2,8 +2,8 @@
 //! decision that [`dev`](crate::dev) carries out.
 //!
 //! A Worker that is no longer in the files is removed. An invalid Worker keeps its last good
-//! revision, and so do all Workers of a file that cannot be read or parsed in part, because they
-//! may be in that part.
+//! revision. If a part of a file cannot be read or parsed, every Worker of that file keeps its
+//! revision, because the Worker may be in the unknown part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) struct Site {
     notes: Vec<String>,
 }
 
-/// The changes found by reading the files once.
+/// The changes that one read of the files has found.
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(crate) served: Vec<Loaded>,
@@ -33,7 +33,7 @@ pub(crate) struct Changes {
     pub(crate) problems: Vec<Problem>,
     /// Notes that are new since the last read.
     pub(crate) notes: Vec<String>,
-    /// The last read found problems, and this one found none.
+    /// Whether the previous read found problems and this read found none.
     pub(crate) all_resolved: bool,
 }
 
@@ -42,7 +42,7 @@ impl Site {
         self.workers.contains_key(id)
     }
 
-    /// Returns what the Worker is being served with.
+    /// Returns the revision and the static files with which a Worker is being served.
     pub(crate) fn served(&self, id: &WorkerId) -> Served {
         let loaded = self.workers.get(id);
         Served {
@@ -63,10 +63,10 @@ impl Site {
             .flat_map(|(id, loaded)| loaded.schedules.iter().map(move |schedule| (id, schedule)))
     }
 
-    /// Moves to the state that the files describe and returns the changes.
+    /// Replaces the Workers being served by those in the files, and returns the changes.
     pub(crate) fn update(&mut self, load: Load) -> Changes {
         let mut changes = Changes::default();
-        let kept = self.kept(&load);
+        let kept = self.workers_to_keep(&load);
         self.workers.retain(|id, _| {
             let stays = load.workers.contains_key(id) || kept.contains(id);
             if !stays {
@@ -96,8 +96,8 @@ impl Site {
         changes
     }
 
-    /// Returns the Workers that do not change because their source has a problem.
-    fn kept(&self, load: &Load) -> BTreeSet<WorkerId> {
+    /// Returns the Workers that are not removed because their files have a problem.
+    fn workers_to_keep(&self, load: &Load) -> BTreeSet<WorkerId> {
         let named = load.problems.iter().filter_map(|problem| problem.worker.clone());
         let unknown: BTreeSet<_> = load
             .problems

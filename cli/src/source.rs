@@ -1,4 +1,4 @@
-//! The input of a command: the arguments that all commands share.
+//! The arguments of the commands that read Workers from files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,10 +43,10 @@ impl SourceArgs {
     }
 }
 
-/// Checks that the paths exist and that none is a file of another kind, such as a module.
+/// Checks that every path exists and may be a manifest or a directory of manifests.
 ///
 /// # Errors
-/// Fails with an error that states which file to pass instead.
+/// Fails if a path does not exist, or is a file of another kind, such as a module.
 pub(crate) fn ensure_manifests(paths: &[PathBuf]) -> anyhow::Result<()> {
     for path in paths {
         let metadata =
@@ -61,8 +61,8 @@ pub(crate) fn ensure_manifests(paths: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether a file may contain YAML. Files without an extension may: the shell's
-/// `<(command)` is one.
+/// Returns whether a file may contain YAML. A file without an extension may, because a shell passes
+/// such a file for `<(command)`.
 fn may_be_manifest(path: &Path) -> bool {
     path.extension().is_none_or(|extension| {
         ["json", "yaml", "yml"].iter().any(|allowed| extension.eq_ignore_ascii_case(allowed))

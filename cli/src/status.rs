@@ -1,4 +1,4 @@
-//! `tenon status`: what the operator says of a Worker, and its revisions.
+//! `tenon status`: shows what the operator reports about a Worker, and the Worker's revisions.
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the lines about a Worker: a name and a text each.
+/// Returns the lines about a Worker, each with a name and a text.
 fn facts(worker: &Worker) -> Vec<[String; 2]> {
     let status = worker.status.clone().unwrap_or_default();
     let mut facts = Vec::new();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unseen_change_is_said() {
+    fn an_unseen_change_is_noted() {
         let (mut worker, _) = worker(json!({"observedGeneration": 1}), &[]);
         worker.metadata.generation = Some(2);
         assert_eq!(facts(&worker).last().unwrap()[0], "Note");

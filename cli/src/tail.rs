@@ -1,4 +1,4 @@
-//! `tenon tail`: follows what Workers log, on all nodes.
+//! `tenon tail`: follows the logs of Workers on all nodes.
 //!
 //! ```text
 //!  watch the Pods of nodes ─► follow the log of each ─► parse ─► filter ─► print
@@ -6,9 +6,9 @@
 //!            └──── after a pause ◄────┘
 //! ```
 //!
-//! The lines come through the API server, with the permissions of the caller.
+//! The lines are read through the API server, with the permissions of the caller.
 //!
-//! - [`line`]: a line, and the filter. Pure.
+//! - [`line`]: a line of a log, and the filter of lines. Pure.
 
 mod line;
 
@@ -31,18 +31,19 @@ use crate::cluster::ClusterArgs;
 use crate::output::Output;
 use line::{Filter, Line, Severity};
 
-/// The container of a node's Pod that runs Workers.
+/// Name of the container that runs Workers in a node's Pod.
 const CONTAINER: &str = "runtime-node";
 
-/// The pause before a log is followed again: a container that has ended takes a moment to restart.
+/// Pause before a log is followed again. A container that has ended takes a moment to restart.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Lines that wait to be printed. A full queue slows the streams down; nothing is lost.
+/// Maximum number of lines that wait to be printed. A full queue slows the streams down, and no
+/// line is lost.
 const QUEUE: usize = 1024;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Name of the Worker. By default, all Workers of the namespace.
+    /// Name of the Worker. Defaults to all Workers of the namespace.
     #[arg(value_name = "WORKER")]
     worker: Option<String>,
 
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMESPACE", default_value = "tenon-system")]
     system_namespace: String,
 
-    /// Show also the lines of this many seconds before now.
+    /// Number of seconds before now whose lines are shown too.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     since: u32,
 
@@ -65,7 +66,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Severity::Debug)]
     level: Severity,
 
-    /// Show only lines of one invocation, by the request id in its response or in the access log.
+    /// Show only lines of the invocation with this request id, which is in the response and in the
+    /// access log.
     #[arg(long, value_name = "ID")]
     invocation: Option<String>,
 
@@ -73,8 +75,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
 
-    /// Form of the lines: the time in UTC, the severity, the Worker and the message, or an object
-    /// for each.
+    /// Format of a line: text with the time in UTC, the severity, the Worker and the message, or a
+    /// JSON object.
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -120,7 +122,8 @@ async fn follow_nodes(args: &Args) -> anyhow::Result<()> {
                     });
                 }
                 Some(Ok(watcher::Event::Delete(pod))) => {
-                    // Its last lines have been sent: its containers ended before it was deleted.
+                    // The Pod's last lines have been sent, because its containers ended before it
+                    // was deleted.
                     followed.remove(&pod.name_any()).iter().for_each(AbortHandle::abort);
                 }
                 Some(Ok(watcher::Event::Init | watcher::Event::InitDone)) => {}
@@ -141,8 +144,9 @@ async fn follow(pods: Api<Pod>, name: String, since: u32, lines_tx: mpsc::Sender
     let began = Instant::now();
     let mut last: Option<Timestamp> = None;
     loop {
-        // Until a line states the node's time, only durations are comparable. One second is the
-        // minimum that the API server accepts.
+        // Before a line has stated the node's time, the beginning is given as a duration, because
+        // the node's clock may differ from the clock here. One second is the minimum that the API
+        // server accepts.
         let elapsed = u64::from(since.max(1)) + began.elapsed().as_secs();
         let params = LogParams {
             container: Some(CONTAINER.to_owned()),
@@ -157,7 +161,7 @@ async fn follow(pods: Api<Pod>, name: String, since: u32, lines_tx: mpsc::Sender
             while let Ok(Some(text)) = lines.try_next().await {
                 let Some(line) = Line::parse(&text) else { continue };
                 let time: Option<Timestamp> = line.timestamp.parse().ok();
-                // A log that is resumed begins at a whole second.
+                // A log that is resumed begins at a whole second, so it repeats lines.
                 if resumed.is_some() && time <= resumed {
                     continue;
                 }

@@ -11,10 +11,11 @@ use tenon_proto::id::WorkerId;
 use crate::manifest::{self, Manifests};
 use crate::source;
 
-/// The file that editors and compilers find without further configuration. Wrangler uses this name.
+/// Name of the file to write by default. Editors and compilers find this file without further
+/// configuration, and wrangler uses the same name.
 const FILE: &str = "worker-configuration.d.ts";
 
-/// The type of a binding that takes requests.
+/// The TypeScript type of a binding that takes requests.
 const FETCHER: &str = "{ fetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> }";
 
 #[derive(clap::Args)]
@@ -33,14 +34,14 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 }
 
-/// Writes the types.
+/// Writes the declarations to the file.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     source::ensure_manifests(&args.paths)?;
     let manifests = manifest::read(&args.paths);
     if let Some(problem) = manifests.problems.first() {
         bail!("{problem}");
     }
-    let (file, worker) = chosen(&manifests, args.worker.as_deref())?;
+    let (file, worker) = choose(&manifests, args.worker.as_deref())?;
     let types = of(&worker.spec);
     let output = match &args.output {
         Some(output) => output.clone(),
@@ -55,8 +56,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the only Worker in the files, or the one of that name, with its file.
-fn chosen<'a>(
+/// Returns the only Worker in the files, or the only Worker of the given name, and the path of its
+/// file.
+fn choose<'a>(
     manifests: &'a Manifests,
     name: Option<&str>,
 ) -> anyhow::Result<(&'a Path, &'a Worker)> {
@@ -65,7 +67,7 @@ fn chosen<'a>(
     match (found.next(), found.next()) {
         (Some((_, (location, worker))), None) => Ok((&location.file, worker)),
         (None, _) => match name {
-            Some(name) => bail!("the files contain no Worker {name:?}"),
+            Some(name) => bail!("the files contain no Worker {name:?}; correct --worker"),
             None => {
                 bail!("the files contain no Worker; add one, such as examples/hello/worker.yaml")
             }
@@ -83,7 +85,7 @@ fn chosen<'a>(
 /// Returns the declarations. `Cloudflare.Env` is also the type of `env` in `cloudflare:workers`.
 fn of(spec: &WorkerSpec) -> String {
     let mut types = String::from(
-        "// Written by `tenon types` from the Worker's manifest. Run it again when that changes.\n\
+        "// Written by `tenon types`. Run the command again when the Worker's manifest changes.\n\
          declare namespace Cloudflare {\n  interface Env {\n",
     );
     let mut property = |comment: String, name: &str, type_: &str| {
@@ -134,10 +136,10 @@ spec:
     #[test]
     fn every_binding_has_a_type() {
         let manifests = read(WORKER);
-        let (file, worker) = chosen(&manifests, None).unwrap();
+        let (file, worker) = choose(&manifests, None).unwrap();
         assert_eq!(file, Path::new("project/worker.yaml"));
         let expected = "\
-// Written by `tenon types` from the Worker's manifest. Run it again when that changes.
+// Written by `tenon types`. Run the command again when the Worker's manifest changes.
 declare namespace Cloudflare {
   interface Env {
     /** A variable. */
@@ -156,13 +158,13 @@ interface Env extends Cloudflare.Env {}
     #[test]
     fn one_of_several_workers_is_chosen_by_its_name() {
         let manifests = read(&format!("{WORKER}---{}", WORKER.replace("shop", "cart")));
-        let error = chosen(&manifests, None).unwrap_err().to_string();
+        let error = choose(&manifests, None).unwrap_err().to_string();
         assert!(error.contains("default/cart, default/shop; choose one with --worker"), "{error}");
         assert_eq!(
-            chosen(&manifests, Some("cart")).unwrap().1.metadata.name.as_deref(),
+            choose(&manifests, Some("cart")).unwrap().1.metadata.name.as_deref(),
             Some("cart")
         );
-        assert!(chosen(&manifests, Some("other")).is_err());
-        assert!(chosen(&Manifests::default(), None).is_err());
+        assert!(choose(&manifests, Some("other")).is_err());
+        assert!(choose(&Manifests::default(), None).is_err());
     }
 }

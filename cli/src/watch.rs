@@ -1,7 +1,7 @@
 //! Reports when the given files may have changed.
 //!
-//! Directories are watched, never files: an editor that writes a new file and renames it over the
-//! old one replaces the file that a watch would be on.
+//! Directories are watched, never files. If an editor writes a new file and renames it over the old
+//! file, a watch of the old file would miss later changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
-/// A save produces several events. It is complete when no event has arrived for this long.
+/// The time without an event after which a save is complete. A save produces several events.
 const QUIET: Duration = Duration::from_millis(50);
 
 pub(crate) struct Changes {
     events_rx: mpsc::UnboundedReceiver<()>,
     watcher: RecommendedWatcher,
-    /// Watched folders that were found while loading the files.
+    /// The watched folders that the files refer to.
     followed: BTreeSet<PathBuf>,
 }
 
@@ -28,7 +28,7 @@ impl Changes {
     /// * `paths` - files and directories.
     ///
     /// # Errors
-    /// Fails if the system has no watches left, or a path does not exist.
+    /// Fails if the system has no watches left, or a directory does not exist.
     pub(crate) fn of(paths: &[PathBuf]) -> notify::Result<Self> {
         let (events_tx, events_rx) = mpsc::unbounded_channel();
         let mut watcher =
@@ -44,8 +44,8 @@ impl Changes {
         Ok(Self { events_rx, watcher, followed: BTreeSet::new() })
     }
 
-    /// Watches these folders too, and stops watching earlier ones that are not among them. A folder
-    /// that does not exist is skipped.
+    /// Watches `folders` too, and stops watching the folders of earlier calls that are not among
+    /// them. A folder that does not exist is skipped.
     pub(crate) fn follow(&mut self, folders: &[PathBuf]) {
         let folders: BTreeSet<_> = folders.iter().cloned().collect();
         for removed in self.followed.difference(&folders) {
@@ -72,7 +72,8 @@ impl Changes {
     }
 }
 
-/// Returns whether an event is a change. Reading a file is not; closing it after a write is.
+/// Returns whether an event is a change. Closing a file after a write is a change, and reading a
+/// file is not.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
@@ -80,7 +81,8 @@ fn is_change(kind: EventKind) -> bool {
     }
 }
 
-/// Returns the directories to watch: a directory recursively, a file through its parent.
+/// Returns the directories to watch: each directory in `paths`, recursively, and the parent of each
+/// file in `paths`.
 fn directories(paths: &[PathBuf]) -> BTreeMap<&Path, RecursiveMode> {
     let mut directories = BTreeMap::new();
     for path in paths {
@@ -102,7 +104,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A time much longer than any event takes.
+    /// Time limit of the wait for an event, which is much longer than an event takes.
     const DEADLINE: Duration = Duration::from_secs(20);
 
     #[tokio::test]
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_found_later_is_watched() {
+    async fn a_followed_folder_is_watched() {
         let directory = tempfile::tempdir().unwrap();
         let (file, folder) = (directory.path().join("worker.yaml"), directory.path().join("code"));
         fs::create_dir(&folder).unwrap();
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_a_directory_is_in_the_current_directory() {
+    fn a_file_name_without_a_directory_is_watched_in_the_current_directory() {
         let paths = [PathBuf::from("worker.yaml")];
         assert_eq!(directories(&paths).into_keys().collect::<Vec<_>>(), [Path::new(".")]);
     }

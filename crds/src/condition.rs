@@ -41,13 +41,14 @@ impl From<bool> for ConditionStatus {
     }
 }
 
-/// The longest message of a condition, in bytes. A message may repeat a tenant's text, and a status
-/// must leave room for the rest of its object.
+/// Maximum length of a condition's message, in bytes. A message may repeat a tenant's text, and a
+/// status must leave room for the rest of its object.
 const LONGEST_MESSAGE: usize = 4096;
 const ELLIPSIS: &str = "…";
 
-/// Returns a condition observed at `now`. If `before` has a condition of the same type and status,
-/// its transition time is kept. A message that is too long is truncated.
+/// Returns a condition that was observed at `now`. If `before` contains a condition of the same
+/// type and status, the new condition keeps the old transition time. A message that is too long is
+/// truncated.
 pub fn condition(
     before: &[Condition],
     type_: &str,
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_transition_time_moves_only_with_the_status() {
+    fn the_transition_time_changes_only_with_the_status() {
         let early = Timestamp::from_second(1_000).unwrap();
         let late = Timestamp::from_second(2_000).unwrap();
         let first = condition(&[], "Ready", true, "Serving", "", Some(1), early);

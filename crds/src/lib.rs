@@ -42,8 +42,9 @@ pub use worker::{
 /// The API group.
 pub const GROUP: &str = "tenon.dev";
 
-/// Returns every CRD, in the order in which they are applied. Each is annotated so that Helm keeps
-/// it when the chart is uninstalled, because deleting a CRD deletes every object of its kind.
+/// Returns the CRDs in the order in which they are applied. Each CRD has an annotation by which
+/// Helm keeps the CRD when the chart is uninstalled, because deleting a CRD deletes every object of
+/// its kind.
 pub fn all() -> Vec<CustomResourceDefinition> {
     let mut all = vec![Worker::crd(), WorkerRevision::crd(), RuntimePool::crd()];
     for crd in &mut all {
@@ -65,7 +66,7 @@ fn set_default_status(crd: &mut CustomResourceDefinition) {
     }
 }
 
-/// Annotation of resources that Helm does not delete.
+/// The annotation, as name and value, of a resource that Helm does not delete.
 const KEEP: (&str, &str) = ("helm.sh/resource-policy", "keep");
 
 /// Returns the files in `charts/tenon-crds/templates` as pairs of name and text. The text is valid
@@ -131,7 +132,7 @@ mod tests {
     fn messages(schema: &Value) -> Vec<String> {
         let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
         let own =
-            rules.map(|rule| rule["message"].as_str().expect("each rule has a message").to_owned());
+            rules.map(|rule| rule["message"].as_str().expect("a rule has no message").to_owned());
         let fields =
             schema["properties"].as_object().into_iter().flat_map(|fields| fields.values());
         let below = fields

@@ -12,7 +12,7 @@ use kube::KubeSchema;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A taint that the Pods tolerate. Without an effect, taints of every effect are tolerated.
+/// A taint that the Pods tolerate.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -30,14 +30,15 @@ pub struct Toleration {
     #[x_kube(validation = Rule::new(label_key("self"))
         .message("spec.tolerations.key: invalid taint key; use one such as tenants or example.com/tenants"))]
     pub key: Option<String>,
-    /// Comparison of the taint with `value`. `Equal` by default; with `Exists`, any value matches.
+    /// Comparison of the taint's value with `value`. `Equal` by default. With `Exists`, every value
+    /// matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<TolerationOperator>,
     /// Value of the taint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63), regex(pattern = LABEL_VALUE))]
     pub value: Option<String>,
-    /// Effect of the taint. By default every effect is tolerated.
+    /// Effect of the taint. If not set, taints with any effect are tolerated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<TaintEffect>,
     /// Time, in seconds, for which a taint that is added later is tolerated. Unlimited by default.
@@ -88,9 +89,9 @@ pub enum WhenUnsatisfiable {
 }
 
 impl Toleration {
-    /// Returns this toleration for a Pod template.
+    /// Returns this toleration in the form of a Pod template.
     pub fn for_pod(&self) -> v1::Toleration {
-        // Without `..`, so that a new field is not forgotten here.
+        // The pattern does not use `..`, so the compiler demands that a new field is handled here.
         let Self { key, operator, value, effect, toleration_seconds } = self;
         let operator = operator.map(|operator| match operator {
             TolerationOperator::Exists => "Exists",
@@ -112,7 +113,7 @@ impl Toleration {
 }
 
 impl TopologySpread {
-    /// Returns this constraint for a Pod template.
+    /// Returns this constraint in the form of a Pod template.
     ///
     /// # Arguments
     /// * `selector` - labels that select the template's Pods.
@@ -135,7 +136,7 @@ impl TopologySpread {
     }
 }
 
-/// Pattern of a label value, which also has at most 63 characters.
+/// Pattern of a label value. A label value also has at most 63 characters.
 const LABEL_VALUE: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
 
 /// Returns a CEL expression that holds if `subject` is a label key: a name, optionally preceded by

@@ -16,13 +16,14 @@ use crate::{Limits, RateLimit};
 
 pub use egress::{CaCertificates, KeyRef, PoolEgress, PoolProxy, ProxyResolver, SecretRef};
 
-/// Maximum number of shards and of lanes per node. Their ports are consecutive, and NetworkPolicies
-/// name the whole range.
+/// Maximum number of shards per node. The ports of shards and lanes are consecutive, and
+/// NetworkPolicies name the whole range.
 pub const MAX_SHARDS: i32 = 64;
+/// Maximum number of lanes per node.
 pub const MAX_LANES: i32 = 8;
 
 /// A set of identical nodes. The operator creates a Deployment, a PodDisruptionBudget and a
-/// headless Service for it.
+/// headless Service for each RuntimePool.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "tenon.dev",
@@ -62,8 +63,8 @@ pub struct RuntimePoolSpec {
 
     /// Number of lanes per node, in addition to its shards. A lane is a shard that the kernel
     /// schedules last, on any CPU. Lanes run revisions that are new or heavy, and requests that are
-    /// repeated after a shard was lost, so that none of these blocks a shard that others use.
-    /// Without lanes, all of this runs on the shards.
+    /// repeated after a shard was lost, so that none of these blocks a shard that other Workers
+    /// use. Without lanes, these revisions and requests run on the shards.
     #[serde(default = "default_lanes")]
     #[schemars(range(min = 0, max = MAX_LANES))]
     pub lanes: i32,
@@ -92,8 +93,8 @@ pub struct RuntimePoolSpec {
     #[serde(default, skip_serializing_if = "PoolRateLimits::is_empty")]
     pub rate_limits: PoolRateLimits,
 
-    /// Outbound connections of the pool's Workers. By default they connect directly, and only to
-    /// public addresses.
+    /// Outbound connections of the pool's Workers. By default, the Workers connect directly, and
+    /// only to public addresses.
     #[serde(default, skip_serializing_if = "PoolEgress::is_empty")]
     pub egress: PoolEgress,
 
@@ -114,8 +115,8 @@ pub struct RuntimePoolSpec {
     #[schemars(length(max = 64))]
     pub tolerations: Vec<Toleration>,
 
-    /// Topology spread of the Pods. By default they are spread over Kubernetes nodes and zones as
-    /// far as possible.
+    /// Topology spread of the Pods. By default, the Pods are spread over Kubernetes nodes and zones
+    /// as far as possible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     #[x_kube(validation = Rule::new(
@@ -133,7 +134,7 @@ pub struct PoolLimits {
     /// at `max`.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     pub default: Limits,
-    /// Maximum that a Worker may request. Each defaults to the maximum in the schema of Workers.
+    /// Highest limits that a Worker may set. Each defaults to the maximum in the schema of Workers.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     pub max: Limits,
 }
@@ -206,7 +207,7 @@ fn quantities(_: &mut SchemaGenerator) -> Schema {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimePoolStatus {
-    /// The `metadata.generation` that the rest of the status describes; -1 before any.
+    /// The `metadata.generation` that the rest of the status describes; -1 before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Number of nodes.
@@ -218,9 +219,9 @@ pub struct RuntimePoolStatus {
     /// Label selector of the Pods, for autoscalers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// `Ready`: whether the nodes that the spec requests are ready, and if not, why. In that case
-    /// also `Reconciling` if the operator continues by itself, or `Stalled` if something must be
-    /// changed first.
+    /// `Ready`: whether the nodes that the spec requests are ready, and if not, why. A pool that is
+    /// not ready also has `Reconciling` if the operator continues by itself, or `Stalled` if
+    /// something must be changed first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -56,7 +56,7 @@ pub struct WorkerRevisionSpec {
     /// Name of the module whose default export handles events.
     #[schemars(length(min = 1, max = 253))]
     pub entrypoint: String,
-    /// OCI artifact with the modules. Operators pull and compile it when a node needs it.
+    /// OCI artifact with the modules. Operators pull and compile it when a node needs the modules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Artifact>,
     /// Modules as a node runs them: TypeScript is compiled to JavaScript under the same name, with
@@ -122,7 +122,7 @@ pub struct Artifact {
     #[x_kube(validation = Rule::new(format!("self.matches('{}')", name::IMAGE))
         .message("spec.artifact.image: invalid reference; use REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST"))]
     pub image: String,
-    /// Digest of its manifest, to which the reference was resolved.
+    /// Digest of the artifact's manifest, to which the reference was resolved.
     #[schemars(length(min = 71, max = 71), regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     pub digest: String,
     /// Digest of the layer with the static files, if there are any.

@@ -141,8 +141,8 @@ pub struct WorkerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assets: Option<Assets>,
 
-    /// Schedules of the calls of the `scheduled` handler. The handler is called at most once for
-    /// each time; a call that runs past the next time overlaps with the next call.
+    /// Schedules on which the `scheduled` handler is called, at most once for each time. A call
+    /// that runs past the next time overlaps with the next call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.cron == s.cron && t.timeZone == s.timeZone))")
@@ -170,7 +170,7 @@ pub struct WorkerSpec {
     #[serde(default)]
     pub state: StatePolicy,
 
-    /// Number of WorkerRevisions to keep for rollbacks, besides the one that serves.
+    /// Number of WorkerRevisions to keep for rollbacks, besides those that serve.
     #[serde(default = "default_revision_history_limit")]
     #[schemars(range(min = 0, max = 100))]
     pub revision_history_limit: i32,
@@ -225,7 +225,8 @@ pub struct SecretKeyRef {
     pub key: String,
 }
 
-/// A binding of another Worker to a name in `env`. It handles a call like a request for its routes.
+/// A binding of another Worker to a name in `env`. That Worker handles calls like requests for its
+/// routes.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceBinding {
     /// Name of the Worker in `env`.
@@ -287,9 +288,9 @@ fn cron_form() -> String {
 /// Hosts that a Worker may connect to.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Egress {
-    /// Hosts such as `api.example.com`, or `*.example.com` for every name below example.com, either
-    /// with `:8443` to allow only that port. If not set, every host that the pool allows is
-    /// allowed; if empty, none. It never allows what the pool denies.
+    /// Hosts such as `api.example.com`, or `*.example.com` for every name below example.com; with a
+    /// port, as in `api.example.com:8443`, only that port is allowed. If not set, every host that
+    /// the pool allows is allowed; if empty, none. It never allows what the pool denies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128), inner(length(min = 1, max = 260)))]
     #[x_kube(validation = Rule::new(format!("self.all(host, host.matches('{HOST_PATTERN}'))"))

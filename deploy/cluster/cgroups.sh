@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # A node's cgroups: one in each hierarchy of cgroup v1, or one in the only hierarchy of cgroup v2.
-# They are directly below the root, so that commands find them wherever they were called from. The
-# node's processes see them as the roots.
+# These cgroups are directly below the root, so that commands find them regardless of the cgroup in
+# which the commands run. The node's processes see them as the roots.
 
 has_cgroup_v2() {
     [ -e /sys/fs/cgroup/cgroup.controllers ]
@@ -28,7 +28,7 @@ join_cgroup() {
     for hierarchy in $(hierarchies); do
         mkdir -p "$hierarchy/$1"
         if ! has_cgroup_v2 && [ -e "$hierarchy/cpuset.cpus" ]; then
-            # In v1 these are empty at first, and a cgroup without CPUs cannot hold processes.
+            # In v1 these files are empty at first, and a cgroup without CPUs cannot hold processes.
             for file in cpuset.cpus cpuset.mems; do
                 cat "$hierarchy/$file" >"$hierarchy/$1/$file"
             done
@@ -37,7 +37,7 @@ join_cgroup() {
     done
 }
 
-# In v2 only the machine's true root may hold processes beside cgroups with controllers. In a
+# In v2, only the machine's true root may hold processes beside cgroups with controllers. In a
 # container the visible root is not the true one, so its processes move into a child cgroup.
 prepare_v2_root() {
     local process
@@ -50,7 +50,8 @@ prepare_v2_root() {
     pass_controllers_on
 }
 
-# Passes on all controllers; kubelet reports a missing one that it requires.
+# Passes all controllers on to child cgroups. kubelet reports a controller that it requires and that
+# is missing.
 pass_controllers_on() {
     local controller
     local -a controllers
@@ -85,8 +86,8 @@ mount_own_cgroups() {
     done
 }
 
-# remove_cgroup NAME: removes it with all cgroups below it. Their processes must have ended,
-# or end soon.
+# remove_cgroup NAME: removes the cgroup NAME and all cgroups below it. Their processes must have
+# ended, or must end within ten seconds.
 remove_cgroup() {
     wait_until 10 "the cgroup $1 to be empty" try_to_remove_cgroup "$1"
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Defines the paths of the cluster's files, and functions that start, find and end its processes.
-# Sourced by the commands in this directory.
+# The commands in this directory source this file.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../.." && pwd)
@@ -22,8 +22,8 @@ source_part() {
     esac
 }
 
-# part NAME: prints the directory of a built part. Its name contains a hash of the part's inputs, so
-# that clones share it.
+# part NAME: prints the directory of a built part. The directory's name contains a hash of the
+# part's inputs, so that clones share the directory.
 part() (
     set -e
     source_part "$1"
@@ -37,19 +37,19 @@ nodes=$(part nodes)
 tools=$(part tools)
 registry=$(part registry)
 
-# The running cluster: certificates, etcd's data, logs, process ids. Each clone has a cluster of its
-# own.
+# The directory of the running cluster: certificates, etcd's data, logs, process ids. Each clone has
+# a cluster of its own.
 run=${TENON_CLUSTER_RUN:-$repository/target/cluster}
 
-# The requests to the API server by processes with a service account of their own: audit.yaml.
+# The audit log, which contains the requests of service accounts to the API server (see audit.yaml).
 audit_log=$run/log/audit.jsonl
 
-# The inner one is for processes inside the cluster's namespace; `up` derives the other one, for
-# outside.
+# The inner kubeconfig is for processes inside the cluster's network namespace. `up` derives the
+# outer one from it, for processes outside.
 inner_kubeconfig=$run/pki/admin.kubeconfig
 outer_kubeconfig=$run/kubeconfig
 
-# The range of all nodes together; each node has a /24 of it.
+# The range of the Pods of all nodes. Each node has a /24 of this range.
 pod_addresses=10.244.0.0/16
 service_addresses=10.96.0.0/16
 
@@ -61,13 +61,14 @@ install_packages() {
     done
     [ ${#missing[@]} -eq 0 ] && return
     if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
-        fail "please install: ${missing[*]}"
+        fail "these packages are missing: ${missing[*]}; install them"
     fi
     apt-get update -qq
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# pid_of NAME: prints its process id if it is alive. A recycled id is recognized by its start time.
+# pid_of NAME: prints the process id of NAME if the process is running. A recycled id is recognized
+# by its start time.
 pid_of() {
     local pid started
     [ -s "$run/$1.pid" ] || return
@@ -76,8 +77,8 @@ pid_of() {
 }
 
 # start_time PID: prints the start time in clock ticks since boot, or nothing if there is no such
-# process. (Field 22 of stat, counted from behind the command's closing parenthesis, because the
-# command may contain spaces.)
+# process. This is field 22 of stat. It is counted from the closing parenthesis of the command,
+# because the command may contain spaces.
 start_time() {
     local stat
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
@@ -95,7 +96,7 @@ spawn() {
     echo "$! $(start_time $!)" >"$run/$name.pid"
 }
 
-# spawn_inside NAME COMMAND…: does the same in the cluster's network namespace.
+# spawn_inside NAME COMMAND…: does the same as spawn, in the cluster's network namespace.
 spawn_inside() {
     local name=$1
     shift
@@ -103,7 +104,7 @@ spawn_inside() {
 }
 
 # halt NAME: ends a process by SIGKILL. None of these processes holds state that outlives the
-# cluster, and an abrupt end of a component is the harder case for those that depend on it.
+# cluster, and an abrupt end of a component is the harder case for the components that depend on it.
 halt() {
     local pid
     pid=$(pid_of "$1") || true

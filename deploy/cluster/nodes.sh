@@ -1,12 +1,13 @@
 # shellcheck shell=bash
-# Nodes, as the machine sees them: each is a tree of processes in namespaces of its own (mounts,
-# network, processes, host name, cgroups), attached to the cluster's network. The first of its
-# processes is `node-init`; when it is killed, the kernel kills the others, and only the node's disk
-# remains.
+# Defines functions for nodes. A node is a tree of processes in namespaces of its own (mounts,
+# network, processes, host name, cgroups), and is attached to the cluster's network. Its first
+# process is `node-init`. When `node-init` is killed, the kernel kills the others, and only the
+# node's disk remains.
 
 source "$here/cgroups.sh"
 
-# The state of a node that survives a power cut: images, containers, volumes, logs.
+# disk_of NAME: prints the directory of the node's state that survives a power cut: images,
+# containers, volumes, logs.
 disk_of() {
     echo "$run/nodes/$1"
 }
@@ -22,12 +23,13 @@ address_of() {
     echo "192.0.2.$((10 + $(number_of "$1")))"
 }
 
-# pods_of NAME: prints the address range of its Pods.
+# pods_of NAME: prints the address range of the node's Pods.
 pods_of() {
     echo "10.244.$(number_of "$1").0/24"
 }
 
-# cgroup_of NAME: prints the name of its cgroup, which differs between clusters of different clones.
+# cgroup_of NAME: prints the name of the node's cgroup, which differs between clusters of different
+# clones.
 cgroup_of() {
     local clone
     clone=$(sha256sum <<<"$run")
@@ -55,7 +57,7 @@ is_running() {
 # plane's eth0. The control plane also has the routes from node to node.
 plug_in() {
     local name=$1 address=$2
-    # The kernel removes the link of an ended node too, but not immediately.
+    # The kernel also removes the link of a node that has ended, but not immediately.
     inside ip link delete "$name" 2>/dev/null || true
     inside ip link add "$name" type veth peer name eth0 netns "$(pid_of "$name")"
     inside ip link set "$name" master eth0 up
@@ -96,8 +98,8 @@ keep_image() {
     mv "$run/images/${sum:0:16}".{next,tar}
 }
 
-# import_images NAME: imports the images that were stored since its last import, in the order of
-# storing: of two archives with the same reference, the later one wins.
+# import_images NAME: imports the images that were stored since the node's last import, in the order
+# in which they were stored. If two archives have the same reference, the later one wins.
 import_images() {
     local name=$1 mark archive
     mark=$(disk_of "$name")/imported

@@ -1,8 +1,8 @@
-//! The table of failures that a client can receive.
+//! Generates the table of the failures that a client can receive.
 
 use tenon_proto::failure::FailureCode;
 
-/// Returns the table: each code with its HTTP status and its meaning.
+/// Returns the table, with a row for each code: its HTTP status and its meaning.
 pub(crate) fn table() -> String {
     let codes = FailureCode::ALL.iter().filter(|code| code.reaches_clients());
     let row = |code: &FailureCode| {

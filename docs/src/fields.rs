@@ -1,4 +1,5 @@
-//! The tables of the custom resources' fields, from the schemas that the API server enforces.
+//! Generates the tables of the custom resources' fields from the schemas that the API server
+//! enforces.
 
 use serde_json::Value;
 
@@ -7,15 +8,15 @@ use serde_json::Value;
 /// # Arguments
 /// * `kind` - the kind of the custom resource.
 /// * `path` - the field whose fields are listed, such as `limits`, or empty for `spec` itself.
-/// * `apart` - fields that have a table of their own: each gets one row here.
+/// * `apart` - fields that have a table of their own. Each of them gets one row in this table.
 ///
 /// # Panics
-/// Panics if there is no such kind or field.
+/// Panics if Tenon has no kind `kind`, or if the kind has no field `path`.
 pub(crate) fn table(kind: &str, path: &str, apart: &[&str]) -> String {
     let crds = tenon_crds::all();
-    let crd =
-        crds.iter().find(|crd| crd.spec.names.kind == kind).expect("the kind is one of Tenon's");
-    let schema = serde_json::to_value(&crd.spec.versions[0].schema).expect("a schema is JSON");
+    let crd = crds.iter().find(|crd| crd.spec.names.kind == kind).expect("Tenon has no such kind");
+    let schema = serde_json::to_value(&crd.spec.versions[0].schema)
+        .expect("cannot represent the schema in JSON");
     let mut at = &schema["openAPIV3Schema"]["properties"]["spec"];
     for name in path.split('.').filter(|name| !name.is_empty()) {
         at = &at["properties"][name];
@@ -26,7 +27,8 @@ pub(crate) fn table(kind: &str, path: &str, apart: &[&str]) -> String {
     format!("| field | meaning | values | default |\n| --- | --- | --- | --- |\n{rows}")
 }
 
-/// Adds a row for each field of the object `schema`, and of the objects in it.
+/// Adds a row for each field of an object with this schema, and for each field of the objects in
+/// it.
 fn add_fields(schema: &Value, prefix: &str, apart: &[&str], rows: &mut String) {
     let required = schema["required"]
         .as_array()

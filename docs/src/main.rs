@@ -19,7 +19,7 @@ fn main() -> anyhow::Result<()> {
         let page =
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let filled = tenon_docs::fill(&page, tenon_docs::table)
-            .with_context(|| path.display().to_string())?;
+            .with_context(|| format!("cannot fill {}", path.display()))?;
         fs::write(&path, filled).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())

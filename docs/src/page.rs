@@ -1,4 +1,4 @@
-//! A page, and the tables between its marks.
+//! Replaces the tables between the marks of a page.
 
 const BEGIN: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
@@ -12,13 +12,14 @@ pub enum PageError {
     Unended(String),
 }
 
-/// Returns the page with the lines between its marks replaced by the tables that they name.
+/// Returns the page, in which the lines between its marks are replaced by the tables that the marks
+/// name.
 ///
 /// # Arguments
-/// * `table` - returns the table with a name.
+/// * `table` - returns the table with the given name, or `None` if there is no such table.
 ///
 /// # Errors
-/// Fails if there is no table with a name, or if a table has no end mark.
+/// Fails if a mark names a table that does not exist, or if a table has no end mark.
 pub fn fill(page: &str, table: impl Fn(&str) -> Option<String>) -> Result<String, PageError> {
     let mut filled = String::new();
     let mut lines = page.lines();
@@ -33,7 +34,7 @@ pub fn fill(page: &str, table: impl Fn(&str) -> Option<String>) -> Result<String
             .by_ref()
             .find(|line| *line == END)
             .ok_or_else(|| PageError::Unended(name.to_owned()))?;
-        // A table begins after an empty line, because a comment is a block of its own.
+        // Markdown needs an empty line between the comment and the table.
         filled.push_str(&format!("\n{table}\n{END}\n"));
     }
     Ok(filled)

@@ -8,7 +8,7 @@ use tenon_proto::revision::Limits;
 
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("reference").join(name);
-    fs::read_to_string(path).expect("the page exists")
+    fs::read_to_string(path).expect("cannot read the page")
 }
 
 #[test]
@@ -53,6 +53,9 @@ fn the_description_of_each_limit_states_the_platforms_default() {
     assert_eq!(table.lines().count(), defaults.len() + 2);
     for (name, default) in defaults {
         let row = table.lines().find(|row| row.starts_with(&format!("| `{name}` |"))).unwrap();
-        assert!(row.contains(&format!(" {default} by default")), "{row}");
+        assert!(
+            row.contains(&format!(" {default} by default")),
+            "the row does not state the default {default}: {row}",
+        );
     }
 }

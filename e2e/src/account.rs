@@ -1,5 +1,5 @@
-//! The operator's ServiceAccount, with exactly the rights that the chart grants, so that every test
-//! fails if one is missing.
+//! The operator's ServiceAccount, with exactly the rights that the chart grants, so that tests fail
+//! if the chart grants too few.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,13 @@ const TOKEN_SECONDS: i64 = 12 * 3600;
 /// A set of verbs on a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Right {
-    /// True if the right applies in all namespaces, false if only in the operator's.
+    /// Whether the right applies in all namespaces. Otherwise it applies only in the operator's
+    /// namespace.
     pub everywhere: bool,
     /// The resource, such as `workers` or `workers/status`.
     pub resource: String,
     pub group: String,
-    /// Names of the objects that the right is limited to; empty if it covers all.
+    /// Names of the objects that the right is limited to; empty if the right covers all objects.
     pub names: Vec<String>,
     pub verbs: Vec<String>,
 }
@@ -42,7 +43,7 @@ pub struct Right {
 /// Returns the operator's rights with the chart's default values.
 ///
 /// # Errors
-/// Fails if the table does not have the expected form.
+/// Fails if `rbac.txt` does not have the expected form.
 pub fn rights() -> anyhow::Result<Vec<Right>> {
     let defaults = RIGHTS
         .split("# With the values ")
@@ -53,7 +54,7 @@ pub fn rights() -> anyhow::Result<Vec<Right>> {
         .skip(1)
         .filter_map(|line| Right::parse(line).transpose())
         .collect::<Result<_, _>>()?;
-    ensure!(all.len() > 10, "rbac.txt has too few rights: {all:?}");
+    ensure!(all.len() > 10, "rbac.txt has only {} rights: {all:?}", all.len());
     Ok(all)
 }
 
@@ -80,8 +81,8 @@ impl Right {
         Ok((name == NAME).then_some(right))
     }
 
-    /// Returns whether the right covers the Secrets of certificates, which the operator issues only
-    /// if configured to.
+    /// Returns whether the right covers the Secrets of certificates. The operator uses such a right
+    /// only if it issues certificates itself.
     pub fn covers_certificates(&self) -> bool {
         self.resource == "secrets" && !self.names.is_empty()
     }
@@ -103,7 +104,7 @@ impl fmt::Display for Right {
     }
 }
 
-/// An existing account, and the kubeconfig to use it.
+/// An existing account, and a kubeconfig with a credential of the account.
 #[derive(Debug)]
 pub struct Account {
     user: String,
@@ -115,7 +116,7 @@ impl Account {
     /// Creates the account in `namespace`, with the Lease that the chart creates.
     ///
     /// # Arguments
-    /// * `folder` - the folder for its kubeconfig.
+    /// * `folder` - the folder for the account's kubeconfig.
     ///
     /// # Errors
     /// Fails if the API server rejects a request.
@@ -156,7 +157,10 @@ impl Account {
         };
         let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
         let issued = accounts.create_token_request(NAME, &PostParams::default(), &request).await?;
-        let token = issued.status.and_then(|status| status.token).context("no token was issued")?;
+        let token = issued
+            .status
+            .and_then(|status| status.token)
+            .context("the API server issued no token")?;
 
         let mut config: serde_yaml::Value =
             serde_yaml::from_slice(&std::fs::read(cluster.kubeconfig())?)?;
@@ -196,11 +200,12 @@ async fn credential(cluster: &Cluster, token: String) -> anyhow::Result<String> 
     ids.first().cloned().context("the credential has no id")
 }
 
-/// Binds the account to the rights in the chart. All these objects are deleted with the namespace.
+/// Grants the account the chart's rights. The objects that this function creates are deleted with
+/// the namespace.
 async fn grant(cluster: &Cluster, namespace: &Namespace) -> anyhow::Result<()> {
     let (client, all) = (cluster.client(), rights()?);
     let rules = |everywhere| -> Vec<_> {
-        all.iter().filter(|it| it.everywhere == everywhere).map(Right::rule).collect()
+        all.iter().filter(|right| right.everywhere == everywhere).map(Right::rule).collect()
     };
     let owner =
         Api::<NamespaceObject>::all(client.clone()).get(namespace.name()).await?.owner_ref(&());
@@ -209,19 +214,20 @@ async fn grant(cluster: &Cluster, namespace: &Namespace) -> anyhow::Result<()> {
     let wide = json!({"name": name, "ownerReferences": owner.into_iter().collect::<Vec<_>>()});
     let narrow = json!({"name": NAME});
     let subjects = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": namespace.name()}]);
-    let to = |kind, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+    let role_ref = |kind, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
 
     let params = PostParams::default();
     let role: ClusterRole =
         serde_json::from_value(json!({"metadata": wide, "rules": rules(true)}))?;
     Api::all(client.clone()).create(&params, &role).await?;
-    let binding = json!({"metadata": wide, "subjects": subjects, "roleRef": to("ClusterRole", &role.name_any())});
+    let binding = json!({"metadata": wide, "subjects": subjects, "roleRef": role_ref("ClusterRole", &role.name_any())});
     Api::<ClusterRoleBinding>::all(client)
         .create(&params, &serde_json::from_value(binding)?)
         .await?;
     let role: Role = serde_json::from_value(json!({"metadata": narrow, "rules": rules(false)}))?;
     namespace.api().create(&params, &role).await?;
-    let binding = json!({"metadata": narrow, "subjects": subjects, "roleRef": to("Role", NAME)});
+    let binding =
+        json!({"metadata": narrow, "subjects": subjects, "roleRef": role_ref("Role", NAME)});
     namespace.api::<RoleBinding>().create(&params, &serde_json::from_value(binding)?).await?;
     Ok(())
 }

@@ -1,16 +1,18 @@
-//! Assigns each process its own address, so that all use their default ports, as in Pods.
+//! Assigns each process its own address, so that all processes use their default ports, as in Pods.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use anyhow::bail;
 
-/// The last octets that the cluster's network namespace reserves for processes: see
-/// `deploy/cluster/up`.
+/// First value of the last octet of the addresses that the cluster's network namespace reserves for
+/// processes (see `deploy/cluster/up`).
 const FIRST: u8 = 129;
+/// Last value of that octet.
 const LAST: u8 = 254;
 
-/// A port that every Tenon process listens on. If it is in use, so is the address.
+/// A port that every Tenon process listens on. If this port of an address is in use, so is the
+/// address.
 const ADMIN_PORT: u16 = 9090;
 
 static NEXT: AtomicU8 = AtomicU8::new(FIRST);
@@ -18,7 +20,8 @@ static NEXT: AtomicU8 = AtomicU8::new(FIRST);
 /// Returns an unused address.
 ///
 /// # Errors
-/// Fails if all addresses are in use, or this is not the cluster's network namespace.
+/// Fails if all addresses are in use, or if the suite does not run in the cluster's network
+/// namespace.
 pub(crate) fn free() -> anyhow::Result<IpAddr> {
     for _ in FIRST..=LAST {
         let step = |last| Some(if last == LAST { FIRST } else { last + 1 });
@@ -29,6 +32,6 @@ pub(crate) fn free() -> anyhow::Result<IpAddr> {
         }
     }
     bail!(
-        "no address of 192.0.2.128/25 is free; run the suite with `make test-e2e`, inside the cluster's namespace"
+        "no address of 192.0.2.128/25 is available; run the suite with `make test-e2e`, in the cluster's network namespace"
     )
 }

@@ -1,4 +1,4 @@
-//! The control plane, from an administrator's point of view.
+//! Access to the cluster with the rights of an administrator.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use tokio::process::Command;
 
 use crate::{SOON, await_condition};
 
-/// The root of the repository.
+/// Path of the repository's root.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// The namespace in which the charts are installed.
 pub const INSTALLED: &str = "tenon-system";
 
-/// A control plane whose API server can be stopped.
+/// A client of the cluster, with the kubeconfig of an administrator.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
@@ -32,7 +32,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Connects to the cluster of `TENON_E2E_KUBECONFIG`, which `deploy/cluster/run-in` sets.
+    /// Creates a client of the cluster of `TENON_E2E_KUBECONFIG`, a variable that
+    /// `deploy/cluster/run-in` and `e2e/install` set.
     ///
     /// # Errors
     /// Fails if the variable is not set, or the kubeconfig cannot be used.
@@ -69,7 +70,7 @@ impl Cluster {
                     .unwrap_or_default();
                 ensure!(
                     conditions.iter().any(|c| c.type_ == "Established" && c.status == "True"),
-                    "{conditions:?}"
+                    "the conditions are {conditions:?}"
                 );
                 Ok(())
             })
@@ -78,7 +79,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Applies a RuntimePool whose nodes are processes of the tests.
+    /// Applies a RuntimePool without Pods: its nodes are processes that the tests start.
     pub async fn apply_pool(&self, name: &str) -> anyhow::Result<()> {
         let api: Api<RuntimePool> = Api::all(self.client());
         let pool = json!({
@@ -106,7 +107,7 @@ impl Cluster {
     /// Runs kubectl and returns its standard output.
     ///
     /// # Errors
-    /// Fails if kubectl fails. The error contains its standard error.
+    /// Fails if kubectl fails. The error contains kubectl's error output.
     pub async fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new("kubectl");
         command
@@ -120,12 +121,12 @@ impl Cluster {
             .await
             .context("cannot run kubectl; run the suite with deploy/cluster/run-in")?;
         let stderr = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "kubectl {}: {stderr}", arguments.join(" "));
+        ensure!(output.status.success(), "`kubectl {}` failed: {stderr}", arguments.join(" "));
         Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Returns the address of the routers' Service of the installed Tenon. It is an IP address,
-    /// so that the tests do not depend on DNS, whose Pods may be drained too.
+    /// so that the tests do not depend on DNS: its Pods may be drained too.
     ///
     /// # Errors
     /// Fails if Tenon is not installed.
@@ -179,9 +180,9 @@ fn rules(schema: &Value, into: &mut Vec<ValidationRule>) -> anyhow::Result<()> {
 
 async fn api_server(verb: &str) -> anyhow::Result<()> {
     let commands = std::env::var_os("TENON_E2E_CLUSTER").context(
-        "TENON_E2E_CLUSTER is not set; only the cluster of deploy/cluster can lose its API server",
+        "TENON_E2E_CLUSTER is not set; only the API server of deploy/cluster can be stopped; run `make test-e2e`",
     )?;
     let status = Command::new(Path::new(&commands).join("apiserver")).arg(verb).status().await?;
-    ensure!(status.success(), "deploy/cluster/apiserver {verb}: {status}");
+    ensure!(status.success(), "`deploy/cluster/apiserver {verb}` ended with {status}");
     Ok(())
 }

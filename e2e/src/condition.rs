@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::bail;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Deadline for conditions that should hold at once. It is much longer than they take on any
-/// machine; speed is measured where it is promised.
+/// Time limit for conditions that should hold immediately. It is much longer than they take on any
+/// machine; tests of promised durations have limits of their own.
 pub const SOON: Duration = Duration::from_secs(60);
 
 /// Pause between two checks: short compared to what is measured, long compared to the cost of a
@@ -16,11 +16,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Calls `check` until it succeeds.
 ///
 /// # Arguments
-/// * `what` - the awaited condition, for the error: "the Worker to be ready".
+/// * `what` - the awaited condition, as the error names it, such as "the Worker to be ready".
 /// * `check` - returns `Ok` if the condition holds, and otherwise the observed state as an `Err`.
 ///
 /// # Errors
-/// Fails if the deadline has passed. The error contains the last observed state.
+/// Fails if the condition does not hold before the deadline. The error contains the last observed
+/// state.
 pub async fn await_condition<T>(
     what: &str,
     within: Duration,
@@ -40,7 +41,7 @@ pub async fn await_condition<T>(
                 Some(error) => {
                     bail!("timed out after {within:?} waiting for {what}; last: {error:#}")
                 }
-                None => bail!("timed out after {within:?} waiting for {what}; no attempt ended"),
+                None => bail!("timed out after {within:?} waiting for {what}; no check ended"),
             }
         }
         sleep(PAUSE).await;
@@ -55,24 +56,24 @@ mod tests {
 
     #[tokio::test]
     async fn the_error_contains_the_last_state() {
-        let mut attempts = 0;
+        let mut checks = 0;
         let error = await_condition::<()>("a condition", Duration::from_millis(100), async || {
-            attempts += 1;
+            checks += 1;
             Err(anyhow!("not yet"))
         })
         .await
         .unwrap_err();
         assert!(error.to_string().contains("for a condition; last: not yet"), "{error}");
-        assert!(attempts > 1);
+        assert!(checks > 1, "the condition was checked {checks} times");
     }
 
     #[tokio::test]
-    async fn an_attempt_that_hangs_does_not_outlast_the_deadline() {
-        let error = await_condition::<()>("a word", Duration::from_millis(50), async || {
+    async fn a_check_that_hangs_does_not_outlast_the_deadline() {
+        let error = await_condition::<()>("a condition", Duration::from_millis(50), async || {
             std::future::pending().await
         })
         .await
         .unwrap_err();
-        assert!(error.to_string().contains("no attempt ended"), "{error}");
+        assert!(error.to_string().contains("no check ended"), "{error}");
     }
 }

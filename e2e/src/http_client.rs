@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Longer than any response may take in these tests; a request that hangs is a failure.
+/// Time limit of a response: a request that takes longer has failed.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection that is opened on first use, and reopened after an error.
@@ -23,14 +23,14 @@ pub struct Connection {
     open: Option<SendRequest<Full<Bytes>>>,
 }
 
-/// A response.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub struct HttpResponse {
     pub status: u16,
     pub body: String,
-    /// The node that served the request, if any.
+    /// Name of the node that served the request, if any.
     pub node: Option<String>,
-    /// The shard or lane of that node.
+    /// Name of the shard or lane of that node.
     pub shard: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl Connection {
     ) -> anyhow::Result<HttpResponse> {
         let answer = timeout(RESPONSE_TIMEOUT, self.exchange(method, host, path, body)).await;
         let answer = answer
-            .unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {RESPONSE_TIMEOUT:?}")));
+            .unwrap_or_else(|_| Err(anyhow::anyhow!("no response within {RESPONSE_TIMEOUT:?}")));
         if answer.is_err() {
             self.open = None;
         }

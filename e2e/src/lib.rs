@@ -6,13 +6,13 @@
 //!    └── for each test ──► Scenario: the platform and a namespace of its own ───────────┘
 //! ```
 //!
-//! There is no kubelet; the harness does its work. A [`Node`] is a process with its own address
-//! and an EndpointSlice that states whether it is ready; a [`Service`] stands in for a ClusterIP.
-//! Everything runs inside the control plane's network namespace (`deploy/cluster/run-in`), where
-//! every address of 192.0.2.128/25 is available.
+//! There is no kubelet; the harness does the kubelet's work. A [`Node`] is a process with its own
+//! address and an EndpointSlice that states whether the node is ready; a [`Service`] stands in for
+//! a ClusterIP. Everything runs inside the control plane's network namespace
+//! (`deploy/cluster/run-in`), where every address of 192.0.2.128/25 is available.
 //!
-//! No test sleeps to wait: [`await_condition`] polls until a deadline and reports the last state it
-//! saw.
+//! No test sleeps to wait: [`await_condition`] polls until a deadline and reports the last observed
+//! state.
 
 mod account;
 mod address;

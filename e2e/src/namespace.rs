@@ -30,7 +30,7 @@ impl Namespace {
     /// Creates a namespace with a unique name.
     ///
     /// # Arguments
-    /// * `prefix` - the beginning of the name, which identifies it in logs.
+    /// * `prefix` - the beginning of the name, which identifies the namespace in logs.
     pub async fn create(cluster: &Cluster, prefix: &str) -> anyhow::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() & 0xff_ffff;
         let name = format!("{prefix}-{now:06x}-{}", COUNTER.fetch_add(1, Ordering::Relaxed));
@@ -101,17 +101,17 @@ impl Namespace {
     ) -> anyhow::Result<Condition> {
         await_condition(&format!("Worker {name} to be Ready={expected:?}"), SOON, async || {
             let worker = self.worker(name).await?;
-            let status = worker.status.context("no status yet")?;
+            let status = worker.status.context("the Worker has no status yet")?;
             let ready = status
                 .conditions
                 .iter()
                 .find(|condition| condition.type_ == "Ready")
-                .context("there is no Ready condition yet")?;
+                .context("the Worker has no Ready condition yet")?;
             ensure!(
                 status.observed_generation == worker.metadata.generation,
-                "the status is of an older generation"
+                "the status describes an older generation"
             );
-            ensure!(ready.status == expected, "{ready:?}");
+            ensure!(ready.status == expected, "the condition is {ready:?}");
             Ok(ready.clone())
         })
         .await
@@ -130,7 +130,7 @@ impl Namespace {
 pub fn worker(name: &str, source: &str) -> Worker {
     let modules = [("worker.js".to_owned(), source.to_owned())];
     let mut worker = Worker::new(name, WorkerSpec::with_modules(modules));
-    // A busy machine and a debug build use more CPU time, which these tests are not about.
+    // The default limit is too low for a debug build on a busy machine.
     worker.spec.limits.cpu_ms = Some(1_000);
     worker
 }

@@ -1,4 +1,4 @@
-//! A node: a process, and the EndpointSlice by which the cluster announces it.
+//! A node: a process, and the EndpointSlice by which the cluster announces the node.
 //!
 //! On a cluster, the endpoints controller writes the slice and the kubelet reports the Pod's
 //! readiness. Here the harness does both, with one slice per node.
@@ -19,7 +19,7 @@ use crate::{Namespace, Process, Transport, address};
 const SHARDS: u16 = 2;
 const FIRST_SHARD_PORT: u16 = 7100;
 
-/// Default number of lanes of a node. Their ports follow those of the shards.
+/// Default number of lanes of a node. The ports of the lanes follow those of the shards.
 const LANES: u16 = 1;
 
 /// Memory budget of a node in MiB, as in the chart.
@@ -31,13 +31,13 @@ const GRACE: Duration = Duration::from_secs(40);
 /// The pool of a node, and its number of lanes.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeOptions<'a> {
-    pub name: &'a str,
+    pub pool: &'a str,
     pub lanes: u16,
 }
 
 impl<'a> From<&'a str> for NodeOptions<'a> {
-    fn from(name: &'a str) -> Self {
-        Self { name, lanes: LANES }
+    fn from(pool: &'a str) -> Self {
+        Self { pool, lanes: LANES }
     }
 }
 
@@ -62,7 +62,7 @@ struct Endpoint {
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
     Ready,
-    /// The Pod is deleted and finishes its work.
+    /// The Pod is being deleted; it finishes its requests.
     Terminating,
 }
 
@@ -71,7 +71,7 @@ impl Node {
     ///
     /// # Arguments
     /// * `name` - unique among all nodes, as a Pod's name would be.
-    /// * `router` - the address for calls between Workers.
+    /// * `router` - the address of the routers for calls between Workers.
     /// * `system` - the operator's namespace, where the EndpointSlice is.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Node {
         system: &Namespace,
         logs: &Path,
     ) -> anyhow::Result<Self> {
-        let NodeOptions { name: pool, lanes } = pool.into();
+        let NodeOptions { pool, lanes } = pool.into();
         let address = address::free()?;
         let mut process = Process::spawn(name, "tenon-runtime-node", logs, |command| {
             command
@@ -98,7 +98,7 @@ impl Node {
                 .args(["--shard-port", &FIRST_SHARD_PORT.to_string()])
                 .args(["--catalog", &format!("{}://{catalog}", transport.scheme())])
                 .args(["--router", &format!("{}://{router}", transport.scheme())])
-                // Several nodes share this machine.
+                // Threads are not pinned, because several nodes share this machine.
                 .arg("--no-pin");
             transport.configure("runtime-node", command);
         })?;
@@ -119,16 +119,16 @@ impl Node {
         (self.endpoint.address, FIRST_SHARD_PORT + i).into()
     }
 
-    /// Sends SIGKILL. The cluster does not notice: the node stays ready in its EndpointSlice, as it
-    /// does for some time after a machine has died.
+    /// Sends SIGKILL. The cluster does not notice: the node stays ready in its EndpointSlice, as a
+    /// node does for some time after its machine has failed.
     pub async fn kill(self) -> anyhow::Result<Lost> {
         self.process.kill().await?;
         Ok(Lost(self.endpoint))
     }
 
-    /// Does what deleting the Pod does, and returns the exit status. The cluster reports the node
-    /// as terminating while the process receives SIGTERM, in no particular order, and removes it
-    /// after the process has exited.
+    /// Simulates the deletion of the node's Pod, and returns the exit status of the process.
+    /// Reports the node as terminating and sends SIGTERM to the process, in no particular order,
+    /// and removes the EndpointSlice after the process has exited.
     ///
     /// # Errors
     /// Fails if the process does not exit within its grace period.
@@ -142,13 +142,13 @@ impl Node {
     }
 }
 
-/// A dead node that is still in its EndpointSlice.
+/// A killed node that its EndpointSlice still announces as ready.
 #[derive(Debug)]
-#[must_use = "the cluster considers the node alive until it is forgotten"]
+#[must_use = "the cluster considers the node ready until `forget` is called"]
 pub struct Lost(Endpoint);
 
 impl Lost {
-    /// Removes the EndpointSlice, as when the cluster notices.
+    /// Removes the EndpointSlice, as the cluster does when it notices that the node is gone.
     pub async fn forget(self) -> anyhow::Result<()> {
         self.0.remove().await
     }

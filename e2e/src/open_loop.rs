@@ -1,5 +1,5 @@
-//! Open-loop load: it keeps its rate no matter what happens to its requests, and records every
-//! failure.
+//! An open-loop load, which keeps its rate no matter what happens to its requests, and records
+//! every failure.
 //!
 //! ```text
 //!  clock ──each tick──► one request ──► over a kept-alive connection │ a new one │ HTTP/2
@@ -7,10 +7,11 @@
 //!                            └── its outcome ──► the next lap that is reported
 //! ```
 //!
-//! A request starts when it is due, not when the previous one has ended, so a stall shows as many
-//! slow requests, as it would to many clients. Its latency counts from the time when it was due. A
-//! request that may have been sent is never repeated. A request that provably was not, because the
-//! server had closed an idle connection, is sent on another connection, as any client would do.
+//! A request starts when it is due, not when the previous one has ended, so a stall slows many
+//! requests down, as it would for independent clients. A request's latency counts from the time
+//! when the request was due. A request that may have been sent is never repeated. A request that
+//! was provably not sent, because the server had closed an idle connection, is sent on another
+//! connection, as any client would do.
 
 mod clients;
 mod lap;
@@ -30,10 +31,10 @@ pub use clients::ClientKind;
 use clients::Clients;
 pub use lap::{Failure, Lap, Latency};
 
-/// A request that takes longer has failed.
+/// Time limit of a request: one that takes longer has failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The kinds of clients that send requests, in turn.
+/// The kinds of clients, in the order in which they take turns.
 const CLIENT_KINDS: [ClientKind; 4] =
     [ClientKind::KeptAlive, ClientKind::Fresh, ClientKind::KeptAlive, ClientKind::Http2];
 
@@ -48,14 +49,14 @@ pub struct Plan {
     pub requests: Vec<PlannedRequest>,
 }
 
-/// A Worker, and the body of its response.
+/// The host of a Worker, and the expected body of its response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlannedRequest {
     pub host: String,
     pub body: String,
 }
 
-/// Load in progress. No request starts after drop.
+/// Load in progress. After it is dropped, no request starts.
 #[derive(Debug)]
 pub struct OpenLoop {
     sent: Arc<AtomicU64>,
@@ -80,8 +81,8 @@ impl OpenLoop {
         Self { sent, lap_began: Instant::now(), ended_rx, clock }
     }
 
-    /// Returns the requests that have ended since the start or since the previous lap. Requests in
-    /// flight belong to the next one.
+    /// Returns the outcomes of the requests that have ended since the start or since the previous
+    /// lap. Requests in flight belong to the next lap.
     pub fn lap(&mut self) -> Lap {
         let mut ended = Vec::new();
         while let Ok(one) = self.ended_rx.try_recv() {
@@ -90,11 +91,11 @@ impl OpenLoop {
         self.finish_lap(ended)
     }
 
-    /// Starts no more requests, waits for those in flight, and returns the last lap.
+    /// Starts no more requests, waits for the requests in flight, and returns the last lap.
     pub async fn stop(mut self) -> Lap {
         self.clock.abort();
         let mut ended = Vec::new();
-        // The clock and each request hold a sender, so this ends when they have.
+        // The clock and each request hold a sender, so this loop ends when all of them have ended.
         while let Some(one) = self.ended_rx.recv().await {
             ended.push(one);
         }
@@ -120,8 +121,8 @@ async fn tick(plan: Plan, sent: Arc<AtomicU64>, ended_tx: UnboundedSender<Ended>
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     // Every Worker is requested by every kind of client, regardless of the number of Workers.
     for (i, planned) in plan.requests.iter().cycle().enumerate() {
-        let (round, place) = (i / plan.requests.len(), i % plan.requests.len());
-        let kind = CLIENT_KINDS[(round + place) % CLIENT_KINDS.len()];
+        let (round, index) = (i / plan.requests.len(), i % plan.requests.len());
+        let kind = CLIENT_KINDS[(round + index) % CLIENT_KINDS.len()];
         let due = ticks.tick().await;
         sent.fetch_add(1, Ordering::Relaxed);
         let request = request(clients.clone(), kind, planned.clone(), due);
@@ -146,7 +147,7 @@ async fn request(
         Ok(Ok((200, body))) if body == planned.body => return Ended { latency, failure: None },
         Ok(Ok((status, body))) => (Some(status), lap::beginning_of(&body)),
         Ok(Err(error)) => (None, format!("{error:#}")),
-        Err(_) => (None, format!("no answer within {REQUEST_TIMEOUT:?}")),
+        Err(_) => (None, format!("no response within {REQUEST_TIMEOUT:?}")),
     };
     Ended {
         latency,

@@ -24,9 +24,9 @@ impl Operator {
     ///
     /// # Arguments
     /// * `identity` - unique among the replicas.
-    /// * `kubeconfig` - the account that the replica uses.
-    /// * `router` - the address for scheduled calls.
-    /// * `namespace` - the namespace of its Lease and its certificates.
+    /// * `kubeconfig` - the kubeconfig of the account that the replica uses.
+    /// * `router` - the address of the routers for scheduled calls.
+    /// * `namespace` - the namespace of the replica's Lease and certificates.
     ///
     /// # Errors
     /// Fails if the replica does not become ready.
@@ -89,7 +89,7 @@ impl Operator {
         self.process.kill().await
     }
 
-    /// Sends SIGTERM, upon which the replica releases its Lease, and waits until it exits.
+    /// Sends SIGTERM, upon which the replica releases its Lease, and waits until the process exits.
     pub async fn terminate(self) -> anyhow::Result<()> {
         self.process.terminate(Duration::from_secs(10)).await?;
         Ok(())

@@ -15,10 +15,10 @@ use crate::{
     Transport, await_condition,
 };
 
-/// The pool of Workers that name none.
+/// Name of the pool of Workers that name no pool.
 const DEFAULT_POOL: &str = "default";
 
-/// Everything between `kubectl apply` and a response.
+/// The processes that take part between `kubectl apply` and a response.
 pub struct Platform {
     pub cluster: Cluster,
     pub router: Router,
@@ -26,10 +26,11 @@ pub struct Platform {
     account: Account,
     logs: PathBuf,
     catalog: Service,
-    /// The routers' internal listener.
+    /// The Service of the router's internal listener.
     inner: Service,
     operator: Mutex<Option<Operator>>,
     _nodes: [Node; 2],
+    /// Number of identities that operators have had.
     started: AtomicU32,
 }
 
@@ -86,7 +87,7 @@ impl Platform {
         &self.system
     }
 
-    /// Returns the operators' account, which has the rights in the chart.
+    /// Returns the operators' account, which has the rights that the chart grants.
     pub fn account(&self) -> &Account {
         &self.account
     }
@@ -96,7 +97,8 @@ impl Platform {
         &self.logs
     }
 
-    /// Returns the catalog's address for routers and nodes, whichever operator serves it.
+    /// Returns the catalog's address for routers and nodes. It does not depend on which operator
+    /// serves the catalog.
     pub fn catalog(&self) -> SocketAddr {
         self.catalog.address()
     }
@@ -111,12 +113,13 @@ impl Platform {
         self.start_operator_as(&self.new_identity(), &self.account).await
     }
 
-    /// Returns an identity that no replica has.
+    /// Returns an identity that no replica has had.
     pub fn new_identity(&self) -> String {
         format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Starts a replica with an identity, which it may have had before, and a credential.
+    /// Starts a replica with an identity, which an earlier replica may have had, and the credential
+    /// of an account.
     pub async fn start_operator_as(
         &self,
         identity: &str,
@@ -139,15 +142,15 @@ impl Platform {
         self.catalog.set_backends(operators.iter().map(|operator| operator.catalog()).collect());
     }
 
-    /// Starts a node in a test's own pool.
+    /// Starts a node in a pool, which is created if it does not exist.
     pub async fn start_node(&self, pool: &str, suffix: &str) -> anyhow::Result<Node> {
         self.start_node_in(&self.system, pool, suffix).await
     }
 
-    /// Starts a node without lanes, whose Workers stay in the isolate in which they start and keep
-    /// their state.
+    /// Starts a node without lanes. Its Workers keep their state, because they stay in the isolate
+    /// in which they start.
     pub async fn start_node_without_lanes(&self, pool: &str, suffix: &str) -> anyhow::Result<Node> {
-        self.start_node_with(&self.system, NodeOptions { name: pool, lanes: 0 }, suffix).await
+        self.start_node_with(&self.system, NodeOptions { pool, lanes: 0 }, suffix).await
     }
 
     /// Starts a node whose EndpointSlice is in another namespace than the operator's.
@@ -163,13 +166,13 @@ impl Platform {
     async fn start_node_with(
         &self,
         namespace: &Namespace,
-        pool: NodeOptions<'_>,
+        options: NodeOptions<'_>,
         suffix: &str,
     ) -> anyhow::Result<Node> {
-        self.cluster.apply_pool(pool.name).await?;
-        let name = format!("{}-{suffix}", pool.name);
+        self.cluster.apply_pool(options.pool).await?;
+        let name = format!("{}-{suffix}", options.pool);
         let (catalog, inner) = (self.catalog(), self.inner.address());
-        Node::start(&name, pool, Transport::Plain, catalog, inner, namespace, &self.logs).await
+        Node::start(&name, options, Transport::Plain, catalog, inner, namespace, &self.logs).await
     }
 
     /// Waits until a GET of the host's root returns 200 with `body`.
@@ -184,7 +187,7 @@ impl Platform {
             let answer = connection.get(host, "/").await?;
             ensure!(
                 answer.status == 200 && answer.body == body,
-                "{} {}",
+                "the response is {} {}",
                 answer.status,
                 answer.body
             );

@@ -1,5 +1,5 @@
-//! A Pod's port, forwarded to this machine: works with any cluster that a kubeconfig leads to,
-//! regardless of its NetworkPolicies.
+//! Forwards a Pod's port to this machine. This works on any cluster for which there is a
+//! kubeconfig, regardless of the cluster's NetworkPolicies.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -27,8 +27,8 @@ impl PortForward {
     /// Starts kubectl and waits until it listens.
     ///
     /// # Errors
-    /// Fails if the Pod does not exist or cannot be reached. The error contains kubectl's standard
-    /// error.
+    /// Fails if the Pod does not exist or cannot be reached. The error contains kubectl's error
+    /// output.
     pub async fn open(
         cluster: &Cluster,
         namespace: &str,
@@ -50,11 +50,11 @@ impl PortForward {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         let mut child = command.spawn().context("cannot run kubectl; add it to the PATH")?;
-        let opened = timeout(OPENS_WITHIN, announced(&mut child)).await;
+        let opened = timeout(OPENS_WITHIN, read_address(&mut child)).await;
         let opened =
             opened.unwrap_or_else(|_| bail!("kubectl printed nothing within {OPENS_WITHIN:?}"));
         let (address, output) =
-            opened.with_context(|| format!("kubectl port-forward pod/{pod} :{port}"))?;
+            opened.with_context(|| format!("`kubectl port-forward pod/{pod} :{port}` failed"))?;
         Ok(Self { address, _child: child, _output: output })
     }
 
@@ -63,7 +63,7 @@ impl PortForward {
         self.address
     }
 
-    /// Returns a connection, which is opened on first use. It must not outlive this value.
+    /// Returns a connection, which is opened on first use and must not outlive the port forward.
     pub fn connection(&self) -> Connection {
         Connection::to(self.address)
     }
@@ -71,7 +71,7 @@ impl PortForward {
 
 /// Reads the local address from the first line of output, "Forwarding from 127.0.0.1:40123 ->
 /// 9090", and returns it with the rest of the output.
-async fn announced(child: &mut Child) -> anyhow::Result<(SocketAddr, BufReader<ChildStdout>)> {
+async fn read_address(child: &mut Child) -> anyhow::Result<(SocketAddr, BufReader<ChildStdout>)> {
     let mut output =
         BufReader::new(child.stdout.take().context("kubectl's standard output is not piped")?);
     let mut line = String::new();
@@ -87,6 +87,7 @@ async fn announced(child: &mut Child) -> anyhow::Result<(SocketAddr, BufReader<C
         bail!("{}", stderr.trim());
     }
     let address = line.split_whitespace().nth(2).and_then(|address| address.parse().ok());
-    let address = address.with_context(|| format!("unexpected first line {line:?}"))?;
+    let address =
+        address.with_context(|| format!("kubectl printed {line:?} instead of the address"))?;
     Ok((address, output))
 }

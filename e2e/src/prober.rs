@@ -1,7 +1,8 @@
 //! Steady load that classifies every response.
 //!
 //! Each client has its own connection and starts a request on every tick of its clock, or as soon
-//! as the previous one has ended. A client never retries: the outcome of each request is recorded.
+//! as its previous request has ended, whichever is later. A client never retries, and the outcome
+//! of each request is recorded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +24,7 @@ pub struct Load {
     /// Hosts of the Workers to request, in turn.
     pub hosts: Vec<String>,
     pub clients: usize,
-    /// Interval between the starts of two requests of a client.
+    /// Minimum interval between the starts of two requests of a client.
     pub period: Duration,
 }
 
@@ -38,9 +39,9 @@ pub struct Probe {
 /// The outcome of a request.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// The Worker's own response.
+    /// A response with a status below 400.
     Served { body: String, node: Option<String> },
-    /// An error response of the platform or of the Worker.
+    /// A response with a status of 400 or more, from the platform or the Worker.
     Refused { status: u16, body: String },
     /// There was no complete response.
     Broken(String),
@@ -61,7 +62,7 @@ pub struct Report {
 }
 
 impl Load {
-    /// Returns a load of GET requests that is dense enough to show a gap of ten milliseconds or so,
+    /// Returns a load of GET requests that is dense enough to show a gap of about ten milliseconds,
     /// and light compared to what a node can serve.
     pub fn get(hosts: &[String]) -> Self {
         Self {
@@ -98,19 +99,23 @@ impl Prober {
     /// Waits until `count` more requests have been served.
     ///
     /// # Errors
-    /// Fails if that takes longer than 30 seconds.
+    /// Fails if that takes longer than 30 seconds, or if the load ends.
     pub async fn await_served(&self, count: usize) -> anyhow::Result<()> {
         let before = *self.served_rx.borrow();
         let mut served_rx = self.served_rx.clone();
-        await_condition(&format!("{count} more answers"), Duration::from_secs(30), async || {
-            let served = served_rx.wait_for(|served| *served >= before + count).await;
-            ensure!(served.is_ok(), "the load has ended");
-            Ok(())
-        })
+        await_condition(
+            &format!("{count} more requests to be served"),
+            Duration::from_secs(30),
+            async || {
+                let served = served_rx.wait_for(|served| *served >= before + count).await;
+                ensure!(served.is_ok(), "the load has ended");
+                Ok(())
+            },
+        )
         .await
     }
 
-    /// Starts no more requests, waits for those in flight, and returns the report.
+    /// Starts no more requests, waits for the requests in flight, and returns the report.
     pub async fn stop(self) -> anyhow::Result<Report> {
         self.stop_tx.send_replace(true);
         let mut probes = Vec::new();
@@ -163,9 +168,10 @@ impl Report {
     /// Checks that no request failed.
     ///
     /// # Errors
-    /// Fails if a request failed, or none was sent. The error contains a summary of all outcomes.
+    /// Fails if a request failed, or if none was sent. The error contains a summary of all
+    /// outcomes.
     pub fn ensure_no_failure(&self) -> anyhow::Result<()> {
-        ensure!(!self.probes.is_empty(), "nothing was sent");
+        ensure!(!self.probes.is_empty(), "no request was sent");
         ensure!(self.failures().next().is_none(), "requests failed: {self}");
         Ok(())
     }
@@ -182,7 +188,8 @@ impl Report {
     }
 }
 
-/// Writes one line for each kind of outcome: its count, and when it was seen first and last.
+/// Writes one line for each kind of outcome: its count, and when its first and its last request
+/// began, counted from the beginning of the load.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut kinds: BTreeMap<String, (usize, Instant, Instant)> = BTreeMap::new();
@@ -207,8 +214,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Strips the request id from an error body, which would otherwise make every failure a kind of its
-/// own.
+/// Removes the request id from an error body. Otherwise every failure would be a kind of its own.
 fn without_id(body: &str) -> &str {
     body.split(",\"requestId\"").next().unwrap_or(body)
 }

@@ -1,4 +1,4 @@
-//! A Tenon process, with its log and its termination.
+//! A Tenon process that writes to a log file and can be signalled.
 
 use std::fs::{DirEntry, File};
 use std::net::IpAddr;
@@ -28,8 +28,8 @@ impl Process {
     /// Starts a binary of the workspace.
     ///
     /// # Arguments
-    /// * `name` - the name of the log, without its extension.
-    /// * `logs` - the folder of the log. Processes of the same name append to the same file.
+    /// * `name` - the name of the process, and of its log file without the extension.
+    /// * `logs` - the folder of the log file. Processes of the same name append to the same file.
     ///
     /// # Errors
     /// Fails if the binary has not been built.
@@ -53,7 +53,7 @@ impl Process {
     /// Waits until `/readyz` responds with 200.
     ///
     /// # Errors
-    /// Fails if the process exits instead, or takes too long.
+    /// Fails if the process exits, or is not ready within 30 s.
     pub async fn await_ready(&mut self, address: IpAddr) -> anyhow::Result<()> {
         let what = format!("{} to be ready", self.name);
         let status = await_condition(&what, STARTS_WITHIN, async || {
@@ -71,22 +71,29 @@ impl Process {
         }
     }
 
-    /// Sends SIGKILL to the process and its children, as when a Pod's machine dies, and waits until
-    /// all have exited.
+    /// Sends SIGKILL to the process and its children, as when a Pod's machine fails, and waits
+    /// until all have exited.
     ///
     /// # Errors
     /// Fails if the process has already exited, or its children cannot be listed or signalled.
     pub async fn kill(mut self) -> anyhow::Result<()> {
-        let pid = self.child.id().context("the process has already ended")?;
+        let pid = self.child.id().with_context(|| format!("{} has already exited", self.name))?;
         let children = children(pid)?;
         let all = std::iter::once(pid).chain(children.iter().copied()).map(|pid| pid.to_string());
         let sent = Command::new("kill").arg("-KILL").args(all).status().await?;
         ensure!(sent.success(), "cannot signal {} and its children", self.name);
         self.child.wait().await?;
-        await_condition("its children to end", Duration::from_secs(10), async || {
-            ensure!(!children.iter().any(|pid| runs(*pid)), "some of {children:?} still run");
-            Ok(())
-        })
+        await_condition(
+            &format!("the children of {} to exit", self.name),
+            Duration::from_secs(10),
+            async || {
+                ensure!(
+                    !children.iter().any(|pid| is_running(*pid)),
+                    "some of {children:?} still run"
+                );
+                Ok(())
+            },
+        )
         .await
     }
 
@@ -107,7 +114,7 @@ impl Process {
     }
 
     async fn signal(&self, signal: &str) -> anyhow::Result<()> {
-        let pid = self.child.id().context("the process has already ended")?;
+        let pid = self.child.id().with_context(|| format!("{} has already exited", self.name))?;
         let sent = Command::new("kill").args([signal, &pid.to_string()]).status().await?;
         ensure!(sent.success(), "cannot signal {}", self.name);
         Ok(())
@@ -116,7 +123,7 @@ impl Process {
     /// Sends SIGTERM and returns the exit status.
     ///
     /// # Errors
-    /// Fails if the process does not exit within `grace`; it is then killed.
+    /// Fails if the process does not exit within `grace`. The process is then killed.
     pub async fn terminate(mut self, grace: Duration) -> anyhow::Result<ExitStatus> {
         self.signal("-TERM").await?;
         let ended = timeout(grace, self.child.wait()).await;
@@ -166,13 +173,13 @@ fn children(pid: u32) -> anyhow::Result<Vec<u32>> {
     Ok(children)
 }
 
-/// Returns whether any thread of a process is running: its connections close with the last thread.
-/// An exited process is listed until its parent has reaped it.
-fn runs(pid: u32) -> bool {
-    let runs = |thread: DirEntry| {
+/// Returns whether any thread of a process is running. The connections of a process close when its
+/// last thread exits. A process that has exited is listed until its parent has reaped it.
+fn is_running(pid: u32) -> bool {
+    let is_running = |thread: DirEntry| {
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
     };
     std::fs::read_dir(format!("/proc/{pid}/task"))
-        .is_ok_and(|mut threads| threads.any(|thread| thread.is_ok_and(runs)))
+        .is_ok_and(|mut threads| threads.any(|thread| thread.is_ok_and(is_running)))
 }

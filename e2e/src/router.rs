@@ -20,7 +20,7 @@ impl Router {
     /// Starts a router and waits until it has routes.
     ///
     /// # Errors
-    /// Fails if it does not become ready.
+    /// Fails if the router does not become ready.
     pub async fn start(
         name: &str,
         transport: Transport<'_>,

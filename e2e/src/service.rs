@@ -1,4 +1,5 @@
-//! A stand-in for a ClusterIP: one address that leads to the first replica that accepts.
+//! A stand-in for a ClusterIP: one address that leads to the first backend that accepts the
+//! connection.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +10,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::address;
 
-/// Forwards connections until it is dropped.
+/// A forwarder of connections, which ends when it is dropped.
 #[derive(Debug)]
 pub struct Service {
     address: SocketAddr,
@@ -18,7 +19,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts forwarding on a new address, to no backend yet.
+    /// Starts to listen on a new address, without backends.
     ///
     /// # Errors
     /// Fails if no address is free.
@@ -34,8 +35,8 @@ impl Service {
         self.address
     }
 
-    /// Sets the backends of new connections, which go to the first that accepts. Open connections
-    /// stay where they are.
+    /// Sets the backends of new connections, which go to the first backend that accepts. Open
+    /// connections keep their backend.
     pub fn set_backends(&self, backends: Vec<SocketAddr>) {
         *self.backends.lock().unwrap_or_else(PoisonError::into_inner) = backends;
     }
@@ -54,8 +55,8 @@ async fn serve(listener: TcpListener, backends: Arc<Mutex<Vec<SocketAddr>>>) {
         connections.spawn(async move {
             for backend in backends {
                 if let Ok(mut far) = TcpStream::connect(backend).await {
-                    // If one side fails, the other one is closed, which is all that can be
-                    // reported.
+                    // If one side fails, the other side is closed. There is no other way to report
+                    // the error.
                     let _ = copy_bidirectional(&mut near, &mut far).await;
                     return;
                 }

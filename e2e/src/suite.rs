@@ -1,5 +1,5 @@
-//! Runs the tests: starts the platform for the first test, creates a namespace for each, and stops
-//! the platform after the last.
+//! Runs the tests: starts the platform for the first test, creates a namespace for each test, and
+//! stops the platform after the last one.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,11 +19,11 @@ use tokio::time::timeout;
 
 use crate::{Namespace, Platform};
 
-/// A test that takes longer is considered hung. `TENON_E2E_TEST_TIMEOUT` sets another number of
-/// seconds, for tests with a larger load.
+/// Time limit of a test, in seconds: a test that takes longer has failed. `TENON_E2E_TEST_TIMEOUT`
+/// sets another number, for tests with a larger load.
 const TEST_TIMEOUT: u64 = 180;
 
-/// Maximum number of lines of each log in a failure.
+/// Maximum number of lines of each log that the error of a failed test contains.
 const LOG_LINES: usize = 15;
 
 /// The environment of a test: the shared platform and a namespace of its own.
@@ -123,10 +123,12 @@ impl Shared {
         let namespace = Namespace::create(&platform.cluster, "e2e").await?;
         let scenario = Scenario { platform: platform.clone(), namespace: namespace.clone() };
         let seconds = match std::env::var("TENON_E2E_TEST_TIMEOUT") {
-            Ok(seconds) => seconds.parse().context("TENON_E2E_TEST_TIMEOUT is not a number")?,
+            Ok(seconds) => seconds.parse().with_context(|| {
+                format!("TENON_E2E_TEST_TIMEOUT={seconds} is not a number of seconds")
+            })?,
             Err(_) => TEST_TIMEOUT,
         };
-        let outcome = timeout(Duration::from_secs(seconds), caught(test(scenario))).await;
+        let outcome = timeout(Duration::from_secs(seconds), catch_panic(test(scenario))).await;
         match outcome.unwrap_or_else(|_| Err(anyhow!("the test did not end within {seconds} s"))) {
             Ok(()) => namespace.delete().await,
             // The namespace is kept for inspection.
@@ -135,21 +137,23 @@ impl Shared {
     }
 }
 
-/// Turns a failed assertion into an error, so that it is shown with the logs.
-async fn caught(test: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+/// Turns a panic into an error, so that the panic is shown with the logs.
+async fn catch_panic(test: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let mut test = std::pin::pin!(test);
     std::future::poll_fn(move |context| {
         catch_unwind(AssertUnwindSafe(|| test.as_mut().poll(context))).unwrap_or_else(|panic| {
             let message = panic.downcast_ref::<String>().map(String::as_str);
-            let message =
-                message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
+            let message = message
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("the test panicked");
             Err(anyhow!("{message}")).into()
         })
     })
     .await
 }
 
-/// Returns the last lines of each log that mention the test's namespace or a problem.
+/// Returns the last lines of each log that mention the test's namespace, a warning, an error or a
+/// panic.
 fn logs(folder: &Path, namespace: &str) -> String {
     let mut text = format!("logs are in {}\n", folder.display());
     let mut files: Vec<_> =

@@ -1,4 +1,5 @@
-//! Communication between processes, and the kubelet's part in it: directories that follow Secrets.
+//! The protocol between processes, and directories that follow Secrets, as the kubelet maintains
+//! them for Pods.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -20,19 +21,19 @@ use crate::{Namespace, await_condition};
 #[derive(Clone, Copy, Debug)]
 pub enum Transport<'a> {
     Plain,
-    /// TLS with certificates that the operator issues and renews every minute.
+    /// TLS with certificates that the operator issues, and renews after less than a minute.
     Tls(&'a Volumes),
 }
 
-/// The volumes of Pods with certificates, updated until drop.
+/// The volumes with the Pods' certificates. They are updated until this value is dropped.
 #[derive(Debug)]
 pub struct Volumes {
     folder: PathBuf,
     _tasks: JoinSet<()>,
 }
 
-/// The operator's arguments for certificates: issue them, and renew them within the duration of a
-/// test.
+/// The operator's arguments that make it issue certificates, and renew them within the duration of
+/// a test.
 const OPERATOR: [&str; 4] = [
     "--self-signed",
     "--authority-lifetime=50s",
@@ -41,7 +42,8 @@ const OPERATOR: [&str; 4] = [
     "--certificate-propagation=5s",
 ];
 
-/// The roles whose certificates are mounted. The operator reads its own from its Secret.
+/// The roles whose certificates are mounted. The operator reads its own certificate from its
+/// Secret.
 const ROLES: [&str; 2] = ["router", "runtime-node"];
 
 const MOUNTED_WITHIN: Duration = Duration::from_secs(15);
@@ -76,13 +78,14 @@ impl Volumes {
         Self { folder, _tasks: tasks }
     }
 
-    /// Waits until all volumes have content: no container starts before its volumes are mounted.
+    /// Waits until all volumes have content, because no container starts before its volumes are
+    /// mounted.
     pub async fn await_mounted(&self) -> anyhow::Result<()> {
-        await_condition("the volumes with certificates", MOUNTED_WITHIN, async || {
+        await_condition("the certificates in all volumes", MOUNTED_WITHIN, async || {
             for role in ROLES {
                 ensure!(
                     self.volume(role).join(DATA).is_dir(),
-                    "the volume for the {role} is missing"
+                    "the volume for the {role} is empty"
                 );
             }
             Ok(())
@@ -103,7 +106,7 @@ impl Transport<'_> {
         }
     }
 
-    /// Adds the argument that names the process's certificate.
+    /// Adds the argument that names the directory of the process's certificate.
     pub(crate) fn configure(self, role: &str, command: &mut Command) {
         if let Self::Tls(volumes) = self {
             command.arg("--tls-dir").arg(volumes.volume(role));
@@ -121,14 +124,14 @@ impl Transport<'_> {
 fn update(volume: &Path, secret: &Secret) -> anyhow::Result<()> {
     let version =
         format!("..{}", secret.resource_version().context("the Secret has no resource version")?);
-    let place = volume.join(&version);
-    // This version is already there.
-    if place.is_dir() {
+    let version_folder = volume.join(&version);
+    // The volume already has this version.
+    if version_folder.is_dir() {
         return Ok(());
     }
-    fs::create_dir_all(&place)?;
+    fs::create_dir_all(&version_folder)?;
     for (file, content) in secret.data.iter().flatten() {
-        fs::write(place.join(file), &content.0)?;
+        fs::write(version_folder.join(file), &content.0)?;
         let link = volume.join(file);
         if !link.is_symlink() {
             symlink(Path::new(DATA).join(file), link)?;

@@ -1,5 +1,5 @@
-//! A WebSocket client for both versions of HTTP. The handshake is written by hand, because it is
-//! under test; the protocol is an independent implementation.
+//! A WebSocket client for both versions of HTTP. The handshake is written by hand, because the
+//! handshake is under test. The protocol is an independent implementation.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
-/// Longer than anything may take in these tests.
+/// Time limit of each operation, longer than any operation may take in these tests.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The key of the standard's own example, and the accept value that must follow from it (RFC 6455,
@@ -27,8 +27,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// The largest accepted message, in bytes.
-const LARGEST: usize = 64 << 20;
+/// Maximum size of an accepted message, in bytes.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// An open WebSocket. On drop, the connection is closed without a Close frame.
 #[derive(Debug)]
@@ -65,10 +65,11 @@ impl WebSocket {
                 _ => over_http1(target, host, protocols).await,
             }
         });
-        let (headers, upgraded) = opened.await.context("no answer to the handshake")??;
+        let (headers, upgraded) =
+            opened.await.context("no response to the handshake before the timeout")??;
         let config = WebSocketConfig::default()
-            .max_message_size(Some(LARGEST))
-            .max_frame_size(Some(LARGEST));
+            .max_message_size(Some(MAX_MESSAGE_BYTES))
+            .max_frame_size(Some(MAX_MESSAGE_BYTES));
         let stream =
             WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, Some(config))
                 .await;
@@ -103,10 +104,10 @@ impl WebSocket {
         }
     }
 
-    /// Waits until the peer closes the WebSocket and the connection ends.
+    /// Waits until the peer closes the WebSocket, and returns the code and the reason.
     ///
     /// # Errors
-    /// Fails if the connection ends in another way.
+    /// Fails if the connection ends without a Close frame, or if the frame has no code.
     pub async fn closed(mut self) -> anyhow::Result<Closed> {
         let closed = loop {
             match self.receive().await? {
@@ -115,8 +116,9 @@ impl WebSocket {
                 other => bail!("unexpected message: {other:?}"),
             }
         };
-        let end =
-            timeout(TIMEOUT, self.stream.next()).await.context("the connection does not end")?;
+        let end = timeout(TIMEOUT, self.stream.next())
+            .await
+            .context("the connection has not ended before the timeout")?;
         ensure!(end.is_none(), "received {end:?} after the Close frame");
         let CloseFrame { code, reason } =
             closed.context("the Close frame has no code and no reason")?;
@@ -140,9 +142,15 @@ async fn over_http1(
         .header(header::SEC_WEBSOCKET_PROTOCOL, protocols)
         .body(Empty::<Bytes>::new())?;
     let response = sender.send_request(request).await?;
-    ensure!(response.status() == StatusCode::SWITCHING_PROTOCOLS, "{response:?}");
+    ensure!(
+        response.status() == StatusCode::SWITCHING_PROTOCOLS,
+        "the handshake failed: {response:?}"
+    );
     let accept = response.headers().get(header::SEC_WEBSOCKET_ACCEPT);
-    ensure!(accept.is_some_and(|accept| accept == ACCEPT), "{response:?}");
+    ensure!(
+        accept.is_some_and(|accept| accept == ACCEPT),
+        "Sec-WebSocket-Accept is {accept:?}, not {ACCEPT}"
+    );
     Ok((response.headers().clone(), hyper::upgrade::on(response).await?))
 }
 
@@ -154,8 +162,8 @@ async fn over_http2(
     let stream = TokioIo::new(connect(target).await?);
     let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream).await?;
     tokio::spawn(connection);
-    // An extended CONNECT requires the server's SETTINGS to allow it, and these arrive before any
-    // response.
+    // An extended CONNECT requires the server's SETTINGS to allow it, and the SETTINGS arrive
+    // before any response.
     let first = Request::get(format!("http://{host}/")).body(Empty::<Bytes>::new())?;
     sender.send_request(first).await?;
     let request = Request::builder()
@@ -167,7 +175,7 @@ async fn over_http2(
         .header(header::SEC_WEBSOCKET_PROTOCOL, protocols)
         .body(Empty::<Bytes>::new())?;
     let response = sender.send_request(request).await?;
-    ensure!(response.status() == StatusCode::OK, "{response:?}");
+    ensure!(response.status() == StatusCode::OK, "the handshake failed: {response:?}");
     Ok((response.headers().clone(), hyper::upgrade::on(response).await?))
 }
 

@@ -1,5 +1,6 @@
-//! The blobs of an OCI artifact, from any registry: unpacking stays within the limits for any
-//! bytes, and what was unpacked is packed into an artifact with the same content.
+//! Fuzzes the blobs of an OCI artifact, which may come from any registry. Unpacking stays within
+//! the limits for any bytes, and an unpacked bundle is packed into an artifact with the same
+//! content.
 
 #![no_main]
 
@@ -11,7 +12,7 @@ use tenon_proto::revision::{MAX_MODULES, MAX_SOURCE_BYTES};
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     config: &'a [u8],
-    /// Compressed here, because hardly any other input would be.
+    /// The archive. The target compresses it, because fuzzed bytes are hardly ever compressed data.
     archive: &'a [u8],
     layer: Option<&'a [u8]>,
 }
@@ -21,13 +22,17 @@ fuzz_target!(|input: Input<'_>| {
     let layer = input.layer.unwrap_or(&compressed);
     let Ok(bundle) = archive::unpack(input.config, layer) else { return };
     let bytes: usize = bundle.modules.iter().map(|(name, code)| name.len() + code.len()).sum();
-    assert!(bundle.modules.len() <= MAX_MODULES && bytes <= MAX_SOURCE_BYTES);
+    assert!(
+        bundle.modules.len() <= MAX_MODULES && bytes <= MAX_SOURCE_BYTES,
+        "the bundle has {} modules with {bytes} bytes",
+        bundle.modules.len()
+    );
     match archive::pack(&bundle) {
         Ok(packed) => {
             let again = archive::unpack(&packed.config, &packed.layer);
-            assert_eq!(again.expect("a packed bundle can be unpacked"), bundle);
+            assert_eq!(again.expect("cannot unpack a packed bundle"), bundle);
         }
         Err(PackError::Packed(_) | PackError::Entrypoint(_)) => {}
-        Err(error) => panic!("{error}"),
+        Err(error) => panic!("cannot pack an unpacked bundle: {error}"),
     }
 });

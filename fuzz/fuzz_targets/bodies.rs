@@ -1,4 +1,4 @@
-//! Forms, headers, media types and data: URLs (`workers/bodies.js`).
+//! Fuzzes forms, headers, media types and `data:` URLs (`workers/bodies.js`).
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytecode read from a disk is either what was written or rejected.
+//! Fuzzes bytecode from a disk, which is either what was written, or is rejected.
 
 #![no_main]
 
@@ -7,7 +7,8 @@ use tenon_engine::{Bytecode, MalformedBytecode};
 
 fuzz_target!(|data: &[u8]| {
     let _ = Bytecode::decode(data);
-    // Prepend the header of this V8's version and a valid checksum.
+    // Most inputs have a wrong header, so this prepends the version of this V8 and a valid
+    // checksum.
     let head = Bytecode::default().encode();
     let checksum = crc32fast::hash(data).to_le_bytes();
     let version = &head[..head.len() - checksum.len()];

@@ -1,5 +1,5 @@
-//! A cached response was stored for a matching request: it has the same body, and is neither
-//! private nor stale nor another tenant's.
+//! Fuzzes the response cache. A cached response was stored for a matching request: it has the same
+//! body, and is neither private, stale nor that of another Worker.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Text encodings, base64, compression and structured clones (`workers/codecs.js`).
+//! Fuzzes text encodings, base64, compression and structured clones (`workers/codecs.js`).
 
 #![no_main]
 

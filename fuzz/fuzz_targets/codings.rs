@@ -1,6 +1,6 @@
-//! The content codings of an origin's response body: decoding yields the same bytes wherever the
-//! input is split, in pieces of bounded length, with all of its memory accounted for; and an
-//! encoded body decodes to the original.
+//! Fuzzes the content codings of an origin's response body. Decoding yields the same bytes wherever
+//! the input is split, in pieces of bounded length, and accounts for all of its memory. An encoded
+//! body decodes to the original.
 
 #![no_main]
 
@@ -16,10 +16,10 @@ use tenon_egress::fuzzing::{Decoded, decode};
 use tenon_fuzz::pieces;
 use tokio::io::AsyncReadExt as _;
 
-/// Maximum number of decoded bytes: a decompression bomb need not be decoded to its end.
+/// Maximum number of decoded bytes. A decompression bomb need not be decoded to its end.
 const MAX_DECODED: usize = 1 << 20;
 
-/// Memory limit in bytes: three times the need of the decoder that uses the most.
+/// Memory limit in bytes, three times what the decoder with the largest need uses.
 const MEMORY: usize = 3 * (17 << 20);
 
 #[derive(Arbitrary, Debug)]
@@ -77,6 +77,6 @@ fn encode(coding: u8, body: &[u8]) -> (Vec<u8>, &'static str) {
         }
         _ => (block_on(ZstdEncoder::new(body).read_to_end(&mut encoded)), "zstd"),
     };
-    read.expect("memory can be read and written");
+    read.expect("cannot encode the body");
     (encoded, name)
 }

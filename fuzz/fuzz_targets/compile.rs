@@ -1,5 +1,6 @@
-//! Modules either compile or yield errors at positions that exist. TypeScript is compiled to
-//! JavaScript that compiles unchanged, with a source map that leads into the original.
+//! Fuzzes the compiler. Modules either compile or yield errors at positions that exist. TypeScript
+//! is compiled to JavaScript that compiles unchanged, with a source map that leads into the
+//! original.
 
 #![no_main]
 
@@ -65,8 +66,7 @@ fuzz_target!(|input: Input<'_>| {
             ModuleKind::SourceMap | ModuleKind::JavaScript => {}
             ModuleKind::TypeScript => {
                 let script = BTreeMap::from([("worker.js".to_owned(), compiled[name].clone())]);
-                // On its own, the module may lack its imports and a handler, but it has no error of
-                // its own.
+                // Alone, the module may lack its imports and a handler, but it has no other errors.
                 for error in
                     compile(&script, "worker.js", &BTreeSet::new()).err().unwrap_or_default()
                 {

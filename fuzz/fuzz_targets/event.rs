@@ -1,4 +1,4 @@
-//! The head of a request from another process becomes an event, or is rejected
+//! Fuzzes the head of a request from another process, which becomes an event or is rejected
 //! (`workers/event.js`).
 
 #![no_main]

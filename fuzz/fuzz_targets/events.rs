@@ -1,4 +1,4 @@
-//! An event stream from an origin (`workers/events.js`).
+//! Fuzzes event streams from an origin (`workers/events.js`).
 
 #![no_main]
 

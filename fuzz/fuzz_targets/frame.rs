@@ -1,5 +1,5 @@
-//! Messages between processes are decoded from a stream as they were encoded, wherever the stream
-//! is split.
+//! Fuzzes messages between processes. They are decoded from a stream as they were encoded, wherever
+//! the stream is split.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ struct Input<'a> {
     stream: &'a [u8],
 }
 
-/// Returns the messages decoded from a stream, and how it ended.
+/// Returns the messages that are decoded from a stream, and a text that says how the stream ended.
 fn read(stream: impl IntoIterator<Item = Bytes>) -> (Vec<InvokeRequest>, String) {
     let (mut decoder, mut messages) = (Decoder::default(), Vec::new());
     for piece in stream {

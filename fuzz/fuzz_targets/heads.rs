@@ -1,6 +1,6 @@
-//! HTTP/1 messages: the same ones pass no matter how their bytes are split, and each that passes is
-//! unambiguous: its lines have one kind of line ending, and at most one header states where its
-//! body ends.
+//! Fuzzes HTTP/1 messages. The same messages pass the filter no matter how the bytes are split.
+//! Each message that passes is unambiguous: its lines have one kind of line ending, and at most one
+//! header states where its body ends.
 
 #![no_main]
 
@@ -21,10 +21,10 @@ fuzz_target!(|input: Input<'_>| {
     assert!(input.bytes.starts_with(&passed.concat()));
     for message in passed {
         let end = message.windows(4).position(|end| end == b"\r\n\r\n");
-        let end = end.map(|at| at + 4).expect("a head ends with an empty line");
+        let end = end.map(|at| at + 4).expect("the head does not end with an empty line");
         let head = message[..end].to_ascii_lowercase();
         let lines: Vec<_> = head.split(|byte| *byte == b'\n').collect();
-        let (last, lines) = lines.split_last().expect("the head has a line");
+        let (last, lines) = lines.split_last().expect("the head has no lines");
         assert!(last.is_empty() && lines.iter().all(|line| line.ends_with(b"\r")));
         // The request line is not a header, even if it looks like one.
         let headers = || lines.iter().skip_while(|line| **line == b"\r").skip(1);

@@ -1,5 +1,5 @@
-//! The narrow HTTP/2 between routers and shards withstands any frames of a peer, and from a
-//! connection that it accepts, a shard reads what a complete implementation reads.
+//! Fuzzes the narrow HTTP/2 between routers and shards. It withstands any frames of a peer. From a
+//! connection that a shard accepts, the shard reads what a complete implementation reads.
 
 #![no_main]
 
@@ -26,12 +26,14 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// SETTINGS that announce the narrow form.
 const SETTINGS: &[u8] = &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0xf7, 0xe0, 0, 0, 0, 1];
 
+/// Length of the header of a frame, in bytes.
 const HEADER: usize = 9;
 
-/// The number of turns in which h2 handles a frame and passes its data on.
+/// Number of turns of the event loop in which h2 handles a frame and passes its data on.
 const TURNS: usize = 8;
 
-/// Room for everything that either side writes, so that none waits for the other.
+/// Capacity of a connection, in bytes. It has room for everything that either side writes, so that
+/// neither side waits for the other.
 const PIPE: usize = 16 << 20;
 
 #[derive(Arbitrary, Debug)]
@@ -115,7 +117,8 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     LocalSet::new().block_on(&runtime, future)
 }
 
-/// A peer that sends these bytes and then nothing more.
+/// Returns both ends of a connection on which the peer has sent these bytes and will send nothing
+/// more.
 async fn peer(bytes: &[u8]) -> (DuplexStream, DuplexStream) {
     let (mut ours, theirs) = duplex(PIPE);
     ours.write_all(bytes).await.unwrap();
@@ -156,7 +159,9 @@ async fn narrow(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let bodies = Bodies::default();
     let kept = bodies.clone();
     let service = move |_: Duration, body: Incoming| collect(body, kept.clone());
-    let Ok(Peer::Narrow(opening)) = sniff(theirs).await else { panic!("the peer is narrow") };
+    let Ok(Peer::Narrow(opening)) = sniff(theirs).await else {
+        panic!("the peer was not recognized as narrow")
+    };
     let bounds = Bounds { streams: 16, stream_window: 1 << 16 };
     let ended = Connection::new(opening, service, bounds).await;
     ended.is_ok().then(|| bodies.take())
@@ -171,8 +176,8 @@ async fn complete(frames: &[Frame]) -> Option<Vec<Vec<u8>>> {
     let serving = serve(theirs, bodies.clone());
     let refused = refuses.clone();
     spawn_local(async move { refused.set(serving.await.is_err()) });
-    // One at a time, and without an end: h2 fails requests that it has received whole but not passed
-    // on when the peer resets them or hangs up.
+    // The frames are sent one at a time, and the connection stays open, because h2 fails requests
+    // that it has received whole but not passed on when the peer resets them or hangs up.
     for frame in frames {
         let mut bytes = BytesMut::new();
         frame.put(&mut bytes);

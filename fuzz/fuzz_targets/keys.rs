@@ -1,4 +1,4 @@
-//! Web Crypto keys in every format (`workers/keys.js`).
+//! Fuzzes Web Crypto keys in every format (`workers/keys.js`).
 
 #![no_main]
 

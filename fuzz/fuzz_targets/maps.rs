@@ -1,5 +1,5 @@
-//! A source map maps a position to another valid position, or to none. A stack frame is reassembled
-//! into the text it was parsed from.
+//! Fuzzes source maps and stack frames. A source map maps a position to another valid position, or
+//! to none. A stack frame is reassembled into the text from which it was parsed.
 
 #![no_main]
 

@@ -1,5 +1,6 @@
-//! Ids, digests, host patterns, flags and failures round-trip. A module specifier resolves to one
-//! of the Worker's modules, and so does the full name of that module.
+//! Fuzzes names. Ids, digests, host patterns, flags and failures round-trip. A module specifier
+//! resolves to one of the Worker's modules, and the full name of that module resolves to the same
+//! module.
 
 #![no_main]
 

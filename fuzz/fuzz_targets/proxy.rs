@@ -1,5 +1,5 @@
-//! A tunnel is established only after the proxy has sent a 2xx response, no matter what else it
-//! sends and how its bytes are split.
+//! Fuzzes the responses of a proxy. A tunnel is established only after the proxy has sent a 2xx
+//! response, no matter what else the proxy sends and how the bytes are split.
 
 #![no_main]
 
@@ -20,11 +20,12 @@ struct Input<'a> {
 thread_local! {
     static RUNTIME: tokio::runtime::Runtime = tokio::runtime::Builder::new_current_thread()
         .build()
-        .expect("there is memory for a runtime");
+        .expect("cannot create a runtime");
 }
 
 fuzz_target!(|input: Input<'_>| {
-    let proxy: Proxy = "http://user:word@proxy.test:3128".parse().expect("the URL is a proxy's");
+    let proxy: Proxy =
+        "http://user:word@proxy.test:3128".parse().expect("the URL is not that of a proxy");
     let target = Authority::from_static("203.0.113.1:443");
     let is_established = RUNTIME.with(|runtime| {
         tokio::task::LocalSet::new().block_on(runtime, async {

@@ -1,6 +1,6 @@
-//! A redirect leads to an HTTP URL without credentials, and headers meant for one origin are not
-//! sent to another. An address that the policy allows is in none of the networks that are closed to
-//! Workers, in any notation.
+//! Fuzzes redirects, and the policy for outbound connections. A redirect leads to an HTTP URL
+//! without credentials, and headers for one origin are not sent to another. An address that the
+//! policy allows is in none of the networks that are closed to Workers, regardless of its notation.
 
 #![no_main]
 
@@ -83,7 +83,7 @@ fn check_allowed(policy: &Policy, address: IpAddr) {
     };
     assert!(
         !target.is_loopback() && !target.is_unspecified() && !target.is_multicast(),
-        "{address}"
+        "the policy allows {address}"
     );
     match target {
         IpAddr::V4(v4) => {
@@ -92,14 +92,14 @@ fn check_allowed(policy: &Policy, address: IpAddr) {
                     && !v4.is_link_local()
                     && !v4.is_broadcast()
                     && !v4.is_documentation(),
-                "{address}"
+                "the policy allows {address}"
             );
-            assert!(v4.octets()[0] != 0 && v4.octets()[0] < 224, "{address}");
+            assert!(v4.octets()[0] != 0 && v4.octets()[0] < 224, "the policy allows {address}");
         }
         IpAddr::V6(v6) => {
             assert!(
                 !v6.is_unique_local() && !v6.is_unicast_link_local() && v6.to_ipv4().is_none(),
-                "{address}"
+                "the policy allows {address}"
             );
         }
     }

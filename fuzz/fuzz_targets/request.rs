@@ -1,5 +1,5 @@
-//! The head of a client's request as a node receives it: it has exactly one host, no hop-by-hop
-//! headers, and headers reserved for the router only from the router.
+//! Fuzzes the head of a client's request as a node receives it. The head has exactly one host and
+//! no hop-by-hop headers, and only the router sets the headers that are reserved for it.
 
 #![no_main]
 
@@ -56,10 +56,14 @@ fuzz_target!(|input: Input<'_>| {
     let Ok(Some(InvokeRequest { part: Some(Part::Head(head)) })) = decoder.next() else {
         panic!("the message is not a head");
     };
-    decoder.finish().expect("it is one message");
+    decoder.finish().expect("the bytes are not one message");
 
     let values = |name: &str| {
-        head.headers.iter().filter(|it| it.name == name).map(|it| &it.value).collect::<Vec<_>>()
+        head.headers
+            .iter()
+            .filter(|header| header.name == name)
+            .map(|header| &header.value)
+            .collect::<Vec<_>>()
     };
     match &values("upgrade")[..] {
         [] => assert_eq!(head.method, parts.method.as_str()),
@@ -72,14 +76,16 @@ fuzz_target!(|input: Input<'_>| {
             );
         }
     }
-    let after_scheme = head.url.strip_prefix("http://").expect("it is an absolute URL");
-    let [host] = &values("host")[..] else { panic!("{head:?}") };
+    let after_scheme = head.url.strip_prefix("http://").expect("the URL is not absolute");
+    let [host] = &values("host")[..] else { panic!("not one host: {head:?}") };
     assert!(!host.is_empty() && after_scheme.as_bytes().starts_with(host));
     assert_eq!(values("x-forwarded-host"), [*host]);
     assert_eq!(values("x-forwarded-proto").len(), 1);
-    let [hops] = &values("x-forwarded-for")[..] else { panic!("{head:?}") };
+    let [hops] = &values("x-forwarded-for")[..] else {
+        panic!("not one x-forwarded-for: {head:?}")
+    };
     assert_eq!(&hops[..], input.peer.to_canonical().to_string().as_bytes());
-    let [id] = &values("x-request-id")[..] else { panic!("{head:?}") };
+    let [id] = &values("x-request-id")[..] else { panic!("not one x-request-id: {head:?}") };
     assert_eq!(*id, head.request_id.as_bytes());
     assert!((1..=128).contains(&id.len()));
     for name in [
@@ -92,7 +98,7 @@ fuzz_target!(|input: Input<'_>| {
         "forwarded",
         "x-real-ip",
     ] {
-        assert!(values(name).is_empty(), "{name}");
+        assert!(values(name).is_empty(), "the head has {name}");
     }
     assert!(
         head.headers.iter().all(|header| HeaderName::from_bytes(header.name.as_bytes()).is_ok())

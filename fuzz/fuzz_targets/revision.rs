@@ -1,5 +1,5 @@
-//! A revision assembled from messages serializes to messages that assemble to the same revision,
-//! and its digest is the one it claims.
+//! Fuzzes revisions in messages. A revision that is assembled from messages serializes to messages
+//! that assemble to the same revision, and its digest is the one that it claims.
 
 #![no_main]
 
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
 
     let digest = match assemble(messages.clone()) {
         Ok((digest, _)) => digest,
-        // Random input cannot contain its own digest, so take the actual one.
+        // Random input cannot contain its own digest, so the target uses the actual one.
         Err(MalformedRevision::WrongDigest { actual, .. }) => actual,
         Err(_) => return,
     };
@@ -35,7 +35,8 @@ fuzz_target!(|data: &[u8]| {
             head.digest = digest.as_bytes().to_vec();
         }
     }
-    let (named, revision) = assemble(messages).expect("only the digest was wrong");
+    let (named, revision) =
+        assemble(messages).expect("cannot assemble the revision with the right digest");
     assert_eq!(named, digest);
     assert_eq!(assemble(revision.to_messages(&digest)), Ok((digest, revision)));
 });

@@ -1,5 +1,5 @@
-//! The times of a schedule are whole minutes in increasing order, and the next time is the same
-//! from any time in between.
+//! Fuzzes schedules. The times of a schedule are whole minutes in increasing order, and the next
+//! time is the same after any time since the previous one.
 
 #![no_main]
 
@@ -33,7 +33,7 @@ fuzz_target!(|input: Input<'_>| {
         assert!(next > last);
         let between =
             Timestamp::from_second(last.as_second() + (next.as_second() - last.as_second()) / 2);
-        let between = between.expect("a value between two times is a time").max(last);
+        let between = between.expect("cannot represent a time between two times").max(last);
         assert_eq!(timetable.next_after(between), Some(next), "after {last} and {between}");
         // Before standard time, offsets from UTC included seconds.
         if last.as_second() > 0 {

@@ -1,8 +1,9 @@
-//! A WebSocket receives the messages that an independent parser finds in the same bytes, no matter
-//! how they are split, and echoes them in frames that a client can parse (`workers/socket.js`).
+//! Fuzzes WebSockets. A WebSocket receives the messages that an independent parser finds in the
+//! same bytes, no matter how the bytes are split, and echoes the messages in frames that a client
+//! can parse (`workers/socket.js`).
 //!
-//! The input is a sequence of well-formed frames, so that frames are reached at all, followed by
-//! arbitrary bytes.
+//! The input is a sequence of well-formed frames, which random bytes would hardly ever contain,
+//! followed by arbitrary bytes.
 
 #![no_main]
 
@@ -106,6 +107,9 @@ tenon_fuzz::in_an_isolate!("../workers/socket.js", |host, input: Input<'_>| {
     let Some(answer) = answer else { return };
     let (sent, _) = messages(&stream, Role::Server);
     let (answer, end) = messages(&answer, Role::Client);
-    assert!(!matches!(end, tungstenite::Error::Capacity(_) | tungstenite::Error::Utf8(_)), "{end}");
+    assert!(
+        !matches!(end, tungstenite::Error::Capacity(_) | tungstenite::Error::Utf8(_)),
+        "the echo ends with {end}"
+    );
     assert_eq!(answer, sent);
 });

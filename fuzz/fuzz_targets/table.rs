@@ -1,5 +1,5 @@
-//! A router's table finds the route that a linear search finds, after any sequence of catalog
-//! messages.
+//! Fuzzes a router's table. After any sequence of catalog messages, it finds the route that a
+//! linear search finds.
 
 #![no_main]
 
@@ -12,8 +12,8 @@ use tenon_proto::id::WorkerId;
 use tenon_router::table::Table;
 
 /// Generates text from a small alphabet, so that names collide.
-fn text(u: &mut Unstructured<'_>, letters: &[&str], most: usize) -> Result<String> {
-    (0..u.int_in_range(0..=most)?).map(|_| u.choose(letters).copied()).collect()
+fn text(u: &mut Unstructured<'_>, letters: &[&str], max_length: usize) -> Result<String> {
+    (0..u.int_in_range(0..=max_length)?).map(|_| u.choose(letters).copied()).collect()
 }
 
 fn host(u: &mut Unstructured<'_>) -> Result<String> {
@@ -59,7 +59,8 @@ fn message(u: &mut Unstructured<'_>) -> Result<WatchResponse> {
     })
 }
 
-/// All routes, each with the Worker that claimed it last.
+/// A model of the table: all Workers with their routes, and all routes with the Worker that claimed
+/// each last.
 #[derive(Default)]
 struct Model {
     workers: BTreeMap<String, Vec<(String, String)>>,
@@ -68,7 +69,7 @@ struct Model {
 
 impl Model {
     fn apply(&mut self, message: &WatchResponse) {
-        let ids = message.workers.iter().filter(|worker| Self::takes(worker));
+        let ids = message.workers.iter().filter(|worker| Self::accepts(worker));
         let changed: Vec<_> = ids.collect();
         for id in message.removed_workers.iter().chain(changed.iter().map(|worker| &worker.id)) {
             for route in self.workers.remove(id).unwrap_or_default() {
@@ -78,8 +79,8 @@ impl Model {
             }
         }
         for worker in changed {
-            let route = |it: &Route| {
-                (it.host.to_ascii_lowercase(), it.path.trim_end_matches('/').to_owned())
+            let route = |route: &Route| {
+                (route.host.to_ascii_lowercase(), route.path.trim_end_matches('/').to_owned())
             };
             let routes: Vec<_> = worker.routes.iter().map(route).collect();
             self.routes.extend(routes.iter().map(|route| (route.clone(), worker.id.clone())));
@@ -87,7 +88,7 @@ impl Model {
         }
     }
 
-    fn takes(worker: &Worker) -> bool {
+    fn accepts(worker: &Worker) -> bool {
         let ids = worker.services.iter().chain([&worker.id]);
         worker.digest.len() == 32 && ids.map(|id| id.parse::<WorkerId>()).all(|id| id.is_ok())
     }
@@ -95,10 +96,12 @@ impl Model {
     fn find(&self, host: &str, path: &str) -> Option<&str> {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         let below = |pattern: &str| {
-            pattern.strip_prefix('*').is_some_and(|it| it.starts_with('.') && host.ends_with(it))
+            pattern
+                .strip_prefix('*')
+                .is_some_and(|suffix| suffix.starts_with('.') && host.ends_with(suffix))
         };
         let within = |prefix: &str| {
-            path.strip_prefix(prefix).is_some_and(|it| it.is_empty() || it.starts_with('/'))
+            path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let is_exact = |pattern: &str| !pattern.starts_with("*.");
         let is_host =

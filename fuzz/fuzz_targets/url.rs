@@ -1,4 +1,4 @@
-//! URLs, their components and setters, their parameters, and URL patterns (`workers/url.js`).
+//! Fuzzes URLs, their components, setters and parameters, and URL patterns (`workers/url.js`).
 
 #![no_main]
 

@@ -1,8 +1,9 @@
-//! The inspection of WebAssembly modules before V8 sees them: it agrees with the validator and
-//! takes a bounded number of steps. V8 compiles modules that pass, and runs them within limits
-//! (`workers/wasm.js`).
+//! Fuzzes the inspection of WebAssembly modules before V8 sees them. The inspection agrees with the
+//! validator and takes a bounded number of steps. V8 compiles modules that pass, and runs them
+//! within limits (`workers/wasm.js`).
 //!
-//! Half of the modules are the raw input, the others are valid modules generated from it.
+//! Half of the modules are the raw input. The others are valid modules that are generated from the
+//! input.
 
 #![no_main]
 
@@ -12,8 +13,8 @@ use wasm_smith::{Config, Module};
 
 tenon_fuzz::in_an_isolate!("../workers/wasm.js", |host, data: &[u8]| {
     let Some((kind, rest)) = data.split_first() else { return };
-    let made = (kind % 2 == 0).then(|| module(rest)).flatten();
-    let bytes = made.as_deref().unwrap_or(rest);
+    let generated = (kind % 2 == 0).then(|| module(rest)).flatten();
+    let bytes = generated.as_deref().unwrap_or(rest);
 
     let (verdict, steps, is_valid) = check_module(bytes);
     match verdict {

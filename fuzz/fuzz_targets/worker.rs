@@ -1,5 +1,6 @@
-//! Every Worker that can be parsed has a plan; once the plan is carried out, the next one is empty.
-//! Schedules call only for times that are due, and only once.
+//! Fuzzes the plans of Workers. Every Worker that can be parsed has a plan. Once the plan is
+//! carried out, the next plan is empty. Scheduled calls are made only for times that are due, and
+//! only once.
 
 #![no_main]
 
@@ -39,15 +40,15 @@ fuzz_target!(|data: &[u8]| {
         pool: Some(PoolLimits::default()),
     };
     let first = plan(&candidate, &draft(&candidate).compiled_here(), None, now);
-    if let Some(made) = first.apply {
+    if let Some(created) = first.apply {
         let resolved =
-            revision::resolve(&candidate.id, "name", &made.spec, &PoolLimits::default(), |_| {
+            revision::resolve(&candidate.id, "name", &created.spec, &PoolLimits::default(), |_| {
                 Some("x".to_owned())
             });
         if let Ok(resolved) = resolved {
             assert!(resolved.modules.contains_key(&resolved.entrypoint));
         }
-        candidate.revisions.push(Arc::new(made));
+        candidate.revisions.push(Arc::new(created));
     }
     let mut worker = (*candidate.worker).clone();
     worker.status = first.status.or(worker.status);
@@ -68,7 +69,7 @@ fn schedules(mut worker: Worker, now: Timestamp) {
     for call in &due.calls {
         assert!(
             call.time <= now && call.time >= now.saturating_sub(CATCH_UP).unwrap_or(now),
-            "{}",
+            "the time of a call is not within the catch-up period: {}",
             call.time
         );
     }

@@ -1,8 +1,8 @@
 //! A Worker in a real isolate, which receives one request after another.
 //!
-//! The Workers are in `fuzz/workers`. Each does with the bytes what a tenant could do. It responds
-//! with 200 if all of its checks held (101 if it accepted a WebSocket), and otherwise with a
-//! description of the check that failed. A limit may be exceeded; the condemned isolate is then
+//! The Workers are in `fuzz/workers`. Each Worker does with the input what a tenant could do. It
+//! responds with 200 if all of its checks held (101 if it accepted a WebSocket), and otherwise with
+//! a description of the check that failed. A limit may be exceeded; the condemned isolate is then
 //! replaced.
 
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use tenon_web::Web;
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-/// A module that every Worker here imports.
+/// The name and the source of a module that Workers can import.
 const SHARED: (&str, &str) = ("check.js", include_str!("../workers/check.js"));
 
 /// Failures that hostile bytes may cause: exceeded limits, and an invalid request.
@@ -28,7 +28,7 @@ const EXPECTED: [FailureCode; 4] = [
     FailureCode::WallLimitExceeded,
 ];
 
-/// A Worker and the engine that runs it. Belongs to the main thread.
+/// A Worker and the engine that runs it. A host belongs to the main thread.
 pub struct Host {
     runtime: Runtime,
     tasks: LocalSet,
@@ -38,7 +38,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Initializes V8 and prepares the Worker. Call once, before any thread is spawned.
+    /// Initializes V8 and prepares the Worker. This function must be called once, before any thread
+    /// is spawned.
     ///
     /// # Arguments
     /// * `source` - the source text of the Worker.
@@ -49,7 +50,7 @@ impl Host {
         };
         let modules = [module(("worker.js", source)), module(SHARED)];
         let revision = Revision {
-            // Code is slower under a sanitizer.
+            // The limits are high, because code is slower under a sanitizer.
             limits: Limits { cpu_ms: 500, startup_ms: 20_000, wall_ms: 5_000, ..Limits::default() },
             // No outbound connection is allowed.
             egress: Egress::Only(Vec::new()),
@@ -58,7 +59,7 @@ impl Host {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Self {
-            runtime: runtime.expect("there are files and memory for a runtime"),
+            runtime: runtime.expect("cannot create a runtime"),
             tasks: LocalSet::new(),
             engine: Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0), Rc::new(Web::default()))),
             revision: Rc::new(revision),
@@ -69,7 +70,7 @@ impl Host {
     /// Sends the bytes to the Worker.
     ///
     /// # Panics
-    /// Panics if one of the Worker's checks fails.
+    /// Panics as [`Host::deliver`] does.
     pub fn send(&mut self, data: &[u8]) {
         let body = Body::Full(Bytes::copy_from_slice(data));
         self.deliver(FetchRequest {
@@ -86,7 +87,8 @@ impl Host {
     /// limit was exceeded or the request was invalid.
     ///
     /// # Panics
-    /// See [`Host::send`].
+    /// Panics if one of the Worker's checks fails, or if the request fails for an unexpected
+    /// reason.
     pub fn deliver(&mut self, request: FetchRequest) -> Option<Bytes> {
         let Self { runtime, tasks, engine, revision, isolate } = self;
         let answer = tasks.block_on(runtime, async {
@@ -96,9 +98,9 @@ impl Host {
             {
                 let started =
                     Isolate::start(engine, revision.digest(), Rc::clone(revision), None).await;
-                *isolate = Some(started.expect("the Worker starts"));
+                *isolate = Some(started.expect("the Worker did not start"));
             }
-            let isolate = isolate.as_ref().expect("it has just been started");
+            let isolate = isolate.as_ref().expect("the isolate has not been started");
             let answer = match isolate.fetch(request).await {
                 Ok(FetchResponse { status, body, .. }) => {
                     body.collect().await.map(|body| (status, body))
@@ -110,9 +112,11 @@ impl Host {
         });
         match answer {
             Ok((200 | 101, body)) => Some(body),
-            Ok((_, body)) => panic!("{}", String::from_utf8_lossy(&body)),
+            Ok((_, body)) => {
+                panic!("a check of the Worker failed: {}", String::from_utf8_lossy(&body))
+            }
             Err(Failure { code, .. }) if EXPECTED.contains(&code) => None,
-            Err(failure) => panic!("{failure}"),
+            Err(failure) => panic!("the request failed: {failure}"),
         }
     }
 }
@@ -125,7 +129,7 @@ impl Host {
 macro_rules! in_an_isolate {
     ($worker:literal, |$host:ident, $input:ident: $type:ty| $body:expr) => {
         thread_local! {
-            // Leaked, because an isolate cannot be torn down at process exit.
+            // The host is leaked, because an isolate cannot be torn down at process exit.
             static HOST: &'static std::cell::RefCell<$crate::Host> =
                 Box::leak(Box::new(std::cell::RefCell::new($crate::Host::new(include_str!($worker)))));
         }

@@ -6,12 +6,12 @@
 //!  RUSTC_BOOTSTRAP=1 cargo fuzz cmin frame           # minimize the corpus
 //! ```
 //!
-//! Each target is a file in `fuzz_targets` that states properties of any input. Besides no crash,
-//! no hang and bounded memory: parsed values round-trip, input in pieces yields the same result as
-//! in one piece, and a fast implementation agrees with a thorough one. The targets run under
+//! Each target is a file in `fuzz_targets` that checks properties of any input: there is no crash
+//! and no hang, memory is bounded, parsed values round-trip, input in pieces yields the same result
+//! as in one piece, and a fast implementation agrees with a thorough one. The targets run under
 //! AddressSanitizer, with assertions and checked arithmetic.
 //!
-//! The sources of the bytes, the parsers that read them, and the targets:
+//! These are the sources of the bytes, the parsers that read them, and the targets:
 //!
 //! - a client: the router's head of a request, and the node's events and WebSockets (`request`,
 //!   `event`, `socket`);
@@ -26,12 +26,12 @@
 //!   `bodies`, `keys`, `wasm`);
 //! - a disk: bytecode (`bytecode`).
 //!
-//! Files that a developer gives to `tenon dev` are not among them: they are the developer's own and
-//! give no attacker a way in.
+//! Files that a developer gives to `tenon dev` are not among these sources, because no attacker
+//! controls them.
 //!
 //! A crate exposes internals to the targets in a module `fuzzing`, which exists only under
-//! `cfg(fuzzing)`. `corpus` contains the inputs found so far, `dictionaries` the tokens of formats,
-//! and `workers` the code that runs in an isolate.
+//! `cfg(fuzzing)`. `corpus` contains the inputs that have been found so far, `dictionaries`
+//! contains the tokens of formats, and `workers` contains the code that runs in an isolate.
 
 mod host;
 mod pieces;

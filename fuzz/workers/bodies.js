@@ -27,7 +27,7 @@ async function form(bytes, type, length) {
   same(pieces && await listed(pieces), whole && await listed(whole), "a form in pieces");
   if (whole === undefined) return;
   const entries = await listed(whole);
-  // The standard escapes these in names, but not the escape character itself.
+  // The standard escapes these characters in names, but not the escape character itself.
   if (/%(0A|0D|22)/.test(entries)) return;
   const again = await new Response(whole).formData();
   same(normal(await listed(again)), normal(entries), "a form written and read");

@@ -1,8 +1,7 @@
-// The parts that the Workers here share: they read the input, and report a property that does not
-// hold.
+// Functions that the Workers share. They read the input, and report a property that does not hold.
 
-// Messages of the engine itself. Standards define other errors: these indicate a bug in built-in
-// code.
+// Matches messages of errors that the engine throws. No standard defines such errors, so they
+// indicate a bug in built-in code.
 const LOST = /Cannot (read|set) propert|Cannot destructure|is not (a function|iterable|a constructor)/;
 
 /** Returns the value of `make`, or undefined if it throws an error that a standard allows. */
@@ -15,7 +14,7 @@ export function attempt(make) {
   }
 }
 
-/** Like `attempt`, for a promise. */
+/** Does the same as `attempt` for a promise. */
 export async function attemptLater(make) {
   try {
     return await make();
@@ -39,7 +38,7 @@ export function same(a, b, what) {
 const list = (bytes) => bytes && Array.prototype.join.call(bytes);
 export const sameBytes = (a, b, what) => same(list(a), list(b), what);
 
-/** Reads values from the front of the bytes. `rest` holds the remaining ones. */
+/** Reads values from the front of the bytes. `rest` holds the remaining bytes. */
 export class Reader {
   constructor(bytes) {
     this.rest = bytes;
@@ -52,7 +51,7 @@ export class Reader {
   pick(list) {
     return list[this.number() % list.length];
   }
-  /** Reads a length of one byte, and as many bytes. */
+  /** Reads a length of one byte, and then that number of bytes. */
   bytes() {
     const length = this.number();
     const bytes = this.rest.subarray(0, length);

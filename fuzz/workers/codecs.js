@@ -1,5 +1,5 @@
-// Checks that every encoding and format gives the same result in pieces as at once, and can be
-// reversed.
+// Checks that every encoding and format gives the same result for input in pieces as for the whole
+// input, and can be reversed.
 
 import { Buffer } from "node:buffer";
 import { attempt, attemptLater, checker, cut, same, sameBytes, streamOf } from "./check.js";
@@ -9,7 +9,8 @@ const ENCODINGS = [
   "x-user-defined", "ibm866", "koi8-u", "macintosh", "windows-874",
 ];
 const FORMATS = ["gzip", "deflate", "deflate-raw", "brotli"];
-// The maximum size that is compared, in bytes: a decompression bomb may be cut anywhere above it.
+// Maximum size that is compared, in bytes. A decompression bomb may be cut anywhere above this
+// size.
 const MAX_COMPARED = 64 << 10;
 
 async function collect(stream) {
@@ -62,7 +63,7 @@ async function compressed(bytes, format, length) {
   const unpack = (pieces) =>
     attemptLater(() => collect(streamOf(pieces).pipeThrough(new DecompressionStream(format))));
   const [whole, pieces] = [await unpack([bytes.slice()]), await unpack(cut(bytes, length))];
-  // The two may end at different errors behind the part that is read.
+  // The two may end with different errors after the part that is read.
   if (pieces?.length > MAX_COMPARED || whole?.length > MAX_COMPARED) return;
   sameBytes(pieces, whole, `${format} in pieces of ${length}`);
 }

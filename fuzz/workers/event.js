@@ -1,15 +1,16 @@
-// Checks that the parts of a request's event agree with each other, and that a copy equals it.
+// Checks that the parts of a request's event agree with each other, and that a copy of the request
+// equals the request.
 
 import { attempt, attemptLater, same } from "./check.js";
 
 export default {
   async fetch(request) {
     try {
-      // A client can send a body with a method that has none. A program cannot construct such a
+      // A client can send a body with a method that allows none. A program cannot construct such a
       // request.
       const copy = attempt(() => new Request(request.clone())) ?? request.clone();
-      // Routers parse URLs by another implementation, which takes some internationalized hosts that
-      // this one refuses.
+      // Routers parse URLs with another implementation, which accepts some internationalized hosts
+      // that this one rejects.
       const url = attempt(() => new URL(request.url));
       if (url !== undefined) same(url.href, request.url, "url");
       same(copy.method, request.method, "method");

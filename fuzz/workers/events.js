@@ -1,8 +1,8 @@
-// Checks that EventSource reads a stream of events as the standard says, line by line.
+// Checks that EventSource reads a stream of events as the standard requires.
 
 import { checker, same } from "./check.js";
 
-// Reads a complete stream, after HTML, section 9.2.6.
+// Parses a complete stream as section 9.2.6 of HTML describes.
 function read(text) {
   const events = [];
   let [data, type, id] = ["", "", ""];
@@ -35,7 +35,7 @@ const receive = (url, types) => new Promise((resolve) => {
 
 export default checker(async (reader) => {
   const bytes = reader.rest.subarray(0, 4096);
-  // These events come from the EventSource itself.
+  // The EventSource itself also fires events of these two types.
   const expected = read(new TextDecoder().decode(bytes)).filter(([type]) => type !== "open" && type !== "error");
   const types = new Set(["message", ...expected.map(([type]) => type)]);
   const url = `data:text/event-stream;base64,${btoa(String.fromCharCode(...bytes))}`;

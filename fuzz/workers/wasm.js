@@ -1,4 +1,4 @@
-// Checks that a module that validates also compiles, and that no module ends the process.
+// Checks that a module that compiles also validates, and that no module ends the process.
 
 import { attempt, checker, same } from "./check.js";
 
@@ -28,7 +28,7 @@ export default checker((reader) => {
   const valid = WebAssembly.validate(bytes);
   const module = run(() => new WebAssembly.Module(bytes));
   // A valid module may exceed a limit and not compile, but no invalid module compiles.
-  if (module !== undefined) same(valid, true, "what compiles is valid");
+  if (module !== undefined) same(valid, true, "the validity of a module that compiles");
   if (module === undefined) return;
   const imports = { __proto__: null };
   for (const imported of WebAssembly.Module.imports(module)) {

@@ -15,17 +15,18 @@ pub(crate) const RESPONSE: &[u8] = b"\x88\x0f\x10\x10application/grpc";
 /// The trailers of a response that succeeded.
 pub(crate) const SUCCESS: &[u8] = b"\x00\x0bgrpc-status\x010";
 
-/// gRPC's limit on the digits of a timeout.
+/// The maximum number of digits of a timeout in gRPC.
 const DIGITS: usize = 8;
 const MAX_SECONDS: u64 = 99_999_999;
 
-/// The longest block of trailers that is sent, in bytes. It fits into one frame.
+/// The maximum length of a block of trailers that is sent, in bytes. Such a block fits into one
+/// frame.
 const MAX_TRAILERS: usize = 12 * 1024;
 
-/// Writes the block of a request.
+/// Returns the header block of a request.
 ///
 /// # Arguments
-/// * `seconds`: the timeout that is sent to the shard.
+/// * `seconds`: the timeout that is sent to the shard, in seconds.
 pub(crate) fn request(seconds: u64) -> Vec<u8> {
     let timeout = format!("{}S", seconds.min(MAX_SECONDS));
     let mut block = Vec::with_capacity(REQUEST.len() + 1 + timeout.len());
@@ -50,8 +51,8 @@ pub(crate) fn read_request(block: &[u8]) -> Option<u64> {
     Some(digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
 }
 
-/// Writes headers as literals. Those that would make the block too long are left out; the first
-/// ones matter most.
+/// Writes headers as literals. A header that would make the block longer than [`MAX_TRAILERS`] is
+/// left out; earlier headers have precedence.
 pub(crate) fn put_literals(out: &mut BytesMut, headers: &HeaderMap) {
     let mut left = MAX_TRAILERS;
     for (name, value) in headers {
@@ -93,7 +94,7 @@ pub(crate) fn read_literals(mut block: &[u8]) -> Option<HeaderMap> {
     block.is_empty().then_some(headers)
 }
 
-/// Returns a string and what follows it.
+/// Returns the string at the start of `block` and the bytes that follow the string.
 fn read_string(block: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&first, mut rest) = block.split_first()?;
     let mut len = usize::from(first);
@@ -107,13 +108,13 @@ fn read_string(block: &[u8]) -> Option<(&[u8], &[u8])> {
                 break;
             }
             shift += 7;
-            // No string in a frame needs more.
+            // The length of a string in a frame needs no more bytes.
             if shift > 14 {
                 return None;
             }
         }
     } else if len > 127 {
-        // A Huffman code.
+        // The string has a Huffman code.
         return None;
     }
     rest.split_at_checked(len)
@@ -128,8 +129,9 @@ mod tests {
 
     #[test]
     fn the_request_names_the_method() {
-        let path = REQUEST.windows(INVOKE_PATH.len()).any(|part| part == INVOKE_PATH.as_bytes());
-        assert!(path);
+        let path = INVOKE_PATH.as_bytes();
+        let names_path = REQUEST.windows(path.len()).any(|part| part == path);
+        assert!(names_path, "REQUEST does not contain {INVOKE_PATH}");
         assert_eq!(usize::from(REQUEST[3]), INVOKE_PATH.len());
     }
 
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn another_request_is_refused() {
+    fn a_block_that_differs_from_that_of_a_request_is_refused() {
         let block = request(32);
         for cut in 0..block.len() {
             assert_eq!(read_request(&block[..cut]), None);

@@ -5,11 +5,11 @@
 //!  Call ◄───────── stream ◄─ Connection ◄─ socket
 //! ```
 //!
-//! A request is written to the outbox when it is made, and the connection's task writes what all
-//! requests of a turn have put there. The task keeps what arrives for a stream in the slot of that
-//! stream, and wakes the request.
+//! A request is written to the outbox when it is made. The connection's task then writes the
+//! outbox, with the requests of one turn of the event loop, to the socket. The task keeps the data
+//! that arrives for a stream in the slot of that stream, and wakes the request.
 //!
-//! Belongs to one thread.
+//! A connection and its requests belong to one thread.
 
 mod call;
 mod connection;
@@ -32,7 +32,8 @@ pub use connection::Connection;
 pub use pulse::Pings;
 use state::State;
 
-/// Sends requests on a connection, which ends once there is neither a sender nor a call.
+/// Sends requests on a connection, which ends after its last sender and its last call have been
+/// dropped.
 #[derive(Clone)]
 pub struct Sender(Rc<RefCell<State>>);
 
@@ -46,16 +47,16 @@ pub struct Closed;
 pub enum Refused {
     #[error(transparent)]
     Closed(#[from] Closed),
-    /// The shard allows no more concurrent requests, or does not read those that were sent to it.
+    /// The shard allows no more concurrent requests, or does not read the requests that were sent.
     #[error("the connection has reached its maximum number of requests")]
     Full,
 }
 
-/// Shakes hands with a shard. Returns the sender and the connection, which must be driven, or
-/// `None` if the shard needs a complete implementation, on a new connection.
+/// Performs the HTTP/2 handshake with a shard. Returns the sender and the connection, which must be
+/// driven, or `None` if the shard needs a complete implementation, on a new connection.
 ///
 /// # Arguments
-/// * `window`: the bytes of one response that may be buffered.
+/// * `window`: the maximum number of bytes of one response that are buffered.
 /// * `pings`: when to ping the shard, or `None` if its silence is not a failure.
 ///
 /// # Errors
@@ -91,7 +92,7 @@ pub async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
 fn first_settings(bytes: &[u8]) -> Result<Option<Settings>, ConnectionError> {
     let Some(head) = bytes.first_chunk().map(Head::parse) else { return Ok(None) };
     if head.kind != Kind::Settings || head.len > MAX_PAYLOAD {
-        return Err(ConnectionError::protocol("something else before its settings"));
+        return Err(ConnectionError::protocol("a first frame that is not a valid SETTINGS frame"));
     }
     bytes.get(HEADER..HEADER + head.len).map(Settings::parse).transpose()
 }
@@ -105,9 +106,9 @@ impl Sender {
     /// Sends a request.
     ///
     /// # Arguments
-    /// * `seconds`: the timeout that is sent to the shard.
-    /// * `data`: the first data, or all of it if `ends` is true. Otherwise the [`Writer`] of the
-    ///   call sends the rest.
+    /// * `seconds`: the timeout that is sent to the shard, in seconds.
+    /// * `data`: all data of the request if `ends` is true. Otherwise it is the first data, and the
+    ///   [`Writer`] of the call sends the rest.
     ///
     /// # Errors
     /// Fails if the connection is closed or full.
@@ -116,7 +117,7 @@ impl Sender {
         Ok(Call::new(self.0.clone(), slot))
     }
 
-    /// Sends a ping, and waits for its answer or the end of the connection.
+    /// Sends a ping, and waits for the answer or for the end of the connection.
     pub async fn ping(&self) {
         let ponged = {
             let mut state = self.0.borrow_mut();
@@ -133,7 +134,7 @@ impl Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        // The connection ends with its last sender and its last call.
+        // The task ends the connection after the last sender and the last call have been dropped.
         if Rc::strong_count(&self.0) <= 2 {
             self.0.borrow().wake();
         }

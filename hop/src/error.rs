@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-/// The error codes of RFC 9113, section 7, that are used here.
+/// An error code of RFC 9113, section 7. The constants are the codes that are used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub u32);
 

@@ -10,13 +10,14 @@ pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The length of a frame's header, in bytes.
 pub(crate) const HEADER: usize = 9;
 
-/// The maximum length of a frame's payload, in bytes: the initial value, which neither peer raises.
+/// The maximum length of a frame's payload, in bytes: the initial value of SETTINGS_MAX_FRAME_SIZE,
+/// which neither peer raises.
 pub(crate) const MAX_PAYLOAD: usize = 16_384;
 
-/// The largest window, and the largest stream id.
+/// The maximum of a window, in bytes, and of a stream id.
 pub(crate) const MAX: u32 = (1 << 31) - 1;
 
-/// The initial window of a connection, and of streams unless the peer sets another one.
+/// The initial window of a connection, and of streams unless the peer sets another one, in bytes.
 pub(crate) const INITIAL_WINDOW: u32 = 65_535;
 
 pub(crate) const END_STREAM: u8 = 1;
@@ -37,7 +38,7 @@ pub(crate) enum Kind {
     GoAway,
     WindowUpdate,
     Continuation,
-    /// Ignored (section 4.1).
+    /// A kind that is not defined. Such frames are ignored (section 4.1).
     Unknown,
 }
 
@@ -55,7 +56,7 @@ impl Kind {
         Self::Continuation,
     ];
 
-    fn of(byte: u8) -> Self {
+    fn from_byte(byte: u8) -> Self {
         Self::ALL.get(usize::from(byte)).copied().unwrap_or(Self::Unknown)
     }
 }
@@ -74,7 +75,7 @@ impl Head {
         let [a, b, c, kind, flags, stream @ ..] = *bytes;
         Self {
             len: u32::from_be_bytes([0, a, b, c]) as usize,
-            kind: Kind::of(kind),
+            kind: Kind::from_byte(kind),
             flags,
             stream: u32::from_be_bytes(stream) & MAX,
         }
@@ -84,8 +85,8 @@ impl Head {
         self.flags & flag != 0
     }
 
-    /// Checks that a payload has neither padding nor a priority, which no narrow peer sends, and
-    /// that a header block is whole.
+    /// Checks that a frame has neither padding nor a priority, which no narrow peer sends, and that
+    /// a HEADERS frame contains a whole header block.
     pub(crate) fn check_plain(&self) -> Result<(), ConnectionError> {
         let forbidden = if self.kind == Kind::Headers { PADDED | PRIORITY } else { PADDED };
         if self.has(forbidden) {
@@ -97,7 +98,7 @@ impl Head {
         Ok(())
     }
 
-    /// Checks the length of a frame whose length is fixed.
+    /// Checks the length of a payload whose length is fixed.
     pub(crate) fn check_len(&self, len: usize) -> Result<(), ConnectionError> {
         if self.len == len {
             Ok(())
@@ -108,7 +109,7 @@ impl Head {
 }
 
 fn put_head(out: &mut BytesMut, len: usize, kind: Kind, flags: u8, stream: u32) {
-    debug_assert!(len <= MAX_PAYLOAD, "a frame's payload is too long");
+    debug_assert!(len <= MAX_PAYLOAD, "a frame's payload has {len} bytes");
     out.put_u32((len as u32) << 8 | kind as u32);
     out.put_u8(flags);
     out.put_u32(stream);
@@ -159,12 +160,12 @@ pub(crate) fn put_go_away(out: &mut BytesMut, last: u32, code: Code) {
     out.put_u32(code.0);
 }
 
-/// Reads four bytes as a number, whose first bit is reserved or part of an error code.
+/// Reads the first four bytes as a number. The first bit is reserved, except in error codes.
 pub(crate) fn number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// Copies `len` bytes of payload.
+/// Moves `len` bytes of a payload from `from` to the outbox.
 pub(crate) fn put_payload(outbox: &mut BytesMut, from: &mut impl Buf, mut len: usize) {
     outbox.reserve(len);
     while len > 0 {

@@ -1,9 +1,9 @@
 //! The body of a request, on the shard's side.
 //!
-//! Nearly every request arrives whole, in one frame, and needs no state. Any other is buffered up
-//! to its window, which the peer gets back as the body is read.
+//! Nearly every body arrives whole, in one frame, and needs no state. Any other body is buffered up
+//! to the window of its stream, which the peer gets back as the body is read.
 //!
-//! Belongs to one thread.
+//! A body belongs to one thread.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -28,9 +28,11 @@ enum Source {
 #[error("the stream was reset")]
 pub struct Reset;
 
-/// The bytes that have been read from a connection's bodies, which the connection announces.
+/// The numbers of bytes that have been read from a connection's bodies, which the connection
+/// announces to the peer.
 #[derive(Default)]
 pub(crate) struct Ledger {
+    /// Pairs of a stream id and a number of bytes.
     read: RefCell<Vec<(u32, u32)>>,
     task: RefCell<Option<Waker>>,
 }
@@ -44,9 +46,9 @@ pub(crate) struct Receive {
 
 struct State {
     pieces: Pieces,
-    /// What the peer may still send, in bytes.
+    /// The number of bytes that the peer may still send.
     window: u32,
-    /// What has been read and not been announced, in bytes.
+    /// The number of bytes that have been read but not announced to the peer.
     read: u32,
     end: Option<Result<(), Reset>>,
     /// Nothing reads the body any more.
@@ -55,7 +57,7 @@ struct State {
 }
 
 impl Ledger {
-    /// Registers the waker that is woken when something has been read.
+    /// Registers the waker that is called when bytes that were read are to be announced.
     pub(crate) fn register(&self, waker: &Waker) {
         match &mut *self.task.borrow_mut() {
             Some(before) => before.clone_from(waker),
@@ -63,12 +65,12 @@ impl Ledger {
         }
     }
 
-    /// Returns the streams that were read, and how many bytes of each.
+    /// Removes and returns the ids of streams, each with a number of bytes to announce.
     pub(crate) fn take(&self) -> Vec<(u32, u32)> {
         self.read.take()
     }
 
-    /// Forgets the task: the connection has ended.
+    /// Drops the waker of the task, because the connection has ended.
     pub(crate) fn close(&self) {
         self.task.take();
     }
@@ -122,7 +124,7 @@ impl Receive {
         let mut state = self.state.borrow_mut();
         if let Some(piece) = state.pieces.pop() {
             state.read += piece.len() as u32;
-            // Half a window at a time.
+            // No announcement is made while the peer may send more bytes than have been read.
             if state.end.is_none() && state.read >= state.window {
                 let read = std::mem::take(&mut state.read);
                 state.window += read;
@@ -200,10 +202,10 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_gets_back_what_has_been_read() {
+    fn the_peer_gets_back_the_part_of_the_window_that_has_been_read() {
         let (receive, _incoming) = body();
         assert!(receive.push(Bytes::from(vec![0; WINDOW as usize]), false));
-        assert!(!receive.push(Bytes::from_static(b"x"), false), "beyond the window");
+        assert!(!receive.push(Bytes::from_static(b"x"), false), "a full window was exceeded");
         assert!(next(&receive).is_ready());
         assert_eq!(receive.ledger.take(), [(1, WINDOW)]);
         assert!(receive.push(Bytes::from(vec![0; WINDOW as usize]), false));
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_body_takes_no_memory() {
+    fn a_dropped_body_buffers_nothing() {
         let (receive, incoming) = body();
         drop(incoming);
         assert!(receive.push(Bytes::from(vec![0; 20_000]), false));

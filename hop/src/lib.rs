@@ -1,22 +1,24 @@
-//! `Runtime.Invoke` between a router and a shard: a narrow HTTP/2, for one method and one pair of
-//! peers.
+//! Carries `Runtime.Invoke` between a router and a shard by a narrow HTTP/2, for one method and one
+//! pair of peers.
 //!
-//! The bytes are ordinary gRPC over HTTP/2. They are narrow in that a sender has few choices: every
-//! header is a literal or in the static table, a header block fits into one frame, and the blocks
-//! of ordinary requests and responses are constants, which a receiver compares instead of parsing.
-//! Both peers state in their SETTINGS that they keep to that ([`settings`]). Any other peer is
-//! served by a complete implementation.
+//! The bytes are ordinary gRPC over HTTP/2. The protocol is narrow in that a sender has few
+//! choices: every header is a literal or in the static table, a header block fits into one frame,
+//! and the blocks of ordinary requests and responses are constants, which a receiver compares
+//! instead of parsing. Both peers state in their SETTINGS that they keep to the narrow protocol
+//! ([`settings`]). Any other peer is served by a complete implementation.
 //!
 //! ```text
 //!  router: Sender ─► outbox ─► socket ─► Connection ─► service     the shard's thread
 //!          Call ◄─ stream ◄── Connection ◄── socket ◄─ outbox ◄┘
 //! ```
 //!
-//! A connection is one task. It holds all streams, reads what has arrived, and writes at once what
-//! all streams send in one turn: a request needs no task, no channel and no segment of its own.
+//! A connection is one task. The task holds all streams, reads what has arrived, and writes
+//! together what all streams send in one turn of the event loop. A request therefore needs no task,
+//! no channel and no TCP segment of its own.
 //!
 //! - [`client`]: the router's side.
-//! - [`server`]: the shard's side, and [`incoming`], a request's body on it.
+//! - [`server`]: the shard's side.
+//! - [`incoming`]: the body of a request, on the shard's side.
 //! - [`sniff`]: decides, on the shard's side, which implementation a peer needs.
 //! - [`block`], [`frame`], [`settings`]: the encoding of headers, frames and settings. Pure.
 //! - [`pieces`]: the data of a stream that has arrived and has not been read. Pure.

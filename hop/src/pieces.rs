@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Pieces smaller than this, in bytes, are joined, so that a buffered byte never costs more than a
-/// few: a piece that is not copied keeps the whole buffer into which it was read.
+/// The length, in bytes, below which pieces are copied and joined. A piece that is not copied keeps
+/// the whole buffer into which it was read, so a small one would cost many times its length.
 pub(crate) const SMALL: usize = 8 * 1024;
 
 #[derive(Default)]
@@ -13,7 +13,7 @@ pub(crate) struct Pieces {
     /// The first piece, which is usually the only one.
     first: Option<Bytes>,
     more: VecDeque<Bytes>,
-    /// The last piece, as long as it is small.
+    /// The last piece, if small pieces have been joined to it.
     tail: BytesMut,
 }
 
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn tiny_pieces_share_entries() {
+    fn small_pieces_are_joined() {
         let mut pieces = Pieces::default();
         (0..8 * SMALL).for_each(|_| pieces.push(Bytes::from_static(b"x")));
         assert!(pieces.more.len() <= 8);

@@ -7,15 +7,15 @@
 //! ```
 //!
 //! - [`service`]: the service that answers the requests.
-//! - [`receive`]: the frames of a router.
-//! - [`leaving`]: the end of a connection that its peer does not end.
-//! - [`slot`], [`wake`]: the streams, and which of them have been woken.
+//! - [`receive`]: handles the frames of a router.
+//! - [`leaving`]: the end of a connection that this side ends.
+//! - [`slot`], [`wake`]: the streams, and the queue of those that have been woken.
 //!
-//! A request is polled where it is read, in a slot whose memory the next request reuses. One
-//! that is pending stays in its slot, and is polled when its own waker is called. The
-//! responses of one turn are written at once.
+//! A request is polled as soon as it has been read, in a slot whose memory the next request reuses.
+//! A pending request stays in its slot, and is polled again after its own waker has been called.
+//! The responses of one turn of the event loop are written together.
 //!
-//! Belongs to one thread; wakers may be used on any.
+//! A connection belongs to one thread. Its wakers may be used on any thread.
 
 mod leaving;
 mod receive;
@@ -46,12 +46,12 @@ pub use service::{Outgoing, Part, Response, Service};
 use slot::{Panicked, Slot, isolate};
 use wake::{Queue, Wake};
 
-/// No more is read from the peer, or taken from a response, while this much waits to be written, in
-/// bytes.
+/// The length of the outbox, in bytes, from which nothing more is read from the peer or taken from
+/// a response.
 const FULL: usize = 256 * 1024;
 
 /// The maximum number of requests that begin before the connection writes and other tasks run.
-const IN_A_ROW: usize = 32;
+const REQUESTS: usize = 32;
 
 /// The maximum number of frames that are handled before the connection writes and other tasks run.
 const FRAMES: usize = 1024;
@@ -62,9 +62,9 @@ const KEPT: usize = 256;
 /// The bounds on a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Concurrent streams.
+    /// The maximum number of concurrent streams.
     pub streams: u32,
-    /// Unread bytes of one stream.
+    /// The maximum number of unread bytes of one stream.
     pub stream_window: u32,
 }
 
@@ -78,23 +78,24 @@ pub struct Connection<S, V: Service> {
     vacant: Vec<usize>,
     /// The slots of open streams.
     open: FxHashMap<u32, usize>,
-    /// The last stream that the peer has opened.
+    /// The id of the last stream that the peer has opened.
     last: u32,
     queue: Arc<Queue>,
     /// The slots that are polled now.
     woken: Vec<Arc<Wake>>,
     ledger: Rc<Ledger>,
-    /// What may be sent, in bytes: on the connection, and at first on a stream.
+    /// The number of bytes that may be sent on the connection.
     window: i64,
+    /// The number of bytes that may be sent on a new stream.
     stream_window: i64,
-    /// What has been received since the peer was last given a larger window, in bytes.
+    /// The number of bytes received since the connection's window was last enlarged.
     received: u32,
     /// Slots that wait for the connection's window or for room in the outbox.
     blocked: Vec<usize>,
     leaving: Leaving,
     /// The deadline for the peer to end the connection.
     linger: Option<Pin<Box<Sleep>>>,
-    /// Requests begun in this turn.
+    /// The number of requests that have begun in this poll of the connection.
     begun: usize,
 }
 
@@ -107,7 +108,7 @@ where
     pub fn new(opening: Opening<S>, service: V, bounds: Bounds) -> Self {
         let mut outbox = BytesMut::new();
         frame::put_settings(&mut outbox, &settings::ours(bounds.stream_window, bounds.streams));
-        // Only the streams' windows bound the peer.
+        // The peer is bounded only by the windows of the streams.
         frame::put_window_update(&mut outbox, 0, MAX - INITIAL_WINDOW);
         Self {
             wire: Wire::new(opening.stream, opening.inbox),
@@ -139,8 +140,8 @@ where
         self.ledger.register(cx.waker());
         self.begun = 0;
         if !self.outbox.is_empty() {
-            // Write before anything else: requests may use up the task's budget in tokio. An error
-            // is reported by the flush after them.
+            // Write first, because requests may use up the task's budget in tokio. The flush after
+            // the requests reports an error.
             _ = self.wire.poll_flush(cx, &mut self.outbox);
         }
         loop {
@@ -180,8 +181,8 @@ where
     /// Reads and handles what has arrived.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<Read, ConnectionError> {
         for _ in 0..FRAMES {
-            // Continues once the outbox has been written.
-            if self.outbox.len() >= FULL || self.begun >= IN_A_ROW {
+            // Reading continues after the outbox has been written.
+            if self.outbox.len() >= FULL || self.begun >= REQUESTS {
                 break;
             }
             match self.wire.poll_head(cx)? {
@@ -205,7 +206,8 @@ where
         }
     }
 
-    /// Polls the slots that have been woken. Those that are woken during this wait for the next turn.
+    /// Polls the woken slots. Slots that are woken meanwhile wait for the next poll of the
+    /// connection.
     fn poll_woken(&mut self) {
         let mut woken = std::mem::take(&mut self.woken);
         self.queue.take(&mut woken);
@@ -244,7 +246,7 @@ where
             if let Some(data) = &mut slot.data {
                 let window = self.window.min(slot.window).min(MAX_PAYLOAD as i64);
                 if window <= 0 {
-                    // An update of the stream's own window wakes it.
+                    // An update of the stream's own window wakes the slot.
                     if slot.window > 0 {
                         self.block(index);
                     }
@@ -287,7 +289,7 @@ where
         }
     }
 
-    /// Continues with the blocked slots. Returns whether any has something to write.
+    /// Sends the responses of blocked slots. Returns whether the outbox contains anything.
     fn unblock(&mut self) -> bool {
         if self.window <= 0 {
             return false;
@@ -332,21 +334,21 @@ where
 
 /// The result of a read.
 enum Read {
-    /// Everything has been handled.
+    /// Everything that had arrived has been handled.
     All,
-    /// There may be more.
+    /// More may have arrived.
     Some,
     /// The peer has ended the connection.
     End,
 }
 
-/// Removes the content type, which the header block of every response has already.
+/// Removes the content type, which [`RESPONSE`] already contains.
 fn without_content_type(mut headers: HeaderMap) -> HeaderMap {
     headers.remove(http::header::CONTENT_TYPE);
     headers
 }
 
-/// Only the futures in their slots are pinned, each in memory of its own.
+/// Only the futures in the slots are pinned, each in an allocation of its own.
 impl<S, V: Service> Unpin for Connection<S, V> {}
 
 impl<S, V> Future for Connection<S, V>
@@ -361,7 +363,7 @@ where
         if let Err(ConnectionError::Violation { code, .. }) = &ended {
             let last = self.last;
             frame::put_go_away(&mut self.outbox, last, *code);
-            // The peer may not read; the connection ends in any case.
+            // The connection ends even if the frame cannot be written.
             let Self { wire, outbox, .. } = &mut *self;
             _ = wire.poll_flush(cx, outbox);
         }

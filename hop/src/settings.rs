@@ -1,4 +1,5 @@
-//! Settings (RFC 9113, section 6.5), and the one with which peers recognize each other. Pure.
+//! Settings (RFC 9113, section 6.5), and the setting by which narrow peers recognize each other.
+//! Pure.
 
 use crate::error::ConnectionError;
 use crate::frame::MAX;
@@ -14,7 +15,7 @@ const NARROW: u16 = 0xf7e0;
 /// The version of the narrow protocol.
 const VERSION: u32 = 1;
 
-/// The settings of a peer that matter to the other one.
+/// The settings of a peer that affect the other peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// The peer keeps to the same version of the narrow protocol.
@@ -46,8 +47,8 @@ impl Settings {
                 MAX_FRAME_SIZE if !(16_384..=16_777_215).contains(&value) => {
                     return Err(ConnectionError::protocol("an invalid frame size"));
                 }
-                // Frames are never larger than any peer has to accept, and header blocks name no
-                // entry of a dynamic table.
+                // The other settings do not matter: no frame is larger than every peer must accept,
+                // and no header block refers to a dynamic table.
                 _ => {}
             }
         }
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_an_error() {
+    fn invalid_settings_are_refused() {
         for payload in
             [&[0, 4, 0, 0][..], &[0, 4, 0x80, 0, 0, 0], &[0, 5, 0, 0, 0, 1], &[0, 5, 1, 0, 0, 0]]
         {

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use crate::frame::{HEADER, Head, Kind, PREFACE};
 use crate::settings::Settings;
 
-/// The longest payload of settings that is waited for, in bytes.
+/// The maximum length of a narrow peer's settings, in bytes.
 const MAX_SETTINGS: usize = 512;
 
 /// A peer whose first bytes have been read.
@@ -26,7 +26,7 @@ pub struct Opening<S> {
     pub(crate) inbox: BytesMut,
 }
 
-/// A stream whose first bytes have been read already, and are read again.
+/// A stream whose first bytes have been read, and which returns them once more.
 pub struct Replay<S> {
     first: Bytes,
     stream: S,
@@ -128,7 +128,7 @@ mod tests {
     fn a_narrow_peer_is_recognized_once_its_settings_have_arrived() {
         let bytes = first_bytes(&ours(1, 1));
         for len in 0..bytes.len() {
-            assert_eq!(is_narrow(&bytes[..len]), None, "{len}");
+            assert_eq!(is_narrow(&bytes[..len]), None, "{len} bytes");
         }
         assert_eq!(is_narrow(&bytes), Some(true));
     }
@@ -143,7 +143,7 @@ mod tests {
     async fn another_peer_is_read_from_its_first_byte() {
         let stream: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
         let Peer::Other(mut replay) = sniff(stream).await.unwrap() else {
-            panic!("the peer was taken for a narrow one")
+            panic!("the peer was recognized as narrow")
         };
         let mut read = Vec::new();
         replay.read_to_end(&mut read).await.unwrap();

@@ -11,10 +11,10 @@ use tokio_util::io::poll_read_buf;
 use crate::error::ConnectionError;
 use crate::frame::{HEADER, Head, MAX_PAYLOAD};
 
-/// The space for a read, in bytes.
+/// The size of a new read buffer, in bytes.
 const READ: usize = 32 * 1024;
 
-/// A new buffer is allocated if less space than this is left, in bytes.
+/// The remaining space, in bytes, below which a new read buffer is allocated.
 const LITTLE: usize = 4 * 1024;
 
 /// The capacity that an outbox keeps while it is empty, in bytes.
@@ -27,13 +27,13 @@ pub(crate) struct Wire<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// # Arguments
-    /// * `inbox`: what has been read from the stream already.
+    /// * `inbox`: the bytes that have already been read from the stream.
     pub(crate) fn new(stream: S, inbox: BytesMut) -> Self {
         Self { stream, inbox }
     }
 
-    /// Returns the header of the next frame, whose payload has arrived and must be taken, or `None`
-    /// at the end of the stream.
+    /// Returns the header of the next frame, or `None` at the end of the stream. The payload has
+    /// arrived, and must be taken or skipped.
     ///
     /// # Errors
     /// Fails if the stream breaks or ends within a frame, or if the frame is too large.
@@ -55,9 +55,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 self.inbox.reserve(READ);
             }
             if ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.inbox))? == 0 {
-                let whole = self.inbox.is_empty();
+                let is_between_frames = self.inbox.is_empty();
                 let error = io::Error::from(io::ErrorKind::UnexpectedEof);
-                return Poll::Ready(if whole { Ok(None) } else { Err(error.into()) });
+                return Poll::Ready(if is_between_frames { Ok(None) } else { Err(error.into()) });
             }
         }
     }
@@ -92,7 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             if written == outbox.len() && outbox.capacity() <= KEPT {
-                // The buffer is used again from its start.
+                // The buffer is reused from its start.
                 outbox.clear();
             } else {
                 outbox.advance(written);

@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 
 use crate::readiness::Readiness;
 
-/// A connection that has not sent its request head after this time is closed.
+/// Maximum time for which a connection waits for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause after a failed accept. The cause is nearly always a temporary lack of file descriptors.
@@ -54,7 +54,7 @@ impl Exposition for Registry {
     }
 }
 
-/// A running admin server. Dropping it stops the server.
+/// A running admin server, which stops when this value is dropped.
 pub struct AdminServer {
     addr: SocketAddr,
     _stop_tx: oneshot::Sender<Infallible>,
@@ -182,9 +182,9 @@ mod tests {
     fn get(server: &AdminServer, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(server.addr()).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
         (head[9..12].parse().unwrap(), body.to_owned())
     }
 
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn readyz_names_the_holders_of_readiness() {
+    fn readyz_names_the_awaited_parts() {
         let readiness = Readiness::new();
         let server = start(Registry::new(), readiness.clone());
         let (catalog, shards) = (readiness.hold("catalog"), readiness.hold("shards"));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_show_the_registry() {
+    fn the_metrics_page_shows_the_registry() {
         let registry = Registry::new();
         let counter = prometheus::IntCounter::new("tenon_tests_total", "Tests.").unwrap();
         registry.register(Box::new(counter.clone())).unwrap();
@@ -221,11 +221,11 @@ mod tests {
     fn an_unknown_path_lists_the_known_paths() {
         let (status, body) = get(&start(Registry::new(), Readiness::new()), "/");
         assert_eq!(status, 404);
-        assert!(body.contains("/readyz"));
+        assert!(body.contains("/readyz"), "{body}");
     }
 
     #[test]
-    fn an_address_in_use_is_an_error() {
+    fn a_server_does_not_start_on_an_address_in_use() {
         let server = start(Registry::new(), Readiness::new());
         assert!(spawn(server.addr(), Registry::new(), Readiness::new()).is_err());
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-/// Overhead of an entry besides its content, in bytes: names, map nodes, the entry itself. It makes
-/// even empty entries count, however many there are.
+/// Overhead of an entry besides its content, in bytes: names, map nodes and the entry itself. The
+/// overhead bounds the number of entries even if they are empty.
 const OVERHEAD: usize = 1024;
 
 /// A cache with a capacity in bytes.
@@ -12,6 +12,7 @@ pub struct Cache<K, V> {
     entries: HashMap<K, Entry<V>>,
     /// Keys by their last use, oldest first.
     order: BTreeMap<u64, K>,
+    /// Number of uses so far.
     uses: u64,
     bytes: usize,
     capacity: usize,
@@ -27,27 +28,28 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
     /// Creates a cache.
     ///
     /// # Arguments
-    /// * `capacity` - in bytes.
+    /// * `capacity` - the capacity in bytes.
     pub fn new(capacity: usize) -> Self {
         Self { entries: HashMap::new(), order: BTreeMap::new(), uses: 0, bytes: 0, capacity }
     }
 
-    /// Returns every entry, in no particular order. That does not count as a use.
+    /// Returns every entry, in no particular order. The call does not count as a use of the
+    /// entries.
     pub fn entries_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
         self.entries.iter_mut().map(|(key, entry)| (*key, &mut entry.value))
     }
 
-    /// Returns every value, in no particular order. That does not count as a use.
+    /// Returns every value, in no particular order. The call does not count as a use of the values.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.entries.values().map(|entry| &entry.value)
     }
 
-    /// Returns the value of a key, which counts as a use.
+    /// Returns the value of a key. The call counts as a use of the value.
     pub fn get(&mut self, key: &K) -> Option<&V> {
         self.get_mut(key).map(|value| &*value)
     }
 
-    /// Returns the value of a key, which counts as a use.
+    /// Returns the value of a key. The call counts as a use of the value.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         self.uses += 1;
         let entry = self.entries.get_mut(key)?;
@@ -57,13 +59,11 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         Some(&mut entry.value)
     }
 
-    /// Inserts a value, and evicts the least recently used ones beyond the capacity. A value larger
-    /// than the whole cache is kept alone.
+    /// Inserts a value, and evicts the least recently used values while the cache exceeds its
+    /// capacity. A value larger than the capacity is kept alone. Returns the evicted keys.
     ///
     /// # Arguments
-    /// * `bytes` - size of the value.
-    ///
-    /// Returns the keys that were evicted.
+    /// * `bytes` - the size of the value, in bytes.
     pub fn insert(&mut self, key: K, value: V, bytes: usize) -> Vec<K> {
         self.remove(&key);
         self.uses += 1;
@@ -71,14 +71,14 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         self.bytes += bytes;
         self.order.insert(self.uses, key);
         self.entries.insert(key, Entry { value, bytes, last_use: self.uses });
-        let mut gone = Vec::new();
+        let mut evicted = Vec::new();
         while self.bytes > self.capacity && self.entries.len() > 1 {
             let oldest = self.order.first_key_value().map(|(_, key)| *key);
-            let oldest = oldest.expect("every entry has its place in the order");
+            let oldest = oldest.expect("no entry is in the order");
             self.remove(&oldest);
-            gone.push(oldest);
+            evicted.push(oldest);
         }
-        gone
+        evicted
     }
 
     pub fn remove(&mut self, key: &K) {

@@ -1,8 +1,9 @@
-//! A cache that outlives the process: a file for each entry, in a directory for this process alone.
+//! A cache that outlives the process. Each entry is a file in a directory that only this process
+//! uses.
 //!
-//! Its content, such as compiled code, is trusted, so no other process may write there. Users of a
-//! file detect damage themselves, and write the file again. A failing disk costs only time: its
-//! content is produced again.
+//! The content, such as compiled code, is trusted, so no other process may write to the directory.
+//! Users of a file detect damage themselves, and write the file again. A failing disk costs only
+//! the time in which the content is produced again.
 
 use std::fmt::Display;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -28,7 +29,7 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
     /// Creates the directory if necessary, and indexes its files.
     ///
     /// # Arguments
-    /// * `capacity` - in bytes.
+    /// * `capacity` - the capacity in bytes.
     ///
     /// # Errors
     /// Fails if the directory cannot be created or read.
@@ -39,7 +40,7 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
             let entry = entry?;
             let key = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let (Some(key), Ok(metadata)) = (key, entry.metadata()) else {
-                // A partial file that a process left behind.
+                // An earlier process left this partial file behind.
                 drop(fs::remove_file(entry.path()));
                 continue;
             };
@@ -53,7 +54,8 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
         Ok(disk)
     }
 
-    /// Reads the entry of a key, or returns `None` if it has no file.
+    /// Returns a future that reads the entry of a key, or `None` if the key has no file. The future
+    /// returns `None` if the file cannot be read.
     pub fn read(&mut self, key: K) -> Option<impl Future<Output = Option<Bytes>> + use<K>> {
         self.files.get(&key)?;
         let path = self.path(key);
@@ -79,8 +81,8 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
         });
     }
 
-    /// Opens a file, or returns `None` if the cache does not have it. A file that is removed stays
-    /// readable for as long as it is open.
+    /// Opens the file of a key, or returns `None` if the key has no file or the file cannot be
+    /// opened. A file that is removed stays readable for as long as it is open.
     pub fn open_file(&mut self, key: K) -> Option<fs::File> {
         self.files.get(&key)?;
         fs::File::open(self.path(key)).ok()
@@ -109,8 +111,8 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
     }
 
     fn enter(&mut self, key: K, bytes: usize) {
-        for gone in self.files.insert(key, (), bytes) {
-            drop(fs::remove_file(self.path(gone)));
+        for evicted in self.files.insert(key, (), bytes) {
+            drop(fs::remove_file(self.path(evicted)));
         }
     }
 
@@ -119,15 +121,15 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
     }
 }
 
-/// A file that is being written. Dropping this removes it, unless it has become an entry of the
-/// cache by [`DiskCache::adopt`].
+/// A file that is being written. Dropping this value removes the file, unless [`DiskCache::adopt`]
+/// has made the file an entry of the cache.
 pub struct Partial {
     path: PathBuf,
     file: fs::File,
 }
 
 impl Partial {
-    /// Returns another handle to the file, with the same position in it.
+    /// Returns another handle to the file. All handles share one position in the file.
     ///
     /// # Errors
     /// Fails if no descriptor is free.
@@ -143,7 +145,7 @@ impl Drop for Partial {
     }
 }
 
-/// Writes to a temporary name first: a file is complete or absent.
+/// Writes a file under a temporary name first, so that the file at `path` is complete or absent.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = path.with_extension("partial");
     let mut file =

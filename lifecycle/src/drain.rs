@@ -1,4 +1,5 @@
-//! Drain: a signal that no new work is taken, and a wait until the work in flight has ended.
+//! Drains a process: signals that no new work is accepted, and waits until the work in flight has
+//! ended.
 //!
 //! The owner of the process keeps the [`Signal`]; every task with work in flight keeps a [`Watch`].
 //! A task drops its watch when it is done, so the drain is complete exactly when no watch is left.
@@ -14,7 +15,7 @@ pub fn channel() -> (Signal, Watch) {
     (Signal { tx }, Watch { rx })
 }
 
-/// Starts the drain. Dropping the signal starts it too, without a wait for the watches.
+/// Starts the drain. Dropping the signal also starts the drain, without a wait for the watches.
 pub struct Signal {
     tx: watch::Sender<bool>,
 }
@@ -27,7 +28,7 @@ impl Signal {
     }
 }
 
-/// Observes the drain, and keeps it from completing until dropped.
+/// Observes the drain, and keeps the drain from completing until the watch is dropped.
 #[derive(Clone)]
 pub struct Watch {
     rx: watch::Receiver<bool>,
@@ -49,12 +50,12 @@ impl Watch {
     }
 }
 
-/// Waits until the process is asked to end by SIGTERM, or by SIGINT as from Ctrl-C.
+/// Waits until the process receives SIGTERM, or SIGINT, which Ctrl-C sends.
 ///
-/// Neither signal terminates the process by itself after the first poll.
+/// After the first poll of the future, neither signal terminates the process by itself.
 ///
 /// # Panics
-/// Panics if the process may not install signal handlers, or outside a runtime with I/O enabled.
+/// Panics if the process may not install signal handlers, or outside of a runtime with I/O enabled.
 pub async fn termination() {
     let listen = |kind| signal(kind).expect("cannot install a signal handler");
     let (mut terminate, mut interrupt) =

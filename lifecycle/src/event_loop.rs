@@ -1,5 +1,5 @@
-//! Load of the event loops of a process. Each loop is a thread with a runtime of its own, and does
-//! one thing at a time.
+//! Measures the load of the event loops of a process. Each loop is a thread with a runtime of its
+//! own, and runs one task at a time.
 //!
 //! ```text
 //!  the runtime itself: wakes ──── busy ──── parks          read when metrics are gathered
@@ -20,7 +20,7 @@ use crate::process::advance;
 /// Interval between two samples of the lag.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Granularity of tokio's timers: on an idle loop a timer fires up to this late.
+/// Granularity of tokio's timers, which is the maximum delay of a timer on an idle loop.
 const TIMER: Duration = Duration::from_millis(1);
 
 /// Bucket boundaries, in seconds.
@@ -67,13 +67,13 @@ impl EventLoops {
     }
 
     /// Adds the current thread's event loop to the metrics. The returned future samples the loop's
-    /// lag; the caller runs it on that loop, forever.
+    /// lag; the caller must run this future on that loop, forever.
     ///
     /// # Panics
     /// Panics outside of a runtime.
     pub fn watch(&self, name: &str) -> impl Future<Output = ()> + use<> {
         let metrics = Handle::current().metrics();
-        // Each change of the list is one call, so a panic cannot leave it half changed.
+        // Each change of the list is one call, so a panic cannot leave the list half changed.
         let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
         loops.push(Loop { name: name.to_owned(), metrics });
         observe_lag(self.lag.with_label_values(&[name]))
@@ -82,9 +82,9 @@ impl EventLoops {
 
 async fn observe_lag(lag: Histogram) {
     loop {
-        let due = Instant::now() + INTERVAL;
-        sleep_until(due).await;
-        lag.observe(due.elapsed().saturating_sub(TIMER).as_secs_f64());
+        let deadline = Instant::now() + INTERVAL;
+        sleep_until(deadline).await;
+        lag.observe(deadline.elapsed().saturating_sub(TIMER).as_secs_f64());
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
         family.get_metric().iter().map(|metric| metric.get_counter().get_value()).sum()
     }
 
-    /// Runs a test on a thread set up like a shard's.
+    /// Runs a test on an event loop that is set up like that of a shard.
     fn run(test: impl AsyncFnOnce(&Registry, &EventLoops)) {
         let registry = Registry::new();
         let loops = EventLoops::register(&registry, NAMES).unwrap();
@@ -138,34 +138,34 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_waits_is_not_busy_and_one_that_never_waits_is() {
+    fn a_loop_is_idle_while_it_waits_and_busy_while_it_runs_tasks() {
         run(async |registry, _| {
-            let rest = Duration::from_millis(50);
+            let pause = Duration::from_millis(50);
             let began = Instant::now();
-            // On a busy machine it may take a few tries until no other process interferes.
+            // On a busy machine, other processes may interfere with the first few tries.
             let is_idle = loop {
                 let before = busy(registry);
-                tokio::time::sleep(rest).await;
-                if busy(registry) - before < rest.as_secs_f64() / 10.0 {
+                tokio::time::sleep(pause).await;
+                if busy(registry) - before < pause.as_secs_f64() / 10.0 {
                     break true;
                 }
                 if began.elapsed() > Duration::from_secs(10) {
                     break false;
                 }
             };
-            assert!(is_idle);
+            assert!(is_idle, "the loop was never idle within 10 s");
             let before = busy(registry);
             let began = Instant::now();
             while began.elapsed() < Duration::from_millis(500) {
-                let turn = Instant::now();
-                while turn.elapsed() < Duration::from_millis(2) {
+                let resumed = Instant::now();
+                while resumed.elapsed() < Duration::from_millis(2) {
                     std::hint::spin_loop();
                 }
                 yield_now().await;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
             let increase = busy(registry) - before;
-            assert!((0.4..5.0).contains(&increase), "{increase}");
+            assert!((0.4..5.0).contains(&increase), "busy for {increase} s");
         });
     }
 
@@ -183,7 +183,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             let increase = lag.get_sample_sum() - before;
-            assert!((0.15..5.0).contains(&increase), "{increase}");
+            assert!((0.15..5.0).contains(&increase), "lagged by {increase} s");
         });
     }
 }

@@ -1,12 +1,13 @@
-//! Logs: one line per event on standard error, as JSON for machines or plain for people.
+//! Writes the events of a process to standard error, as lines of JSON for machines or of plain text
+//! for people.
 //!
 //! ```text
 //!  any thread ── a line ──► queue of 2,048 lines ──► the log's own thread ──► standard error
 //!                   └─ full: dropped, and counted in tenon_log_lines_dropped_total
 //! ```
 //!
-//! The reader of standard error may be slow, or stop. A thread that logs never waits for it: a
-//! shard that did would block all of its Workers on the log output of one.
+//! The reader of standard error may be slow, or stop. A thread that logs never waits for the
+//! reader: otherwise the log output of one Worker could block all Workers of a shard.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::str::FromStr;
@@ -38,7 +39,7 @@ pub struct LogArgs {
 impl LogArgs {
     /// Returns the command-line arguments with which another process logs as this one does.
     pub fn arguments(&self) -> Vec<String> {
-        let format = self.log_format.to_possible_value().expect("no format is hidden");
+        let format = self.log_format.to_possible_value().expect("the log format is hidden");
         vec![
             format!("--log-format={}", format.get_name()),
             format!("--log-level={}", self.log_level.0),
@@ -54,7 +55,7 @@ pub enum LogFormat {
     Pretty,
 }
 
-/// Filter directives that are known to parse.
+/// Filter directives that have been parsed successfully.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLevel(String);
 
@@ -66,9 +67,9 @@ impl FromStr for LogLevel {
     }
 }
 
-/// The log of a process. `main` holds it until the end; dropping it flushes the lines that are
-/// still queued.
-#[must_use = "nothing is written once it is dropped"]
+/// The log of a process. `main` holds this value until the end; dropping it flushes the lines that
+/// are still queued.
+#[must_use = "no line is written after the log is dropped"]
 #[derive(Debug)]
 pub struct Log {
     dropped: ErrorCounter,
@@ -84,7 +85,7 @@ pub fn init(args: &LogArgs) -> Log {
     let (writer, log) = Log::to(std::io::stderr(), QUEUE);
     let filter = EnvFilter::builder()
         .parse(&args.log_level.0)
-        .expect("a LogLevel holds directives that parse");
+        .expect("the directives of a LogLevel do not parse");
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     match args.log_format {
         LogFormat::Json => subscriber.json().flatten_event(true).with_span_list(false).init(),
@@ -114,7 +115,7 @@ impl Log {
     /// Adds `tenon_log_lines_dropped_total` to the process's metrics.
     ///
     /// # Errors
-    /// Fails if the registry already has it.
+    /// Fails if the registry already has this metric.
     pub fn register(&self, registry: &Registry) -> prometheus::Result<()> {
         let help = "Log lines dropped because standard error was not read fast enough.";
         let counter = IntCounter::new("tenon_log_lines_dropped_total", help)?;
@@ -123,11 +124,11 @@ impl Log {
 }
 
 /// Writes an event so that no part of it looks like another event: further lines are prefixed with
-/// [`CONTINUED`], and control characters other than colours are written as escapes. (JSON does its
-/// own escaping.)
+/// [`CONTINUED`], and control characters other than colours are written as escapes. (The JSON
+/// format escapes control characters itself.)
 struct Plain<W>(W);
 
-/// The separator before a line that belongs to the same event.
+/// The separator before each further line of an event.
 const CONTINUED: &[u8] = b"\n  | ";
 
 impl<W: Write> Write for Plain<W> {
@@ -164,8 +165,8 @@ fn escape(line: &[u8]) -> Vec<u8> {
     escaped
 }
 
-/// Returns whether these bytes, after an escape character, set a colour; sequences that move the
-/// cursor or erase do not.
+/// Returns whether these bytes, which follow an escape character, set a colour. Sequences that move
+/// the cursor or erase text do not set one.
 fn is_colour(bytes: &[u8]) -> bool {
     let parameters = bytes.strip_prefix(b"[").unwrap_or_default();
     parameters.iter().find(|byte| !matches!(byte, b'0'..=b'9' | b';')) == Some(&b'm')
@@ -183,7 +184,7 @@ impl Collector for Dropped {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        // Only one thread gathers metrics, so the counter cannot change in between.
+        // Only one thread gathers metrics, so the counter cannot change before the increase.
         self.counter
             .inc_by((self.counted.dropped_lines() as u64).saturating_sub(self.counter.get()));
         self.counter.collect()
@@ -220,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn directives_that_do_not_parse_are_refused_with_the_arguments() {
+    fn invalid_directives_are_refused_when_the_arguments_are_parsed() {
         assert!(
             Args::try_parse_from(["process", "--log-level", "warn,tenon_router=debug"]).is_ok()
         );
         assert!(Args::try_parse_from(["process", "--log-level", "tenon=loudly"]).is_err());
     }
 
-    /// Levels that the chart accepts must not end a process.
+    /// A process must accept every log level that the chart accepts.
     #[test]
     fn log_levels_agree_with_the_chart() {
         let verdicts = include_str!("../../charts/tests/testdata/log-levels.txt").lines();
@@ -239,8 +240,8 @@ mod tests {
         }
     }
 
-    /// A reader of the log. It announces each line that it begins to read, and waits for permission
-    /// to continue.
+    /// A reader of the log, which announces each line that it begins to read, and then waits for
+    /// permission to continue.
     struct Reader {
         begun_tx: Sender<Vec<u8>>,
         go_on_rx: Receiver<()>,

@@ -26,7 +26,7 @@ pub trait LabelValue: Copy + 'static {
     /// Every value, in the order of [`index`](Self::index).
     const ALL: &'static [Self];
 
-    /// Returns the position in [`ALL`](Self::ALL).
+    /// Returns the position of this value in [`ALL`](Self::ALL).
     fn index(self) -> usize;
 
     /// Returns the text of the label.
@@ -133,7 +133,8 @@ impl<K: LabelValue> EnumCounters<K> {
         self.get(key).inc();
     }
 
-    /// Returns counters for one thread, which add up here when they are flushed.
+    /// Returns counters for one thread, whose counts are added to these counters when they are
+    /// flushed.
     pub fn local(&self) -> EnumMap<K, LocalIntCounter> {
         EnumMap::from_fn(|key| self.get(key).local())
     }
@@ -150,7 +151,7 @@ impl<K> EnumMap<K, LocalIntCounter> {
 /// # Errors
 /// Every method fails if the registry already has a family of this name.
 pub trait Register {
-    /// Adds a family that exists already.
+    /// Adds a family that the caller has created.
     fn add<C: Collector + Clone + 'static>(&self, family: C) -> Result<C>;
 
     fn counter(&self, name: &str, help: &str) -> Result<IntCounter> {
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threads_counters_add_up_when_they_are_flushed() {
+    fn the_counts_of_a_thread_are_added_when_they_are_flushed() {
         let counters: EnumCounters<Fruit> =
             Registry::new().counters_by("fruit_total", "Fruit.", "kind").unwrap();
         let local = counters.local();
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_registered_once() {
+    fn a_name_can_be_registered_only_once() {
         let registry = Registry::new();
         assert!(
             registry.gauge("fruit", "Fruit.").is_ok()

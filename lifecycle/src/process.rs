@@ -14,8 +14,8 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, CounterVec, Gauge, Opts, Registry};
 
-/// Ticks per second in which the kernel reports CPU time (`USER_HZ`); the same on every supported
-/// architecture.
+/// Number of ticks per second in which the kernel reports times (`USER_HZ`). The number is the same
+/// on every supported architecture.
 const TICKS: f64 = 100.0;
 
 /// Registers the metrics of the calling process.
@@ -24,7 +24,7 @@ const TICKS: f64 = 100.0;
 /// * `name` - the process's name in `tenon_build_info`.
 ///
 /// # Errors
-/// Fails if the registry already has them.
+/// Fails if the registry already has these metrics.
 pub fn register(registry: &Registry, name: &str) -> prometheus::Result<()> {
     let build = Opts::new("tenon_build_info", "1, labelled with the process and its version.");
     let build = Gauge::with_opts(
@@ -86,7 +86,7 @@ impl Process {
         [cpu, resident, virtual_, started, threads, open, max_open, by_thread]
     }
 
-    /// Updates the metrics. A value that cannot be read keeps its previous state.
+    /// Updates the metrics. A metric whose value cannot be read keeps its previous value.
     fn update(&self) {
         if let Some(stat) = Stat::read("/proc/self/stat") {
             advance(&self.cpu, stat.cpu as f64 / TICKS);
@@ -113,7 +113,7 @@ impl Process {
     }
 
     fn update_threads(&self) {
-        // Each change of the map is one call, so a panic cannot leave it half changed.
+        // Each change of the map is one call, so a panic cannot leave the map half changed.
         let mut cpu_by_thread = self.cpu_by_thread.lock().unwrap_or_else(PoisonError::into_inner);
         let mut listed = HashSet::new();
         for task in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
@@ -168,7 +168,7 @@ impl Stat {
     }
 }
 
-/// The error for content that does not follow the manual.
+/// The error for content that does not have the format described in the manual.
 #[derive(Debug)]
 struct Unreadable;
 
@@ -195,12 +195,12 @@ impl FromStr for Stat {
     }
 }
 
-/// Returns the time of the machine's boot, in seconds of Unix time.
+/// Returns the Unix time at which the machine booted, in seconds.
 fn boot_time() -> Option<f64> {
     field(&fs::read_to_string("/proc/stat").ok()?, "btime")
 }
 
-/// Returns the first word after `name` at the beginning of a line.
+/// Returns the first word after `name` in the first line that begins with `name`.
 fn field<T: FromStr>(lines: &str, name: &str) -> Option<T> {
     let line = lines.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_ascii_whitespace().next()?.parse().ok()
@@ -215,11 +215,12 @@ mod tests {
 
     fn value(registry: &Registry, family: &str, label: Option<&str>) -> f64 {
         let families = registry.gather();
-        let family = families.iter().find(|found| found.name() == family).expect("no such family");
-        let is_it = |metric: &&prometheus::proto::Metric| {
+        let family = families.iter().find(|found| found.name() == family);
+        let family = family.expect("the family is not registered");
+        let has_label = |metric: &&prometheus::proto::Metric| {
             label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
         };
-        let metric = family.get_metric().iter().find(is_it).expect("no metric has the label");
+        let metric = family.get_metric().iter().find(has_label).expect("no metric has the label");
         metric.get_counter().get_value() + metric.get_gauge().get_value()
     }
 
@@ -248,7 +249,7 @@ mod tests {
             .duration_since(std::time::UNIX_EPOCH)
             .unwrap()
             .as_secs_f64();
-        // A container's start times may be slightly off the machine's clock.
+        // Start times in a container may differ slightly from the machine's clock.
         assert!((value("process_start_time_seconds") - now).abs() < 3600.0);
         assert_eq!(value("tenon_build_info"), 1.0);
     }
@@ -269,7 +270,7 @@ mod tests {
         });
         burnt_rx.recv().unwrap();
         let burnt = value(&registry, "tenon_thread_cpu_seconds_total", Some("burner"));
-        assert!((0.01..1.0).contains(&burnt), "{burnt}");
+        assert!((0.01..1.0).contains(&burnt), "the thread used {burnt} s");
         drop(end_tx);
         burner.unwrap().join().unwrap();
         assert!(value(&registry, "tenon_thread_cpu_seconds_total", Some("burner")) >= burnt);

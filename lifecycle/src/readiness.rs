@@ -1,7 +1,8 @@
 //! Readiness as a set of held handles: a process is ready when every handle is dropped.
 //!
-//! A part that must come up takes a handle before the process serves, and drops it once it is up. A
-//! part that is lost later, or a drain that begins, takes one again. Any thread may hold one.
+//! A part that must start takes a handle before the process serves, and drops the handle once the
+//! part runs. A part that is lost later, or a drain that begins, takes a handle again. Any thread
+//! may hold a handle.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ pub struct Readiness {
 /// Number of held handles by name.
 type Held = BTreeMap<String, usize>;
 
-/// Keeps the process unready until dropped.
-#[must_use = "a handle that is dropped at once holds nothing back"]
+/// Keeps the process unready until the handle is dropped.
+#[must_use = "a handle that is dropped immediately does not keep the process unready"]
 pub struct Handle {
     name: String,
     readiness: Readiness,
@@ -46,10 +47,10 @@ impl Readiness {
         self.held.borrow().keys().cloned().collect()
     }
 
-    /// Waits until the process is ready; resolves at once if it already is.
+    /// Waits until the process is ready.
     pub async fn ready(&self) {
         let mut held_rx = self.held.subscribe();
-        held_rx.wait_for(BTreeMap::is_empty).await.expect("self holds the sender");
+        held_rx.wait_for(BTreeMap::is_empty).await.expect("the sender in self was dropped");
     }
 }
 

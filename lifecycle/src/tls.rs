@@ -7,19 +7,19 @@
 //!  a Secret, renewed by cert-manager, an administrator or the operator
 //! ```
 //!
-//! - [`role`]: which processes may call which. The rule is defined there and nowhere else.
+//! - [`role`]: which processes may call which. No other module defines this rule.
 //! - [`identity`]: a certificate with its key and the trusted authorities.
 //! - [`config`](mod@config): the handshake of either side, by rustls with aws-lc.
 //! - [`endpoint`]: the process's current identity, and the connections made with it.
 //! - [`files`]: the directory and its changes.
-//! - [`limiter`]: a bound on handshakes in progress.
+//! - [`limiter`]: a bound on the number of handshakes in progress.
 //! - [`failure`], [`metrics`]: the outcomes of handshakes.
 //! - [`stream`], [`connector`]: connections with and without TLS, for code that speaks HTTP/2 over
 //!   them.
 //!
-//! A new connection uses the identity that is current when it is made; open connections keep
-//! theirs. Without `--tls-dir` all connections are plain, as in the embedded default, where nothing
-//! leaves the process.
+//! A new connection uses the identity that is current when the connection is made; an open
+//! connection keeps its identity. If `--tls-dir` is not set, all connections are plain, as in
+//! `tenon dev`, where none of them leaves the process.
 
 mod config;
 mod connector;
@@ -65,7 +65,7 @@ impl TlsArgs {
     /// Opens the directory, if one is set.
     ///
     /// # Errors
-    /// Fails if the directory does not contain a valid certificate.
+    /// Fails if the directory does not contain a valid certificate for this role.
     pub fn open(&self, role: Role, registry: &Registry) -> Result<Option<Tls>, TlsError> {
         self.tls_dir
             .as_ref()
@@ -104,7 +104,7 @@ pub const fn scheme(tls: bool) -> &'static str {
 /// Checks that the scheme of a process's URL matches the use of TLS.
 ///
 /// # Errors
-/// Fails if they do not match.
+/// Fails if the scheme does not match, or the URL has no authority.
 pub fn check_scheme(url: &Uri, tls: bool) -> Result<(), WrongScheme> {
     match (url.scheme_str(), tls) {
         _ if url.authority().is_none() => Err(WrongScheme::Other(url.to_string())),

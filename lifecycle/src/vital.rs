@@ -1,6 +1,6 @@
-//! Threads and tasks that a process needs to function: when one panics, the process aborts, and its
-//! supervisor or the kubelet restarts it. Otherwise the process would continue without it, while
-//! its probes succeed.
+//! Threads and tasks that a process needs to function. When a vital thread or task panics, the
+//! process aborts, and its supervisor or the kubelet restarts the process. Otherwise the process
+//! would continue without the thread or task, while its probes succeed.
 
 use std::fmt::Display;
 use std::future::poll_fn;
@@ -12,7 +12,7 @@ use std::thread::{Builder, JoinHandle};
 /// Starts a thread whose panic aborts the process.
 ///
 /// # Errors
-/// Fails if the system has no more threads.
+/// Fails if the system cannot start another thread.
 pub fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let thread = name.clone();
     Builder::new().name(name).spawn(move || {
@@ -20,15 +20,15 @@ pub fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<Jo
     })
 }
 
-/// Runs a future whose panic aborts the process. A runtime would catch the panic as the outcome of
-/// one task.
+/// Runs a future whose panic aborts the process. Otherwise the runtime would catch the panic, and
+/// only the task would end.
 pub async fn task<F: Future>(name: &'static str, run: F) -> F::Output {
     let mut run = pin!(run);
     poll_fn(|cx| abort_on_panic(&format_args!("task {name:?}"), || run.as_mut().poll(cx))).await
 }
 
 fn abort_on_panic<T>(subject: &dyn Display, run: impl FnOnce() -> T) -> T {
-    // No state that the panic left behind is observed again.
+    // The process aborts, so no state that the panic left behind is observed.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         // The log is not used, because its thread would have no time to write the line.
         eprintln!("{subject} is vital and has panicked; aborting the process");
@@ -58,25 +58,25 @@ mod tests {
     }
 
     #[test]
-    fn a_process_ends_with_its_vital_thread() {
+    fn a_panic_of_a_vital_thread_ends_the_process() {
         if std::env::var_os(CHILD).is_some() {
             let thread = spawn("heart".to_owned(), || panic!("as intended")).unwrap();
             thread.join().unwrap();
             return;
         }
-        let words = stderr_of("a_process_ends_with_its_vital_thread");
+        let words = stderr_of("a_panic_of_a_vital_thread_ends_the_process");
         assert!(words.contains("thread \"heart\" is vital"), "{words}");
     }
 
     #[test]
-    fn a_process_ends_with_its_vital_task() {
+    fn a_panic_of_a_vital_task_ends_the_process() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         assert_eq!(runtime.block_on(task("well", async { 1 })), 1);
         if std::env::var_os(CHILD).is_some() {
             let _ = runtime.block_on(runtime.spawn(task("lung", async { panic!("as intended") })));
             return;
         }
-        let words = stderr_of("a_process_ends_with_its_vital_task");
+        let words = stderr_of("a_panic_of_a_vital_task_ends_the_process");
         assert!(words.contains("task \"lung\" is vital"), "{words}");
     }
 

@@ -8,8 +8,8 @@
 //!      plan ◄── touched ◄── Acknowledgements ──AwaitWorker──► any router
 //! ```
 //!
-//! A router watches one replica, which need not be the leader, so that the leader cannot tell from
-//! its own watchers what routers know. It asks through the routers' Service instead. That costs one
+//! A router watches one replica, which need not be the leader, so the leader cannot tell from its
+//! own watchers what routers know. It asks through the routers' Service instead. This costs one
 //! small request for each deployment, which the router answers when it has applied the entry.
 
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, ConnectError, Status};
 
-/// Time after which the status says that no router has acknowledged. Asking continues.
+/// Time after which the status says that no router has acknowledged the entry. Asking continues.
 const BOUND: Duration = Duration::from_secs(10);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -49,11 +49,11 @@ pub enum Acknowledgement {
     /// The routers have not been asked, or only for a short time.
     Pending,
     Given,
-    /// No router has acknowledged the entry in time, for this reason.
+    /// No router has acknowledged the entry within `BOUND`, for this reason.
     Missing(String),
 }
 
-/// The questions that are being asked, and their answers. Clones share them.
+/// The questions to routers, and their answers. Clones share them.
 #[derive(Clone)]
 pub struct Acknowledgements {
     shared: Arc<Shared>,
@@ -111,8 +111,8 @@ impl Acknowledgements {
         }
     }
 
-    /// Asks about an entry, unless that question exists. A question about an earlier entry of the
-    /// Worker ends.
+    /// Asks about an entry, unless the same question exists. A question about an earlier entry of
+    /// the Worker ends.
     pub fn ask(&self, id: &WorkerId, entry: &Worker) {
         let mut all = self.questions();
         if all.get(id).is_some_and(|question| question.entry == *entry) {
@@ -129,7 +129,7 @@ impl Acknowledgements {
         self.questions().remove(id);
     }
 
-    /// Ends all questions, because another replica now asks them.
+    /// Ends all questions.
     pub fn forget_all(&self) {
         self.questions().clear();
     }
@@ -146,7 +146,7 @@ impl Shared {
         let mut attempt = self.attempt(&entry, false).await;
         while let Err(status) = attempt {
             if began.elapsed() >= BOUND {
-                self.answer(id, Acknowledgement::Missing(why(&status)));
+                self.answer(id, Acknowledgement::Missing(reason(&status)));
             }
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -158,10 +158,10 @@ impl Shared {
     /// Asks one router.
     ///
     /// # Arguments
-    /// * `anew` - whether to open a connection, which may lead to a different router than the last.
-    async fn attempt(&self, entry: &Worker, anew: bool) -> Result<(), Status> {
+    /// * `reconnect` - whether to open a connection, which may lead to another router.
+    async fn attempt(&self, entry: &Worker, reconnect: bool) -> Result<(), Status> {
         let _attempt = self.attempts.acquire().await.expect("the semaphore is never closed");
-        let mut router = if anew { self.connect() } else { self.router().clone() };
+        let mut router = if reconnect { self.connect() } else { self.router().clone() };
         let request = AwaitWorkerRequest { worker: Some(entry.clone()) };
         let answer = timeout(ATTEMPT, router.await_worker(request)).await;
         match answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer"))) {
@@ -170,7 +170,7 @@ impl Shared {
             Err(status) if status.code() == Code::Unimplemented => {}
             Err(status) => return Err(status),
         }
-        if anew {
+        if reconnect {
             *self.router() = router;
         }
         Ok(())
@@ -193,8 +193,8 @@ impl Shared {
     }
 }
 
-/// Returns the reason for a failed attempt, without details that change from one to the next.
-fn why(status: &Status) -> String {
+/// Returns the reason for a failed attempt, without details that differ between attempts.
+fn reason(status: &Status) -> String {
     let sources = std::iter::successors(std::error::Error::source(status), |error| error.source());
     if sources.into_iter().any(|error| error.is::<ConnectError>()) {
         return "no router can be reached".to_owned();
@@ -203,6 +203,6 @@ fn why(status: &Status) -> String {
         Code::DeadlineExceeded => {
             "a router can be reached but does not apply the catalog".to_owned()
         }
-        code => format!("a router answers {code:?}"),
+        code => format!("a router answers: {}", code.description()),
     }
 }

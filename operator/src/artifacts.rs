@@ -1,4 +1,4 @@
-//! The code of Workers in OCI artifacts: pulled, compiled, and kept while it is in use.
+//! Pulls and compiles the code of Workers in OCI artifacts, and caches the compiled modules.
 //!
 //! ```text
 //!  plan of the leader:  image ─► resolve ─► digest ─► pull ─► bundle ─► entrypoint ─┐
@@ -8,11 +8,12 @@
 //! ```
 //!
 //! Compiled modules follow from the artifact and the compiler, so no object stores them: every
-//! replica makes them again when no cache has them. A plan uses only what was pulled with the
+//! replica compiles them again when no cache has them. A plan uses only what was pulled with the
 //! credentials of its own namespace: knowing the digest of another tenant's artifact is not enough.
 //!
-//! A registry is contacted only if the administrator allows it, because its name comes from a
-//! tenant. A namespace pulls one artifact at a time, so that a slow registry delays only its users.
+//! A tenant chooses the name of a registry, so a registry is contacted only if the administrator
+//! allows it. A namespace pulls one artifact at a time, so a slow registry delays only the
+//! namespaces that use it.
 //!
 //! - [`error`]: the reasons why an artifact cannot be used.
 //! - [`pulls`]: the permits of transfers.
@@ -42,27 +43,28 @@ use crate::revision;
 pub use error::ArtifactError;
 use pulls::Pulls;
 
-/// Maximum number of artifacts that are pulled at once, of up to 35 MiB each while they are
-/// unpacked.
+/// Maximum number of artifacts whose code is pulled concurrently. Each artifact takes up to 35 MiB
+/// while it is unpacked.
 const PULLS: usize = 4;
 
-/// Maximum number of sites that are pulled and packed at once, each of up to a gibibyte on disk.
+/// Maximum number of sites that are pulled and packed concurrently. Each site takes up to a
+/// gibibyte on disk.
 const ASSET_PULLS: usize = 2;
 
-/// Time limit of a pull, from a registry that answers slowly: of code, and of static files, which
-/// may be large.
+/// Time limit of a pull of code from a slow registry.
 const PULL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit of a pull of static files, which may be large.
 const ASSETS_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Capacity of the cache of bundles, in bytes, and the lifetime of a bundle: the duration of a
-/// deployment of many Workers that share it.
+/// Capacity of the cache of bundles, in bytes.
 const BUNDLES: u64 = 64 << 20;
+/// Lifetime of a cached bundle: the duration of a deployment of many Workers that share the bundle.
 const BUNDLE_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Capacity of the cache of compiled modules, in bytes.
 const COMPILED: u64 = 64 << 20;
 
-/// The key of a pull Secret, the same that the kubelet reads.
+/// The key in a pull Secret, which is the key that the kubelet reads.
 const DOCKER_CONFIG: &str = ".dockerconfigjson";
 
 /// A reference to an artifact in a Worker or WorkerRevision.
@@ -72,9 +74,9 @@ pub struct Source {
     pub namespace: String,
     /// Reference of the artifact, with a tag or a digest.
     pub image: String,
-    /// The digest to which the reference was resolved, if it has been.
+    /// The digest to which the reference was resolved, if it has been resolved.
     pub digest: Option<ArtifactDigest>,
-    /// The credentials of the registry, if it needs any.
+    /// The Secret with the credentials of the registry, if the Worker names one.
     pub pull_secret: Option<Arc<Secret>>,
     /// The flags, which determine the built-in modules that can be imported.
     pub flags: BTreeSet<CompatibilityFlag>,
@@ -101,7 +103,7 @@ struct BundleKey {
     secret: Option<(String, String)>,
 }
 
-/// A handle to the artifacts, shared by all its clones.
+/// A handle to the artifacts, whose caches and permits all clones share.
 #[derive(Clone)]
 pub struct Artifacts {
     registry: Registry,
@@ -152,11 +154,11 @@ impl Artifacts {
     /// Resolves, pulls and compiles an artifact for the plan of a Worker.
     ///
     /// # Arguments
-    /// * `entrypoint` - the one that the Worker names, if any. Defaults to that of the artifact,
-    ///   and then to the default name of an entrypoint.
+    /// * `entrypoint` - the entrypoint that the Worker names. Without one, the entrypoint that the
+    ///   artifact names is used, and without that the default name of an entrypoint.
     ///
     /// # Errors
-    /// Fails if the artifact cannot be pulled, or its modules do not form a Worker.
+    /// Fails if the artifact cannot be pulled, or if its modules do not form a Worker.
     pub async fn compile(
         &self,
         source: &Source,
@@ -192,13 +194,14 @@ impl Artifacts {
         Ok(Some(layer))
     }
 
-    /// Returns the pack of static files, and pulls them if the disk does not have them.
+    /// Returns the pack of an artifact's static files. If the disk does not have the pack, the
+    /// files are pulled.
     ///
     /// # Arguments
-    /// * `layer` - digest of the layer with the files.
+    /// * `layer` - the digest of the layer with the files.
     ///
     /// # Errors
-    /// Fails if the disk does not have them, and the layer cannot be pulled and packed again.
+    /// Fails if the disk does not have the pack, and the layer cannot be pulled and packed again.
     pub async fn site(
         &self,
         source: &Source,
@@ -225,7 +228,7 @@ impl Artifacts {
     /// * `source` - the reference to the artifact, with the digest.
     ///
     /// # Errors
-    /// Fails if no cache has them, and the artifact cannot be pulled and compiled again.
+    /// Fails if no cache has the modules, and the artifact cannot be pulled and compiled again.
     pub async fn modules(
         &self,
         source: &Source,
@@ -267,7 +270,7 @@ impl Artifacts {
             .map_err(|error: Arc<Arc<ArtifactError>>| Arc::clone(&*error))
     }
 
-    /// Returns the bundle of a digest, which is pulled once for all concurrent callers.
+    /// Returns the bundle with this digest. The bundle is pulled once for all concurrent callers.
     async fn bundle(
         &self,
         source: &Source,
@@ -302,7 +305,7 @@ impl Artifacts {
             let digest = self.pulls.within(source, resolved).await?;
             digest.parse().map_err(|error| {
                 ArtifactError::Reference(format!(
-                    "{} has digest {digest:?}: {error}; push it with a SHA-256 digest",
+                    "{} has digest {digest:?}: {error}; push the artifact with a SHA-256 digest",
                     source.image
                 ))
             })
@@ -331,7 +334,7 @@ impl Artifacts {
     }
 }
 
-/// The port of a registry that names none.
+/// The port of a registry whose name contains none.
 const HTTPS: u16 = 443;
 
 fn credentials(source: &Source, reference: &Reference) -> Result<Credentials, ArtifactError> {
@@ -340,7 +343,8 @@ fn credentials(source: &Source, reference: &Reference) -> Result<Credentials, Ar
     let config = secret.data.as_ref().and_then(|data| data.get(DOCKER_CONFIG));
     let config = config.ok_or_else(|| {
         unusable(
-            "the key is missing; create it with kubectl create secret docker-registry".to_owned(),
+            "the key is missing; create the Secret with kubectl create secret docker-registry"
+                .to_owned(),
         )
     })?;
     Credentials::from_docker_config(&config.0, reference.registry())

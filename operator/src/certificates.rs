@@ -8,9 +8,9 @@
 //! ```
 //!
 //! - [`plan`]: every decision.
-//! - [`issue`]: keys and certificates.
-//! - [`secrets`]: their form in storage.
-//! - [`Certificates`]: performs the plan.
+//! - [`issue`]: the creation of keys and certificates.
+//! - [`secrets`]: the Secrets in which they are stored.
+//! - [`Certificates`]: the task that carries out the plan.
 //!
 //! An operator reads its own certificate directly from its Secret and not from a volume: a Pod that
 //! is created before its Secret would wait a minute for the volume.
@@ -47,16 +47,15 @@ const MANAGER: &str = "tenon-operator-certificates";
 /// Delay before a failed operation is retried.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Maximum time between two runs if nothing is due, because the machine's clock may be set forward
-/// meanwhile.
+/// Maximum time between two runs. The machine's clock may be set forward between them.
 const LONGEST_SLEEP: Duration = Duration::from_secs(600);
 
 /// Issues certificates and renews them.
 pub struct Certificates {
     pub client: Client,
     pub namespace: String,
-    /// The operator's own Deployment, which owns the Secrets, so that they are deleted with it.
-    /// If it is not set, they have no owner.
+    /// The operator's own Deployment. It owns the Secrets, so they are deleted with the Deployment.
+    /// If it is not set, the Secrets have no owner.
     pub deployment: Option<String>,
     pub terms: Terms,
     /// The TLS state of this process.
@@ -75,7 +74,7 @@ enum CertificateError {
     #[error("cannot read Deployment {0}: {1}")]
     Owner(String, kube::Error),
     #[error(
-        "no Deployment {deployment} in namespace {namespace}; set --deployment to the operator's own"
+        "there is no Deployment {deployment} in namespace {namespace}; set --deployment to the operator's own Deployment"
     )]
     NoOwner { deployment: String, namespace: String },
     #[error(transparent)]
@@ -88,7 +87,7 @@ impl Certificates {
     /// Runs for the lifetime of the process.
     ///
     /// # Arguments
-    /// * `ready` - dropped once this process has a certificate.
+    /// * `ready` - a handle that is dropped once this process has a certificate.
     pub async fn run(mut self, ready: Handle) {
         let mut changes = self.changes();
         let mut ready = Some(ready);
@@ -108,8 +107,8 @@ impl Certificates {
                     tracing::warn!(%error, "cannot load the operator's own certificate; retrying")
                 }
             }
-            // Without a certificate, another replica may be about to write it, and the watch event
-            // may be lost: poll.
+            // If this process has no certificate, another replica may be about to write one. The
+            // watch event of the write may be lost, so the Secret is read again soon.
             let pause =
                 if ready.is_some() || installed.is_err() { pause.min(RETRY) } else { pause };
             tokio::select! {
@@ -120,7 +119,7 @@ impl Certificates {
         }
     }
 
-    /// Returns a stream with an item for every change of one of the Secrets.
+    /// Returns a stream with an item for every change of any of the Secrets.
     fn changes(&self) -> impl Stream<Item = ()> + Unpin + use<> {
         let secrets: Api<PartialObjectMeta<Secret>> =
             Api::namespaced(self.client.clone(), &self.namespace);
@@ -131,7 +130,7 @@ impl Certificates {
         stream::select_all(changes)
     }
 
-    /// Writes the Secrets that are due, and returns the time until the next ones may be.
+    /// Writes the Secrets that the plan changes, and returns the time until the next run.
     async fn renew(&self) -> Result<Duration, CertificateError> {
         let timer = self.metrics.reconcile("Certificates");
         let renewed = self.apply().await;
@@ -148,9 +147,9 @@ impl Certificates {
         let now = Timestamp::now();
         let plan = plan::plan(&stored.state(now), &self.terms, now);
         if plan.make_authority || plan.steps.iter().any(|step| *step != plan::Step::Keep) {
-            let place =
+            let scope =
                 SecretScope { namespace: self.namespace.clone(), owner: self.owner().await? };
-            for secret in stored.carry_out(&plan, &self.terms, &place, now)? {
+            for secret in stored.carry_out(&plan, &self.terms, &scope, now)? {
                 self.write(&secret).await?;
             }
         }

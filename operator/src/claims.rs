@@ -3,11 +3,11 @@
 //! taken over. This module is pure.
 //!
 //! A host belongs to one namespace. Otherwise a tenant could add a longer path under another
-//! tenant's host and receive its clients' cookies:
+//! tenant's host and receive the cookies of that tenant's clients:
 //! - a host below the platform's domain belongs to the namespace in its name
 //!   (`<name>.<namespace>.<domain>`);
-//! - any other host belongs to the namespace of the first Worker, in the same order, that claims it
-//!   or a wildcard that covers it.
+//! - any other host belongs to the namespace of the Worker whose claim to the host, or to a
+//!   wildcard that covers the host, precedes all others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -27,7 +27,7 @@ pub struct Claims {
 /// Host and path of a route.
 type Claimed = (String, String);
 
-/// Whether a claim has been accepted, in order of precedence.
+/// The standing of a claim, in order of precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     Accepted,
@@ -45,7 +45,7 @@ pub enum Holder {
     Claimant,
     /// Another Worker, which takes precedence, holds the route or its host.
     Worker(WorkerId),
-    /// The host is below the platform's domain and not in the Worker's namespace.
+    /// The host is the platform's domain, or a host below it outside of the Worker's namespace.
     Platform,
 }
 
@@ -84,7 +84,8 @@ impl Claims {
         ours.map_or(Holder::Claimant, |(.., id)| other(id))
     }
 
-    /// Returns the first of the Workers that claim the host or a wildcard that covers it.
+    /// Returns the Worker whose claim to the host, or to a wildcard that covers the host, precedes
+    /// all others.
     fn owner(&self, host: &str) -> Option<&WorkerId> {
         let over = std::iter::successors(Some(host), |host| Some(host.split_once('.')?.1)).skip(1);
         let wildcards = over.map(|domain| format!("*.{domain}"));
@@ -93,8 +94,8 @@ impl Claims {
         first.min().map(|((.., id), _)| id)
     }
 
-    /// Returns the namespace to which a host below the platform's domain belongs: `None` if it is
-    /// not below the domain, and `Some(None)` for the domain itself.
+    /// Returns the namespace to which a host below the platform's domain belongs: `None` if the
+    /// host is not below the domain, and `Some(None)` for the domain itself.
     fn namespace_of<'a>(&self, host: &'a str) -> Option<Option<&'a str>> {
         let name = host.strip_prefix("*.").unwrap_or(host).strip_suffix(self.domain.as_str())?;
         if name.is_empty() {
@@ -103,12 +104,12 @@ impl Claims {
         Some(Some(name.strip_suffix('.')?.rsplit('.').next()?))
     }
 
-    /// Replaces the claims of `worker`, created at `since`. Returns the other Workers whose held
-    /// routes may have changed.
+    /// Replaces the claims of `worker`, which was created at `since`. Returns the other Workers
+    /// that may have gained or lost a route.
     ///
     /// # Arguments
-    /// * `accepted` - the routes with which it was accepted.
-    /// * `requested` - those of its spec.
+    /// * `accepted` - the routes with which the Worker was accepted.
+    /// * `requested` - the routes in the Worker's spec.
     pub fn set(
         &mut self,
         worker: &WorkerId,
@@ -119,7 +120,7 @@ impl Claims {
         let claims = |routes: Vec<Route>, standing| {
             routes.into_iter().map(move |route| ((route.host, route.path), standing))
         };
-        // A route that is in both is accepted.
+        // A route that is in both lists counts as accepted.
         let routes: BTreeMap<Claimed, Standing> = claims(requested, Standing::Requested)
             .chain(claims(accepted, Standing::Accepted))
             .collect();
@@ -147,14 +148,15 @@ impl Claims {
         affected
     }
 
-    /// Returns the Workers that claim the host, or a host below it if it is a wildcard.
+    /// Returns the Workers that claim the host. If the host is a wildcard, the Workers that claim a
+    /// host below it are returned too.
     fn rivals(&self, host: &str) -> BTreeSet<WorkerId> {
         let claimants = |claimants: &BTreeSet<(Claimant, String)>| -> Vec<WorkerId> {
             claimants.iter().map(|((.., id), _)| id.clone()).collect()
         };
         match host.strip_prefix('*') {
             None => self.hosts.get(host).into_iter().flat_map(claimants).collect(),
-            // Scans every host, which is acceptable because wildcards are rare.
+            // This scans every host, which is acceptable because wildcards are rare.
             Some(below) => self
                 .hosts
                 .iter()
@@ -232,7 +234,7 @@ mod tests {
         ] {
             assert_eq!(holder(&claims, worker, claimed), expected, "{worker} {claimed}");
         }
-        // A spec that is not accepted releases nothing.
+        // A spec that is not accepted releases no route.
         claims.set(&id("b/new"), at(1), vec![route("shop/")], vec![route("other/")]);
         assert_eq!(holder(&claims, "a/old", "shop/"), Holder::Worker(id("b/new")));
         claims.set(&id("b/new"), at(1), vec![route("other/")], vec![route("other/")]);

@@ -16,8 +16,8 @@ use crate::certificates::secrets;
 use crate::pool::plan::Settings;
 pub use artifacts::{ArtifactArgs, ArtifactArgsError, ArtifactConfig};
 
-/// The command line and environment. The cluster comes from a kubeconfig, or from the Pod's
-/// ServiceAccount.
+/// The arguments in the command line and the environment. The cluster comes from a kubeconfig, or
+/// from the Pod's ServiceAccount.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct OperatorArgs {
     /// Address on which the catalog serves routers and nodes.
@@ -32,8 +32,8 @@ pub struct OperatorArgs {
     /// Image of the nodes of RuntimePools.
     #[arg(long, env = "TENON_NODE_IMAGE", default_value = concat!("ghcr.io/tenon-dev/tenon-runtime-node:", env!("CARGO_PKG_VERSION")))]
     pub node_image: String,
-    /// Pull policy of the nodes' image: Always, IfNotPresent or Never. Defaults to that of
-    /// Kubernetes for the image.
+    /// Pull policy of the nodes' image: Always, IfNotPresent or Never. Defaults to the policy that
+    /// Kubernetes chooses for the image.
     #[arg(long, env = "TENON_NODE_IMAGE_PULL_POLICY", value_parser = ["Always", "IfNotPresent", "Never"])]
     pub node_image_pull_policy: Option<String>,
     /// Names of the Secrets for pulling the nodes' image.
@@ -73,11 +73,11 @@ pub struct OperatorArgs {
 pub struct CertificateArgs {
     /// Issue and renew the certificates of all processes, in the Secrets tenon-ca,
     /// tenon-operator-tls, tenon-router-tls and tenon-runtime-node-tls. The operator reads its own
-    /// certificate from there, and not from --tls-dir.
+    /// certificate from its Secret, and not from --tls-dir.
     #[arg(long, env = "TENON_SELF_SIGNED")]
     pub self_signed: bool,
-    /// The operator's own Deployment, which owns the Secrets, so that they are deleted with it. By
-    /// default the Secrets have no owner.
+    /// The operator's own Deployment. It owns the Secrets, so they are deleted with the Deployment.
+    /// By default, the Secrets have no owner.
     #[arg(long, env = "TENON_DEPLOYMENT", value_name = "NAME")]
     pub deployment: Option<String>,
     /// Lifetime of an authority. It is replaced after two thirds of its lifetime.
@@ -99,13 +99,15 @@ pub enum ConfigError {
     Scheme { flag: &'static str, source: WrongScheme },
     #[error(transparent)]
     Artifacts(#[from] ArtifactArgsError),
-    #[error("--node-tls-secret needs TLS; set --tls-dir or --self-signed, or remove it")]
+    #[error(
+        "--node-tls-secret needs TLS; set --tls-dir or --self-signed, or remove --node-tls-secret"
+    )]
     NoTls,
     #[error(
         "{flag} {lifetime:#} is too short for a renewal; set it to at least nine times --certificate-propagation {propagation:#}"
     )]
     Lifetime { flag: &'static str, lifetime: SignedDuration, propagation: SignedDuration },
-    #[error("{flag} {lifetime:#} is longer than 100 years; check its unit")]
+    #[error("{flag} {lifetime:#} is longer than 100 years; correct the unit of the value")]
     TooLong { flag: &'static str, lifetime: SignedDuration },
 }
 
@@ -120,7 +122,7 @@ pub struct Config {
     pub namespace: String,
     /// Domain below which Workers without routes get their hosts.
     pub domain: String,
-    /// The operator's own certificate.
+    /// The origin of the operator's own certificate.
     pub tls: TlsSource,
     /// URL of the routers' internal listener.
     pub router: Uri,
@@ -153,7 +155,7 @@ impl OperatorArgs {
     /// * `log` - this process's logging arguments, which nodes get as well.
     ///
     /// # Errors
-    /// Fails if an argument is invalid, or two of them contradict each other.
+    /// Fails if an argument is invalid, or if two arguments contradict each other.
     pub fn check(self, log: &LogArgs) -> Result<Config, ConfigError> {
         let uses_tls = self.tls.tls_dir.is_some() || self.certificates.self_signed;
         let url = |flag, url: &Option<Uri>, authority: &str| {
@@ -165,7 +167,7 @@ impl OperatorArgs {
                     .build()
             };
             let url =
-                url.clone().unwrap_or_else(|| default().expect("the parts are those of a URL"));
+                url.clone().unwrap_or_else(|| default().expect("the parts do not form a URL"));
             tls::check_scheme(&url, uses_tls)
                 .map_err(|source| ConfigError::Scheme { flag, source })
                 .map(|()| url)
@@ -206,7 +208,7 @@ impl OperatorArgs {
             router,
             nodes,
             artifacts: self.artifacts.check()?,
-            // The running program, even if its file has been replaced since.
+            // This is the running program, even if its file has been replaced since it started.
             compiler: "/proc/self/exe".into(),
         })
     }
@@ -235,7 +237,7 @@ impl CertificateArgs {
     }
 }
 
-/// Longest lifetime of a certificate. A longer value is probably meant in another unit.
+/// Maximum lifetime of a certificate. A longer value is probably meant in another unit.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 36_525);
 
 /// Returns the URL without the trailing slash that `Uri` adds to an authority.
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_arguments_are_named() {
+    fn the_error_names_the_invalid_argument() {
         let error_of = |line: &[&str]| config(line).unwrap_err().to_string();
         assert!(
             error_of(&["--self-signed", "--catalog-url", "http://operator:7070"])

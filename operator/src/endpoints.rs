@@ -4,7 +4,8 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt;
 use tenon_proto::catalog::{Node, node::State};
 
-/// The label of a Service, and therefore of its EndpointSlices, whose endpoints are a pool's nodes.
+/// The label with the pool's name on the Service of a pool's nodes, and therefore on the Service's
+/// EndpointSlices.
 pub const POOL_LABEL: &str = "tenon.dev/pool";
 
 /// Returns the nodes in `slice`. Endpoints that are neither ready nor draining are left out.
@@ -34,8 +35,8 @@ pub fn ready(slice: &EndpointSlice) -> u32 {
     u32::try_from(states.filter(|state| *state == State::Ready).count()).unwrap_or(u32::MAX)
 }
 
-/// Returns the ports of shards or lanes, which are named `shard-0`, `shard-1` and so on, up to the
-/// first gap.
+/// Returns the ports of shards or lanes. They are named `shard-0`, `shard-1` and so on, and the
+/// result ends before the first number without a port.
 fn ports(slice: &EndpointSlice, kind: &str) -> Vec<u32> {
     let ports = slice.ports.as_deref().unwrap_or_default();
     let numbered = |i: usize| {

@@ -1,8 +1,8 @@
-//! Records Events, and limits those of each object.
+//! Records Events, and limits the number of Events of each object.
 //!
 //! A tenant can cause an Event with each change of an object, and a failure can repeat. Each object
-//! therefore has a bucket of tokens, as in client-go's correlator: a burst of Events is recorded at
-//! once, and after it one each minute.
+//! therefore has a bucket of tokens, as in client-go's correlator: a burst of Events is recorded
+//! without delay, and after the burst one Event is recorded each minute.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, Recorder};
 
-/// Number of Events of one object that are recorded at once; client-go's default.
+/// Number of Events in a burst of one object. This is client-go's default.
 const BURST: u32 = 25;
 
 /// Time after which an object gets one more token.
 const REFILL: Duration = Duration::from_secs(60);
 
-/// Maximum number of objects with fewer tokens than [`BURST`]. Events of others are dropped.
+/// Maximum number of objects with fewer tokens than [`BURST`]. Events of further objects are
+/// dropped.
 const OBJECTS: usize = 100_000;
 
 /// Records Events. Clones share the limits.
@@ -41,7 +42,7 @@ impl Events {
     /// has no other consequence.
     pub async fn publish(&self, event: &Event, object: &ObjectReference) {
         let is_allowed = {
-            // Each change of the limits is complete before the next, so a panic leaves them whole.
+            // A panic cannot leave the limits invalid, because each of their states is valid.
             let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
             limits.take(object, Instant::now())
         };
@@ -49,7 +50,7 @@ impl Events {
             tracing::debug!(
                 reason = event.reason,
                 ?object,
-                "dropped an Event, because the object has too many"
+                "dropped an Event, because the object has too many Events"
             );
             return;
         }
@@ -65,11 +66,12 @@ struct Limits {
     full_at: HashMap<Object, Instant>,
 }
 
-/// Kind, namespace and name of an object. An object that replaces a deleted one shares its bucket.
+/// Kind, namespace and name of an object. An object that replaces a deleted object of the same name
+/// shares the bucket of the deleted object.
 type Object = (Option<String>, Option<String>, Option<String>);
 
 impl Limits {
-    /// Takes a token of an object. Returns whether it had one.
+    /// Takes a token of an object. Returns whether the object had one.
     fn take(&mut self, object: &ObjectReference, now: Instant) -> bool {
         let ObjectReference { kind, namespace, name, .. } = object;
         let key = (kind.clone(), namespace.clone(), name.clone());

@@ -1,4 +1,4 @@
-//! Workers' health: turns nodes' reports into a condition, a list of crash loops or a quarantine,
+//! Turns nodes' reports on Workers' health into a condition, a list of crash loops or a quarantine,
 //! and an Event.
 //!
 //! ```text
@@ -8,15 +8,15 @@
 //!                                     index ◄── the status ───┴────────────────┘ retried
 //! ```
 //!
-//! Any replica may receive a node's report, and each writes what it receives, whether it leads or
-//! not. The replicas agree because everything that is known from other nodes is in the status
-//! itself: a write names the version on which the verdict is based, and fails with a conflict if
-//! that is not the latest. The written fields belong to a separate field manager, so they never
-//! conflict with the reconciler's conditions.
+//! Any replica may receive a node's report, and each replica writes the reports that it receives,
+//! whether it leads or not. The replicas agree because everything that is known from other nodes is
+//! in the status itself: a write names the version of the Worker on which the verdict is based, and
+//! fails with a conflict if the Worker has a later version. The written fields belong to a separate
+//! field manager, so they never conflict with the reconciler's conditions.
 //!
 //! - [`verdict`]: every decision.
-//! - [`backlog`]: reports that have not been written yet, bounded.
-//! - [`Health`]: performs verdicts.
+//! - [`backlog`]: the reports that have not been written yet. Their number is bounded.
+//! - [`Health`]: the task that writes verdicts.
 
 mod backlog;
 pub mod verdict;
@@ -45,19 +45,20 @@ use verdict::{PendingReports, Verdict, verdict};
 /// The field manager of the written fields.
 const MANAGER: &str = "tenon-operator-health";
 
-/// Time for which a write keeps its place in the queue. It limits writes of one Worker's health to
-/// one every two seconds and, with the queue's sixteen places, those of all Workers to eight a
-/// second, however many reports arrive.
+/// Time for which a finished write keeps its place among the queue's sixteen concurrent calls. It
+/// limits the writes of one Worker's health to one every two seconds, and the writes of all Workers
+/// to eight per second, for any number of reports.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Interval at which Workers with a crash loop or a quarantine are checked for its end.
+/// Interval at which Workers with a crash loop or a quarantine are judged again, because it may
+/// have ended.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// A reason to judge a Worker's health again: it has been redeployed, or its status names crash
-/// loops or a quarantine.
+/// A reason to judge a Worker's health again: the Worker has been redeployed, or its status names
+/// crash loops or a quarantine.
 pub struct HealthTrigger {
     pub id: WorkerId,
-    /// Set if the Worker serves another digest than before.
+    /// Whether the Worker serves another digest than before.
     pub redeployed: bool,
 }
 
@@ -70,7 +71,7 @@ pub struct Health {
     backlog: Mutex<Backlog>,
 }
 
-/// The error of a failed write. The verdict will be made again.
+/// The error of a failed write. The write is retried with a new verdict.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the health of a Worker: {0}")]
 pub struct WriteError(#[from] kube::Error);
@@ -92,7 +93,8 @@ impl Health {
         health_rx: mpsc::UnboundedReceiver<HealthTrigger>,
     ) {
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
-        // Held while the queue runs, because every replica may write.
+        // The sender is held while the queue runs. The value stays true, because every replica may
+        // write.
         let (_always_tx, always_rx) = watch::channel(true);
         let write = {
             let health = Arc::clone(&self);
@@ -144,10 +146,10 @@ impl Health {
         }
     }
 
-    /// Updates a Worker's status with what is known of its health.
+    /// Updates a Worker's status with the pending reports on the Worker's health.
     async fn write(self: Arc<Self>, id: WorkerId) -> Result<(), WriteError> {
         let pending = self.backlog().take(&id);
-        // The Worker has been deleted, and its status with it.
+        // A Worker that is not in the index has been deleted, and its status with it.
         let Some(worker) = self.index.with(|index| index.worker(&id)) else { return Ok(()) };
         let status = worker.status.clone().unwrap_or_default();
         let Some(verdict) = verdict(&status, &pending, Timestamp::now()) else { return Ok(()) };

@@ -112,18 +112,18 @@ impl Index {
             Change::Worker(Watched::Deleted((namespace, name))) => {
                 self.remove_worker(&WorkerId::new(&namespace, &name))
             }
-            Change::Revision(watched) => self.take_revision(watched),
-            Change::Pool(watched) => self.take_pool(watched),
+            Change::Revision(watched) => self.apply_revision(watched),
+            Change::Pool(watched) => self.apply_pool(watched),
             Change::ConfigMap(watched) => {
                 let key = store(&mut self.config_maps, watched);
-                Touched::workers(self.config_map_users.of(&key))
+                Touched::workers(self.config_map_users.get(&key))
             }
             Change::Secret(watched) => {
                 let key = store(&mut self.secrets, watched);
-                Touched::workers(self.secret_users.of(&key))
+                Touched::workers(self.secret_users.get(&key))
             }
-            Change::Slice(watched) => self.take_slice(watched),
-            Change::RouterSlice(watched) => self.take_router_slice(watched),
+            Change::Slice(watched) => self.apply_slice(watched),
+            Change::RouterSlice(watched) => self.apply_router_slice(watched),
         }
     }
 
@@ -173,17 +173,19 @@ impl Index {
         let secrets = names
             .filter_map(|name| Some((name.clone(), self.secrets.get(&in_namespace(name))?.clone())))
             .collect();
-        let written = &worker.spec.source;
-        let source = match (&written.config_map_ref, &written.oci) {
+        let spec = &worker.spec.source;
+        let source = match (&spec.config_map_ref, &spec.oci) {
             (None, Some(oci)) => SourceState::Artifact {
                 pull_secret: self.pull_secret(id, oci.pull_secret_ref.as_ref()),
                 oci: oci.clone(),
             },
             (None, None) => {
-                SourceState::Modules(revision::join_modules(written.modules.iter().flatten(), []))
+                SourceState::Modules(revision::join_modules(spec.modules.iter().flatten(), []))
             }
             (Some(reference), _) => match self.config_maps.get(&in_namespace(&reference.name)) {
-                Some(config_map) => SourceState::Modules(revision::of_config_map(config_map)),
+                Some(config_map) => {
+                    SourceState::Modules(revision::modules_of_config_map(config_map))
+                }
                 None => SourceState::MissingConfigMap(reference.name.clone()),
             },
         };
@@ -192,12 +194,12 @@ impl Index {
             .get(id)
             .map(|by_name| by_name.values().cloned().collect())
             .unwrap_or_default();
-        let held = |route: Route| {
+        let with_holder = |route: Route| {
             let holder = self.claims.holder(id, &route);
             (route, holder)
         };
-        let routes = revision::routes(&worker, &self.domain).into_iter().map(held);
-        let previews = revision::previews(&worker, &self.domain).into_iter().map(held);
+        let routes = revision::routes(&worker, &self.domain).into_iter().map(with_holder);
+        let previews = revision::previews(&worker, &self.domain).into_iter().map(with_holder);
         let pool = self.pools.get(&worker.spec.pool).map(|pool| pool.limits);
         Some(Candidate {
             id: id.clone(),
@@ -224,7 +226,7 @@ impl Index {
         for target in &*status.targets() {
             let Some(share) = self.share(id, accepted, target) else { return Service::Unresolved };
             match shares.iter_mut().find(|other| other.revision.name == share.revision.name) {
-                // The latest revision, which is also named.
+                // The latest revision, which a target also names.
                 Some(other) => {
                     other.percent += share.percent;
                     other.routes.extend(share.routes);
@@ -247,8 +249,8 @@ impl Index {
         }))
     }
 
-    /// Returns the share of an accepted revision. Returns `None` if it cannot be resolved, and never
-    /// could.
+    /// Returns the share of an accepted revision, or `None` if it cannot be resolved and never
+    /// could be.
     fn share(&self, id: &WorkerId, accepted: &Accepted, target: &AcceptedTarget) -> Option<Share> {
         let name = &target.revision;
         let snapshot = self.revisions.get(id)?.get(name)?;
@@ -329,8 +331,8 @@ impl Index {
             worker.spec.source.config_map_ref.iter().map(|reference| reference.name.clone());
         self.config_map_users.set(&id, names.collect());
         let names = worker.spec.secrets.iter().map(|secret| secret.secret_key_ref.name.clone());
-        let of_source = worker.spec.source.oci.iter().flat_map(|oci| &oci.pull_secret_ref);
-        let names = names.chain(of_source.map(|reference| reference.name.clone()));
+        let pull_secrets = worker.spec.source.oci.iter().flat_map(|oci| &oci.pull_secret_ref);
+        let names = names.chain(pull_secrets.map(|reference| reference.name.clone()));
         let serving = self.revisions.get(&id).into_iter().flat_map(BTreeMap::values);
         let served = serving
             .flat_map(|revision| &revision.spec.secrets)
@@ -343,9 +345,9 @@ impl Index {
             revision::accepted_routes(accepted).chain(hosts.map(revision::preview))
         });
         let accepted = accepted.collect();
-        let mut asked = revision::routes(&worker, &self.domain);
-        asked.extend(revision::previews(&worker, &self.domain));
-        let mut touched = self.claims.set(&id, since, accepted, asked);
+        let mut requested = revision::routes(&worker, &self.domain);
+        requested.extend(revision::previews(&worker, &self.domain));
+        let mut touched = self.claims.set(&id, since, accepted, requested);
         touched.insert(id.clone());
         self.workers.insert(id, worker);
         Touched::workers(touched)
@@ -360,7 +362,7 @@ impl Index {
         Touched::workers(touched)
     }
 
-    fn take_revision(&mut self, watched: Watched<WorkerRevision>) -> Touched {
+    fn apply_revision(&mut self, watched: Watched<WorkerRevision>) -> Touched {
         let id = match watched {
             Watched::Applied(revision) => {
                 let id =
@@ -387,8 +389,8 @@ impl Index {
     }
 
     /// Applies a change of a pool. Only its existence and its limits affect the Workers in it and
-    /// those that ask for it; its status changes often and affects none.
-    fn take_pool(&mut self, watched: Watched<RuntimePool>) -> Touched {
+    /// those that request it; its status changes often and affects none.
+    fn apply_pool(&mut self, watched: Watched<RuntimePool>) -> Touched {
         let (name, settings) = match watched {
             Watched::Applied(pool) => {
                 let (limits, rate_limits) = (pool.spec.limits, pool.spec.rate_limits);
@@ -407,11 +409,11 @@ impl Index {
             let accepted = worker.status.as_ref().and_then(|status| status.accepted.as_ref());
             worker.spec.pool == name || accepted.is_some_and(|accepted| accepted.pool == name)
         };
-        let of_pool = self.workers.iter().filter(|(_, worker)| in_pool(worker));
-        Touched::workers(of_pool.map(|(id, _)| id.clone()).collect())
+        let affected = self.workers.iter().filter(|(_, worker)| in_pool(worker));
+        Touched::workers(affected.map(|(id, _)| id.clone()).collect())
     }
 
-    fn take_router_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {
+    fn apply_router_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {
         match watched {
             Watched::Applied(slice) => {
                 self.router_slices.insert(key(&*slice), endpoints::ready(&slice));
@@ -423,7 +425,7 @@ impl Index {
         Touched { routers: Some(self.router_slices.values().sum()), ..Touched::default() }
     }
 
-    fn take_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {
+    fn apply_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {
         let (key, nodes) = match watched {
             Watched::Applied(slice) => (key(&*slice), endpoints::nodes(&slice)),
             Watched::Deleted(key) => (key, Vec::new()),

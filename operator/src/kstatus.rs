@@ -1,5 +1,5 @@
-//! The conditions by which tools tell whether an object matches its spec: those of kstatus, which
-//! Flux and `helm --wait` follow. This module is pure.
+//! The conditions by which tools decide whether an object matches its spec. They are the conditions
+//! of kstatus, which Flux and `helm --wait` follow. This module is pure.
 //!
 //! ```text
 //!  observedGeneration is not metadata.generation ─► in progress
@@ -8,8 +8,8 @@
 //!  Ready, otherwise ──────────────────────────────► current if True, else in progress
 //! ```
 //!
-//! At most one of the two conditions is set, and only while it is true. An object that no operator
-//! has seen has the `observedGeneration` -1, by a default of its schema.
+//! At most one of `Reconciling` and `Stalled` is set, and only while it is true. An object that no
+//! operator has seen has the `observedGeneration` -1, by a default of its schema.
 
 use k8s_openapi::jiff::Timestamp;
 use tenon_crds::{Condition, condition};
@@ -17,17 +17,18 @@ use tenon_crds::{Condition, condition};
 pub const RECONCILING: &str = "Reconciling";
 pub const STALLED: &str = "Stalled";
 
-/// What has to happen before an object matches its spec.
+/// The state of an object that does not match its spec yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The operator continues by itself once the condition that it waits for holds.
     Reconciling,
-    /// A person must change the object, or remove the cause. A tool that waits may give up.
+    /// A person must change the object, or remove the cause of the failure. A tool that waits may
+    /// stop waiting.
     Stalled,
 }
 
-/// Returns the condition for an object that is not `Ready`. It has the reason and the message of
-/// `ready`.
+/// Returns the condition for an object that is not `Ready`. The condition has the reason and the
+/// message of `ready`.
 pub fn progress(
     before: &[Condition],
     progress: Progress,
@@ -82,7 +83,7 @@ pub mod tests {
         }
     }
 
-    /// Returns an object's state for the charts' tests, which ask kstatus itself about it.
+    /// Returns an object's state for the charts' tests, which compare it with kstatus itself.
     pub fn state(
         kind: &str,
         name: &str,
@@ -117,8 +118,8 @@ pub mod tests {
         assert!(known == made, "{file} is stale: run this test with UPDATE_GOLDEN=1");
     }
 
-    /// Returns whether the conditions keep the contract: exactly one of the two, and true, if the
-    /// object is not ready; otherwise neither.
+    /// Returns whether the conditions keep the contract: an object that is not ready has exactly
+    /// one of `Reconciling` and `Stalled`, which is true, and a ready object has neither.
     pub fn keeps_contract(conditions: &[Condition]) -> bool {
         let both = [RECONCILING, STALLED];
         let set: Vec<_> =

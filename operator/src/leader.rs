@@ -1,8 +1,8 @@
 //! Leader election by Lease: one replica writes, the others stand by.
 //!
 //! The protocol is that of Kubernetes' own components (client-go's `leaderelection`). The holder
-//! renews the Lease; a candidate that sees no renewal for the Lease's duration, by its own clock,
-//! takes it. Writes carry the resource version that was read, so only one of two concurrent
+//! renews the Lease. A candidate that sees no renewal for the Lease's duration, by its own clock,
+//! takes the Lease. Writes carry the resource version that was read, so only one of two concurrent
 //! attempts succeeds.
 //!
 //! [`fence`] ends the leader's other writes with its term.
@@ -25,12 +25,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 const NAME: &str = "tenon-operator";
 
-/// Lease duration, for which a silent holder keeps the Lease. Another replica sees a renewal within
-/// [`PERIOD`], so it leads within 15 s of the holder's end. client-go's default duration is 15 s.
+/// Duration for which a holder that does not renew the Lease keeps it. Another replica sees a
+/// renewal within [`PERIOD`], so it leads within 15 s of the holder's end. client-go's default
+/// duration is 15 s.
 const DURATION: Duration = Duration::from_secs(12);
 
-/// A holder that cannot renew stops leading after this time, which is before another replica may
-/// begin.
+/// Time after which a holder that cannot renew the Lease stops leading. It passes before another
+/// replica may begin to lead.
 const RENEW_DEADLINE: Duration = Duration::from_secs(8);
 
 /// Interval between attempts to renew or take the Lease.
@@ -39,7 +40,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 /// Registers the gauge that shows whether this replica leads.
 ///
 /// # Errors
-/// Fails if the registry already has it.
+/// Fails if the registry already has this gauge.
 pub fn register(registry: &Registry) -> prometheus::Result<IntGauge> {
     registry.gauge("tenon_operator_leader", "1 on the leader, 0 on standbys.")
 }
@@ -52,7 +53,7 @@ pub struct Election {
     until_tx: watch::Sender<Option<Instant>>,
 }
 
-/// The last observed change of the Lease, and when it was seen.
+/// The last observed change of the Lease, and the time at which it was observed.
 struct Observed {
     holder: Option<String>,
     renewed: Option<MicroTime>,
@@ -79,19 +80,19 @@ impl Election {
     ///
     /// # Arguments
     /// * `namespace` - the namespace of the Lease.
-    /// * `identity` - unique among the replicas: the Pod's name.
+    /// * `identity` - a name that is unique among the replicas, such as the Pod's name.
     pub fn new(client: Client, namespace: &str, identity: String) -> Self {
         let leases = Api::namespaced(client, namespace);
         Self { leases, identity, until_tx: watch::channel(None).0 }
     }
 
-    /// Returns `client` with writes that succeed only while this replica leads.
+    /// Returns a client like `client`, whose writes succeed only while this replica leads.
     pub fn fenced(&self, client: &Client) -> Client {
         fence::fenced(client, self.until_tx.subscribe())
     }
 
-    /// Publishes in `leading_tx` whether this replica leads, until the drain. Then it releases the
-    /// Lease, so that another replica can take it at once.
+    /// Publishes in `leading_tx` whether this replica leads, until the drain. Then releases the
+    /// Lease, so that another replica can take it without waiting.
     pub async fn run(self, leading_tx: watch::Sender<bool>, drain: drain::Watch) {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -104,11 +105,11 @@ impl Election {
                 () = sleep_until_future(expiry) => {}
                 () = drain.signaled() => break,
             }
-            // The other replicas measure from when the Lease was written, which is no earlier than
-            // this.
-            let asked_at = Instant::now();
+            // The other replicas measure the Lease's duration from a time after the write, and
+            // therefore after this time.
+            let attempted_at = Instant::now();
             match tokio::time::timeout(RENEW_DEADLINE, self.attempt(&mut observed)).await {
-                Ok(Ok(true)) => renewed_at = Some(asked_at),
+                Ok(Ok(true)) => renewed_at = Some(attempted_at),
                 Ok(Ok(false)) => renewed_at = None,
                 Ok(Err(error)) => tracing::warn!(%error, "cannot renew or acquire the Lease"),
                 Err(_) => tracing::warn!("the API server does not respond"),
@@ -128,7 +129,7 @@ impl Election {
     }
 
     /// Renews the Lease, or takes it if it is free or expired. Returns whether this replica holds
-    /// it.
+    /// the Lease.
     async fn attempt(&self, observed: &mut Option<Observed>) -> Result<bool, kube::Error> {
         let Some(mut lease) = self.leases.get_opt(NAME).await? else {
             let lease = Lease {

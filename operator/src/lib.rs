@@ -12,10 +12,10 @@
 //!   [`limits`], [`refusal`], [`kstatus`], [`health::verdict`], [`schedule::due`], [`rollouts`],
 //!   [`certificates::plan`]: decisions, pure.
 //! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`leader`], [`health`], [`schedule`],
-//!   [`certificates`], [`acknowledgement`], [`events`]: the edges that perform them. The catalog is
-//!   a crate of its own, [`tenon_catalog`].
-//! - [`Operator`]: builds, spawns and joins all of them.
-//! - [`probe`]: an end-to-end check of an installation, as a tenant would use it.
+//!   [`certificates`], [`acknowledgement`], [`events`]: the edges that carry out the decisions. The
+//!   catalog is a crate of its own, [`tenon_catalog`].
+//! - [`Operator`]: builds, spawns and joins all edges.
+//! - [`probe`]: an end-to-end check of an installation, from the view of a tenant.
 
 pub mod acknowledgement;
 pub mod artifacts;

@@ -1,4 +1,4 @@
-//! The limits that a Worker gets: those that it requests, up to the maximum of its pool.
+//! The limits that a Worker gets: the limits that it requests, up to the maximum of its pool.
 //! This module is pure.
 //!
 //! ```text
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A Worker that requests more than the maximum gets an error and no new revision. A revision that
-//! is older than the maximum keeps serving, capped at the maximum.
+//! is older than the maximum keeps serving, with limits that are capped at the maximum.
 
 use tenon_crds::{PoolLimits, PoolRateLimits, RateLimit, RateLimits};
 use tenon_proto::catalog;
@@ -34,7 +34,6 @@ const MEMORY_MIB: Field = ("memoryMiB", |limits| limits.memory_mib);
 const STARTUP_MS: Field = ("startupMs", |limits| limits.startup_ms);
 const CONCURRENCY: Field = ("concurrency", |limits| limits.concurrency);
 const REQUEST_BODY_MIB: Field = ("requestBodyMiB", |limits| limits.request_body_mib);
-
 const SUBREQUESTS: Field = ("subrequests", |limits| limits.subrequests);
 
 const FIELDS: [Field; 7] =
@@ -46,7 +45,7 @@ const FIELDS: [Field; 7] =
 /// * `pool`, `name` - the limits and the name of the Worker's pool.
 ///
 /// # Errors
-/// Fails if a limit exceeds the pool's maximum; the error names the first one.
+/// Fails if a limit exceeds the pool's maximum. The error names the first such limit.
 pub fn check(
     requested: &tenon_crds::Limits,
     pool: &PoolLimits,

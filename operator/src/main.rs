@@ -1,4 +1,4 @@
-//! `tenon-operator`: `Args` → `Config` → `Operator` → drain.
+//! The process `tenon-operator`: `Args` → `Config` → `Operator` → drain.
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
@@ -68,7 +68,8 @@ async fn operate() -> anyhow::Result<()> {
         // A partly failed operator must exit, or it would keep the Lease.
         failure = operator.failure() => return Err(failure.into()),
     }
-    // Held until the process exits: an operator that drains never becomes ready again.
+    // The handle is held until the process exits, because an operator that drains must not become
+    // ready again.
     let _draining = readiness.hold("drain");
     let ((), joined) = tokio::join!(signal.drain(), operator.join());
     joined?;

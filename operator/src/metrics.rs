@@ -1,5 +1,6 @@
-//! The operator's metrics. Those of reconciles are counted here; [`watches`] and [`schedules`] are
-//! counted by the modules of these names, and the others are registered beside what they count.
+//! The operator's metrics. This module counts reconciles. The operator's modules of the same names
+//! update the metrics in [`watches`] and [`schedules`]. Other metrics are registered by the modules
+//! that update them.
 
 mod schedules;
 mod watches;
@@ -78,16 +79,19 @@ impl Metrics {
         Ok(metrics)
     }
 
+    /// Returns the gauges of the queue with this name.
     pub fn queue(&self, name: &str) -> QueueGauges {
         QueueGauges::of(&self.queues, name)
     }
 
+    /// Starts the timer of a reconcile of this kind.
     pub fn reconcile(&self, kind: &'static str) -> ReconcileTimer<'_> {
         ReconcileTimer { metrics: self, kind, began: Instant::now() }
     }
 }
 
 impl ReconcileTimer<'_> {
+    /// Counts the reconcile and observes its duration.
     pub fn ended(self, succeeded: bool) {
         let result = if succeeded { "ok" } else { "error" };
         self.metrics.reconciles.with_label_values(&[self.kind, result]).inc();

@@ -125,7 +125,7 @@ impl Operator {
         let catalog_addr = listener.local_addr().map_err(unavailable)?;
         let serving = tokio::spawn(tenon_catalog::serve(
             listener,
-            tls.of_process(),
+            tls.for_process(),
             catalog.clone(),
             drain.clone(),
         ));
@@ -136,12 +136,12 @@ impl Operator {
         let leader_events = events.with(Recorder::new(leader.clone(), reporter));
         let election =
             tokio::spawn(stand_for_election(election, leading_tx, catalog.clone(), drain.clone()));
-        tokio::spawn(count_leadership(leading_rx.clone(), metrics.clone()));
+        tokio::spawn(observe_leadership(leading_rx.clone(), metrics.clone()));
 
         let mut components = JoinSet::new();
-        let (router, of_process) = (config.router.clone(), tls.of_process());
+        let (router, process_tls) = (config.router.clone(), tls.for_process());
         let router_service = service_of(&config.router);
-        let caller = Caller::new(config.router, tls.of_process());
+        let caller = Caller::new(config.router, tls.for_process());
         if let Certificate::SelfSigned { tls, terms, deployment } = tls {
             let certificates = Certificates {
                 client: leader.clone(),
@@ -158,7 +158,7 @@ impl Operator {
         catalog.set_code_source(code_source(artifacts.clone(), index.clone()));
         catalog.set_assets_source(assets_source(artifacts.clone(), index.clone()));
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
-        let acknowledgements = Acknowledgements::new(router, of_process, touched_tx.clone());
+        let acknowledgements = Acknowledgements::new(router, process_tls, touched_tx.clone());
         let (health_tx, health_rx) = mpsc::unbounded_channel();
         let (scheduled_tx, scheduled_rx) = mpsc::unbounded_channel();
         let watches = Watches {
@@ -256,7 +256,7 @@ fn open_artifacts(config: ArtifactConfig, compiler: Compiler) -> Result<Artifact
     Ok(Artifacts::new(registry, allowed, compiler, store, sites))
 }
 
-/// Returns the source of the modules of revisions whose code is in artifacts.
+/// Returns the source of modules for revisions whose code is in artifacts.
 fn code_source(artifacts: Artifacts, index: SharedIndex) -> CodeSource {
     Arc::new(move |revision| {
         let (artifacts, index) = (artifacts.clone(), index.clone());
@@ -264,16 +264,16 @@ fn code_source(artifacts: Artifacts, index: SharedIndex) -> CodeSource {
             let source = index.with(|index| index.artifact(&revision));
             let (source, digest) = source.zip(revision.artifact)?;
             let modules = artifacts.modules(&source, digest, &revision.entrypoint).await;
-            let failed = |error: &Arc<ArtifactError>| {
+            let log = |error: &Arc<ArtifactError>| {
                 tracing::warn!(revision = revision.name, %error, "cannot get the code of a revision");
             };
-            modules.inspect_err(failed).ok()
+            modules.inspect_err(log).ok()
         }
         .boxed()
     })
 }
 
-/// Returns the source of the packs of revisions with static files.
+/// Returns the source of packs for revisions with static files.
 fn assets_source(artifacts: Artifacts, index: SharedIndex) -> AssetsSource {
     Arc::new(move |revision| {
         let (artifacts, index) = (artifacts.clone(), index.clone());
@@ -282,10 +282,10 @@ fn assets_source(artifacts: Artifacts, index: SharedIndex) -> AssetsSource {
                 index.with(|index| (index.artifact(&revision), index.assets(&revision)));
             let (source, digest, layer) = (source?, revision.artifact?, layer?);
             let site = artifacts.site(&source, digest, layer).await;
-            let failed = |error: &Arc<ArtifactError>| {
+            let log = |error: &Arc<ArtifactError>| {
                 tracing::warn!(revision = revision.name, %error, "cannot get the static files of a revision");
             };
-            site.inspect_err(failed).ok()
+            site.inspect_err(log).ok()
         }
         .boxed()
     })
@@ -319,7 +319,8 @@ impl Certificate {
         })
     }
 
-    fn of_process(&self) -> Option<Tls> {
+    /// Returns the certificate with which this process serves and calls.
+    fn for_process(&self) -> Option<Tls> {
         match self {
             Self::None => None,
             Self::Given(tls) | Self::SelfSigned { tls, .. } => Some(tls.clone()),
@@ -352,7 +353,7 @@ async fn reconcile(
     metrics: Arc<Metrics>,
 ) {
     let all = || {
-        // Those of an earlier term.
+        // The questions are those of an earlier term.
         acknowledgements.forget_all();
         index.with(|index| index.workers().cloned().collect())
     };
@@ -380,7 +381,7 @@ fn service_of(url: &Uri) -> Option<String> {
     (!is_address).then(|| host.split_once('.').map_or(host, |(name, _)| name).to_owned())
 }
 
-async fn count_leadership(mut leading_rx: watch::Receiver<bool>, metrics: Arc<Metrics>) {
+async fn observe_leadership(mut leading_rx: watch::Receiver<bool>, metrics: Arc<Metrics>) {
     loop {
         metrics.leader.set((*leading_rx.borrow_and_update()).into());
         if leading_rx.changed().await.is_err() {

@@ -3,8 +3,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
 
-/// Returns the reference of a created object to its owner. It blocks the owner's deletion in the
-/// foreground until the created object is gone.
+/// Returns the reference of a created object to its owner. The reference blocks the owner's
+/// deletion in the foreground until the created object is gone.
 pub fn controller<K: Resource<DynamicType = ()>>(owner: &K) -> Vec<OwnerReference> {
     let reference = owner.controller_owner_ref(&());
     let blocking =
@@ -12,8 +12,8 @@ pub fn controller<K: Resource<DynamicType = ()>>(owner: &K) -> Vec<OwnerReferenc
     blocking.into_iter().collect()
 }
 
-/// Returns whether an object is being deleted. The objects that it owns must not be created again:
-/// the garbage collector deletes them first if the deletion is in the foreground.
+/// Returns whether an object is being deleted. The objects that it owns must not be created again
+/// then, because a deletion in the foreground waits until they are gone.
 pub fn is_deleted<K: Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_some()
 }

@@ -1,4 +1,5 @@
-//! RuntimePools: each becomes a Deployment of nodes, a PodDisruptionBudget and a headless Service.
+//! Reconciles RuntimePools: each becomes a Deployment of nodes, a PodDisruptionBudget and a
+//! headless Service.
 //!
 //! [`plan`] and `status` decide; this module watches and applies. There are few pools, so kube's
 //! own Controller runs the reconciles. [`references`] reads the objects to which pools refer.
@@ -53,7 +54,7 @@ pub struct Failures(Mutex<HashMap<String, u32>>);
 
 impl Failures {
     /// Counts a failure, and returns the delay of the retry.
-    fn failed(&self, pool: &RuntimePool) -> Duration {
+    fn count(&self, pool: &RuntimePool) -> Duration {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let failures = all.entry(pool.name_any()).or_insert(0);
         *failures += 1;
@@ -123,7 +124,7 @@ pub async fn run(context: Context) {
         .reconcile_all_on(starts)
         .run(
             reconcile,
-            |pool, _, context| Action::requeue(context.failures.failed(&pool)),
+            |pool, _, context| Action::requeue(context.failures.count(&pool)),
             Arc::new(context),
         )
         .for_each(|result| async move {
@@ -136,7 +137,8 @@ pub async fn run(context: Context) {
         .await;
 }
 
-/// Returns an API that watches only metadata. The content is read when a pool refers to the object.
+/// Returns an API that watches only the metadata of objects. The content of an object is read when
+/// a pool refers to it.
 fn names_of<K>(client: &Client, namespace: &str) -> Api<PartialObjectMeta<K>>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
@@ -164,7 +166,7 @@ async fn reconcile(pool: Arc<RuntimePool>, context: Arc<Context>) -> Result<Acti
     })
 }
 
-/// Applies the objects of a pool, and sets its status, which names a refused object too.
+/// Applies the objects of a pool, and sets the pool's status, even if an object is refused.
 async fn apply_and_set_status(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
     let applied = apply(pool, context).await;
     let (deployment, obstacle, result) = match applied {
@@ -200,7 +202,7 @@ async fn apply(
     let deployment = if missing.is_none() {
         Some(apply_one(context, "Deployment", &children.deployment, pool).await?)
     } else {
-        // Existing nodes continue with the previous content; new ones could not start.
+        // Existing nodes continue with the previous content. New nodes could not start.
         stored_deployment(pool, context).await?
     };
     Ok((deployment, missing))

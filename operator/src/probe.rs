@@ -1,14 +1,14 @@
-//! `tenon-operator probe`: an end-to-end check of an installation, from a tenant's side, with
-//! clean-up.
+//! `tenon-operator probe`: an end-to-end check of an installation, from the view of a tenant, that
+//! deletes what it has created.
 //!
 //! ```text
 //!  create a Worker ─► watch it until ready ─► request its host until it answers ─► delete it
 //!                                                                   in any case ──────┘
 //! ```
 //!
-//! It needs a kubeconfig, or a Pod's account, that may list, watch, create and delete Workers in
-//! one namespace, and access to the routers' client port. A response must come from this very
-//! Worker: its code returns a random value.
+//! The probe needs a kubeconfig, or a Pod's account, that may list, watch, create and delete
+//! Workers in one namespace, and access to the routers' client port. The Worker's code returns a
+//! random value, by which the probe recognizes a response of the Worker.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -35,13 +35,13 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 /// Delay between two requests. A router learns of a Worker a moment after its status is written.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Timeout of one request. If a router hangs, the request is repeated on another connection.
+/// Time limit of one request. If a router hangs, the request is repeated on another connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Timeout for deleting the Worker, which is also done after the overall timeout.
+/// Time limit of the deletion of the Worker, which is attempted even after the overall time limit.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Limit on the response body, in bytes; far larger than the Worker's response.
+/// Maximum size of a response body, in bytes. The body of the Worker's response is far smaller.
 const BODY: usize = 16 * 1024;
 
 #[derive(ClapArgs, Clone, Debug)]
@@ -55,11 +55,12 @@ pub struct ProbeArgs {
     /// URL of the routers' listener for clients.
     #[arg(long, value_name = "http://HOST[:PORT]", default_value = "http://tenon-router")]
     router: Uri,
-    /// Seconds within which the Worker must respond.
+    /// Maximum time to wait until the Worker responds, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
 }
 
+/// The reason why a probe has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     #[error("--router {0} is not an HTTP URL without a path; use http://HOST[:PORT]")]
@@ -77,7 +78,7 @@ pub enum ProbeError {
     #[error("interrupted before the Worker responded")]
     Interrupted,
     #[error(
-        "cannot delete Worker {worker}: {last_state}; delete it: kubectl delete worker --namespace {namespace} {worker}"
+        "cannot delete Worker {worker}: {last_state}; run kubectl delete worker --namespace {namespace} {worker}"
     )]
     Delete { worker: String, namespace: String, last_state: String },
 }
@@ -85,7 +86,7 @@ pub enum ProbeError {
 /// Deploys a Worker, sends it requests, deletes it, and prints each step on standard output.
 ///
 /// # Errors
-/// Names the step that failed, and the last observed state.
+/// Fails if a step fails. The error names the step and the last observed state.
 pub async fn run(args: ProbeArgs) -> Result<(), ProbeError> {
     let address =
         RouterAddress::of(&args.router).ok_or_else(|| ProbeError::Router(args.router.clone()))?;
@@ -115,7 +116,7 @@ struct Probe {
     args: ProbeArgs,
     workers: Api<Worker>,
     name: String,
-    /// The Worker's response body.
+    /// The body of the Worker's response.
     body: String,
     address: RouterAddress,
     started: Instant,
@@ -139,7 +140,7 @@ impl Probe {
             },
         )?;
         println!("deployed: Worker {} in {}", self.name, self.args.worker_namespace);
-        let mut last_state = "its status is unknown".to_owned();
+        let mut last_state = "the status is unknown".to_owned();
         let ready = timeout_at(self.deadline(), self.await_ready(&mut last_state)).await;
         let host = ready.map_err(|_| not_ready(last_state))?;
         println!("ready: after {:.1} s", self.started.elapsed().as_secs_f64());
@@ -179,7 +180,7 @@ impl Probe {
 
     async fn await_answer(&self, host: &str, last_state: &mut String) {
         loop {
-            *last_state = match timeout(REQUEST_TIMEOUT, self.address.ask(host)).await {
+            *last_state = match timeout(REQUEST_TIMEOUT, self.address.get(host)).await {
                 Ok(Ok((StatusCode::OK, body))) if body == self.body => return,
                 Ok(Ok((status, body))) => format!("the response was {status} with body {body:?}"),
                 Ok(Err(error)) => format!("cannot send a request: {error}"),
@@ -216,13 +217,13 @@ fn worker(name: &str, pool: &str, body: &str) -> Worker {
         "metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "tenon-probe"}},
         "spec": {"source": {"modules": {"worker.js": code}}, "pool": pool},
     });
-    serde_json::from_value(object).expect("the object is a Worker")
+    serde_json::from_value(object).expect("the object is not a valid Worker")
 }
 
 /// Returns the host of a ready Worker.
 ///
 /// # Errors
-/// A description of its current state, if it is not ready.
+/// Returns a description of the Worker's current state, if the Worker is not ready.
 fn readiness(worker: &Worker) -> Result<String, String> {
     let status = worker.status.clone().unwrap_or_default();
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
@@ -232,7 +233,10 @@ fn readiness(worker: &Worker) -> Result<String, String> {
                 .url
                 .as_ref()
                 .and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
-            host.ok_or_else(|| format!("no host in its URL {:?}", status.url))
+            host.ok_or_else(|| {
+                let url = status.url.as_deref().unwrap_or_default();
+                format!("the URL {url:?} of the Worker has no host")
+            })
         }
         Some(ready) => Err(format!("the Worker is not ready: {}: {}", ready.reason, ready.message)),
         None => Err(
@@ -249,7 +253,7 @@ struct RouterAddress {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum AskError {
+enum GetError {
     #[error("cannot connect: {0}")]
     Connect(#[from] std::io::Error),
     #[error("{0}")]
@@ -270,7 +274,7 @@ impl RouterAddress {
     }
 
     /// Sends `GET /` for a Worker's host, and returns the response's status and body.
-    async fn ask(&self, host: &str) -> Result<(StatusCode, String), AskError> {
+    async fn get(&self, host: &str) -> Result<(StatusCode, String), GetError> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         // The sender reports the connection's errors.
@@ -281,7 +285,7 @@ impl RouterAddress {
         let body = Limited::new(response.into_body(), BODY)
             .collect()
             .await
-            .map_err(AskError::Body)?
+            .map_err(GetError::Body)?
             .to_bytes();
         Ok((status, String::from_utf8_lossy(&body).into_owned()))
     }
@@ -341,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_router_is_asked_for_the_workers_host() {
+    async fn the_request_to_the_router_names_the_workers_host() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let served = tokio::spawn(async move {
@@ -355,7 +359,7 @@ mod tests {
             String::from_utf8(head[..read].to_vec()).unwrap()
         });
         let answer = RouterAddress { host: "127.0.0.1".to_owned(), port }
-            .ask("probe.default.example.com")
+            .get("probe.default.example.com")
             .await
             .unwrap();
         assert_eq!(answer, (StatusCode::NOT_FOUND, "none".to_owned()));

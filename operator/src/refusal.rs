@@ -1,4 +1,4 @@
-//! The API server's refusals of writes, as reasons of a condition. This module is pure.
+//! Converts the API server's refusals of writes into reasons of a condition. This module is pure.
 //!
 //! ```text
 //!  too large, quota, policy, permission, schema ─► Stalled: a retry fails until a person has acted
@@ -17,11 +17,11 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the refusal, or `None` if the write failed for a transient reason.
+    /// Returns the refusal, or `None` if the failure of the write needs nothing but a retry.
     pub fn of(error: &kube::Error) -> Option<Self> {
         let kube::Error::Api(status) = error else { return None };
         let (reason, progress, remedy) = classify(status.code, &status.message)?;
-        let message = format!("the API server refuses: {}; {remedy}", status.message);
+        let message = format!("the API server refuses the write: {}; {remedy}", status.message);
         Some(Self { reason, message, progress })
     }
 }
@@ -30,9 +30,9 @@ fn classify(code: u16, message: &str) -> Option<(&'static str, Progress, &'stati
     use Progress::{Reconciling, Stalled};
     Some(match code {
         413 => TOO_LARGE,
-        // etcd's limit, which the API server passes on as an internal error.
+        // The API server passes on etcd's limit on the size as an internal error.
         500 if message.contains("too large") || message.contains("larger than max") => TOO_LARGE,
-        500 => ("ApiServerError", Reconciling, "it is retried"),
+        500 => ("ApiServerError", Reconciling, "the write is retried"),
         403 if message.contains("exceeded quota") => {
             ("QuotaExceeded", Stalled, "raise the ResourceQuota, or delete objects that it counts")
         }

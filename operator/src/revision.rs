@@ -4,13 +4,13 @@
 //!  Worker + modules ─► snapshot ─► compiled: WorkerRevision ─► with Secrets' values: Revision
 //! ```
 //!
-//! A WorkerRevision holds references to Secrets, never their values. Its digest covers the code as
-//! its author wrote it, and the configuration. Its modules are the output of
-//! [`compile`](tenon_compiler::compile), stored once, so that every replica, of any version,
-//! serves the same bytes. If the code is in an OCI artifact, the WorkerRevision holds the
-//! artifact's digest in their place, and every replica compiles it again for the nodes that ask.
-//! The [`Revision`]'s digest also covers the values: a changed Secret gives another digest of the
-//! same WorkerRevision.
+//! A WorkerRevision contains references to Secrets, never their values. Its digest covers the code
+//! as its author wrote it, and the configuration. Its modules are the output of
+//! [`compile`](tenon_compiler::compile). They are stored once, so every replica, of any version,
+//! serves the same bytes. If the code is in an OCI artifact, the WorkerRevision contains the
+//! artifact's digest in place of the modules, and every replica compiles the code again for the
+//! nodes that request it. The [`Revision`]'s digest also covers the values of Secrets: a changed
+//! Secret leads to another digest, with the same WorkerRevision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,13 +31,13 @@ use tenon_proto::revision::{Binding, CompatibilityFlag, Revision, StatePolicy};
 
 use crate::limits;
 
-/// Entrypoints of a Worker that has several modules and names none, in order of preference.
+/// The default entrypoints of a Worker with several modules, in order of preference.
 const DEFAULT_ENTRYPOINTS: [&str; 2] = ["worker.js", "worker.ts"];
 
 /// The reason why a Worker with these modules cannot become a revision.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SnapshotError {
-    #[error("spec.source: no modules; add at least one, such as {}", DEFAULT_ENTRYPOINTS[0])]
+    #[error("spec.source: there are no modules; add a module such as {}", DEFAULT_ENTRYPOINTS[0])]
     NoModules,
     #[error("spec.entrypoint: {0:?} is not among the modules; set it to the name of one of them")]
     UnknownEntrypoint(String),
@@ -48,9 +48,9 @@ pub enum SnapshotError {
     AmbiguousEntrypoint,
 }
 
-/// The error for a Secret, or a key of it, that does not exist.
+/// The error for a Secret or a key of a Secret that does not exist.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("spec.secrets: {name:?} needs key {:?} of Secret {:?}, which does not exist; create it", reference.key, reference.name)]
+#[error("spec.secrets: {name:?} needs key {:?} of Secret {:?}, which does not exist; create the key", reference.key, reference.name)]
 pub struct MissingSecret {
     /// Name of the binding.
     pub name: String,
@@ -79,7 +79,7 @@ pub fn worker_id(worker: &Worker) -> WorkerId {
     WorkerId::new(worker.namespace().as_deref().unwrap_or("default"), &worker.name_any())
 }
 
-/// Returns the snapshot of `worker` with the current modules of its source, not compiled.
+/// Returns the snapshot of `worker` with the current modules of its source, before compilation.
 ///
 /// # Errors
 /// Fails if the entrypoint cannot be determined.
@@ -95,7 +95,7 @@ pub fn snapshot(
 /// Returns the snapshot of `worker` with the code in an artifact.
 ///
 /// # Arguments
-/// * `entrypoint` - the one among the artifact's modules.
+/// * `entrypoint` - the name of the entrypoint among the artifact's modules.
 pub fn snapshot_of_artifact(
     worker: &Worker,
     artifact: Artifact,
@@ -111,8 +111,8 @@ fn snapshot_with(
     modules: BTreeMap<String, String>,
     binary_modules: BTreeMap<String, ByteString>,
 ) -> WorkerRevisionSpec {
-    // Without `..`, so that a new field is either copied or named as one that is not part of
-    // a revision.
+    // The pattern does not use `..`, so that a new field must be either copied or named as a field
+    // that is not part of a revision.
     let WorkerSpec {
         source: _,
         entrypoint: _,
@@ -154,8 +154,8 @@ fn snapshot_with(
     spec
 }
 
-/// Replaces the modules of a snapshot with the compiled ones. The largest source maps are left out
-/// if an object cannot hold all of them.
+/// Replaces the modules of a snapshot with compiled modules. The largest source maps are left out
+/// if an object cannot contain all of them.
 #[must_use]
 pub fn with_compiled(
     spec: WorkerRevisionSpec,
@@ -163,14 +163,14 @@ pub fn with_compiled(
 ) -> WorkerRevisionSpec {
     let stored = tenon_compiler::without_maps_beyond(MAX_OBJECT_BYTES, compiled);
     let (modules, binary_modules) = split_modules(&stored);
-    // Every field except the modules stays, including new ones.
+    // Every field except the modules is kept, including new fields.
     WorkerRevisionSpec { modules, binary_modules, ..spec }
 }
 
 /// Returns the name of the module whose default export handles events.
 ///
 /// # Errors
-/// Fails if it cannot be determined, or is not among the modules.
+/// Fails if the name cannot be determined, or is not among the modules.
 pub fn entrypoint(
     requested: Option<&str>,
     modules: &BTreeMap<String, Bytes>,
@@ -185,7 +185,7 @@ pub fn entrypoint(
     }
 }
 
-/// Splits modules into text and binary ones, as Kubernetes objects store them.
+/// Splits modules into text modules and binary modules, as Kubernetes objects store them.
 fn split_modules(
     modules: &BTreeMap<String, Bytes>,
 ) -> (BTreeMap<String, String>, BTreeMap<String, ByteString>) {
@@ -213,7 +213,7 @@ pub fn join_modules<'a>(
 }
 
 /// Returns the modules in a ConfigMap, named by its keys.
-pub fn of_config_map(config_map: &ConfigMap) -> BTreeMap<String, Bytes> {
+pub fn modules_of_config_map(config_map: &ConfigMap) -> BTreeMap<String, Bytes> {
     join_modules(config_map.data.iter().flatten(), config_map.binary_data.iter().flatten())
 }
 
@@ -233,10 +233,10 @@ pub fn worker_of(revision_name: &str) -> Option<&str> {
 ///
 /// # Arguments
 /// * `pool` - the limits of the Worker's pool.
-/// * `secret` - returns the value of a Secret's key in the Worker's namespace.
+/// * `secret` - a function that returns the value of a Secret's key in the Worker's namespace.
 ///
 /// # Errors
-/// Fails if a Secret or a key does not exist, or a host pattern is invalid.
+/// Fails if a Secret or a key does not exist, or if a host pattern or a digest is invalid.
 pub fn resolve(
     id: &WorkerId,
     name: &str,
@@ -244,8 +244,8 @@ pub fn resolve(
     pool: &PoolLimits,
     secret: impl Fn(&SecretKeyRef) -> Option<String>,
 ) -> Result<Revision, ResolveError> {
-    // Without `..`, so that a new field is not forgotten here. The id and the name are those of the
-    // objects, and the digest is of the snapshot.
+    // The pattern does not use `..`, so the compiler demands that a new field is handled here. The
+    // id and the name are arguments, and the digest of the snapshot is not part of a revision.
     let WorkerRevisionSpec {
         worker: _,
         digest: _,
@@ -310,7 +310,7 @@ fn resolve_assets(
 /// Returns how routers serve files.
 ///
 /// # Arguments
-/// * `site` - identifies the files.
+/// * `site` - the id of the files.
 pub fn served_assets(assets: &Assets, site: SiteId) -> catalog::Assets {
     // Only nodes use the name of the binding.
     let Assets { binding: _, html_handling, not_found_handling, run_worker_first } = assets;
@@ -350,7 +350,7 @@ fn egress(egress: &tenon_crds::Egress) -> Result<Egress, ResolveError> {
     patterns.map(Egress::Only).map_err(|invalid| ResolveError::Egress(invalid.to_string()))
 }
 
-/// Returns the Worker's routes: those of its spec, or by default every path of
+/// Returns the routes in a Worker's spec. If the spec has none, returns a route for every path of
 /// `<name>.<namespace>.<domain>`.
 pub fn routes(worker: &Worker, domain: &str) -> Vec<Route> {
     if worker.spec.routes.is_empty() {
@@ -380,7 +380,7 @@ pub fn preview(host: &str) -> Route {
     Route { host: host.to_owned(), path: "/".to_owned() }
 }
 
-/// Returns the accepted part of a request that selects its revision.
+/// Returns the part of a request that selects the request's revision, as it was accepted.
 pub fn session_affinity(accepted: &Accepted) -> Option<catalog::SessionAffinity> {
     let SessionAffinity { cookie, header } = accepted.session_affinity.as_ref()?;
     let cookie = cookie.clone().map(Part::Cookie);

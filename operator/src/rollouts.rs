@@ -36,7 +36,7 @@ impl Stage {
         match ready.filter(|ready| ready.observed_generation == worker.metadata.generation) {
             Some(ready) if ready.status == ConditionStatus::True => Self::Ready,
             Some(ready) if ready.status == ConditionStatus::False => Self::Failing,
-            // The revision is on its way to the routers.
+            // The status is older than the spec, or the revision has not reached all routers.
             None | Some(_) => Self::Pending,
         }
     }
@@ -52,14 +52,14 @@ pub struct Rollouts {
 struct Observation {
     stage: Stage,
     generation: Option<i64>,
-    /// The time since which the spec has been pending; `None` if it is ready or failing.
+    /// The time from which the spec has been pending, or `None` if it is ready or failing.
     since: Option<Instant>,
 }
 
 impl Rollouts {
-    /// Records a Worker's current state. Returns how long the rollout took, if the Worker has just
-    /// become ready.
-    pub fn see(&mut self, id: &WorkerId, worker: &Worker, now: Instant) -> Option<Duration> {
+    /// Records a Worker's current state. Returns the duration of the rollout, if the Worker has
+    /// just become ready.
+    pub fn observe(&mut self, id: &WorkerId, worker: &Worker, now: Instant) -> Option<Duration> {
         let (stage, generation) = (Stage::of(worker), worker.metadata.generation);
         let before =
             self.workers.remove(id).inspect(|before| *self.counts.get_mut(before.stage) -= 1);
@@ -160,42 +160,42 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn each_spec_is_timed_from_when_it_was_seen_to_when_it_is_ready() {
+    fn each_spec_is_timed_from_its_first_observation_until_it_is_ready() {
         let (mut rollouts, id, now) =
             (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
-        let mut see = |worker: Worker, at| rollouts.see(&id, &worker, now + SECOND * at);
-        assert_eq!(see(worker(1, None), 0), None);
-        assert_eq!(see(worker(1, None), 1), None);
-        assert_eq!(see(worker(1, Some((true, 1))), 2), Some(SECOND * 2));
-        assert_eq!(see(worker(1, Some((true, 1))), 3), None, "reported once");
+        let mut observe = |worker: Worker, at| rollouts.observe(&id, &worker, now + SECOND * at);
+        assert_eq!(observe(worker(1, None), 0), None);
+        assert_eq!(observe(worker(1, None), 1), None);
+        assert_eq!(observe(worker(1, Some((true, 1))), 2), Some(SECOND * 2));
+        assert_eq!(observe(worker(1, Some((true, 1))), 3), None, "a rollout is reported twice");
         assert_eq!(
-            see(worker(2, Some((true, 1))), 10),
+            observe(worker(2, Some((true, 1))), 10),
             None,
-            "the ready generation is not the latest"
+            "the rollout of an older generation is reported"
         );
-        assert_eq!(see(worker(3, Some((true, 1))), 11), None);
-        assert_eq!(see(worker(3, Some((true, 3))), 14), Some(SECOND * 3));
+        assert_eq!(observe(worker(3, Some((true, 1))), 11), None);
+        assert_eq!(observe(worker(3, Some((true, 3))), 14), Some(SECOND * 3));
     }
 
     #[test]
     fn a_rollout_that_fails_is_not_timed() {
         let (mut rollouts, id, now) =
             (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
-        let mut see = |worker: Worker, at| rollouts.see(&id, &worker, now + SECOND * at);
-        assert_eq!(see(worker(1, None), 0), None);
-        assert_eq!(see(worker(1, Some((false, 1))), 1), None);
-        assert_eq!(see(worker(1, Some((true, 1))), 100), None);
-        assert_eq!(see(worker(2, Some((true, 1))), 101), None);
-        assert_eq!(see(worker(2, Some((true, 2))), 102), Some(SECOND));
+        let mut observe = |worker: Worker, at| rollouts.observe(&id, &worker, now + SECOND * at);
+        assert_eq!(observe(worker(1, None), 0), None);
+        assert_eq!(observe(worker(1, Some((false, 1))), 1), None);
+        assert_eq!(observe(worker(1, Some((true, 1))), 100), None);
+        assert_eq!(observe(worker(2, Some((true, 1))), 101), None);
+        assert_eq!(observe(worker(2, Some((true, 2))), 102), Some(SECOND));
     }
 
     #[test]
     fn a_worker_that_was_ready_before_the_operator_started_is_counted_and_not_timed() {
         let (mut rollouts, id, now) =
             (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
-        assert_eq!(rollouts.see(&id, &worker(1, Some((true, 1))), now), None);
+        assert_eq!(rollouts.observe(&id, &worker(1, Some((true, 1))), now), None);
         assert_eq!(counts(&rollouts), [0, 1, 0]);
-        assert_eq!(rollouts.see(&id, &worker(2, Some((false, 2))), now), None);
+        assert_eq!(rollouts.observe(&id, &worker(2, Some((false, 2))), now), None);
         assert_eq!(counts(&rollouts), [0, 0, 1]);
         rollouts.forget(&id);
         assert_eq!(counts(&rollouts), [0, 0, 0]);

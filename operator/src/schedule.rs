@@ -1,5 +1,4 @@
-//! Schedules: calls Workers' `scheduled` handlers according to `spec.schedules`. Runs on the leader
-//! only.
+//! Calls Workers' `scheduled` handlers at the times in `spec.schedules`. Only the leader does so.
 //!
 //! ```text
 //!  watches ── Worker with schedules ─► timers ── due ─► queue ─► due (pure) ─► claim: status
@@ -9,12 +8,12 @@
 //! ```
 //!
 //! Each due time leads to at most one call, whichever replica leads; see [`due`]. A call does not
-//! wait for the previous one to end: if a handler runs past the next time, both run. A failed call
-//! is not repeated for that time; it is counted and recorded as an Event.
+//! wait for the previous call to end: if a handler runs past the next time, both calls run. A
+//! failed call is not repeated. It is counted and recorded as an Event.
 //!
 //! - [`timetable`], [`due`], [`timer_queue`]: every decision.
 //! - [`call`]: the call itself.
-//! - [`Scheduler`]: performs the decisions.
+//! - [`Scheduler`]: the task that carries out the decisions.
 
 pub mod call;
 pub mod due;
@@ -46,7 +45,7 @@ use timer_queue::TimerQueue;
 /// The field manager of the written fields.
 const MANAGER: &str = "tenon-operator-schedules";
 
-/// Maximum sleep if nothing is due, because the machine's clock may be set forward meanwhile.
+/// Maximum sleep. It is bounded because the machine's clock may be set forward during a sleep.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// Calls Workers at their scheduled times.
@@ -56,11 +55,11 @@ pub struct Scheduler {
     index: SharedIndex,
     metrics: Arc<Metrics>,
     caller: Caller,
-    /// Held by each call, so that the process does not end before its calls have ended.
+    /// Each call holds a clone, so that the process does not end before its calls have ended.
     drain: drain::Watch,
 }
 
-/// The error of a failed claim. The claim will be retried.
+/// The error of a failed claim. The claim is retried.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot claim a time of a schedule: {0}")]
 pub struct ClaimError(#[from] kube::Error);
@@ -80,7 +79,7 @@ impl Scheduler {
     /// Runs for the lifetime of the process.
     ///
     /// # Arguments
-    /// * `seen_rx` - Workers with schedules in their spec or status, whenever they change.
+    /// * `seen_rx` - the Workers with schedules in their spec or status, each time they change.
     /// * `leading_rx` - whether this replica may claim.
     pub async fn run(
         self: Arc<Self>,
@@ -102,7 +101,7 @@ impl Scheduler {
         }
     }
 
-    /// Sends the Workers that are due to the queue.
+    /// Sends a Worker to the queue each time one of its schedules is due.
     async fn run_timers(
         &self,
         mut seen_rx: mpsc::UnboundedReceiver<WorkerId>,
@@ -131,7 +130,7 @@ impl Scheduler {
 
     /// Claims the due times of a Worker's schedules, and starts the calls.
     async fn start_due(self: Arc<Self>, id: WorkerId) -> Result<(), ClaimError> {
-        // The Worker has been deleted.
+        // A Worker that is not in the index has been deleted.
         let Some(worker) = self.worker(&id) else { return Ok(()) };
         let due = Due::of(&worker, Timestamp::now());
         let Some(claim) = &due.claim else { return Ok(()) };
@@ -207,8 +206,8 @@ impl Scheduler {
     }
 }
 
-/// Returns the next time at which a Worker's schedules need attention: at once if its status is not
-/// up to date.
+/// Returns the next time at which a Worker's schedules must be handled. It is `now` if the Worker's
+/// status is not up to date.
 fn time_of(worker: &Worker, now: Timestamp) -> Option<Timestamp> {
     let due = Due::of(worker, now);
     if due.claim.is_some() { Some(now) } else { due.next }

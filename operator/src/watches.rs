@@ -66,11 +66,11 @@ impl Watches {
     /// * `ready` - dropped when every kind has been listed and the catalog is complete.
     pub async fn run(self, ready: Handle) {
         let client = &self.client;
-        let of_pools = watcher::Config::default().labels(POOL_LABEL);
+        let pool_slices = watcher::Config::default().labels(POOL_LABEL);
         let any = watcher::Config::default;
         // Helm stores its releases in Secrets of up to a megabyte. No Worker uses them, and all
         // would be kept in memory here.
-        let not_helms = watcher::Config::default().fields("type!=helm.sh/release.v1");
+        let without_helm = watcher::Config::default().fields("type!=helm.sh/release.v1");
         let slices = Api::namespaced(client.clone(), &self.namespace);
         let mut observed = stream::select_all([
             watch(Api::all(client.clone()), "Worker", any(), Change::Worker, &self.metrics),
@@ -83,8 +83,8 @@ impl Watches {
             ),
             watch(Api::all(client.clone()), "RuntimePool", any(), Change::Pool, &self.metrics),
             watch(Api::all(client.clone()), "ConfigMap", any(), Change::ConfigMap, &self.metrics),
-            watch(Api::all(client.clone()), "Secret", not_helms, Change::Secret, &self.metrics),
-            watch(slices.clone(), "EndpointSlice", of_pools, Change::Slice, &self.metrics),
+            watch(Api::all(client.clone()), "Secret", without_helm, Change::Secret, &self.metrics),
+            watch(slices.clone(), "EndpointSlice", pool_slices, Change::Slice, &self.metrics),
         ]);
         if let Some(service) = &self.router_service {
             let of_routers = format!("kubernetes.io/service-name={service}");
@@ -106,7 +106,7 @@ impl Watches {
         while let Some(observed) = observed.next().await {
             match observed {
                 Observation::Change(change) => {
-                    self.follow(&change, &mut rollouts);
+                    self.track_rollout(&change, &mut rollouts);
                     let touched = self.index.with(|index| index.apply(*change));
                     self.publish(touched, &mut published);
                 }
@@ -125,10 +125,10 @@ impl Watches {
         }
     }
 
-    fn follow(&self, change: &Change, rollouts: &mut Rollouts) {
-        let took = match change {
+    fn track_rollout(&self, change: &Change, rollouts: &mut Rollouts) {
+        let duration = match change {
             Change::Worker(Watched::Applied(worker)) => {
-                rollouts.see(&revision::worker_id(worker), worker, Instant::now())
+                rollouts.observe(&revision::worker_id(worker), worker, Instant::now())
             }
             Change::Worker(Watched::Deleted((namespace, name))) => {
                 rollouts.forget(&WorkerId::new(namespace, name));
@@ -136,7 +136,7 @@ impl Watches {
             }
             _ => return,
         };
-        self.metrics.rollouts.set(rollouts, took);
+        self.metrics.rollouts.set(rollouts, duration);
     }
 
     fn publish(&self, touched: Touched, published: &mut Published) {
@@ -214,7 +214,7 @@ impl Watches {
     }
 }
 
-/// The Workers in the catalog, each with the time at which another digest last joined those that
-/// serve it, if any.
+/// The Workers in the catalog, each with the time at which a digest was last added to those that
+/// serve it, if that has happened.
 #[derive(Default)]
 struct Published(HashMap<WorkerId, Option<Timestamp>>);

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! - [`plan`]: every decision. This module is pure.
-//! - [`queue`]: when a Worker is reconciled, and when it is retried.
-//! - [`Reconciler`]: performs a plan.
+//! - [`queue`]: the order in which Workers are reconciled, and their retries.
+//! - [`Reconciler`]: the handle that carries out plans.
 
 pub mod plan;
 pub mod queue;
@@ -38,7 +38,7 @@ use plan::{Draft, Plan};
 /// The field manager of the fields that the reconcilers apply.
 pub const MANAGER: &str = "tenon-operator";
 
-/// Plans on a thread that does not serve the catalog.
+/// Plans a Worker on a thread that does not serve the catalog.
 async fn plan_on_other_thread(
     candidate: &Arc<Candidate>,
     draft: &Arc<Draft>,
@@ -48,7 +48,7 @@ async fn plan_on_other_thread(
     spawn_blocking(move || plan::plan(&candidate, &draft, refused, now)).await
 }
 
-/// Performs plans. Only the leader may use it.
+/// A handle that carries out plans. Only the leader may use it.
 #[derive(Clone)]
 pub struct Reconciler {
     client: Client,
@@ -60,24 +60,24 @@ pub struct Reconciler {
     writing: Arc<Semaphore>,
 }
 
-/// Maximum number of plans performed concurrently: enough to hide the API server's latency without
-/// overloading it.
+/// Maximum number of plans that are carried out concurrently. It hides the API server's latency
+/// without overloading the API server.
 const MAX_CONCURRENT_PLANS: usize = 16;
 
-/// The reason why a reconcile failed. It will be retried.
+/// The reason why a reconcile failed. The reconcile is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     #[error("cannot apply WorkerRevision {name}: {source}")]
     Apply { name: String, source: kube::Error },
     #[error("cannot delete WorkerRevision {name}: {source}")]
     Delete { name: String, source: kube::Error },
-    #[error("cannot set the status: {0}")]
+    #[error("cannot set the Worker's status: {0}")]
     Status(kube::Error),
     #[error("cannot compile the modules: {0}")]
     Compile(#[from] CompilerError),
     #[error(transparent)]
     Artifact(Arc<ArtifactError>),
-    #[error("cannot plan: {0}")]
+    #[error("cannot plan the Worker: {0}")]
     Plan(#[from] JoinError),
 }
 
@@ -123,8 +123,8 @@ impl Reconciler {
     /// Brings a Worker's revisions and status to the desired state.
     ///
     /// # Errors
-    /// Fails if the Worker cannot be compiled, or the API server refuses a part. Completed parts
-    /// stay, and the retry continues from there.
+    /// Fails if the Worker cannot be compiled, or the API server refuses a part of the plan. The
+    /// completed parts are kept, and a retry continues after them.
     pub async fn reconcile(&self, mut candidate: Candidate) -> Result<(), ReconcileError> {
         if owner::is_deleted(&*candidate.worker) {
             return Ok(());
@@ -153,8 +153,8 @@ impl Reconciler {
         Ok(compiled?)
     }
 
-    /// Pulls and compiles the artifact of a draft that has one. If that fails, the draft says so,
-    /// and the error is returned if it is worth a retry.
+    /// Pulls and compiles the artifact of a draft that has one. If the artifact cannot be used, the
+    /// draft states the reason, and the error is returned too if a retry may succeed.
     async fn pull(&self, worker: &Worker, draft: Draft) -> (Draft, Result<(), ReconcileError>) {
         let Some(source) = draft.artifact() else { return (draft, Ok(())) };
         let pulled = self.artifacts.compile(source, worker.spec.entrypoint.as_deref()).await;
@@ -167,7 +167,7 @@ impl Reconciler {
         (draft.pulled(worker, pulled.as_ref().cloned().map_err(|error| &**error)), retry)
     }
 
-    /// Compiles a draft that has a job. If that fails, the draft says so.
+    /// Compiles a draft that has a job. If the compilation fails, the draft states the reason.
     async fn compile(&self, namespace: &str, draft: Draft) -> (Draft, Result<(), CompilerError>) {
         let Some(job) = draft.job() else { return (draft, Ok(())) };
         match self.compiler.compile(namespace, job).await {
@@ -221,8 +221,8 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Performs a plan. A refused revision is named in the status; other refusals, such as that of
-    /// the status itself, are named in an Event.
+    /// Plans a Worker and carries out the plan. The status reports the refusal of a revision. An
+    /// Event reports other refusals, such as the refusal of the status itself.
     async fn write(
         &self,
         candidate: &Arc<Candidate>,

@@ -1,5 +1,5 @@
-//! The hosts that a Worker may connect to, by its own specification. It narrows what the node's
-//! policy allows.
+//! The hosts that a Worker may connect to according to its own specification, which narrows what
+//! the node's policy allows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,8 @@ impl Egress {
     /// Returns whether a Worker may connect to `host` on `port`.
     ///
     /// # Arguments
-    /// * `host` - as in a URL: a name in lower case without a trailing dot, or an IP address.
+    /// * `host` - the host as in a URL: a name in lower case without a trailing dot, or an IP
+    ///   address.
     pub fn allows(&self, host: &str, port: u16) -> bool {
         match self {
             Self::Open => true,
@@ -27,25 +28,25 @@ impl Egress {
     }
 }
 
-/// `api.example.com`, or `*.example.com` for every name below example.com, each with an optional
-/// `:port`.
+/// A pattern of hosts: `api.example.com`, or `*.example.com` for every name below example.com, each
+/// with an optional `:port`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern {
-    /// Matches every name below `host`, but not `host` itself.
+    /// Whether the pattern matches every name below `host`, and not `host` itself.
     below: bool,
     host: String,
-    /// Matches any port if `None`.
+    /// The port that the pattern matches. `None` matches every port.
     port: Option<u16>,
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "{0:?} is not a host pattern; use a DNS name in lower case, with *. before it for all names below it"
+    "{0:?} is not a host pattern; use a DNS name in lower case, with *. before it for all names below it, and a port such as :8443 after it for that port only"
 )]
 pub struct InvalidHostPattern(String);
 
 impl HostPattern {
-    /// Returns whether the pattern matches; see [`Egress::allows`].
+    /// Returns whether the pattern matches a host and a port; see [`Egress::allows`].
     pub fn matches(&self, host: &str, port: u16) -> bool {
         if self.port.is_some_and(|only| only != port) {
             return false;

@@ -1,7 +1,7 @@
 //! The reasons why invocations fail: one stable code for the client, the router and the log.
 //!
-//! Between processes a failure is a gRPC status with a `google.rpc.ErrorInfo` of domain
-//! `tenon.dev`. Details of a tenant's code are not part of it; they go to the node's log.
+//! Between processes, a failure is a gRPC status with a `google.rpc.ErrorInfo` of domain
+//! `tenon.dev`. Details of a tenant's code are not part of the status. The node logs them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +28,7 @@ macro_rules! codes {
             }
 
             /// Returns the code with this name, the inverse of [`as_str`](Self::as_str).
-            pub fn named(name: &str) -> Option<Self> {
+            pub fn from_name(name: &str) -> Option<Self> {
                 find(Self::ALL, |code| code.as_str() == name)
             }
 
@@ -80,8 +80,8 @@ codes! {
     Overloaded = "overloaded", 503, Unavailable;
     /// Every node that could answer is shutting down.
     Draining = "draining", 503, Unavailable;
-    /// The Worker runs elsewhere on this node: on a lane if a shard says so, on its shard if a lane
-    /// does. Routers follow this code; clients never see it.
+    /// The Worker runs elsewhere on this node: on a lane if a shard responds with this code, and on
+    /// its shard if a lane does. Routers follow this code; clients never see it.
     Moved = "moved", 503, Unavailable;
     /// The revision ended a process of a node, and nodes refuse it for a time. Another revision of
     /// the Worker is not refused.
@@ -99,7 +99,7 @@ codes! {
 }
 
 impl FailureCode {
-    /// Returns whether a response can have this code. The others are for routers alone.
+    /// Returns whether a response to a client can have this code. Other codes are only for routers.
     pub fn reaches_clients(self) -> bool {
         self != Self::Moved
     }
@@ -147,8 +147,8 @@ pub struct Failure {
     pub phase: Phase,
     /// A sentence for the client about the platform, never about the tenant's code.
     pub message: String,
-    /// The position in the author's files where the code threw, if it did. Intended for the author:
-    /// not part of a gRPC status.
+    /// The position in the author's files where the code threw, if it threw. The position is for
+    /// the author, so it is not part of a gRPC status.
     pub place: Option<Place>,
 }
 
@@ -156,9 +156,9 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub file: String,
-    /// Starts at 1.
+    /// Number of the line, from 1.
     pub line: u32,
-    /// Starts at 1, in UTF-16 code units.
+    /// Number of the column, in UTF-16 code units, from 1.
     pub column: u32,
 }
 
@@ -173,8 +173,8 @@ impl Failure {
         Self { code, phase, message: message.into(), place: None }
     }
 
-    /// Returns whether the same request may be sent elsewhere at once: none of it has run here, and
-    /// another node may be able to run it.
+    /// Returns whether the same request may be sent elsewhere without delay: the handler has not
+    /// been called here, and may be callable elsewhere.
     pub fn may_retry_elsewhere(&self) -> bool {
         matches!(self.phase, Phase::Admission | Phase::Start)
             && matches!(
@@ -196,11 +196,11 @@ impl From<&Failure> for Status {
 }
 
 impl From<&Status> for Failure {
-    /// Converts a status. A status without Tenon's `ErrorInfo` becomes [`FailureCode::Internal`],
-    /// at an unknown point of the invocation.
+    /// Converts a status. A status without Tenon's `ErrorInfo` becomes [`FailureCode::Internal`] in
+    /// [`Phase::Handler`], because the handler may have been called.
     fn from(status: &Status) -> Self {
         let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN);
-        let code = info.as_ref().and_then(|info| FailureCode::named(&info.reason));
+        let code = info.as_ref().and_then(|info| FailureCode::from_name(&info.reason));
         let phase = info.and_then(|info| {
             info.metadata.get("phase").and_then(|name| find(&Phase::ALL, |p| p.as_str() == name))
         });

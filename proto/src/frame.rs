@@ -10,13 +10,13 @@ use std::mem;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::Message;
 
-/// Length of a message's header, flags and length field, in bytes.
+/// Length of a message's header, which is its flags and its length field, in bytes.
 pub const HEADER_LEN: usize = 5;
 
-/// The largest message accepted, in bytes. Bodies are streamed in far smaller messages.
+/// Maximum size of a message, in bytes. Bodies are streamed in far smaller messages.
 pub const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 
-/// The largest body that is sent within the head message, in bytes; larger bodies follow in
+/// Maximum size of a body that is sent within the head message, in bytes. Larger bodies follow in
 /// messages of their own.
 pub const INLINE_BODY: usize = 64 * 1024;
 
@@ -33,13 +33,13 @@ pub enum FrameError {
     Malformed(#[from] prost::DecodeError),
 }
 
-/// Returns one framed message.
+/// Returns the framed form of a message.
 pub fn encode(message: &impl Message) -> Bytes {
     let len = message.encoded_len();
     let mut buffer = BytesMut::with_capacity(HEADER_LEN + len);
     buffer.put_u8(0);
     buffer.put_u32(len as u32);
-    message.encode(&mut buffer).expect("the buffer has room for the message");
+    message.encode(&mut buffer).expect("the buffer is too small for the message");
     buffer.freeze()
 }
 
@@ -57,8 +57,8 @@ impl Decoder {
             self.buffer = data;
             return;
         }
-        // A buffer that was joined before is not shared, and grows in place: a message sent in
-        // frames of one byte must not cost time quadratic in its length.
+        // A buffer that was joined before is not shared, so it grows in place. The time to join a
+        // message that arrives in frames of one byte must not grow with the square of its length.
         let mut joined = mem::take(&mut self.buffer).try_into_mut().unwrap_or_else(|shared| {
             let mut joined = BytesMut::with_capacity(shared.len() + data.len());
             joined.put_slice(&shared);
@@ -93,10 +93,11 @@ impl Decoder {
         Ok(Some(M::decode(self.buffer.split_to(len))?))
     }
 
-    /// Checks that the stream ended between two messages. To be called at the end of the stream.
+    /// Checks that the stream ended between two messages. This method must be called at the end of
+    /// the stream.
     ///
     /// # Errors
-    /// [`FrameError::Truncated`] if the stream ended within a message.
+    /// Fails with [`FrameError::Truncated`] if the stream ended within a message.
     pub fn finish(&self) -> Result<(), FrameError> {
         if self.buffer.is_empty() { Ok(()) } else { Err(FrameError::Truncated) }
     }

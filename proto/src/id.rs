@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-/// The id of a Worker, `namespace/name`. Cheap to clone.
+/// The id of a Worker, `namespace/name`. It is cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(Arc<str>);
 
@@ -65,7 +65,7 @@ impl fmt::Debug for WorkerId {
 }
 
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("a digest has 32 bytes, not {0}")]
+#[error("the digest has {0} bytes instead of 32")]
 pub struct InvalidDigest(usize);
 
 /// Implements the API of all ids of 32 bytes: conversions from and to bytes, and a text form, which
@@ -117,8 +117,7 @@ pub struct RevisionDigest([u8; 32]);
 id_of_32_bytes!(RevisionDigest, "");
 
 impl RevisionDigest {
-    /// Returns the first ten hexadecimal digits, enough to tell a Worker's revisions apart in a
-    /// name.
+    /// Returns the first ten hexadecimal digits, which distinguish a Worker's revisions in a name.
     pub fn short(&self) -> String {
         self.to_string()[..10].to_owned()
     }
@@ -137,11 +136,11 @@ pub struct ArtifactDigest([u8; 32]);
 
 id_of_32_bytes!(ArtifactDigest, "sha256:");
 
-/// Identifies the static files of a Worker, displayed as lower-case hexadecimal.
+/// The id of a Worker's static files, displayed as lower-case hexadecimal.
 ///
-/// The id of files in an artifact follows from their layer and the namespace. A tenant that knows the
-/// digest of another tenant's layer therefore does not get its files. The id of other files is a hash
-/// of them.
+/// The id of files in an artifact follows from their layer and the namespace. Therefore a tenant
+/// that knows the digest of another tenant's layer does not get the files of that tenant. The id of
+/// files outside of an artifact is a hash of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteId([u8; 32]);
 
@@ -169,8 +168,7 @@ fn from_hex(text: &str) -> Vec<u8> {
     bytes.unwrap_or_default()
 }
 
-/// The id of a shard of a node, or of one of its lanes, which are the shards that the kernel
-/// schedules last.
+/// The id of a shard or of a lane of a node. A lane is a shard that the kernel schedules last.
 ///
 /// `Display` and `FromStr` use the form of metrics, logs and arguments: `3` and `lane-0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

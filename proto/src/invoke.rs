@@ -11,7 +11,7 @@
 //! - [`Reader`]: the messages of a stream.
 //!
 //! The generated types would copy each header into a string of its own, and each body into its
-//! message. The bytes written here are the same; tests decode them with the generated types.
+//! message. The submodules write the same bytes, which tests decode with the generated types.
 
 mod field;
 mod reader;

@@ -2,7 +2,7 @@
 //!
 //! - [`catalog`], [`runtime`] and [`router`]: the gRPC services, generated from `proto/proto`.
 //! - [`frame`]: gRPC's message framing, for the request path, which speaks HTTP/2 directly.
-//! - [`invoke`]: the messages of `Runtime.Invoke`, for the same path.
+//! - [`invoke`]: the messages of `Runtime.Invoke`, for the request path too.
 //! - [`id`]: typed identifiers.
 //! - [`egress`]: the hosts that a Worker may connect to.
 //! - [`module`]: the kinds of modules, and the value that an import of each kind evaluates to.
@@ -52,15 +52,15 @@ pub mod runtime {
     /// The HTTP/2 path of [`Runtime.Invoke`](runtime_client::RuntimeClient::invoke).
     pub const INVOKE_PATH: &str = "/tenon.runtime.v1.Runtime/Invoke";
 
-    /// The maximum depth of a chain of calls from Worker to Worker. No sensible design has that
-    /// many layers, and a loop of sixteen calls ends quickly.
+    /// Maximum depth of a chain of calls from Worker to Worker. No sensible design has so many
+    /// layers, and a loop of sixteen calls ends quickly.
     pub const MAX_DEPTH: u32 = 16;
 
     impl InvokeHead {
         /// Checks that the chain of Worker-to-Worker calls is at most [`MAX_DEPTH`] long.
         ///
         /// # Errors
-        /// [`FailureCode::LoopDetected`] if the chain is longer.
+        /// Fails with [`FailureCode::LoopDetected`] if the chain is longer.
         pub fn check_depth(&self) -> Result<(), Failure> {
             if self.depth <= MAX_DEPTH {
                 return Ok(());
@@ -75,14 +75,14 @@ pub mod runtime {
 
         /// Returns whether a 101 response turns this request into a tunnel: the messages after the
         /// head are then the bytes of a WebSocket and not a body.
-        pub fn asks_for_tunnel(&self) -> bool {
-            self.more_body && asks_for_websocket(&self.method, &self.headers)
+        pub fn requests_tunnel(&self) -> bool {
+            self.more_body && requests_websocket(&self.method, &self.headers)
         }
     }
 
     /// Returns whether a request is a WebSocket opening handshake (RFC 6455, section 4.1), in the
     /// form used between processes.
-    pub fn asks_for_websocket(method: &str, headers: &[Header]) -> bool {
+    pub fn requests_websocket(method: &str, headers: &[Header]) -> bool {
         let upgrade = |header: &Header| {
             header.name.eq_ignore_ascii_case("upgrade")
                 && header.value.eq_ignore_ascii_case(b"websocket")

@@ -1,6 +1,6 @@
-//! The kinds of a Worker's modules, the value that importing each evaluates to, and how specifiers
-//! resolve to module names. Pure, and the only place where this is decided: the operator uses it to
-//! refuse what would fail on a node.
+//! The kinds of a Worker's modules, the values that imports of them evaluate to, and the resolution
+//! of specifiers to module names. This module is pure. Nodes import by its rules, and the operator
+//! uses it to refuse imports that would fail on a node.
 //!
 //! ```text
 //!  import x from "./a.json" with { type: "json" }
@@ -12,8 +12,8 @@
 //!
 //! | name | kind | default export |
 //! | --- | --- | --- |
-//! | `.js`, `.mjs`, no extension | [`JavaScript`](ModuleKind::JavaScript) | the one it declares |
-//! | `.ts`, `.mts`, `.tsx`, `.jsx` | [`TypeScript`](ModuleKind::TypeScript) | the one it declares |
+//! | `.js`, `.mjs`, no extension | [`JavaScript`](ModuleKind::JavaScript) | the declared export |
+//! | `.ts`, `.mts`, `.tsx`, `.jsx` | [`TypeScript`](ModuleKind::TypeScript) | the declared export |
 //! | `.json` | [`Json`](ModuleKind::Json) | the value |
 //! | `.txt`, `.html`, `.css`, `.md`, `.sql`, `.svg`, `.csv`, `.xml` | [`Text`](ModuleKind::Text) | a string |
 //! | `.wasm` | [`WebAssembly`](ModuleKind::WebAssembly) | a `WebAssembly.Module` |
@@ -22,8 +22,8 @@
 //! | any other | [`Binary`](ModuleKind::Binary) | an `ArrayBuffer` |
 //!
 //! The import attribute `type` requests another form: `text` and `bytes` are available for every
-//! module that is stored as its author wrote it. TypeScript is not: a revision stores the
-//! JavaScript compiled from it, under the module's own name.
+//! module that is stored as its author wrote it. A TypeScript module is not stored so: a revision
+//! contains the JavaScript that was compiled from the module, under the module's name.
 
 mod builtin;
 
@@ -63,8 +63,8 @@ pub enum Form {
     Bytes,
     /// A `WebAssembly.Module`.
     WebAssembly,
-    /// The exports that Node.js documents for its module of that name. The Worker need not contain
-    /// the module.
+    /// The exports of a built-in module, such as those that Node.js documents for its module of
+    /// that name. The Worker need not contain the module.
     Builtin,
 }
 
@@ -105,7 +105,7 @@ impl ModuleKind {
         }
     }
 
-    /// Returns whether the module is compiled, and can be a Worker's entrypoint.
+    /// Returns whether a module of this kind is compiled, and can be a Worker's entrypoint.
     pub const fn is_code(self) -> bool {
         matches!(self, Self::JavaScript | Self::TypeScript)
     }
@@ -113,7 +113,7 @@ impl ModuleKind {
     /// Returns the form of an import with this value of the attribute `type`.
     ///
     /// # Errors
-    /// Fails if there is no such type, or a module of this kind is not available in it.
+    /// Fails if there is no such type, or if a module of this kind cannot be imported with it.
     pub fn form(self, type_: Option<&str>) -> Result<Form, ImportRefused> {
         match (type_, self) {
             (Some("json"), Self::Json) => Ok(Form::Json),
@@ -134,8 +134,8 @@ impl ModuleKind {
     }
 }
 
-/// Returns the value of the attribute `type` among the attributes of an import. It is the only
-/// attribute supported.
+/// Returns the value of the attribute `type` among the attributes of an import. No other attribute
+/// is supported.
 ///
 /// # Errors
 /// Fails if there is any other attribute.
@@ -157,16 +157,16 @@ pub fn source_map_of(name: &str) -> String {
     format!("{name}.map")
 }
 
-/// The prefix of a module's URL (`import.meta.url`), before its name.
+/// The prefix of a module's URL (`import.meta.url`), before the module's name.
 pub const ORIGIN: &str = "file:///";
 
-/// Returns the name of the module to which `specifier` resolves in `importer`, if `exists` confirms
-/// it.
+/// Returns the name of the module to which `specifier` resolves in `importer`, if `exists` returns
+/// true for that name.
 ///
-/// `./x.js` and `../x.js` are relative to the importer, as in a URL; any other specifier is a
+/// `./x.js` and `../x.js` are relative to the importer, as in a URL. Any other specifier is a
 /// module's name, optionally after a `/` or [`ORIGIN`]. The name of a JavaScript file also resolves
-/// to the TypeScript file that it would be compiled from: TypeScript code that imports `./x.js`
-/// means `x.ts`.
+/// to the TypeScript file from which it would be compiled, because TypeScript code that imports
+/// `./x.js` means `x.ts`.
 pub fn resolve(importer: &str, specifier: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
     let name = spelled_name(importer, specifier)?;
     if exists(&name) {
@@ -182,7 +182,7 @@ pub fn resolve(importer: &str, specifier: &str, exists: impl Fn(&str) -> bool) -
     sources.iter().map(|source| format!("{stem}.{source}")).find(|source| exists(source))
 }
 
-/// Returns the name that a specifier spells out, or `None` if it leads out of the Worker.
+/// Returns the name that a specifier spells out, or `None` if that name is outside of the Worker.
 fn spelled_name(importer: &str, specifier: &str) -> Option<String> {
     if !specifier.starts_with("./") && !specifier.starts_with("../") {
         let absolute = specifier.strip_prefix(ORIGIN).or_else(|| specifier.strip_prefix('/'));

@@ -5,11 +5,12 @@
 //! thousands of ranges, or of strings. V8 builds that set when it parses the literal, before any
 //! code runs, and cannot be interrupted.
 
-/// The maximum number of Unicode properties in a source. That many take a tenth of a second to
-/// compile, or a second if all of them are properties of strings and the expressions ignore case.
+/// The maximum weighted number of Unicode properties in a source. So many properties take a tenth
+/// of a second to compile, or a second if all of them are properties of strings and the expressions
+/// ignore case.
 pub const MAX_PROPERTIES: usize = 4096;
 
-/// The weight of a property of strings, in properties of characters.
+/// The weight of a property of strings. A property of characters has the weight 1.
 const STRINGS: usize = 64;
 
 /// A bound on the length of a property's name, in bytes. The longest existing name has a few dozen

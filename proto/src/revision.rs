@@ -23,16 +23,16 @@ pub use digest::modules_digest;
 pub const MAX_MODULES: usize = 1_000;
 
 /// The maximum total size of a Worker's modules and their names, in bytes. Kubernetes objects are
-/// limited to far less; this limit applies to OCI artifacts, because a node keeps the modules of
-/// every Worker that it runs in memory.
+/// limited to far less. This limit applies to OCI artifacts, because a node keeps in memory the
+/// modules of every Worker that it runs.
 pub const MAX_SOURCE_BYTES: usize = 25 * 1024 * 1024;
 
-/// The maximum number of variables, secrets, services, compatibility flags and host patterns of a
-/// Worker, taken together. A Kubernetes object cannot hold this many.
+/// The maximum number of variables, secrets, services, compatibility flags, host patterns and path
+/// patterns of a Worker, taken together. A Kubernetes object cannot contain so many.
 pub const MAX_BINDINGS: usize = 1_000;
 
-/// The largest piece of a module in one message, in bytes; well under gRPC's default limit of 4
-/// MiB.
+/// The maximum size of a piece of a module in one message, in bytes. It is well under gRPC's
+/// default limit of 4 MiB.
 const MODULE_CHUNK: usize = 256 * 1024;
 
 /// A revision with resolved bindings.
@@ -41,12 +41,13 @@ pub struct Revision {
     pub worker: WorkerId,
     /// Name of the WorkerRevision, for logs.
     pub name: String,
-    /// Name of the module whose default export handles events; a key of `modules`.
+    /// Name of the module whose default export handles events. It is a key of `modules`.
     pub entrypoint: String,
-    /// Source text by module name.
+    /// Content of each module, by its name.
     pub modules: BTreeMap<String, Bytes>,
-    /// The OCI artifact that the modules were compiled from. The digest covers it instead of the
-    /// modules, so that it can be computed without them. `None` for other sources.
+    /// The OCI artifact from which the modules were compiled. The revision's digest covers the
+    /// artifact instead of the modules, so that the digest can be computed without the modules.
+    /// `None` for other sources.
     pub artifact: Option<ArtifactDigest>,
     /// The static files, if there are any. Routers serve them.
     pub assets: Option<catalog::Assets>,
@@ -57,17 +58,17 @@ pub struct Revision {
     pub egress: Egress,
     pub compatibility_flags: BTreeSet<CompatibilityFlag>,
     /// Unpredictable bytes that the digest covers, so that the values of secrets cannot be guessed
-    /// from it. Empty without secrets.
+    /// from the digest. Empty if the revision has no secrets.
     pub salt: Bytes,
 }
 
-/// The part of an invocation's global state that is visible to the next one.
+/// The part of an invocation's global state that is visible to the next invocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StatePolicy {
-    /// All of it, for the lifetime of the isolate.
+    /// The whole state is visible, for the lifetime of the isolate.
     #[default]
     Persist,
-    /// None: each invocation has its own global object.
+    /// No state is visible: each invocation has its own global object.
     Reset,
 }
 
@@ -110,26 +111,26 @@ impl fmt::Display for CompatibilityFlag {
 /// The limits of one isolate and of one invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// CPU time of one invocation, in milliseconds.
+    /// Maximum CPU time of one invocation, in milliseconds.
     pub cpu_ms: u32,
-    /// Wall-clock time of one invocation, in milliseconds.
+    /// Maximum wall-clock time of one invocation, in milliseconds.
     pub wall_ms: u32,
-    /// JavaScript heap of one isolate, and separately its native memory, in MiB.
+    /// Maximum JavaScript heap of one isolate, and separately its maximum native memory, in MiB.
     pub memory_mib: u32,
-    /// CPU time to compile and evaluate the modules, in milliseconds.
+    /// Maximum CPU time to compile and evaluate the modules, in milliseconds.
     pub startup_ms: u32,
     /// Maximum number of concurrent invocations in one isolate.
     pub concurrency: u32,
-    /// Largest request body, in MiB.
+    /// Maximum size of a request body, in MiB.
     pub request_body_mib: u32,
     /// Maximum number of outbound calls of one invocation: fetches, their redirects, and calls of
     /// other Workers.
     pub subrequests: u32,
 }
 
-/// The default of [`Limits::subrequests`]: high enough for a page assembled from many responses,
-/// and low enough that a public Worker cannot be made to flood others, because one request from
-/// outside causes at most this many calls. Pools whose tenants pay for more raise it.
+/// The default of [`Limits::subrequests`]. It is high enough for a page that is assembled from many
+/// responses, and low enough that a public Worker cannot be made to flood other servers, because
+/// one request from outside causes at most this number of calls. A pool can have a higher default.
 const DEFAULT_SUBREQUESTS: u32 = 50;
 
 impl Default for Limits {
@@ -170,8 +171,9 @@ impl Revision {
         }
     }
 
-    /// Does the same as [`with_modules`](Self::with_modules), with `worker.js` as the only module.
-    pub fn of_source(worker: WorkerId, source: impl Into<Bytes>) -> Self {
+    /// Returns a revision like [`with_modules`](Self::with_modules), with `worker.js` as the only
+    /// module.
+    pub fn from_source(worker: WorkerId, source: impl Into<Bytes>) -> Self {
         Self::with_modules(worker, [("worker.js".to_owned(), source.into())])
     }
 
@@ -193,7 +195,7 @@ impl Revision {
         &self,
         digest: &RevisionDigest,
     ) -> impl Iterator<Item = GetRevisionResponse> + use<> {
-        // Without `..`, so that a new field is not forgotten here.
+        // The pattern does not use `..`, so the compiler demands that a new field is handled here.
         let Self {
             worker,
             name,

@@ -1,7 +1,8 @@
-//! Measures the cost and the evenness of the ring, at sizes from a laptop to ten thousand nodes.
+//! Measures the cost and the evenness of the ring, at sizes from one to a thousand nodes.
 //!
-//! Limits: share of the hash space max/mean at most 1.10, a lookup at most 150 ns and a build at
-//! most 50 ms at 16,000 slots, and 1/N of the keys moved by the loss of one of N slots.
+//! The limits are: the largest share of the hash space is at most 1.10 times the mean share; at
+//! 16,000 slots, a lookup takes at most 150 ns and a build at most 50 ms; and the loss of one of N
+//! slots moves 1/N of the keys.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use tenon_proto::id::{ShardId, WorkerId};
 use tenon_router::table::ring::{Key, Ring, Seed};
 
 const SHARDS: u16 = 16;
-/// Enough that counting adds under 2 % to the largest of the shares.
+/// The number of keys per slot, with which the largest share is counted at most 2 % too large.
 const KEYS_PER_SLOT: usize = 20_000;
 const MOST_KEYS: usize = 1 << 21;
 const LOOKUPS: usize = 2_000_000;
@@ -25,9 +26,7 @@ fn main() {
     for nodes in [1, 4, 16, 100, 1_000] {
         measure(nodes, &keys);
     }
-    println!(
-        "max/mean of the last rows is dashed: it would take more keys than are worth counting."
-    );
+    println!("max/mean is \"-\" in the last rows, because counting would take too many keys.");
 }
 
 fn measure(nodes: usize, keys: &[Key]) {
@@ -44,8 +43,9 @@ fn measure(nodes: usize, keys: &[Key]) {
 
     let balance = (slots * KEYS_PER_SLOT <= keys.len() * 4).then(|| {
         let mut counts = vec![0usize; slots];
-        keys.iter().for_each(|key| counts[ring.first(*key).expect("there are slots").get()] += 1);
-        let most = counts.iter().max().expect("there are slots");
+        keys.iter()
+            .for_each(|key| counts[ring.first(*key).expect("the ring has no slots").get()] += 1);
+        let most = counts.iter().max().expect("the ring has no slots");
         *most as f64 * slots as f64 / keys.len() as f64
     });
     let without_last = Ring::new(seeds[..slots - 1].iter().copied());
@@ -68,5 +68,5 @@ fn best_of<T>(times: usize, mut run: impl FnMut() -> T) -> (Duration, T) {
             (started.elapsed(), result)
         })
         .min_by_key(|(elapsed, _)| *elapsed)
-        .expect("it ran at least once")
+        .expect("the number of runs is zero")
 }

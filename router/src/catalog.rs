@@ -35,10 +35,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// entries; this leaves room for the longest possible entries.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 
-/// Where the table is published.
+/// The place where the table is published.
 pub(crate) struct Publisher {
     pub(crate) published: Published,
-    /// Wakes those who wait for a change.
+    /// Wakes the tasks that wait for a change.
     pub(crate) changes_tx: watch::Sender<()>,
 }
 
@@ -98,7 +98,7 @@ impl State {
         match message.kind() {
             Kind::Snapshot | Kind::SnapshotEnd => {
                 let ends = message.kind() == Kind::SnapshotEnd;
-                let mut table = self.arriving.take().unwrap_or_else(|| self.table.emptied());
+                let mut table = self.arriving.take().unwrap_or_else(|| self.table.begin_snapshot());
                 table.apply(message);
                 if !ends {
                     self.arriving = Some(table);
@@ -194,12 +194,12 @@ impl Client {
 }
 
 /// Returns the static files of the Workers that a delta announces, each with a revision that serves
-/// them. Those of a snapshot are fetched when they are asked for.
+/// them. Those of a snapshot are fetched when they are requested.
 fn changed_assets(message: &WatchResponse) -> Vec<(SiteId, RevisionDigest)> {
     if message.kind() != Kind::Delta {
         return Vec::new();
     }
-    let of_worker = |worker: &'_ Worker| {
+    let files = |worker: &'_ Worker| {
         let variants = worker.variants.iter().map(|variant| (&variant.assets, &variant.digest));
         let all = std::iter::once((&worker.assets, &worker.digest)).chain(variants);
         let site = all.filter_map(|(assets, digest)| {
@@ -208,7 +208,7 @@ fn changed_assets(message: &WatchResponse) -> Vec<(SiteId, RevisionDigest)> {
         });
         site.collect::<Vec<_>>()
     };
-    message.workers.iter().flat_map(of_worker).collect()
+    message.workers.iter().flat_map(files).collect()
 }
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_replaces_the_table_when_it_is_whole() {
+    fn a_snapshot_replaces_the_table_when_it_is_complete() {
         let mut state = State::default();
         assert!(state.apply(message(Kind::SnapshotEnd, 1, &["old"])));
         assert!(!state.apply(message(Kind::Snapshot, 2, &["new"])));
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(
             state.cursor.as_ref().unwrap().version,
             1,
-            "the watch resumes from the last complete snapshot"
+            "the watch would resume from an incomplete snapshot"
         );
         state.apply(message(Kind::Delta, 2, &["more"]));
         assert!(serves(&state, "old") && serves(&state, "more") && !serves(&state, "half"));

@@ -1,29 +1,31 @@
-//! The connections of a thread's clients: the memory that each holds, and which one is ended when
-//! none is left.
+//! The connections of a thread's clients: the memory that each connection holds, and which
+//! connection is ended when no memory is left.
 //!
 //! ```text
 //!  admitted ──► waiting: for a head, its end, or the next ──► requests in flight ──┐
 //!                  │  ▲─────────────────────────────────────────────────────────┘
-//!                  └── memory is short, or it has waited for too long ──► ended
+//!                  └── memory is short, or the wait was too long ──► ended
 //! ```
 //!
-//! A connection that waits for its client can be ended at any time; one with a request in flight
-//! only if its client has left all responses unread for some seconds. When memory is short, a few
-//! connections are sampled at random; of those, one of the address that holds most is ended, the
-//! longest waiting first. The larger a crowd, the larger its part of the sample, so no order needs
-//! to be maintained.
+//! A connection that waits for its client can be ended at any time. A connection with a request in
+//! flight can be ended only if its client has left all responses unread for some seconds. When
+//! memory is short, a few connections are sampled at random. Of these, a connection of the address
+//! that holds the most memory is ended, the longest waiting one first. The larger a crowd of
+//! clients, the larger its part of the sample, so no order needs to be maintained.
 //!
-//! The group covers what lies below HTTP: a connection's bytes, and the resources that it may take.
+//! This group of modules covers the layer below HTTP: the bytes of a connection, and the resources
+//! that a connection may take.
 //!
 //! - [`preface`]: distinguishes HTTP/1 and HTTP/2 by the first bytes.
 //! - [`filter`], [`head`]: pass whole and unambiguous HTTP/1 messages to hyper.
 //! - [`pace`]: how slowly a client may send a body.
 //! - [`metrics`]: counters of clients.
-//! - [`activity`], [`order`]: whether a connection works or waits, and what it is told to do.
-//! - [`memory`], [`descriptors`]: what all clients of the process may take together.
+//! - [`activity`], [`order`]: whether a connection works or waits, and instructions to it.
+//! - [`memory`], [`descriptors`]: the limits for all clients of the process together.
 //!
-//! Depends on `quota`, and on no other group. `Send`, because hyper requires it of upgraded
-//! connections; only the owning thread touches it, and no lock is ever contended.
+//! The group depends on `quota`, and on no other group. Its types are `Send`, because hyper
+//! requires that of upgraded connections; only the owning thread uses them, so no lock is ever
+//! contended.
 
 pub(crate) mod activity;
 pub mod descriptors;
@@ -45,42 +47,43 @@ use crate::clients::head::Refusal;
 use crate::clients::order::{Order, Orders};
 use crate::quota::{Account, Hold, Peer, Quota};
 
-/// The timeout for a client to send a request's head, which begins with the connection for the first
-/// one.
+/// The timeout for a client to send the head of a request. For the first request, it begins with
+/// the connection.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A connection that has been idle for this long gives up the buffers that it needs only to work.
+/// The idle time after which a connection rests, which means that it gives up its buffers.
 pub(crate) const REST_AFTER: Duration = Duration::from_secs(1);
 
-/// The same while more than half of the memory is taken.
+/// The idle time after which a connection rests while more than half of the memory is taken.
 const REST_SOON: Duration = Duration::from_millis(50);
 
 /// The interval between two sweeps over the connections.
 pub(crate) const SWEEP: Duration = Duration::from_millis(250);
 
-/// The memory that a connection takes, in bytes: its socket in the kernel, its task and, while it
-/// works, the buffers of its protocol.
+/// The memory that a connection takes, in bytes, while it rests, works in HTTP/1, or works in
+/// HTTP/2: the socket in the kernel, the task and, while it works, the buffers of the protocol.
 pub(crate) const RESTING: usize = 6 * 1024;
 pub(crate) const HTTP1: usize = 24 * 1024;
 pub(crate) const HTTP2: usize = 64 * 1024;
 
-/// The maximum memory that the kernel takes for a response that its client does not read: the
-/// unsent data from which it accepts no more, and the largest buffer that it begins below that.
+/// The amount of unsent data, in bytes, from which the kernel accepts no more data.
 pub(crate) const UNSENT: u32 = 32 * 1024;
+/// The maximum memory that the kernel takes for a response that its client does not read, in bytes:
+/// the unsent data, and the largest buffer that the kernel begins below [`UNSENT`].
 pub(crate) const UNREAD: usize = UNSENT as usize + 64 * 1024;
 
 /// The memory that a request takes in addition to its body, in bytes: the parsed head, and the
-/// message that is made of it.
+/// message that is made from the head.
 pub(crate) const REQUEST: usize = 8 * 1024;
 
-/// The number of connections sampled to end one of them, and the maximum number that are ended for
-/// one that needs memory.
+/// The number of connections that are sampled to end one of them.
 const SAMPLE: usize = 24;
+/// The maximum number of connections that are ended for one connection that needs memory.
 const SHED: usize = 32;
 
-/// The number of times that connections of one address may grow at the cost of others between two
-/// sweeps. Otherwise a crowd that reconnects again and again, each time with as much data, would
-/// keep the thread busy with ending other connections.
+/// The maximum number of times that connections of one address may grow at the expense of other
+/// connections between two sweeps. Otherwise a crowd of clients that reconnects again and again,
+/// and sends much data each time, would keep the thread busy with ending other connections.
 const GROWTHS: u32 = 16;
 
 /// The clients of a thread.
@@ -96,13 +99,14 @@ pub(crate) struct Clients {
 struct List {
     clients: Vec<Arc<Client>>,
     random: fastrand::Rng,
+    /// The number of connections that were ended or refused for lack of memory.
     shed: u64,
 }
 
-/// One connection.
+/// A client's connection.
 pub(crate) struct Client {
     account: Account,
-    /// The memory that it takes besides that for HTTP.
+    /// The memory that the connection takes for TLS.
     tls: TlsMemory,
     held: Mutex<Held>,
     list: Weak<Mutex<List>>,
@@ -117,7 +121,7 @@ pub(crate) struct Client {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TlsMemory {
     pub(crate) active: usize,
-    /// The same while it rests, without buffers.
+    /// The memory for TLS while the connection rests, without buffers.
     pub(crate) resting: usize,
 }
 
@@ -139,20 +143,20 @@ pub(crate) enum ByteHandling {
     Unchecked = 2,
 }
 
-/// A connection that is counted until this is dropped.
+/// A connection, which is counted until this value is dropped.
 pub(crate) struct Admitted(pub(crate) Arc<Client>);
 
-/// A request of a connection, until its response has been written.
+/// A request of a connection. This value is dropped when the response has been written.
 pub(crate) struct InFlight {
     client: Arc<Client>,
     is_unread: bool,
 }
 
 impl Clients {
-    /// Creates the bookkeeping for a thread.
+    /// Creates the empty list of a thread's clients.
     ///
     /// # Arguments
-    /// * `memory`: the limit for all connections together, in bytes.
+    /// * `memory`: the memory limit for all connections together, in bytes.
     /// * `connections`: the maximum number of connections.
     /// * `idle_timeout`: the maximum idle time of a connection between two requests.
     pub(crate) fn new(memory: usize, connections: usize, idle_timeout: Duration) -> Self {
@@ -160,7 +164,8 @@ impl Clients {
         Self { memory, connections, idle_timeout, list: Arc::default(), started: Instant::now() }
     }
 
-    /// Admits a connection, if necessary in place of one that waits.
+    /// Admits a connection, if necessary in place of waiting connections. Returns `None` if there
+    /// is no memory or no descriptor for the connection.
     ///
     /// # Arguments
     /// * `tls`: the memory that the connection takes for TLS.
@@ -189,13 +194,13 @@ impl Clients {
         Some(Admitted(client))
     }
 
-    /// Ends connections that have waited for too long, and lets other waiting ones give up their
-    /// buffers.
+    /// Ends connections that have waited for too long, and tells other waiting connections to give
+    /// up their buffers.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
         let rest_after = if self.memory.is_half_taken() { REST_SOON } else { REST_AFTER };
         for client in &lock(&self.list).clients {
-            // An idle HTTP/2 connection either answers pings or is closed.
+            // An HTTP/2 connection is closed if its client does not answer pings.
             let activity = &client.activity;
             if activity.has_requests() || client.handling() == ByteHandling::Unchecked {
                 continue;
@@ -228,19 +233,19 @@ impl Client {
         InFlight { client: self.clone(), is_unread: false }
     }
 
-    /// Takes memory beyond that of the connection itself, if necessary from other connections that
-    /// wait.
+    /// Takes memory beyond that of the connection itself. If necessary, other connections that wait
+    /// are ended.
     pub(crate) fn memory(&self, bytes: usize) -> Option<Hold> {
         take_or_shed(self.list.upgrade().as_deref()?, &self.account, || self.account.take(bytes))
     }
 
-    /// Reduces what the connection holds to what it needs while it rests.
+    /// Reduces the memory that the connection holds to the memory that it needs while it rests.
     pub(crate) fn rest(&self) {
         let _shrinking_always_succeeds = lock(&self.held).memory.resize(RESTING + self.tls.resting);
     }
 
-    /// Sets the memory that the connection itself holds, in bytes, without that for TLS. Returns
-    /// `false` if there is not enough.
+    /// Sets the memory that the connection itself holds, in bytes, without the memory for TLS.
+    /// Returns `false` if there is not enough memory.
     #[must_use]
     pub(crate) fn hold(&self, bytes: usize) -> bool {
         let bytes = bytes + self.tls.active;
@@ -252,8 +257,9 @@ impl Client {
                 .is_some_and(|list| take_or_shed(&list, &self.account, resize).is_some())
     }
 
-    /// Does the same as [`Client::hold`], for memory beyond what a connection needs to work: a long
-    /// head, or an unread response. The number of connections that are ended for it is limited.
+    /// Sets the memory as [`Client::hold`] does, for a connection that needs more memory than
+    /// usual: for a long head, or an unread response. The number of connections that are ended for
+    /// this growth is limited.
     #[must_use]
     pub(crate) fn grow(&self, bytes: usize) -> bool {
         let has_grown = lock(&self.held).memory.resize(bytes + self.tls.active);
@@ -281,12 +287,12 @@ impl Client {
         *lock(&self.refusal) = Some(refusal);
     }
 
-    /// Returns the reason for refusing the request that the current one stands in for.
+    /// Returns the reason why a request was refused, for which the current one is the stand-in.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         *lock(&self.refusal)
     }
 
-    /// Ends the connection, and releases what it holds at once.
+    /// Ends the connection, and releases its memory and its descriptor immediately.
     fn end(&self) {
         let Held { memory, descriptor } = &mut *lock(&self.held);
         let _shrinking_always_succeeds = (memory.resize(0), descriptor.resize(0));
@@ -333,7 +339,8 @@ impl Drop for Admitted {
 
 impl List {
     /// Ends one waiting connection of an address that holds at least `at_least` bytes: an address
-    /// that holds little loses nothing to one that holds much. Returns `false` if none was found.
+    /// loses no connection to an address that holds more. Returns `false` if no connection was
+    /// found.
     fn end_one(&mut self, at_least: usize) -> bool {
         let Self { clients, random, .. } = self;
         let sample =
@@ -346,7 +353,7 @@ impl List {
     }
 }
 
-/// Takes what an account needs, and ends waiting connections until that succeeds.
+/// Calls `take` for an account, and ends waiting connections until the call succeeds.
 fn take_or_shed<T>(
     list: &Mutex<List>,
     account: &Account,

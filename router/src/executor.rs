@@ -1,4 +1,4 @@
-//! The executor of hyper's tasks: they run on the thread whose connection they serve.
+//! The executor of hyper's tasks, which run on the thread of the connection that they serve.
 
 use tokio::task::spawn_local;
 

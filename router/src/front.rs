@@ -1,4 +1,5 @@
-//! Serves HTTP: a thread's listeners, the connections that they accept, and how those end.
+//! Serves HTTP: a thread's listeners, the connections that they accept, and the end of these
+//! connections.
 //!
 //! Every thread listens on the same addresses (`SO_REUSEPORT`): one or two for clients, and one for
 //! the platform's own processes; the kernel distributes connections among the threads. A drain has
@@ -14,10 +15,11 @@
 //! The drain waits for requests, since each of them ends. Tunnels may not end by themselves, so
 //! they are closed when their grace period is over.
 //!
-//! The group turns a client's request into an invocation, and the node's reply into a response:
+//! This group of modules turns a client's request into an invocation, and the node's reply into a
+//! response:
 //!
 //! - [`connection`]: serves one connection until it ends.
-//! - [`path`]: the path of a client's request, in order.
+//! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`]: the
 //!   parts of a request that the router interprets.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects to https.
@@ -25,7 +27,7 @@
 //! - [`assets`]: static files, which need no Worker.
 //! - [`internal`]: calls from other processes of the platform.
 //!
-//! The top of the crate: depends on every other group, and no group depends on it.
+//! The group is the top of the crate: it depends on every other group, and no group depends on it.
 
 pub(crate) mod assets;
 pub(crate) mod body;
@@ -63,14 +65,14 @@ use crate::front::path::Caller;
 use crate::front::scheme::Scheme;
 use crate::thread::RouterThread;
 
-/// The maximum length of the queue of connections to accept. The kernel's own limit is usually
+/// The maximum number of connections that wait to be accepted. The kernel's own limit is usually
 /// lower.
 const BACKLOG: i32 = 4096;
 
-/// Connections accepted before the other tasks of the thread run. With a larger number, a crowd of
-/// clients that reconnects as soon as it is disconnected delays each step of each request by as
-/// many connections as are queued.
-const IN_A_ROW: usize = 8;
+/// The maximum number of connections that are accepted before the other tasks of the thread run.
+/// With a larger number, a crowd of clients that reconnect as soon as they are disconnected would
+/// delay each step of each request by the time that it takes to accept all queued connections.
+const ACCEPTS: usize = 8;
 
 /// The pause after a failed accept. The cause is nearly always a temporary lack of file
 /// descriptors.
@@ -159,7 +161,7 @@ pub(crate) async fn run(
     front.admit_all(ListenerKind::Internal, listeners.internal);
     stage_tx.send_replace(Stage::Closing);
     drop(front);
-    // Every connection holds a receiver, and every tunnel a slot.
+    // Every connection holds a receiver, and every tunnel holds a slot.
     let mut finished = pin!(async {
         stage_tx.closed().await;
         // The last connections may have become tunnels.
@@ -188,7 +190,7 @@ impl Front {
     ) {
         let mut end = pin!(end);
         for accepted_so_far in 1_usize.. {
-            if accepted_so_far.is_multiple_of(IN_A_ROW) {
+            if accepted_so_far.is_multiple_of(ACCEPTS) {
                 tokio::task::yield_now().await;
             }
             let accepted = tokio::select! {
@@ -206,8 +208,8 @@ impl Front {
         }
     }
 
-    /// Accepts all established connections. This asks the kernel directly, because the event loop
-    /// may not know of all of them yet.
+    /// Accepts all established connections. The kernel is asked directly, because the event loop
+    /// may not know of all these connections yet.
     fn admit_all(&self, kind: ListenerKind, listener: TcpListener) {
         let accept = |listener: &std::net::TcpListener| {
             let (stream, peer) = listener.accept()?;
@@ -215,7 +217,7 @@ impl Front {
             io::Result::Ok((TcpStream::from_std(stream)?, peer))
         };
         let Ok(listener) = listener.into_std() else { return };
-        // At most the length of the queue.
+        // The kernel's queue has at most this length.
         for _ in 0..BACKLOG {
             match accept(&listener) {
                 Ok((stream, peer)) => self.admit(kind, stream, peer),
@@ -301,7 +303,7 @@ async fn sweep(thread: Rc<RouterThread>) {
     }
 }
 
-/// Counts a connection in the gauge until dropped.
+/// Counts a connection in the gauge until this value is dropped.
 struct Counted(Rc<RouterThread>);
 
 impl Counted {

@@ -1,4 +1,4 @@
-//! Access for fuzz targets to functions that are otherwise private.
+//! Gives fuzz targets access to functions that are otherwise private.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub use hyper::ext::Protocol;
 /// Returns the head that a node receives for a client's request, as one message.
 ///
 /// # Errors
-/// Fails if the request cannot be for any Worker.
+/// Fails if no Worker can serve the request.
 pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
     let handshake = Handshake::of(parts, false)?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
@@ -59,7 +59,8 @@ pub fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, String> {
                 Step::Pass(len) => {
                     assert!(
                         (1..=held.len()).contains(&len),
-                        "at least one byte passes, and no more than were given"
+                        "{len} of {} bytes passed",
+                        held.len()
                     );
                     current.extend(held.drain(..len));
                     if messages.is_in_head() {

@@ -4,7 +4,7 @@
 //!  --https-certificates DIR
 //!    ├── api/   tls.crt, tls.key ─┐
 //!    └── shop/  tls.crt, tls.key ─┴─► Certificate, checked ─► Selection, by SNI ─► handshake ─► Stream
-//!          ▲ polled; a certificate that cannot be used keeps its predecessor
+//!          ▲ polled; if a certificate cannot be used, the previous one stays in use
 //! ```
 //!
 //! The directories are volumes of Secrets of type `kubernetes.io/tls`. Each thread performs the
@@ -16,7 +16,7 @@
 //! - [`directory`]: the directories and their changes.
 //! - [`metrics`]: handshakes, and the state of the certificates.
 //!
-//! Depends on `clients` for what a connection may take.
+//! The group depends on `clients` for the memory that a connection takes.
 
 mod certificate;
 mod directory;
@@ -45,26 +45,28 @@ use directory::Directory;
 use metrics::HttpsMetrics;
 use selection::Selection;
 
-/// A client that has not completed its handshake by then is disconnected.
+/// The maximum duration of a handshake with a client.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Encrypted data that waits for the client to read on, in bytes. It is part of [`MEMORY`].
+/// The maximum amount of encrypted data that waits for the client to read on, in bytes. This data
+/// is part of [`MEMORY`].
 const SEND_BUFFER: usize = 16 * 1024;
 
-/// The memory that TLS adds to a connection. Its state takes 11 KiB, also while the connection
-/// rests; a record that is incomplete or unread takes up to 18 KiB, in addition to [`SEND_BUFFER`].
+/// The memory that TLS adds to a connection. The state of TLS takes 11 KiB, even while the
+/// connection rests; an incomplete or unread record takes up to 18 KiB, in addition to
+/// [`SEND_BUFFER`].
 pub(crate) const MEMORY: TlsMemory = TlsMemory { active: 48 * 1024, resting: 12 * 1024 };
 
-/// Session tickets that a client gets with each handshake. A browser opens several connections, and
-/// two tickets let the next two resume.
+/// The number of session tickets that a client gets with each handshake. A browser opens several
+/// connections, and two tickets let the next two connections resume the session.
 const TICKETS: usize = 2;
 
-/// How clients use https.
+/// The settings for clients that use https.
 #[derive(Clone, Debug, Default)]
 pub struct HttpsSettings {
-    /// Requests without TLS are redirected to https on this port.
+    /// The port to which requests without TLS are redirected, or `None` if they are served.
     pub redirect: Option<u16>,
-    /// The header `Strict-Transport-Security` of responses to which the Worker adds none.
+    /// The value of `Strict-Transport-Security` in responses to which the Worker adds none.
     pub hsts: Option<HeaderValue>,
 }
 
@@ -86,7 +88,7 @@ pub enum HttpsError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// TLS towards clients. Clones share the certificates; any thread may use one.
+/// TLS towards clients. Clones share the certificates, and any thread may use a clone.
 #[derive(Clone)]
 pub struct Https {
     acceptor: TlsAcceptor,
@@ -111,7 +113,7 @@ impl ResolvesServerCert for Current {
 }
 
 impl Https {
-    /// Reads the certificates, and starts a thread that watches them for changes.
+    /// Reads the certificates, and starts a thread that polls the directory for changes.
     ///
     /// # Arguments
     /// * `path` - a directory with a folder for each certificate.
@@ -157,8 +159,8 @@ impl Https {
         let completed = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake)
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let stream = completed.inspect_err(|error| self.metrics.failed(error))?;
-        self.metrics.completed(stream.get_ref().1.handshake_kind());
+        let stream = completed.inspect_err(|error| self.metrics.record_failure(error))?;
+        self.metrics.record_handshake(stream.get_ref().1.handshake_kind());
         Ok(Stream::Tls(Box::new(stream.into())))
     }
 }
@@ -167,11 +169,11 @@ fn config(current: Arc<Current>) -> Result<ServerConfig, HttpsError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .expect("the provider supports TLS 1.2 and 1.3")
+        .expect("the provider does not support TLS 1.2 and 1.3")
         .with_no_client_auth()
         .with_cert_resolver(current);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // Tickets keep sessions with the clients, so that they take no memory here.
+    // Clients keep their sessions as tickets, so sessions take no memory in the router.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(HttpsError::Tickets)?;
     config.send_tls13_tickets = TICKETS;

@@ -15,19 +15,18 @@
 //! | `front` | listeners, a request's path, responses, calls from inside the platform | all |
 //! | `tunnel` | WebSockets | `clients`, `upstream` |
 //! | `upstream` | shards: picking, connections, attempts, retries | `table` |
-//! | [`table`] | what the catalog says: routes, the ring of shards, rate limits | |
-//! | `clients` | clients' connections: filtering, and what each may take | |
+//! | [`table`] | the content of the catalog: routes, the ring of shards, rate limits | |
+//! | `clients` | clients' connections: filtering, and the resources that each may take | |
 //! | `https` | TLS towards clients: certificates and handshakes | `clients` |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
 //! `server` is the operators' server of the catalog. Any group may use `meters`, `quota`, [`rate`]
-//! and `trace`.
-//! `thread` is what one serving thread owns, of every group but `front`. `metrics` is the metrics of
-//! all groups.
+//! and `trace`. `thread` contains what one serving thread owns of every group but `front`. `metrics`
+//! contains the metrics of all groups.
 //!
 //! Each decision is a module of pure functions: [`table::route`] (which Worker), [`table::ring`]
 //! (which shards), `placement` (shard or lane), `health`, `pulse` and `retry` (how to react to
-//! failures), and `error` (which response the client gets). `front::path` contains the path of a
+//! failures), and `error` (which response the client gets). `front::path` contains the steps of a
 //! request, in order. Calls between Workers, and scheduled events from the operator, arrive through
 //! `front::internal`. A WebSocket request takes the same path (`handshake`) and then continues as a
 //! tunnel (`tunnel`).

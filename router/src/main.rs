@@ -1,4 +1,4 @@
-//! `tenon-router`: Args ─► Config ─► Router ─► drain.
+//! The process `tenon-router`: Args ─► Config ─► Router ─► drain.
 
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -41,7 +41,7 @@ struct Args {
     #[arg(long, env = "TENON_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
 
-    /// Address on which clients connect with TLS, if there are certificates for it.
+    /// Address on which clients connect with TLS, if --https-certificates is set.
     #[arg(long, env = "TENON_HTTPS_LISTEN", default_value = "0.0.0.0:8443")]
     https_listen: SocketAddr,
 
@@ -66,10 +66,10 @@ struct Args {
     #[arg(long, env = "TENON_HSTS", value_name = "VALUE", requires = "https_certificates")]
     hsts: Option<HeaderValue>,
 
-    /// Networks of proxies and load balancers, such as 10.0.0.0/8. On connections from there,
-    /// X-Forwarded-For, -Proto and -Host are trusted, and the client's address has its own share of
-    /// requests and WebSockets; from elsewhere these headers are replaced, and others of proxies are
-    /// removed.
+    /// Networks of proxies and load balancers, such as 10.0.0.0/8. On connections from these
+    /// networks, X-Forwarded-For, -Proto and -Host are trusted, and the client's address has its
+    /// own share of requests and WebSockets. On other connections, these headers are replaced, and
+    /// other headers of proxies are removed.
     #[arg(long, env = "TENON_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
     trusted_proxies: Vec<IpNet>,
 
@@ -78,17 +78,18 @@ struct Args {
     #[arg(long, env = "TENON_PROXY_PROTOCOL", requires = "trusted_proxies")]
     proxy_protocol: bool,
 
-    /// Directory, for this process alone, for static files of Workers. Defaults to a temporary one.
+    /// Directory for static files of Workers, which no other process may use. By default a
+    /// temporary directory.
     #[arg(long, env = "TENON_ASSETS_CACHE_DIR", value_name = "DIRECTORY")]
     assets_cache_dir: Option<PathBuf>,
 
-    /// Capacity of --assets-cache-dir, in MiB. The least recently used files are removed when it is
-    /// exceeded, and fetched again when they are requested.
+    /// Capacity of --assets-cache-dir, in MiB. When the capacity is exceeded, the least recently
+    /// used files are removed; they are fetched again when they are requested.
     #[arg(long, env = "TENON_ASSETS_CACHE_MIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(32..))]
     assets_cache_mib: u32,
 
     /// Address on which nodes and the operator connect. Without --tls-dir, any process that can
-    /// reach it can call any Worker: keep it inside the cluster.
+    /// reach this address can call any Worker, so keep the address inside the cluster.
     #[arg(long, env = "TENON_INNER_LISTEN", default_value = "0.0.0.0:8081")]
     inner_listen: SocketAddr,
 
@@ -113,8 +114,8 @@ struct Args {
     #[arg(long, env = "TENON_CLIENT_MEMORY", value_name = "MIB")]
     client_memory: Option<u32>,
 
-    /// Seconds after which a client's connection is closed if it is idle between two requests. Set it
-    /// higher than the idle time-out of a load balancer in front of the router. When memory is
+    /// Seconds after which a client's connection is closed if it is idle between two requests. Set
+    /// it higher than the idle time-out of a load balancer in front of the router. When memory is
     /// short, idle connections are closed earlier. HTTP/2 connections stay for as long as their
     /// client answers pings.
     #[arg(long, env = "TENON_IDLE_TIMEOUT", value_name = "SECONDS", default_value_t = IDLE_TIMEOUT.as_secs_f64())]
@@ -135,8 +136,8 @@ struct Args {
     #[arg(long, env = "TENON_DRAIN_LINGER", value_name = "SECONDS", default_value_t = 5.0)]
     drain_linger: f64,
 
-    /// Seconds for which WebSockets may stay open after that, before they are closed with code
-    /// 1001.
+    /// Seconds for which WebSockets may stay open after --drain-linger, before they are closed with
+    /// code 1001.
     #[arg(long, env = "TENON_TUNNEL_GRACE", value_name = "SECONDS", default_value_t = 15.0)]
     tunnel_grace: f64,
 }
@@ -191,10 +192,10 @@ fn config(args: &Args, tls: Option<Tls>, https: Option<Https>) -> anyhow::Result
             .map_or_else(|| memory::for_clients(Path::new("/")), |mib| u64::from(mib) << 20),
         client_connections: descriptors::for_clients(),
         idle_timeout: Duration::try_from_secs_f64(args.idle_timeout)
-            .context("--idle-timeout must be a number of seconds")?,
+            .context("--idle-timeout is not a valid number of seconds")?,
         pace: Pace {
             grace: Duration::try_from_secs_f64(args.body_grace)
-                .context("--body-grace must be a number of seconds")?,
+                .context("--body-grace is not a valid number of seconds")?,
             rate: args.body_rate,
         },
         shards_may_pause: false,
@@ -204,8 +205,8 @@ fn config(args: &Args, tls: Option<Tls>, https: Option<Https>) -> anyhow::Result
             capacity: (args.assets_cache_mib as usize) << 20,
         },
         tunnel_grace: Duration::try_from_secs_f64(args.tunnel_grace)
-            .context("--tunnel-grace must be a number of seconds")?,
+            .context("--tunnel-grace is not a valid number of seconds")?,
         drain_linger: Duration::try_from_secs_f64(args.drain_linger)
-            .context("--drain-linger must be a number of seconds")?,
+            .context("--drain-linger is not a valid number of seconds")?,
     })
 }

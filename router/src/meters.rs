@@ -1,8 +1,8 @@
 //! The metrics of requests and of the bytes of tunnels.
 //!
-//! Every request updates them. They are therefore counted per thread in [`Meters`] first and
-//! flushed up to ten times a second, so that threads do not contend for the cache lines of common
-//! counters.
+//! Every request updates these metrics. Each thread therefore counts in [`Meters`] of its own,
+//! which it flushes up to ten times a second, so that threads do not contend for the cache lines of
+//! common counters.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use tenon_lifecycle::metrics::{EnumCounters, EnumMap, LabelValue, Register as _}
 use tenon_proto::failure::FailureCode;
 use tokio::task::spawn_local;
 
-/// The delay of a flush, which bounds how stale a scrape is.
+/// The delay of a flush, which bounds the age of scraped values.
 const FLUSH: Duration = Duration::from_millis(100);
 
 /// The buckets of request durations, in seconds: from the time of a warm Worker in the same rack to
@@ -164,7 +164,7 @@ impl RequestFamilies {
 
 /// The metrics of one thread, flushed into the common ones.
 pub(crate) struct Meters {
-    /// Requests in flight. No other thread writes this gauge.
+    /// The number of requests in flight. No other thread writes this gauge.
     pub(crate) in_flight: IntGauge,
     counts: Counts,
     dirty: Cell<bool>,
@@ -187,7 +187,7 @@ impl Meters {
     }
 
     /// Counts bytes of a tunnel.
-    pub(crate) fn carried(self: &Rc<Self>, way: Way, bytes: usize) {
+    pub(crate) fn count_carried(self: &Rc<Self>, way: Way, bytes: usize) {
         self.counts.carried.get(way).inc_by(bytes as u64);
         self.flush_soon();
     }
@@ -218,8 +218,8 @@ mod tests {
 
     #[test]
     fn every_result_has_its_own_label() {
-        let places: Vec<usize> = Code::ALL.iter().map(|code| code.index()).collect();
-        assert_eq!(places, (0..Code::COUNT).collect::<Vec<_>>());
+        let indexes: Vec<usize> = Code::ALL.iter().map(|code| code.index()).collect();
+        assert_eq!(indexes, (0..Code::COUNT).collect::<Vec<_>>());
         let class =
             |status| Code::from(Outcome::Answered(StatusCode::from_u16(status).unwrap())).as_str();
         assert_eq!(

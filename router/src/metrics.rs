@@ -1,7 +1,7 @@
-//! The metrics of a router's threads. Each group registers its own and counts them: requests in
+//! The metrics of a router's threads. Each group registers and counts its own metrics: requests in
 //! [`meters`](crate::meters), clients in [`ClientFamilies`], shards in [`UpstreamFamilies`].
 //!
-//! A family has a child for each thread where threads would otherwise contend for its cache line.
+//! A family has a child for each thread if threads would otherwise contend for a cache line.
 
 use prometheus::{IntGauge, Registry};
 use tenon_lifecycle::event_loop;

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A single address gets three quarters, the next one three quarters of the rest, and so on
-//! (Choudhury and Hahne's dynamic thresholds): the more is taken, the less an address that holds
-//! much may take, while one that holds little still finds some free. A proxy with many clients
-//! behind it is hardly limited while there is no other demand.
+//! (Choudhury and Hahne's dynamic thresholds). The more is taken, the less may an address take that
+//! already holds much, while an address that holds little can still take some. A proxy with many
+//! clients behind it is hardly limited while there is no other demand.
 //!
 //! This module is pure. The counts are atomic because hyper requires connections to be `Send`; only
 //! one thread reads and writes them.
@@ -20,11 +20,13 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
-/// A single address gets three quarters. Two that take and give back get three sevenths each.
+/// The maximum ratio of the amount that an address holds to the amount that is free. A single
+/// address gets three quarters; two addresses that repeatedly take and give back get three sevenths
+/// each.
 const GREED: usize = 3;
 
-/// Addresses that hold nothing are forgotten when the map exceeds this size, and twice the number
-/// in use.
+/// The minimum number of entries at which the map is cleaned up: addresses that hold nothing are
+/// then removed.
 const FORGET: usize = 1024;
 
 /// An address for the purpose of shares. An IPv6 subscriber has a prefix of 64 bits.
@@ -59,8 +61,8 @@ struct Peers {
 #[derive(Debug, Default)]
 struct Share {
     amount: AtomicUsize,
-    /// The period of the last unmet demand in the high half, and its count in that period in the
-    /// low half.
+    /// The period of the last unmet demand in the high half, and the number of unmet demands in
+    /// this period in the low half.
     wants: AtomicU64,
 }
 
@@ -72,7 +74,7 @@ pub(crate) struct Account {
     mine: Arc<Share>,
 }
 
-/// An amount that has been taken. Dropping this returns it.
+/// An amount that has been taken. Dropping the hold gives the amount back.
 #[derive(Debug)]
 pub(crate) struct Hold {
     account: Account,
@@ -149,7 +151,7 @@ impl Hold {
 
     /// Grows the hold to `amount` if the difference is available, or shrinks it. Shrinking always
     /// succeeds.
-    #[must_use = "nothing has been taken if it is false"]
+    #[must_use = "nothing has been taken if the result is false"]
     pub(crate) fn resize(&mut self, amount: usize) -> bool {
         let allowed = amount <= self.amount || self.account.allows(amount - self.amount);
         if allowed {
@@ -176,7 +178,7 @@ mod tests {
         IpAddr::from([10, 0, 0, last]).into()
     }
 
-    /// Returns as many single pieces as an account gets.
+    /// Takes single units until the account gets no more.
     fn all(account: &Account) -> Vec<Hold> {
         std::iter::from_fn(|| account.take(1)).collect()
     }
@@ -185,9 +187,9 @@ mod tests {
     fn one_address_gets_most_of_the_quota_and_leaves_room_for_another() {
         let quota = Quota::new(16_384);
         let hog = all(&quota.account(peer(1)));
-        assert!((12_000..13_000).contains(&hog.len()), "{}", hog.len());
+        assert!((12_000..13_000).contains(&hog.len()), "the first address got {}", hog.len());
         let next = all(&quota.account(peer(2)));
-        assert!(next.len() > 1_000, "{}", next.len());
+        assert!(next.len() > 1_000, "the second address got {}", next.len());
         drop((hog, next));
         assert_eq!(quota.used(), 0);
     }
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn wants_are_counted_by_address_and_period() {
+    fn unmet_demands_are_counted_by_address_and_period() {
         let quota = Quota::new(16);
         let (one, other) = (quota.account(peer(1)), quota.account(peer(2)));
         assert_eq!([one.wants(7), one.wants(7), quota.account(peer(1)).wants(7)], [1, 2, 3]);

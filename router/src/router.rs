@@ -1,4 +1,4 @@
-//! The router as its process uses it: configure, spawn, query and join.
+//! The interface of the router to its process: configure, spawn, query and join.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -45,7 +45,7 @@ pub struct Config {
     pub trusted_proxies: TrustedProxies,
     /// The address on which nodes and the operator connect. Port 0 selects any free port.
     pub internal_listen: SocketAddr,
-    /// The operator's catalog: `http://HOST:PORT`, or `https://` with TLS.
+    /// The URL of the operator's catalog: `http://HOST:PORT`, or `https://` with TLS.
     pub catalog: Uri,
     /// The mutual TLS between operator, nodes and router. Client connections do not use it.
     pub tls: Option<Tls>,
@@ -63,20 +63,20 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// The minimum pace at which clients must send bodies.
     pub pace: Pace,
-    /// Shards may stand still for any time, because a debugger pauses them: their silence is no
-    /// failure.
+    /// The silence of a shard is no failure, because a debugger may pause the shard.
     pub shards_may_pause: bool,
-    /// Where the static files of Workers are kept.
+    /// The place where the static files of Workers are kept.
     pub sites: SitesConfig,
     /// The time for which new connections are accepted after a drain has begun.
     pub drain_linger: Duration,
-    /// The time for which WebSockets may stay open after that, before they are closed.
+    /// The time for which WebSockets may stay open after `drain_linger`, before they are closed.
     pub tunnel_grace: Duration,
 }
 
-/// The default idle time of a client's connection: longer than those of the clouds' load balancers,
-/// the longest of which is ten minutes. If the router closed a connection first, a balancer could
-/// send a request on it at the same moment, which would fail.
+/// The default idle timeout of a client's connection. It is longer than the idle timeouts of the
+/// load balancers of cloud providers, of which the longest is ten minutes. If the router closed a
+/// connection first, a load balancer could send a request on the connection at the same moment, and
+/// this request would fail.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(620);
 
 #[derive(Debug, thiserror::Error)]
@@ -221,9 +221,9 @@ impl Router {
         self.internal_addr
     }
 
-    /// Returns the shard to which a Worker is pinned, which gets its requests while it is
-    /// available. Returns `None` if the catalog does not contain the Worker, or has no ready node
-    /// for it.
+    /// Returns the shard to which a Worker is pinned, which gets the Worker's requests while the
+    /// shard is available. Returns `None` if the catalog does not contain the Worker, or has no
+    /// ready node for the Worker.
     pub fn pinned(&self, worker: &WorkerId) -> Option<Pin> {
         self.published.load().pinned(worker)
     }

@@ -1,4 +1,4 @@
-//! The operators' server of the catalog, as routers connect to it.
+//! Connects to the operators' server of the catalog.
 
 use std::time::Duration;
 
@@ -8,8 +8,9 @@ use tonic::transport::{Channel, Endpoint, Error};
 /// The timeout of a connect to an operator.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// An operator that has vanished is detected within the sum of these.
+/// The interval between two pings to an operator.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// The time after which an operator that has not answered a ping counts as lost.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The catalog's address, and the connector for it.
@@ -31,7 +32,7 @@ impl Server {
     /// Opens a connection to one of the operators.
     ///
     /// # Errors
-    /// Fails if none can be reached.
+    /// Fails if no operator can be reached.
     pub(crate) async fn connect(&self) -> Result<Channel, Error> {
         self.endpoint.connect_with_connector(self.connector.clone()).await
     }

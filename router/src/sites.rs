@@ -1,4 +1,4 @@
-//! The static files of Workers, as this router keeps them: one pack for each site, on disk.
+//! Keeps the static files of Workers on disk, in one pack for each site.
 //!
 //! ```text
 //!  request ─► Sites: open? ─► disk ─► fetch from an operator ─► disk
@@ -8,12 +8,12 @@
 //! All threads share the sites. A request for an open site takes no lock; fetching and opening run
 //! on the catalog's thread, and continue when the request that waits for them ends.
 //!
-//! - [`fetch`]: a pack from an operator.
-//! - [`read`]: contents, without blocking the thread.
-//! - [`compressed`]: contents in the codings that clients accept, made once.
-//! - [`metrics`].
+//! - [`fetch`]: fetches a pack from an operator.
+//! - [`read`]: reads contents without blocking the thread.
+//! - [`compressed`]: contents in the codings that clients accept, each compressed once.
+//! - [`metrics`]: the metrics of static files.
 //!
-//! Depends on [`server`](crate::server) only.
+//! The group depends only on [`server`](crate::server).
 
 pub(crate) mod compressed;
 mod fetch;
@@ -39,23 +39,24 @@ use crate::sites::compressed::Compressed;
 use crate::sites::fetch::FetchError;
 use crate::sites::metrics::SiteMetrics;
 
-/// The memory for the indexes of open sites, in bytes.
+/// The maximum memory for the indexes of open sites, in bytes.
 const OPEN: u64 = 64 << 20;
 
-/// The minimum that an open site is charged, in bytes, because it takes a file descriptor.
+/// The minimum memory for which an open site counts, in bytes, because a site also takes a file
+/// descriptor.
 const OPEN_SITE: usize = 64 << 10;
 
-/// Maximum number of packs that are fetched at once. Each may take half a gibibyte on disk in
-/// addition to the capacity.
+/// The maximum number of packs that are fetched concurrently. Each pack may take half a gibibyte on
+/// disk in addition to the capacity.
 const FETCHES: usize = 3;
 
-/// The longest time that a request waits for a site.
+/// The maximum time for which a request waits for a site.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// Where sites are kept.
+/// The place where sites are kept.
 #[derive(Clone, Debug)]
 pub struct SitesConfig {
-    /// A directory for this process alone.
+    /// A directory that no other process uses.
     pub directory: PathBuf,
     /// The capacity, in bytes.
     pub capacity: usize,
@@ -133,7 +134,7 @@ impl Sites {
             Ok(Ok(Ok(open))) => Ok(open),
             Ok(Ok(Err(error))) => Err(unavailable(&error.to_string())),
             Ok(Err(_)) => Err(unavailable("the router is shutting down")),
-            Err(_) => Err(unavailable("they are still being fetched")),
+            Err(_) => Err(unavailable("the files are still being fetched")),
         }
     }
 
@@ -158,9 +159,9 @@ impl Sites {
                     }
                 }
             }
-            let _fetch = self.fetches.acquire().await.expect("the semaphore is never closed");
+            let _fetch = self.fetches.acquire().await.expect("the semaphore was closed");
             let fetched = fetch::fetch(&self.server, &self.disk, site, revision).await;
-            self.metrics.fetched(fetched.is_ok());
+            self.metrics.record_fetch(fetched.is_ok());
             fetched.map(Arc::new).inspect_err(|error| {
                 tracing::warn!(%site, %revision, %error, "cannot fetch static files");
             })

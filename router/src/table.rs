@@ -11,7 +11,7 @@
 //! - [`Rates`]: the rate limits of a Worker.
 //! - `shares`: how evenly the ring distributes Workers, as metrics.
 //!
-//! Depends on [`rate`](crate::rate) alone. Pure except for the publication.
+//! This module depends on [`rate`](crate::rate) alone. It is pure except for the publication.
 
 mod rates;
 pub mod ring;
@@ -80,7 +80,7 @@ pub struct Worker {
     /// The Workers that this one may call.
     services: Vec<WorkerId>,
     pub assets: Option<Assets>,
-    /// How its requests are divided, if several revisions serve them.
+    /// The division of its requests, if several revisions serve them.
     traffic: Option<Box<Traffic>>,
     /// The rates of the requests of clients, if any is limited. All revisions share them.
     pub rates: Option<Arc<Rates>>,
@@ -244,6 +244,7 @@ impl Table {
         self.pools.iter()
     }
 
+    /// Returns the shard that runs a Worker, or `None` if there is no such Worker or no ready node.
     pub fn pinned(&self, worker: &WorkerId) -> Option<Pin> {
         let worker = self.workers.get(worker)?;
         let pool = self.pool(&worker.pool)?;
@@ -284,9 +285,9 @@ impl Table {
         self.nodes.len()
     }
 
-    /// Returns the table from which a snapshot begins: empty, except that it continues the version
-    /// of the nodes, so that its nodes are not taken for the old ones.
-    pub fn emptied(&self) -> Self {
+    /// Returns the table to which a snapshot is applied. It is empty, except that it continues the
+    /// version of the nodes, so that its nodes are not mistaken for the old ones.
+    pub fn begin_snapshot(&self) -> Self {
         Self { nodes_version: self.nodes_version, ..Self::default() }
     }
 }
@@ -372,8 +373,8 @@ impl Worker {
         })
     }
 
-    /// Returns whether this is the same entry of the catalog as another.
-    pub(crate) fn serves_as(&self, other: &Self) -> bool {
+    /// Returns whether this has the same content as another entry of the catalog.
+    pub(crate) fn has_same_content(&self, other: &Self) -> bool {
         self.is_same_revision(other)
             && self.pool == other.pool
             && self.routes == other.routes

@@ -7,7 +7,7 @@
 //!  meters, ids ────────────────┘
 //! ```
 //!
-//! `!Send` and lock-free: the only shared state that it reads is the published table.
+//! It is `!Send` and takes no lock: the only shared state that it reads is the published table.
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -59,7 +59,7 @@ pub(crate) struct RouterThread {
     pub(crate) metrics: ClientMetrics,
     pub(crate) meters: Rc<Meters>,
     pub(crate) upstream: Upstream,
-    /// Clients are asked to use another connection.
+    /// Whether clients are asked to use another connection.
     pub(crate) leaving: Cell<bool>,
     pub(crate) tunnels: Tunnels,
     pub(crate) clients: Clients,
@@ -82,7 +82,7 @@ pub(crate) struct Settings {
     pub(crate) idle_timeout: Duration,
     /// The minimum pace at which clients must send bodies.
     pub(crate) pace: Pace,
-    /// The silence of a shard is no failure.
+    /// Whether shards may be silent without having failed.
     pub(crate) shards_may_pause: bool,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Announcements {
     pub(crate) changes_rx: watch::Receiver<()>,
 }
 
-/// What all threads have in common besides the table.
+/// What all threads share besides the table.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) tls: Option<Tls>,
@@ -133,7 +133,7 @@ impl RouterThread {
     ) -> Rc<Self> {
         let view = Rc::new(published.load_full());
         let mut random = fastrand::Rng::new();
-        let of_upstream = metrics.upstream.thread(name);
+        let upstream_metrics = metrics.upstream.thread(name);
         Rc::new(Self {
             settings,
             upstream: Upstream {
@@ -141,11 +141,11 @@ impl RouterThread {
                     MAX_IN_FLIGHT,
                     tls.clone(),
                     settings.shards_may_pause,
-                    of_upstream.clone(),
+                    upstream_metrics.clone(),
                 ),
                 placements: RefCell::new(Placements::new(random.u64(..))),
                 budget: RefCell::new(Budget::new(Instant::now())),
-                metrics: of_upstream,
+                metrics: upstream_metrics,
             },
             tls,
             https,
@@ -186,12 +186,12 @@ impl RouterThread {
     /// # Errors
     /// Fails if the catalog is no longer watched, because the router is shutting down, or if the
     /// files are unavailable.
-    pub(crate) async fn applied(&self, worker: &Worker) -> Result<(), Status> {
+    pub(crate) async fn await_applied(&self, worker: &Worker) -> Result<(), Status> {
         let mut changes_rx = self.changes_rx.clone();
         loop {
             changes_rx.mark_unchanged();
             let view = self.view();
-            if view.worker(&worker.id).is_some_and(|applied| applied.serves_as(worker)) {
+            if view.worker(&worker.id).is_some_and(|applied| applied.has_same_content(worker)) {
                 for revision in std::iter::once(worker).chain(worker.variants()) {
                     if let Some(assets) = &revision.assets {
                         let site = self.sites.get(assets.site, revision.digest).await;
@@ -215,7 +215,7 @@ impl RouterThread {
     /// Takes a permit for one more request.
     ///
     /// # Errors
-    /// Fails with `overloaded` if this address may have no more.
+    /// Fails with `overloaded` if this address has reached its share.
     pub(crate) fn admit(&self, accounts: &Accounts) -> Result<Permit, Failure> {
         let hold = accounts.permits.take(1).ok_or_else(overloaded)?;
         self.meters.in_flight.inc();
@@ -225,7 +225,7 @@ impl RouterThread {
     /// Takes a slot for a tunnel.
     ///
     /// # Errors
-    /// Fails with `overloaded` if this address may have no more.
+    /// Fails with `overloaded` if this address has reached its share.
     pub(crate) fn admit_tunnel(&self, accounts: &Accounts) -> Result<TunnelSlot, Failure> {
         self.tunnels.take(&accounts.tunnels).ok_or_else(overloaded)
     }
@@ -258,7 +258,7 @@ impl Drop for Permit {
     }
 }
 
-/// Returns the failure for a request for which there is no permit or no memory.
+/// Returns the failure of a request for which there is no permit or no memory.
 pub(crate) fn overloaded() -> Failure {
     Failure::new(
         FailureCode::Overloaded,

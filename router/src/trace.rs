@@ -1,4 +1,4 @@
-//! Records where a request went: for its client, if the client requests it, and for the access log.
+//! Records where a request went, for the access log and for a client that requests debug headers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ impl Trace {
         Self { for_caller, for_log, worker: None, shard: None, attempts: 0 }
     }
 
-    /// Returns whether names must be kept. Their reference counts are shared by all threads, so
-    /// they are cloned only if needed.
+    /// Returns whether names must be kept. All threads share the reference counts of names, so
+    /// names are cloned only if needed.
     fn is_wanted(&self) -> bool {
         self.for_caller || self.for_log
     }

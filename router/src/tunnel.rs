@@ -1,5 +1,5 @@
-//! A WebSocket between a client and its node: bytes in both directions, which the router does not
-//! interpret.
+//! Carries the bytes of a WebSocket between a client and its node, in both directions and without
+//! interpreting them.
 //!
 //! ```text
 //!            ┌──────────────────── Upload ◄── FromClient ◄──┐
@@ -8,15 +8,16 @@
 //!                   (reads when the client has taken the last piece)
 //! ```
 //!
-//! From the response's head on, the bodies of the request and of the response are the two directions of
-//! the tunnel. So the tunnel uses the same streams as any request, and their flow control is its
-//! only buffer. Until then the request's body is pending; if the Worker does not accept, it is
-//! empty.
+//! After the head of the response, the bodies of the request and of the response are the two
+//! directions of the tunnel. The tunnel therefore uses the same streams as any request, and the
+//! flow control of these streams is the tunnel's only buffer. Before the head of the response, the
+//! body of the request is pending; if the Worker does not accept, this body is empty.
 //!
 //! - [`slots`]: counts a thread's tunnels, and ends them.
 //! - [`closing`]: the Close frame of a tunnel that ends early.
 //!
-//! Depends on `clients`, `upstream` and what these may use. Belongs to one thread.
+//! The group depends on `clients`, `upstream` and the groups that these may use. A tunnel belongs
+//! to one thread.
 
 pub(crate) mod closing;
 pub(crate) mod slots;
@@ -75,8 +76,8 @@ impl Tunnel {
         Self { upgrade, client, slot }
     }
 
-    /// Returns the data from the client, as a body without a size limit. It is empty if the tunnel
-    /// is dropped without being opened.
+    /// Returns the data from the client, as a body without a size limit. The body is empty if the
+    /// tunnel is dropped without being opened.
     pub(crate) fn upload(&self) -> Upload {
         Upload::new(Box::new(FromClient(self.client.0.clone())), u64::MAX, 0, None)
     }
@@ -136,7 +137,7 @@ impl Client {
         match written.await? {
             0 => Err(io::ErrorKind::WriteZero.into()),
             written => {
-                self.0.meters.carried(Way::ToClient, written);
+                self.0.meters.count_carried(Way::ToClient, written);
                 Ok(written)
             }
         }
@@ -170,7 +171,7 @@ impl Source for FromClient {
                 let Ok(piece) = ready!(poll_read(connection, cx)) else {
                     return Poll::Ready(Some(Err(broken())));
                 };
-                self.0.meters.carried(Way::FromClient, piece.len());
+                self.0.meters.count_carried(Way::FromClient, piece.len());
                 Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
             }
         }
@@ -199,15 +200,15 @@ struct Open {
     backlog: Backlog,
 }
 
-/// The memory for data that waits for a client that reads more slowly than its Worker sends,
-/// charged to that client.
+/// The memory, charged to a client, for data that waits because the client reads more slowly than
+/// its Worker sends.
 struct Backlog {
     client: Option<Arc<clients::Client>>,
     memory: Option<Hold>,
 }
 
 impl Backlog {
-    /// Takes the memory. Returns whether that succeeded.
+    /// Takes the memory. Returns `false` if there is not enough.
     fn begin(&mut self) -> bool {
         if self.memory.is_none() {
             self.memory = self.client.as_ref().and_then(|client| client.memory(SLOW_CLIENT));
@@ -238,14 +239,15 @@ impl Open {
             ended = self.carry(upgrade) => ended,
             () = slot.ended() => Ended::Leaving,
         };
-        // Further data from the node is discarded. If the node has not ended the stream, this
-        // cancels it.
+        // Further data from the node is discarded. If the node has not ended the stream, the drop
+        // cancels the stream.
         self.rest = None;
         let Some(connection) = self.client.close() else { return };
         let close_frame =
             close_frame(&ended).filter(|_| self.frames.may_close()).unwrap_or_default();
         if !matches!(ended, Ended::Client) {
-            // A client that does not accept even this within the timeout is disconnected.
+            // A client that does not accept even the Close frame before the timeout is
+            // disconnected.
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, disconnect(connection, close_frame)).await;
         }
     }
@@ -296,7 +298,8 @@ impl Open {
     }
 }
 
-/// Returns the Close frame for a client whose Worker has sent none.
+/// Returns the Close frame for a client whose Worker has sent none, or `None` if the client needs
+/// none.
 fn close_frame(ended: &Ended) -> Option<Bytes> {
     match ended {
         Ended::Whole | Ended::Client => None,
@@ -305,9 +308,9 @@ fn close_frame(ended: &Ended) -> Option<Bytes> {
     }
 }
 
-/// Sends the Close frame and disconnects, but only after the client has: the kernel would answer
-/// data that the client sends in the meantime with a reset, and the client may then lose data that
-/// it has not read yet.
+/// Sends the Close frame, and disconnects after the client has disconnected. Otherwise the kernel
+/// would answer data that the client sends in the meantime with a reset, and the client could lose
+/// data that it has not read yet.
 async fn disconnect(mut connection: Connection, close_frame: Bytes) -> io::Result<()> {
     connection.write_all(&close_frame).await?;
     connection.flush().await?;

@@ -1,4 +1,4 @@
-//! The way to a shard: picks one, sends the request, and decides what a failure means.
+//! Picks a shard for a request, sends the request to it, and decides what a failure means.
 //!
 //! ```text
 //!  forward ─► pick: placement ─► exchange: upload ─► link: bulkhead, connection ─► shard
@@ -12,11 +12,12 @@
 //!   response.
 //! - [`links`], [`link`], [`connection`], [`counting_stream`], [`bulkhead`]: the connections to
 //!   shards, and the requests that they carry.
-//! - [`health`], [`pulse`], [`silence`], [`shared_probe`]: whether a shard takes requests.
+//! - [`health`], [`pulse`], [`silence`], [`shared_probe`]: whether a shard should get requests.
 //! - [`retry`]: whether a failed attempt may be repeated.
 //! - [`metrics`]: the metrics of all of these.
 //!
-//! Depends on `table`, `quota`, `meters` and `trace`, and on no other group. Belongs to one thread.
+//! The group depends on `table`, `quota`, `meters` and `trace`, and on no other group. Its state
+//! belongs to one thread.
 
 pub(crate) mod bulkhead;
 pub(crate) mod connection;
@@ -44,7 +45,7 @@ use crate::upstream::metrics::UpstreamMetrics;
 use crate::upstream::placement::Placements;
 use crate::upstream::retry::Budget;
 
-/// A thread's state about shards, which its requests share.
+/// The state of a thread about shards, which the requests of the thread share.
 pub(crate) struct Upstream {
     pub(crate) links: Links,
     pub(crate) placements: RefCell<Placements>,

@@ -1,14 +1,15 @@
-//! Compares the cost of a buffer from a shard's pool with the global allocator under the same
-//! pattern.
+//! Compares the cost of a buffer from a shard's pool with that of a buffer from the global
+//! allocator, for the same pattern of use.
 //!
-//! - **pool size**: all blocks of the pool are in use, and each take releases the oldest. This is
-//!   the most that a pool of this size demands of the CPU caches. A small response is written into
-//!   each block and read from it. *Touched* is a pool whose memory was all resident beforehand;
-//!   *untouched* is the first use of blocks that get their memory then.
-//! - **in use**: the same with the node's pool size and fewer blocks in use. The pool hands out the
+//! - **all in use**: all blocks of a pool of this size are in use, and each take releases the
+//!   oldest block. This is the highest load that the pool puts on the CPU caches. A small response
+//!   is written into each block and read from it. *Touched* is a pool whose memory was resident
+//!   beforehand; *untouched* is the first use of blocks, which get their memory at that time.
+//! - **in use**: fewer blocks are in use, of a pool with the node's size. The pool hands out the
 //!   most recently returned blocks first, so only these are in the caches.
-//! - **length**: the path of a response. *Pooled* writes it once and its head in front; *allocated*
-//!   writes it into memory of its own, shares that, and copies it into a message.
+//! - **length**: a whole response of this length is sent. *Pooled* writes the body once, and the
+//!   head in front of it; *allocated* writes the body into memory of its own, shares that memory,
+//!   and copies the body into a message.
 //!
 //! First uses are timed one by one, minus the cost of reading the clock; everything else is timed
 //! in batches. Compared candidates alternate, so that load on the machine affects all of
@@ -39,18 +40,20 @@ const SIZES: [usize; 12] = [
     1 << 30,
 ];
 
-/// Bytes of a buffer that are used, and how many of them are the message's head.
+/// Number of used bytes of a buffer, and the number of these that are the message's head.
 const USED: usize = 512;
 const HEAD: usize = 64;
 
-/// Operations between two clock readings; one reading costs about as much as one operation.
+/// Number of operations between two clock readings; one reading costs about as much as one
+/// operation.
 const BATCH: usize = 20;
 
-/// Rounds in which the candidates alternate, and the minimum number of batches of each per round.
+/// Number of rounds in which the candidates alternate, and minimum number of each candidate's
+/// batches in a round.
 const ROUNDS: usize = 20;
 const BATCHES: usize = 500;
 
-/// First uses of blocks that are timed.
+/// Minimum number of first uses of blocks that are timed.
 const FIRST_USES: usize = 2_000;
 
 fn main() {
@@ -213,7 +216,7 @@ fn first_uses(bytes: usize, clock: &Clock) -> Times {
     Times::of(taken, 1)
 }
 
-/// Buffers in use; each new one releases the oldest.
+/// A fixed number of buffers in use. Each new buffer releases the oldest one.
 struct BuffersInUse<'a, S: Source> {
     source: &'a S,
     queue: VecDeque<S::Buffer>,
@@ -234,7 +237,7 @@ impl<'a, S: Source> BuffersInUse<'a, S> {
     }
 }
 
-/// Times the candidates while they alternate.
+/// Times the candidates, which alternate.
 fn compare<const N: usize>(
     clock: &Clock,
     batches: usize,
@@ -280,8 +283,8 @@ struct Clock {
 
 impl Clock {
     fn calibrate() -> Self {
-        let silent = Self { cost: Duration::ZERO };
-        let mut taken: Vec<_> = (0..FIRST_USES).map(|_| silent.time(|| {})).collect();
+        let uncalibrated = Self { cost: Duration::ZERO };
+        let mut taken: Vec<_> = (0..FIRST_USES).map(|_| uncalibrated.time(|| {})).collect();
         taken.sort_unstable();
         Self { cost: taken[taken.len() / 2] }
     }

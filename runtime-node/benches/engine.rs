@@ -1,4 +1,5 @@
-//! The cost of an invocation and of a start in the engine: one shard, no network.
+//! Measures the cost of an invocation and of a start in the engine, on one shard and without a
+//! network.
 //!
 //! ```text
 //!  warm       enter the isolate, make the Request, run the handler, take the Response apart, leave
@@ -7,12 +8,12 @@
 //! ```
 //!
 //! p50 and p99 come from a loop that reads the clock before and after each operation. The CPU time
-//! of a warm invocation comes from a loop of its own that reads no clock; its reciprocal is the
-//! rate that one core sustains. The CPU time of a cold start comes from the timed loop and includes
-//! the end of the previous isolate, which is not part of the latency.
+//! of a warm invocation comes from a separate loop without clock readings; the reciprocal of this
+//! time is the rate that one core sustains. The CPU time of a cold start comes from the timed loop
+//! and includes the end of the previous isolate, which is not part of the latency.
 //!
 //! An argument selects the rows whose label contains it. `--json` prints each row as a JSON object
-//! on a line of its own, for `tenon-bench`, which compares them with the required values.
+//! on a line of its own, for `tenon-bench`, which compares the rows with the required values.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,11 +30,11 @@ use tokio::task::LocalSet;
 const WARM_UP: usize = 20_000;
 const WARM: usize = 200_000;
 const COLD: usize = 400;
-/// Number of isolates that are invoked in turn, or kept at once.
+/// Number of isolates that are invoked in turn, or whose memory is measured together.
 const MANY: usize = 200;
 /// Number of requests after which the memory of an isolate is measured again.
 const LATER: usize = 10_000;
-/// Time after which V8 has returned the pages that it keeps for reuse.
+/// Time after which V8 has returned freed pages to the system.
 const POOLED: Duration = Duration::from_secs(10);
 /// Number of requests after which the event loop runs other tasks, such as V8's.
 const BATCH: usize = 64;
@@ -41,7 +42,7 @@ const BATCH: usize = 64;
 /// The Worker that the peers in the load scenarios also run.
 const HELLO: &str = include_str!("../../bench/peers/hello.js");
 
-/// The Worker with typical work, which the peers run as well.
+/// A Worker with typical work, which the peers in the load scenarios also run.
 const WEB: &str = include_str!("../../bench/peers/web.js");
 
 /// The smallest useful Worker.
@@ -56,7 +57,7 @@ fn main() {
         .build()
         .expect("cannot create a runtime");
     LocalSet::new().block_on(&runtime, async {
-        // As for tests: an argument selects rows by label.
+        // As in the test harness, an argument selects rows by label.
         let (options, labels): (Vec<_>, Vec<_>) =
             std::env::args().skip(1).partition(|given| given.starts_with('-'));
         let bench = Bench {
@@ -67,7 +68,7 @@ fn main() {
         if !bench.json {
             println!("{:<34}  {:>9}  {:>9}  {:>12}", "", "p50", "p99", "CPU");
         }
-        // First, before other rows leave resident memory behind.
+        // Memory is measured first, before other rows leave resident memory behind.
         bench.memory().await;
         bench.warm("warm, hello", HELLO, 1, browser).await;
         bench.warm("warm, empty handler", EMPTY, 1, browser).await;
@@ -101,7 +102,7 @@ struct Bench {
     engine: Rc<Engine>,
     /// Text that a row's label must contain.
     wanted: String,
-    /// Set to print for programs instead of people.
+    /// Whether rows are printed as JSON instead of a table.
     json: bool,
 }
 
@@ -155,8 +156,8 @@ impl Bench {
         if self.leaves_out(label) {
             return;
         }
-        // A node always has isolates; V8 forgets the data that isolates share when the last one
-        // ends.
+        // A node always has isolates. Without another isolate, V8 would drop the data that isolates
+        // share whenever an isolate ends.
         let _neighbour = self.start(EMPTY).await;
         let worker = Worker::new(source);
         let used = self.load(&worker, None).await;
@@ -195,7 +196,7 @@ impl Bench {
                 fetch(isolate, browser()).await;
             }
         }
-        // V8 keeps freed pages for reuse, and returns them to the system some seconds later.
+        // V8 keeps freed pages for reuse, and returns them to the system a few seconds later.
         tokio::time::sleep(POOLED).await;
         let label = format!("the same after {LATER} requests each");
         self.report(&label, Row::Memory { bytes: resident().saturating_sub(before) / MANY });
@@ -225,7 +226,7 @@ impl Bench {
     }
 }
 
-/// A revision as a node gets it from the catalog, with its digest.
+/// A revision and its digest.
 struct Worker {
     digest: RevisionDigest,
     revision: Rc<Revision>,
@@ -234,18 +235,18 @@ struct Worker {
 impl Worker {
     fn new(source: &str) -> Self {
         let revision =
-            Rc::new(Revision::of_source(WorkerId::new("bench", "hello"), source.to_owned()));
+            Rc::new(Revision::from_source(WorkerId::new("bench", "hello"), source.to_owned()));
         Self { digest: revision.digest(), revision }
     }
 }
 
-/// Sends a request, as it arrives at the node.
+/// Sends a request to the isolate, and checks the response's status.
 async fn fetch(isolate: &Rc<Isolate>, request: FetchRequest) {
     let response = isolate.fetch(request).await.expect("the Worker does not answer");
     assert_eq!(response.status, 200);
 }
 
-/// Returns a simple GET request, as of a browser.
+/// Returns a simple GET request.
 fn browser() -> FetchRequest {
     to("/path")
 }
@@ -264,7 +265,7 @@ fn to(path: &str) -> FetchRequest {
     }
 }
 
-/// Returns a request with headers that the Worker sends back.
+/// Returns a request with 100 headers, which the Worker sends back.
 fn many_headers() -> FetchRequest {
     let mut request = to("/headers");
     request.headers.extend(
@@ -283,7 +284,7 @@ fn header(name: &str, value: Bytes) -> Header {
     Header { name: name.to_owned(), value }
 }
 
-/// Returns JSON of about `len` bytes: an array of records.
+/// Returns a JSON array of records, with at most `len` bytes.
 fn json(len: usize) -> String {
     let record = |id| serde_json::json!({"id": id, "customer": format!("Customer {id}"), "total": 99.5, "paid": true});
     let mut records = Vec::new();
@@ -299,8 +300,8 @@ fn json(len: usize) -> String {
     serde_json::Value::from(records).to_string()
 }
 
-/// Returns the hello Worker padded to `len` bytes with code as a bundler leaves it: functions of a
-/// few lines each, hardly any of which are called, and one export.
+/// Returns the hello Worker padded to at least `len` bytes with code like that of a bundle:
+/// functions of a few lines each, none of which is called.
 fn padded(len: usize) -> String {
     let mut source = HELLO.to_owned();
     for n in 0.. {
@@ -372,11 +373,12 @@ async fn let_tasks_run(request: usize) {
 
 /// Returns the resident memory of this process, in bytes.
 fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").expect("cannot read the status");
+    let status =
+        std::fs::read_to_string("/proc/self/status").expect("cannot read /proc/self/status");
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))
-        .expect("the status has no VmRSS");
+        .expect("/proc/self/status has no VmRSS");
     let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("VmRSS is not in kB");
     kib << 10
 }

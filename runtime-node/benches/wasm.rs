@@ -1,14 +1,14 @@
-//! The cost that a WebAssembly module adds to a start: one shard, no network.
+//! Measures the cost that a WebAssembly module adds to a start, on one shard and without a network.
 //!
 //! ```text
 //!  first     the module is inspected, and V8 validates it
-//!  again     another isolate of the shard has already loaded it
-//!  called    also calls its first functions: compiled the first time, reused after that
+//!  again     another isolate of the shard has already loaded the module
+//!  called    the start also calls functions, which are compiled in the first start and then reused
 //! ```
 //!
-//! The modules are generated here from functions like those that compilers emit: locals, loads,
-//! stores, loops and calls. An argument that ends in `.wasm` names a file to measure instead; its
-//! functions are not called.
+//! The generated modules have functions like those that compilers emit, with locals, loads, stores,
+//! loops and calls. An argument that ends in `.wasm` names a file to measure instead; its functions
+//! are not called.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -20,9 +20,10 @@ use tenon_proto::revision::Revision;
 use tenon_web::Web;
 use tokio::task::LocalSet;
 
+/// Number of further starts after the first.
 const TIMES: usize = 40;
 
-/// Number of the module's functions that a start calls.
+/// Number of exported functions, which the start of `CALL` calls.
 const CALLED: usize = 200;
 
 const IMPORT: &str =
@@ -65,7 +66,7 @@ struct Bench(Watchdog);
 
 impl Bench {
     async fn starts(&self, label: &str, module: Option<Bytes>, source: &str) {
-        // A new engine, which holds nothing of the module yet.
+        // A new engine has not loaded the module yet.
         let engine = Rc::new(Engine::new(&self.0, ShardId(0), Rc::new(Web::default())));
         let size = module.as_ref().map_or(0, Bytes::len);
         let revision = Rc::new(revision(module, source));
@@ -93,7 +94,7 @@ async fn start(engine: &Rc<Engine>, revision: &Rc<Revision>, digest: RevisionDig
 }
 
 fn revision(module: Option<Bytes>, source: &str) -> Revision {
-    let mut revision = Revision::of_source(WorkerId::new("bench", "wasm"), source.to_owned());
+    let mut revision = Revision::from_source(WorkerId::new("bench", "wasm"), source.to_owned());
     revision.modules.extend(module.map(|module| ("module.wasm".to_owned(), module)));
     revision.limits.startup_ms = 60_000;
     revision

@@ -1,4 +1,4 @@
-//! Sets `patched_v8` if the V8 that is linked is our build of it (`runtime-node/v8`).
+//! Sets the cfg `patched_v8` if the linked V8 is Tenon's own build (`runtime-node/v8`).
 
 use std::env;
 
@@ -9,7 +9,8 @@ fn main() {
     let target = env::var("TARGET").unwrap_or_default();
     let mirror = env::var("RUSTY_V8_MIRROR").unwrap_or_default();
     let is_ours = mirror.contains("-tenon.") && env::var_os("RUSTY_V8_ARCHIVE").is_none();
-    // On other targets the crate finds nothing in our directory, and downloads upstream's library.
+    // On other targets, the crate `v8` finds no library in Tenon's directory, and downloads its
+    // own.
     if is_ours && target == "x86_64-unknown-linux-gnu" {
         println!("cargo::rustc-cfg=patched_v8");
     }

@@ -1,4 +1,4 @@
-//! Admission: bounds invocations in flight, queues requests for permits and sheds those over the
+//! Bounds the invocations in flight, queues requests for permits and sheds the requests beyond the
 //! bounds. A permit is a value; dropping it hands it to the waiting request with the earliest
 //! deadline.
 //!
@@ -7,10 +7,10 @@
 //!               └───────── a queue before each: the earliest deadline first ────────┘
 //! ```
 //!
-//! Requests for a cold isolate wait for its Worker's permit, which is not granted before the
-//! isolate runs. They hold no permit of the shard, nor do requests that wait for their own Worker
-//! or tenant: one tenant's queue must not take room from the others. A semaphore belongs to one
-//! thread, like everything in a shard.
+//! Requests for a Worker whose isolate is cold wait for the Worker's permit, which is not granted
+//! before the isolate runs. Requests that wait for a permit of their Worker or tenant hold no
+//! permit of the shard: one tenant's queue must not take room from the other tenants. A semaphore
+//! belongs to one thread, like everything in a shard.
 
 mod metrics;
 
@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 pub use metrics::{AdmissionFamilies, AdmissionMetrics};
 
-/// A semaphore with a bounded queue, earliest deadline first. Clones share it.
+/// A semaphore with a bounded queue that is ordered by deadline. Clones share permits and queue.
 #[derive(Clone)]
 pub struct DeadlineSemaphore {
     shared: Rc<Shared>,
@@ -33,7 +33,7 @@ pub struct DeadlineSemaphore {
 
 struct Shared {
     limit: Cell<u32>,
-    /// Requests that may wait.
+    /// Maximum number of requests that may wait.
     room: Cell<usize>,
     in_flight: Cell<u32>,
     /// Waiting requests by deadline, then by order of arrival.
@@ -50,8 +50,8 @@ impl DeadlineSemaphore {
     /// Creates a semaphore.
     ///
     /// # Arguments
-    /// * `limit` - permits.
-    /// * `room` - requests that may wait for one.
+    /// * `limit` - number of permits.
+    /// * `room` - maximum number of requests that may wait for a permit.
     pub fn new(limit: u32, room: usize) -> Self {
         let shared = Shared {
             limit: Cell::new(limit),
@@ -63,16 +63,16 @@ impl DeadlineSemaphore {
         Self { shared: Rc::new(shared) }
     }
 
-    /// Changes the bounds. Lower bounds revoke no permit and remove no waiting request; higher ones
-    /// admit waiting requests, earliest deadline first.
+    /// Changes both bounds. Lowering them revokes no permit and removes no waiting request; raising
+    /// the limit admits waiting requests, earliest deadline first.
     pub fn resize(&self, limit: u32, room: usize) {
         self.shared.limit.set(limit);
         self.shared.room.set(room);
         while self.in_flight() < limit {
             let Some((_, permit_tx)) = self.shared.next() else { return };
             self.shared.in_flight.set(self.in_flight() + 1);
-            // If the receiver has left in the meantime, the permit is dropped, which hands it to
-            // the next request.
+            // If the receiver has been dropped, `send` returns the permit, and dropping the permit
+            // hands it to the next request.
             drop(permit_tx.send(Permit { shared: Rc::clone(&self.shared) }));
         }
     }
@@ -93,8 +93,9 @@ impl DeadlineSemaphore {
         })
     }
 
-    /// Waits for a permit, earliest deadline first. Returns `None` at once if the queue is full.
-    /// The semaphore has no time limit: to leave the queue, the caller drops the future.
+    /// Waits for a permit; the request with the earliest deadline gets the next one. Returns `None`
+    /// immediately if the queue is full. The deadline is no time limit: to leave the queue, the
+    /// caller drops the future.
     pub async fn acquire(&self, deadline: Instant) -> Option<Permit> {
         // The queue is empty while permits are free: a dropped permit goes to a waiting request.
         if let Some(permit) = self.try_acquire() {
@@ -142,7 +143,7 @@ impl Drop for Permit {
         // The limit may have been lowered below the number in flight.
         let next = if shared.in_flight.get() <= shared.limit.get() { shared.next() } else { None };
         match next {
-            // If the receiver has left in the meantime, the permit is dropped in turn.
+            // If the receiver has been dropped, this permit is dropped in turn.
             Some((_, permit_tx)) => drop(permit_tx.send(Self { shared: Rc::clone(shared) })),
             None => shared.in_flight.set(shared.in_flight.get() - 1),
         }
@@ -175,9 +176,9 @@ label_values! {
         TenantFull = "tenant_full",
         /// The queue for the Worker's start is full.
         WaitingRoomFull = "waiting_room_full",
-        /// Every isolate is busy, and the pool may hold no more.
+        /// Every isolate is busy, and the pool is full.
         NoIdleIsolate = "no_idle_isolate",
-        /// The node's memory is nearly used up: warm isolates serve, no new one is started.
+        /// The node's memory is nearly used up: only warm isolates serve; no isolate is started.
         MemoryShort = "memory_short",
     }
 }
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_semaphore_admits_as_many_as_its_limit() {
+    fn a_semaphore_grants_as_many_permits_as_its_limit() {
         let semaphore = DeadlineSemaphore::new(2, 0);
         let first = semaphore.try_acquire();
         let second = semaphore.try_acquire();
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn waiters_beyond_the_queue_are_shed() {
+    fn a_request_that_finds_the_queue_full_is_shed() {
         let semaphore = DeadlineSemaphore::new(1, 1);
         let now = Instant::now();
         let permit = semaphore.try_acquire();
@@ -266,7 +267,7 @@ mod tests {
         End(prop::sample::Index),
         /// A waiting request gives up.
         Leave(prop::sample::Index),
-        /// The limit becomes this.
+        /// The limit changes to this value.
         Resize(u32),
     }
 
@@ -281,7 +282,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_permit_is_free_while_requests_wait_by_earliest_deadline(
+        fn no_permit_is_free_while_requests_wait_and_the_earliest_deadline_comes_first(
             steps in prop::collection::vec(step(), 0..60), mut limit in 0..4_u32, room in 0..4_usize,
         ) {
             let (semaphore, now) = (DeadlineSemaphore::new(limit, room), Instant::now());

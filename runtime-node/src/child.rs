@@ -1,5 +1,6 @@
-//! A shard's or lane's side of its supervisor: what its process inherits ([`inherited`]), the
-//! requests and notices that it sends ([`supervisor`]), and the orders that it gets.
+//! Connects a shard's or lane's process to its supervisor: what the process inherits
+//! ([`inherited`]), the requests and notices that it sends ([`supervisor`]), and the orders that it
+//! receives.
 //!
 //! ```text
 //!  inherit: control connection, page, listener ─► Node::spawn_child
@@ -41,7 +42,7 @@ pub use inherited::{Inherited, inherit, set_up_process};
 pub use supervisor::Supervisor;
 pub(crate) use supervisor::{Delivery, PlacementReply};
 
-/// This process's place in its node.
+/// What the supervisor has given to this process, for the shard's thread.
 pub struct ChildProcess {
     pub(crate) id: ShardId,
     pub(crate) page: Arc<Page>,
@@ -50,24 +51,25 @@ pub struct ChildProcess {
     pub(crate) commands_rx: mpsc::UnboundedReceiver<Command>,
 }
 
-/// A task from the supervisor for the shard's thread.
+/// A command from the supervisor to the shard's thread.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Evict the revision and, if its code ended a process, fail its invocations in flight.
+    /// Evict the revision. If its code ended a process (`condemn`), also fail its invocations in
+    /// flight.
     Release { digest: RevisionDigest, condemn: bool },
-    /// Start the revision and report when that has ended.
+    /// Start the revision, and report the end of the start.
     Prestart(WorkerId, RevisionDigest),
 }
 
 impl Inherited {
-    /// Starts the control thread. Returns the process, and a receiver that resolves when the
-    /// process is to drain.
+    /// Starts the control thread. Returns the parts for the shard's thread, and a receiver that
+    /// resolves when the process is to drain.
     ///
     /// # Arguments
     /// * `registry` - metrics of the process.
     ///
     /// # Errors
-    /// Fails if the system has no more threads.
+    /// Fails if the system cannot create the event loop or the thread.
     pub fn connect(self, registry: Registry) -> io::Result<(ChildProcess, oneshot::Receiver<()>)> {
         let Self { id, control, page, listener } = self;
         let (notices_tx, notices_rx) = mpsc::unbounded_channel();
@@ -92,7 +94,7 @@ impl Inherited {
     }
 }
 
-/// The control thread's state: receives and carries out orders.
+/// The state of the control thread, which receives orders and carries them out.
 struct ControlThread {
     registry: Registry,
     notices_tx: mpsc::UnboundedSender<Notice>,
@@ -141,14 +143,13 @@ impl ControlThread {
                 let _ = self.notices_tx.send(notice(NoticeKind::Metrics(page.into())));
                 None
             }
-            Ordered::Release(node::Release { digest: of, condemn }) => {
-                digest(&of).map(|digest| Command::Release { digest, condemn })
+            Ordered::Release(node::Release { digest: bytes, condemn }) => {
+                digest(&bytes).map(|digest| Command::Release { digest, condemn })
             }
-            Ordered::Prestart(node::Prestart { digest: of, worker }) => {
-                digest(&of).and_then(|digest| Some(Command::Prestart(worker.parse().ok()?, digest)))
-            }
+            Ordered::Prestart(node::Prestart { digest: bytes, worker }) => digest(&bytes)
+                .and_then(|digest| Some(Command::Prestart(worker.parse().ok()?, digest))),
         };
-        // If the receiver is gone, the process is about to end.
+        // If the receiver has been dropped, the process is about to end.
         command.map(|command| self.commands_tx.send(command));
     }
 }

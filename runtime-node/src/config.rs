@@ -1,7 +1,7 @@
 //! A node's configuration: raw as [`NodeArgs`], validated as [`Config`].
 //!
-//! Each part of a [`Config`] has its defaults in one place: the flags, `tenon dev` and tests change
-//! only what they need to.
+//! Each part of a [`Config`] defines its defaults in one place, its [`Default`]. The flags, `tenon
+//! dev` and tests change only the values that they need to.
 
 mod args;
 
@@ -38,14 +38,15 @@ pub struct Config {
     pub memory: MemoryConfig,
     pub egress: EgressConfig,
     pub drain: DrainConfig,
-    /// TLS between operator, routers and node. Not set from the arguments: the caller opens it.
+    /// TLS between operator, routers and node. The conversion from [`NodeArgs`] leaves it `None`:
+    /// the caller opens the certificates.
     pub tls: Option<Tls>,
     /// Lets clients debug the Workers. No argument sets it, because debugging is not allowed on a
     /// cluster.
     pub inspector: Option<Arc<Inspector>>,
 }
 
-/// The shards and lanes, and where they listen.
+/// Configuration of the shards and lanes and of their addresses.
 #[derive(Clone, Debug)]
 pub struct ListenConfig {
     pub ip: IpAddr,
@@ -53,35 +54,37 @@ pub struct ListenConfig {
     pub shard_port: u16,
     pub shards: u16,
     pub lanes: u16,
-    /// Pin each shard to a CPU.
+    /// Whether each shard is pinned to a CPU.
     pub pin: bool,
 }
 
-/// The isolates of a shard.
+/// Configuration of a shard's isolates.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
+    /// Maximum number of isolates.
     pub isolates: usize,
     /// Maximum number of isolates made ahead of demand.
     pub spares: usize,
     /// Time after which an idle isolate is evicted.
     pub idle_timeout: Duration,
-    /// Directory for compiled code. Without one it is kept in memory only.
+    /// Directory for compiled code. Without a directory, compiled code is kept in memory only.
     pub code_cache_dir: Option<PathBuf>,
 }
 
-/// The requests of a shard.
+/// Bounds on the requests of a shard.
 #[derive(Clone, Debug)]
 pub struct AdmissionConfig {
-    /// Concurrent invocations.
+    /// Maximum number of concurrent invocations.
     pub max_inflight: u32,
-    /// Length of each queue.
+    /// Maximum length of each queue.
     pub max_waiting: usize,
 }
 
-/// The node's memory.
+/// Configuration of the node's memory.
 #[derive(Clone, Debug)]
 pub struct MemoryConfig {
-    /// Memory budget, in bytes. Without one it is the container's limit or the machine's memory.
+    /// Memory budget, in bytes. Without a configured budget, the container's limit is the budget,
+    /// or else the machine's memory.
     pub budget: Option<u64>,
     /// Memory for cached responses, in bytes.
     pub response_cache: u64,
@@ -92,7 +95,7 @@ pub struct MemoryConfig {
     pub root: PathBuf,
 }
 
-/// The connections that Workers may make.
+/// Configuration of the connections that Workers make.
 #[derive(Clone, Debug, Default)]
 pub struct EgressConfig {
     /// Networks that Workers may reach although they are not public.
@@ -104,7 +107,7 @@ pub struct EgressConfig {
     pub proxy: Option<Proxy>,
 }
 
-/// The drain of a node.
+/// Configuration of a node's drain.
 #[derive(Clone, Debug)]
 pub struct DrainConfig {
     /// Time for which invocations may continue after the drain has begun.
@@ -138,8 +141,8 @@ impl Default for PoolConfig {
 
 impl Default for AdmissionConfig {
     fn default() -> Self {
-        // As many wait as are in flight, so that a burst of clients for one Worker is served: most
-        // invocations take less than a millisecond.
+        // As many requests may wait as are in flight, so that a burst of clients for one Worker is
+        // served: most invocations take less than a millisecond.
         Self { max_inflight: 1024, max_waiting: 1024 }
     }
 }
@@ -156,7 +159,7 @@ impl Default for DrainConfig {
     }
 }
 
-/// An argument that cannot be used.
+/// An invalid argument.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("--catalog {url:?} is not a URL such as http://tenon-operator:7070: {source}")]
@@ -167,7 +170,7 @@ pub enum ConfigError {
     Scheme { flag: &'static str, source: WrongScheme },
     #[error("--egress-proxy {0}")]
     Proxy(#[from] InvalidProxy),
-    #[error("{0} requires --egress-proxy; set it, or leave {0} out")]
+    #[error("{0} requires --egress-proxy; set --egress-proxy, or leave {0} out")]
     NoProxy(&'static str),
     #[error(
         "--shard-port {port} leaves too few ports for {shards} shards and {lanes} lanes; choose a lower port"
@@ -229,7 +232,7 @@ impl Config {
     /// Returns a configuration with the defaults.
     ///
     /// # Arguments
-    /// * `name` - unique among all nodes.
+    /// * `name` - name of the node, unique among all nodes.
     pub fn new(name: String, catalog: Endpoint) -> Self {
         Self {
             name,
@@ -280,13 +283,14 @@ impl MemoryConfig {
     /// Returns the part of a budget that belongs to this process.
     ///
     /// # Arguments
-    /// * `budget` - the node's budget in bytes, or this process's own if it was configured.
+    /// * `budget` - the node's budget, or this process's own budget if one was configured, in
+    ///   bytes.
     pub fn share(&self, budget: u64) -> u64 {
         if self.budget.is_some() { budget } else { budget / u64::from(self.processes) }
     }
 }
 
-/// Maximum number of shards, which is more than any machine has cores. Ids would allow for more.
+/// Maximum number of shards: more than any machine has cores. Shard ids would allow more.
 const MAX_SHARDS: u16 = 1024;
 
 fn listen(args: &NodeArgs) -> Result<ListenConfig, ConfigError> {
@@ -337,8 +341,8 @@ fn proxy(args: &NodeArgs) -> Result<Option<Proxy>, ConfigError> {
     }))
 }
 
-/// Counts the CPUs that the process may use: most containers have a CPU quota below the machine's
-/// CPUs.
+/// Returns the number of CPUs that the process may use: most containers have a CPU quota below the
+/// machine's number of CPUs.
 fn cpus() -> u16 {
     std::thread::available_parallelism()
         .ok()

@@ -13,8 +13,8 @@
 //! - [`pool`], [`admission`], [`tenants`], [`spares`], [`upkeep`] and [`wear`]: policy, without
 //!   V8 or sockets.
 //! - [`services`]: calls between Workers.
-//! - [`supervisor`]: starts and watches the processes of shards and lanes; [`child`]: the shard's
-//!   side of that.
+//! - [`supervisor`]: starts and watches the processes of shards and lanes; [`child`]: connects such
+//!   a process to its supervisor.
 //! - [`memory`]: the node's memory budget and how much of it is used.
 //! - [`metrics`]: metrics of the shards and of each Worker.
 //! - [`source`]: fetches revisions from the catalog by digest; [`reports`]: reports their health to

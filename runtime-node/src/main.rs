@@ -52,19 +52,19 @@ fn supervise(args: Args) -> anyhow::Result<()> {
     let (signal, watch) = drain::channel();
     let program = Program::current().context("cannot find the path of this program")?;
     let node = Supervisor::spawn(config, program, watch, &registry, &readiness)?;
-    let listening = format!(
+    let cannot_listen = format!(
         "cannot listen on {}; free the port or set --admin-listen",
         args.admin.admin_listen
     );
     let _admin = admin::spawn(args.admin.admin_listen, node.exposition(), readiness.clone())
-        .context(listening)?;
+        .context(cannot_listen)?;
     let addresses: Vec<_> =
         node.addresses().iter().map(|(id, address)| format!("{id} on {address}")).collect();
     tracing::info!(node = node.name(), shards = addresses.join(", "), "serving");
 
     runtime()?.block_on(async {
         drain::termination().await;
-        // Held forever: a node that drains does not become ready again.
+        // The hold is never released: a node that drains does not become ready again.
         let _draining = readiness.hold("drain");
         signal.drain().await;
     });
@@ -73,7 +73,7 @@ fn supervise(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs as the process of a shard or lane.
+/// Runs this program as the process of a shard or lane.
 fn run_child(id: ShardId, args: Args) -> anyhow::Result<()> {
     let inherited = child::inherit(id)?;
     child::set_up_process(id);
@@ -93,7 +93,7 @@ fn run_child(id: ShardId, args: Args) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         // Signals sent to every process of a Pod are ignored here: the supervisor handles them and
         // orders this process to drain.
-        let outside = async {
+        let ignore_signals = async {
             loop {
                 drain::termination().await;
             }
@@ -101,7 +101,7 @@ fn run_child(id: ShardId, args: Args) -> anyhow::Result<()> {
         tokio::select! {
             // An error means that the control thread has ended; the process is about to end too.
             _ = drain_rx => {}
-            () = outside => {}
+            () = ignore_signals => {}
         }
         signal.drain().await;
     });

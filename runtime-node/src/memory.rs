@@ -5,10 +5,11 @@
 //!  resource limit, by the supervisor ──► room of this process ─────────────┘  evict, refuse starts
 //! ```
 //!
-//! The budget is the container's, not the machine's. A process with a supervisor also has its own
-//! limit, at which an allocation fails and ends the process; it evicts idle isolates before that.
-//! Pressure is a pure function of use, budget and the previous pressure, so that it does not
-//! oscillate at a threshold. The meter has its own thread, which JavaScript cannot hold up.
+//! If the container has a memory limit, that limit is the default budget. A process with a
+//! supervisor also has its own limit, at which an allocation fails and ends the process; the
+//! process evicts idle isolates before it reaches that limit. Pressure is a pure function of use,
+//! budget and the previous pressure, so that it does not oscillate at a threshold. The meter has
+//! its own thread, which JavaScript cannot hold up.
 
 mod meter;
 
@@ -26,7 +27,7 @@ pub use meter::{Meter, MeterError};
 /// written takes a few hundred MiB in that time.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The pressure of memory use on a node.
+/// The degree to which memory is short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pressure {
     /// Memory is plentiful.
@@ -39,20 +40,21 @@ pub enum Pressure {
 }
 
 impl Pressure {
-    /// Thresholds in percent of the budget: each state begins at the first and ends below the
-    /// second.
+    /// Thresholds in percent of the budget: each state begins at the first threshold and ends below
+    /// the second.
     const TIGHT: (u64, u64) = (80, 75);
     const CRITICAL: (u64, u64) = (95, 90);
 
-    /// Thresholds in bytes that the process may still take: each state begins below the first and
-    /// ends at the second. A cold start takes a few MiB.
+    /// Thresholds in bytes that the process may still take: each state begins below the first
+    /// threshold and ends at the second. A cold start takes a few MiB.
     const CRAMPED_TIGHT: (u64, u64) = (48 << 20, 64 << 20);
     const CRAMPED_CRITICAL: (u64, u64) = (12 << 20, 20 << 20);
 
-    /// Returns the pressure that follows this one.
+    /// Returns the pressure that follows this one, by the node's budget.
     ///
     /// # Arguments
-    /// * `used` and `budget` - in bytes.
+    /// * `used` - memory in use, in bytes.
+    /// * `budget` - memory budget, in bytes.
     #[must_use]
     pub fn next(self, used: u64, budget: u64) -> Self {
         let percent = used.saturating_mul(100) / budget.max(1);
@@ -60,7 +62,7 @@ impl Pressure {
         Self::worst(holds(Self::Tight, Self::TIGHT), holds(Self::Critical, Self::CRITICAL))
     }
 
-    /// Returns the pressure that follows this one, by a process's own limit.
+    /// Returns the pressure that follows this one, by the process's own limit.
     ///
     /// # Arguments
     /// * `room` - memory that the process may still take, in bytes.
@@ -82,8 +84,8 @@ impl Pressure {
     }
 }
 
-/// Returns the pressure on this process alone at this moment: many cold starts may begin between
-/// two measurements by the thread.
+/// Measures the pressure on this process alone: many cold starts may begin between two measurements
+/// by the thread of [`watch`].
 pub fn on_this_process() -> Pressure {
     // The measuring thread logs why the room is unknown.
     let room = meter::room().ok().flatten();
@@ -96,13 +98,13 @@ pub fn mapped() -> u64 {
     meter::mapped().unwrap_or_default()
 }
 
-/// Registers the metrics of the node's memory. Returns the gauge of its use, in bytes.
+/// Registers the metrics of the node's memory. Returns the gauge of the memory in use, in bytes.
 ///
 /// # Arguments
-/// * `budget` - in bytes.
+/// * `budget` - memory budget, in bytes.
 ///
 /// # Errors
-/// Fails if the registry has them already.
+/// Fails if the registry has the metrics already.
 pub fn register(registry: &Registry, budget: u64) -> prometheus::Result<IntGauge> {
     let budget_gauge = registry.gauge("tenon_memory_budget_bytes", "Memory budget.")?;
     budget_gauge.set(i64::try_from(budget).unwrap_or(i64::MAX));
@@ -112,7 +114,7 @@ pub fn register(registry: &Registry, budget: u64) -> prometheus::Result<IntGauge
 /// Starts a thread that measures memory use until every receiver is dropped.
 ///
 /// # Errors
-/// Fails if the system has no more threads.
+/// Fails if the system cannot create the thread.
 pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pressure>> {
     let (pressure_tx, pressure_rx) = watch::channel(Pressure::default());
     let budget = meter.budget();
@@ -181,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_steady_use_never_changes_its_pressure_twice(before in 0..3_usize, used: u64, budget: u64) {
+        fn steady_use_changes_the_pressure_at_most_once(before in 0..3_usize, used: u64, budget: u64) {
             let before = [Pressure::Eased, Pressure::Tight, Pressure::Critical][before];
             let once = before.next(used, budget);
             prop_assert_eq!(once.next(used, budget), once);

@@ -7,9 +7,10 @@
 //!
 //! - [`invocations`], [`starts`] and [`engine`]: what a shard does; [`workers`]: what each Worker
 //!   does.
-//! - Admission, the pool and outbound requests register theirs beside what they count
-//!   ([`AdmissionFamilies`], [`PoolFamilies`], [`EgressFamilies`]), as do the parts of a process:
-//!   its memory ([`crate::memory`]), its reports ([`crate::reports`]) and the supervisor.
+//! - The metrics of admission, of the pool and of outbound requests are beside the code that they
+//!   measure ([`AdmissionFamilies`], [`PoolFamilies`], [`EgressFamilies`]), and so are those of a
+//!   whole process: of its memory ([`crate::memory`]), its reports ([`crate::reports`]) and the
+//!   supervisor.
 
 pub mod engine;
 pub mod invocations;
@@ -28,8 +29,8 @@ use invocations::{InvocationFamilies, InvocationMetrics, Observation};
 use starts::{StartFamilies, StartMetrics};
 use workers::{WorkerFamilies, WorkerMetrics};
 
-/// Bucket bounds in seconds: from a warm hello-world, which takes microseconds, to the longest wall
-/// limits.
+/// Bucket bounds in seconds: from the duration of a warm hello-world, which takes microseconds, to
+/// the longest wall-clock limits.
 const DURATION_BUCKETS: &[f64] = &[
     0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1,
     0.25, 0.5, 1.0, 5.0, 30.0,
@@ -62,7 +63,7 @@ pub struct ShardMetrics {
     pub engine: EngineMetrics,
     /// Metrics of outbound requests.
     pub egress: EgressMetrics,
-    /// Metrics of each Worker that it runs.
+    /// Metrics of each Worker that the shard runs.
     pub workers: WorkerMetrics,
 }
 
@@ -70,7 +71,7 @@ impl Metrics {
     /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             invocations: InvocationFamilies::register(registry)?,
@@ -98,7 +99,7 @@ impl Metrics {
 }
 
 impl ShardMetrics {
-    /// Begins to observe an invocation of that revision.
+    /// Begins to observe an invocation of the revision.
     pub fn begin(&self, digest: RevisionDigest) -> Observation<'_> {
         Observation::begin(&self.invocations, &self.workers, digest)
     }

@@ -1,4 +1,4 @@
-//! A node: the threads of its shards, from their listeners to their end.
+//! Runs a node's shards in one process: binds their ports, and starts and joins their threads.
 //!
 //! ```text
 //!  spawn ─► bind every port ─► one thread per shard ─► serve until the drain ─► finish ─► end
@@ -47,6 +47,8 @@ pub enum SpawnError {
         "cannot listen on {address} for shard {shard}: {source}; free the port or set --shard-port"
     )]
     Listen { shard: ShardId, address: SocketAddr, source: io::Error },
+    #[error("cannot read the address of the inherited listener: {0}")]
+    Inherited(io::Error),
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
     #[error("cannot store revisions: {0}; set --code-cache-dir to a writable directory")]
@@ -64,11 +66,13 @@ impl Node {
     ///
     /// The node is ready once every shard serves; it does not wait for the catalog. A node that
     /// starts without an operator works as soon as one is reachable, and a node that loses the
-    /// operator continues to serve the revisions that it has. If it became unready, routers would
-    /// lose the whole node; as it is, they retry one request.
+    /// operator continues to serve the revisions that it has. If such a node became unready,
+    /// routers would lose all of its revisions; a ready node fails only the requests for other
+    /// revisions, and routers repeat those elsewhere.
     ///
     /// # Errors
-    /// Fails if a port is taken or the system has no more threads.
+    /// Fails if a port is taken, the system cannot create a thread, or a part of the configuration
+    /// is unusable.
     pub fn spawn(
         config: Config,
         drain: drain::Watch,
@@ -99,11 +103,12 @@ impl Node {
         Ok(node)
     }
 
-    /// Starts the one shard or lane that this process is, for its supervisor; otherwise like
-    /// [`spawn`](Self::spawn).
+    /// Starts the only shard or lane of a process that a supervisor has started. The requirements
+    /// are those of [`spawn`](Self::spawn).
     ///
     /// # Errors
-    /// Fails if the system has no more threads.
+    /// Fails if the listener is invalid, the system cannot create a thread, or a part of the
+    /// configuration is unusable.
     pub fn spawn_child(
         config: Config,
         child: ChildProcess,
@@ -112,7 +117,7 @@ impl Node {
         readiness: &Readiness,
     ) -> Result<Self, SpawnError> {
         let ChildProcess { id, page, listener, supervisor, commands_rx } = child;
-        let address = listener.local_addr().map_err(SpawnError::Thread)?;
+        let address = listener.local_addr().map_err(SpawnError::Inherited)?;
         let source = Source::via_supervisor(supervisor.clone());
         let reporter = Reporter::via_supervisor(supervisor.clone());
         let name = config.name.clone();
@@ -136,7 +141,7 @@ impl Node {
         &self.name
     }
 
-    /// Returns the address of each shard, by its number.
+    /// Returns the address of each shard, in the order of the shards.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -169,10 +174,11 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Prepares what the shards share.
+    /// Creates the state that the shards share.
     ///
     /// # Arguments
     /// * `node_registry` - the registry of the node's own metrics.
+    /// * `registry` - the registry of the shards' metrics.
     fn new(
         config: Config,
         node_registry: &Registry,

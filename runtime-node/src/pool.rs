@@ -8,10 +8,10 @@
 //!      └── back-off ──┴──────────────────────────┘
 //! ```
 //!
-//! A [`Vacancy`] proves that a slot is free and borrows the pool, so that the slot cannot be taken
-//! twice; filled, it becomes a [`Launch`], which ends once, in success or failure. The pool knows
-//! which isolates are warm; whether one is busy or spent, only the isolate knows, and the pool asks
-//! it.
+//! A [`Vacancy`] proves that a slot is free or can be freed, and borrows the pool, so that the slot
+//! cannot be taken twice. [`Vacancy::starting`] turns it into a [`Launch`], which ends exactly
+//! once, in success or failure. The pool knows which isolates are warm, and asks each isolate
+//! whether that isolate is busy or spent.
 //!
 //! The pool depends on neither V8 nor a clock: isolates are [`Occupant`]s, and `now` is an
 //! argument. [`eviction`] decides which isolate is evicted; evicted isolates are handed to the
@@ -33,33 +33,34 @@ use tenon_proto::id::{RevisionDigest, WorkerId};
 use crash_backoff::CrashBackoff;
 pub use metrics::{Eviction, PoolFamilies, PoolMetrics};
 
-/// An older revision of a Worker without a request for this long no longer shares its traffic.
+/// Time without a request after which an older revision of a Worker counts as unused.
 const SUPERSEDED_AFTER: Duration = Duration::from_secs(60);
 
 /// An isolate in a slot.
 pub trait Occupant: Clone {
-    /// Returns the Worker whose code it runs.
+    /// Returns the Worker whose code the isolate runs.
     fn worker(&self) -> &WorkerId;
-    /// Returns its current condition.
+    /// Returns the isolate's current condition.
     fn condition(&self) -> Condition;
 }
 
 /// The condition of a warm isolate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Nothing is in flight: it can serve, and it can be evicted.
+    /// Nothing is in flight: the isolate can be evicted.
     Idle,
-    /// Invocations are in flight: it must not be evicted.
+    /// Invocations are in flight: the isolate must not be evicted.
     Busy,
-    /// It gets no more invocations. Those in flight finish outside the pool and need no slot.
+    /// The isolate gets no more invocations. Those in flight finish outside the pool and need no
+    /// slot.
     Spent(Spent),
 }
 
 /// The reason for which an isolate gets no more invocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spent {
-    /// It was stopped at this limit, and its state cannot be trusted. Counts as a strike against
-    /// its revision.
+    /// The isolate was stopped at this limit, and its state cannot be trusted. This is a strike
+    /// against its revision.
     Condemned(FailureCode),
     /// An invocation exceeded a limit and ended by itself, which is not a strike.
     Retired,
@@ -84,7 +85,7 @@ pub enum Obstacle {
     Failed(Failure),
     /// Every slot is busy.
     Full,
-    /// Its tenant has as many slots as it may, and all of them are busy.
+    /// The tenant has used up its share of the slots, and all of its slots are busy.
     OverShare,
 }
 
@@ -108,18 +109,20 @@ pub struct Launch {
 /// The policy for retrying a revision that did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It could not be fetched, or there was no memory for it; either may change at any moment.
+    /// The revision could not be fetched, or there was no memory for it; either may change at any
+    /// moment.
     Soon,
-    /// Its code failed and most likely fails again: the wait grows with each failure.
+    /// The revision's code failed and will most likely fail again: the back-off grows with each
+    /// failure.
     BackOff,
 }
 
 /// A change in a revision's health, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Its isolates are condemned again and again, and it is in back-off for a while.
+    /// Isolates of the revision have been condemned repeatedly, and it is in back-off.
     Failing { worker: WorkerId, digest: RevisionDigest, why: FailureCode, times: u32 },
-    /// It was failing and is healthy again.
+    /// The revision was failing and is healthy again.
     Recovered(RevisionDigest),
 }
 
@@ -129,7 +132,7 @@ pub struct Pool<O, S> {
     backoff: CrashBackoff,
     evicted: Vec<(Eviction, O)>,
     capacity: usize,
-    /// Counts uses: a clock for "least recently" on which no two uses are simultaneous.
+    /// Number of uses so far: a clock on which no two uses are simultaneous.
     uses: u64,
 }
 
@@ -142,7 +145,7 @@ struct Warm<O> {
     occupant: O,
     last_use: u64,
     used_at: Instant,
-    /// Its garbage has been collected since the last use.
+    /// Whether the isolate's garbage has been collected since its last use.
     collected: bool,
 }
 
@@ -150,7 +153,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
     /// Creates an empty pool.
     ///
     /// # Arguments
-    /// * `capacity` - isolates that it may hold, including those that are starting; at least one.
+    /// * `capacity` - maximum number of isolates, including those that are starting; 0 counts as 1.
     pub fn new(capacity: usize) -> Self {
         let slots = FxHashMap::default();
         Self {
@@ -182,13 +185,14 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.slots.contains_key(digest)
     }
 
-    /// Returns whether the revision's slot holds an isolate that `is_it` accepts. New requests get
-    /// that isolate.
-    pub fn holds(&self, digest: &RevisionDigest, is_it: impl Fn(&O) -> bool) -> bool {
-        matches!(self.slots.get(digest), Some(Slot::Warm(warm)) if is_it(&warm.occupant))
+    /// Returns whether the revision's slot holds an isolate that `is_match` accepts. New requests
+    /// get that isolate.
+    pub fn holds(&self, digest: &RevisionDigest, is_match: impl Fn(&O) -> bool) -> bool {
+        matches!(self.slots.get(digest), Some(Slot::Warm(warm)) if is_match(&warm.occupant))
     }
 
-    /// Looks up where a request for `digest` goes. Evicts a spent isolate.
+    /// Decides what happens to a request for `digest`. Evicts the revision's isolate if that
+    /// isolate is spent.
     ///
     /// # Arguments
     /// * `tenant` - the namespace of the request.
@@ -225,8 +229,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         }
     }
 
-    /// Returns whether a request for `digest`, which is not [live](Self::is_live), would start it.
-    /// Arguments are those of [`look_up`](Self::look_up).
+    /// Returns whether a request for a revision that is not [live](Self::is_live) would start it.
+    /// The arguments are those of [`look_up`](Self::look_up).
     pub fn has_room(
         &self,
         digest: &RevisionDigest,
@@ -237,8 +241,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.make_room(digest, tenant, share, now).is_ok()
     }
 
-    /// Ends a start successfully. Evicts isolates of the Worker's other revisions that are not busy
-    /// and had no request for `SUPERSEDED_AFTER`.
+    /// Ends a start successfully. Evicts each isolate of the Worker's other revisions that is not
+    /// busy and has had no request for `SUPERSEDED_AFTER`.
     pub fn started(&mut self, launch: Launch, occupant: O, now: Instant) {
         let Launch { digest } = launch;
         self.uses += 1;
@@ -261,15 +265,15 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         );
     }
 
-    /// Ends a start with a failure, which requests for the revision get for a while. Returns how
-    /// many times in a row its code has failed.
+    /// Ends a start with a failure, with which requests for the revision are refused for a while.
+    /// Returns how many times in a row the revision's code has failed.
     pub fn failed(&mut self, launch: Launch, failure: Failure, retry: Retry, now: Instant) -> u32 {
         self.slots.remove(&launch.digest);
         self.backoff.failed(launch.digest, failure, retry, now)
     }
 
-    /// Returns whether the revision's isolates were condemned repeatedly and it has not recovered
-    /// since.
+    /// Returns whether the revision's isolates were condemned repeatedly and the revision has not
+    /// recovered since.
     pub fn is_reported(&self, digest: &RevisionDigest) -> bool {
         self.backoff.is_reported(digest)
     }
@@ -291,7 +295,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         std::mem::take(&mut self.evicted)
     }
 
-    /// Returns the number of warm isolates and of those that are starting.
+    /// Returns the number of warm isolates and the number of starting ones.
     pub fn count(&self) -> (usize, usize) {
         let warm = self.warm().count();
         (warm, self.slots.len() - warm)

@@ -1,4 +1,5 @@
-//! Reports to the operator which Workers' code fails again and again, and which has recovered.
+//! Reports to the operator which Workers' code fails repeatedly, which has recovered, and which is
+//! quarantined.
 //!
 //! ```text
 //!  shard 0 ─┐
@@ -7,9 +8,9 @@
 //! ```
 //!
 //! The reporter runs on its own thread: a shard sends a message and continues. [`ledger`] decides
-//! what is reported and when. If the operator is unreachable, it gets the report when it is
-//! reachable again. Each report opens its own connection, because reports are rare: by the next
-//! one, a kept connection might lead to a process that has vanished without closing it.
+//! what is reported and when. If the operator is unreachable, the report is sent when the operator
+//! is reachable again. Each report opens its own connection, because reports are rare: a connection
+//! that is kept until the next report might lead to a process that has vanished without closing it.
 
 mod ledger;
 
@@ -34,18 +35,20 @@ use tonic::{Code, Status};
 use crate::child::Supervisor;
 use ledger::{Failing, Ledger};
 
+/// Time limits for connecting and for one whole report.
 const CONNECT: Duration = Duration::from_secs(1);
 const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// First and longest interval between two reports. Doubles after each one that was not delivered.
+/// First and longest interval between two reports. The interval doubles after each report that was
+/// not delivered.
 const INTERVAL: Duration = Duration::from_secs(2);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The process's reporter. Its thread, if it has one, ends when it and the last of its [`Reports`]
-/// are dropped.
+/// The process's reporter. The reporter's thread, if there is one, ends when the reporter and all
+/// of its [`Reports`] have been dropped.
 pub struct Reporter(Destination);
 
-/// A shard's handle to the reporter. Never waits and never fails.
+/// A shard's handle to the reporter. Its methods neither wait nor fail.
 #[derive(Clone)]
 pub struct Reports {
     shard: ShardId,
@@ -59,7 +62,7 @@ enum Destination {
     Supervisor(Supervisor),
 }
 
-/// The operator's address, and how to connect to it.
+/// The operator's address, with a connector to the operator.
 struct Operator {
     endpoint: Endpoint,
     connector: Connector,
@@ -68,7 +71,7 @@ struct Operator {
 enum LedgerEvent {
     Failing(Failing),
     Recovered(RevisionDigest),
-    /// The shard's process has ended; its failures no longer count.
+    /// The shard's process has ended; failures on the shard no longer count.
     Gone,
     /// A revision has ended a process.
     Quarantined(WorkerReport),
@@ -77,7 +80,7 @@ enum LedgerEvent {
 /// Registers the gauge of revisions in back-off because their code failed several times in a row.
 ///
 /// # Errors
-/// Fails if the registry has it already.
+/// Fails if the registry has the gauge already.
 pub fn register(registry: &Registry) -> prometheus::Result<IntGauge> {
     registry.gauge(
         "tenon_worker_crash_loops",
@@ -91,10 +94,10 @@ impl Reporter {
     /// # Arguments
     /// * `node` - the node's name.
     /// * `tls` - used if the catalog's URL is `https`.
-    /// * `loops` - set to the number of revisions in a crash loop.
+    /// * `loops` - gauge of the number of revisions in a crash loop.
     ///
     /// # Errors
-    /// Fails if the thread cannot be started.
+    /// Fails if the system cannot create the event loop or the thread.
     pub fn spawn(
         node: String,
         catalog: Endpoint,
@@ -123,7 +126,7 @@ impl Reporter {
     /// Relays a report of a shard's process.
     ///
     /// # Arguments
-    /// * `worker` - the Worker of a revision that fails.
+    /// * `worker` - the revision's Worker; only a report of a failure requires it.
     pub(crate) fn relay(
         &self,
         shard: ShardId,
@@ -136,7 +139,7 @@ impl Reporter {
             (State::CrashLoop(CrashLoop { code, failures, place, .. }), Some(worker)) => {
                 let place =
                     place.map(|catalog::Place { file, line, column }| Place { file, line, column });
-                if let Some(code) = FailureCode::named(&code) {
+                if let Some(code) = FailureCode::from_name(&code) {
                     reports.failing(&worker, digest, code, failures, place);
                 }
             }
@@ -145,7 +148,7 @@ impl Reporter {
         }
     }
 
-    /// Records that a shard's process has ended: failures there no longer count.
+    /// Records that a shard's process has ended: failures on the shard no longer count.
     pub(crate) fn gone(&self, shard: ShardId) {
         self.of(shard).send(LedgerEvent::Gone);
     }
@@ -153,8 +156,8 @@ impl Reporter {
     /// Reports that a revision is refused because it ended a process.
     ///
     /// # Arguments
-    /// * `hung` - whether the process was killed because a turn did not end; otherwise it ended by
-    ///   itself.
+    /// * `hung` - whether the process was killed because a turn did not end; otherwise the process
+    ///   ended by itself.
     /// * `lasts` - length of the quarantine.
     /// * `times` - how often the revision has been quarantined, including this time.
     pub(crate) fn quarantined(
@@ -205,7 +208,7 @@ impl Reports {
 
     fn send(&self, event: LedgerEvent) {
         match &self.destination {
-            // If the receiver is gone, the node is shutting down.
+            // If the receiver has been dropped, the node is shutting down.
             Destination::Thread(events_tx) => _ = events_tx.send((self.shard, event)),
             Destination::Supervisor(supervisor) => {
                 event.into_report().into_iter().for_each(|report| supervisor.report(report))
@@ -232,7 +235,7 @@ impl LedgerEvent {
     }
 }
 
-/// Runs until every sender is dropped.
+/// Sends reports until every sender of events has been dropped.
 async fn report(
     node: &str,
     operator: &Operator,
@@ -251,7 +254,7 @@ async fn report(
             }
         };
         tokio::select! {
-            // Events come first, because a state that has changed since need not be reported.
+            // Events come first, so that a report contains the latest states.
             biased;
             event = events_rx.recv() => match event {
                 Some((shard, LedgerEvent::Failing(failing))) => ledger.failing(shard, failing, Instant::now()),

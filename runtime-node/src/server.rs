@@ -1,5 +1,5 @@
-//! `Runtime.Invoke` on a shard's own port: HTTP/2 and gRPC framing, on the thread that runs the
-//! JavaScript.
+//! Serves `Runtime.Invoke` on a shard's own port, with the gRPC framing, on the thread that runs
+//! the JavaScript.
 //!
 //! ```text
 //!  DATA ─► Messages ─► InvokeHead ─► admit ─► fetch, scheduled ─► Reply: head, body, trailers
@@ -37,14 +37,13 @@ use crate::shard::{Admitted, Permits, Shard};
 use messages::{Messages, too_large};
 use reply::Reply;
 
-/// Time in the queues for a caller that sets no timeout: such requests queue behind more urgent
-/// ones, but not behind all later ones.
+/// Time after arrival at which the queues assume the deadline of a request without a timeout: such
+/// a request queues behind more urgent ones, but not behind all later ones.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// Serves a request of a router, which has declared that it sends only such requests
-/// ([`tenon_hop`]).
+/// Serves one request on the connection of a router that speaks the protocol of [`tenon_hop`].
 pub async fn serve_narrow(
     shard: Rc<Shard>,
     timeout: Duration,
@@ -56,7 +55,7 @@ pub async fn serve_narrow(
     }
 }
 
-/// Serves one stream of any other caller.
+/// Serves one HTTP request of any other caller.
 pub async fn serve(
     shard: Rc<Shard>,
     request: Request<Incoming>,
@@ -80,7 +79,8 @@ pub async fn serve(
 
 fn is_grpc(request: &Request<Incoming>) -> bool {
     let content_type = request.headers().get(CONTENT_TYPE).map(|value| value.as_bytes());
-    // Compared in full: grpc-web begins the same and is framed differently.
+    // The whole value is compared, because the content types of grpc-web begin the same way and
+    // have another framing.
     let is_ours = |value: &[u8]| matches!(value, b"application/grpc" | b"application/grpc+proto");
     request.method() == Method::POST && content_type.is_some_and(is_ours)
 }
@@ -94,7 +94,7 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     let (head, digest) = messages.head().await?;
     let observation = shard.metrics().begin(digest);
     let (worker, request_id) = (head.worker.clone(), head.request_id.clone());
-    // The phase that the request has reached, for the failure if the deadline passes.
+    // The phase that the request has reached, which a failure at the deadline names.
     let phase = Cell::new(Phase::Start);
     let deadline = Instant::now() + timeout.unwrap_or(DEFAULT_TIMEOUT);
     let answer = answer(shard, head, digest, deadline, messages, &phase);
@@ -131,7 +131,7 @@ async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
 ) -> Result<(FetchResponse, Permits), Failure> {
     let mut admitted = shard.admit(&head.worker, digest, deadline, head.stay).await?;
     let mut limit = admitted.request_body_bytes();
-    if head.asks_for_tunnel() {
+    if head.requests_tunnel() {
         admitted = admitted.with_tunnel()?;
         // A tunnel's bytes follow the head; they are not a body.
         limit = u64::MAX;
@@ -155,8 +155,8 @@ async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     }
 }
 
-/// Delivers a scheduled event, as its own task: it is delivered once, so it goes on even if the
-/// caller disconnects. The Worker's wall limit ends it.
+/// Delivers a scheduled event in its own task: because an event is delivered only once, its
+/// invocation continues even if the caller disconnects. The Worker's wall-clock limit applies.
 async fn handle(
     admitted: Admitted,
     event: ScheduledEvent,
@@ -177,7 +177,8 @@ async fn handle(
     Ok((nothing, permits))
 }
 
-/// Returns the length of the request's body as far as it is known before the body arrives.
+/// Returns the length of the request's body that is known before the body arrives, in bytes: the
+/// larger of `Content-Length` and the length of the inline body.
 fn announced_length(head: &InvokeHead) -> u64 {
     let header = head
         .headers
@@ -189,7 +190,7 @@ fn announced_length(head: &InvokeHead) -> u64 {
 
 fn report(failure: &Failure, worker: &str, digest: RevisionDigest, request_id: &str) {
     let (revision, code, phase) = (digest.short(), failure.code.as_str(), failure.phase.as_str());
-    // A log line for each shed request would add to the overload; metrics count them.
+    // A log line for each shed request would add to the overload; metrics count these requests.
     if matches!(failure.code, FailureCode::Overloaded | FailureCode::Draining | FailureCode::Moved)
     {
         tracing::debug!(worker, revision, request_id, code, phase, "{}", failure.message);
@@ -198,12 +199,13 @@ fn report(failure: &Failure, worker: &str, digest: RevisionDigest, request_id: &
     }
 }
 
-/// Returns the caller's timeout, if it set one. The Worker's own wall limit applies as well.
+/// Returns the caller's timeout, if the caller set one. The Worker's own wall-clock limit applies
+/// as well.
 fn timeout(headers: &HeaderMap) -> Option<Duration> {
     parse_timeout(headers.get(GRPC_TIMEOUT)?.to_str().ok()?)
 }
 
-/// Parses up to eight digits and a unit.
+/// Parses a gRPC timeout: up to eight digits and a unit.
 fn parse_timeout(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {

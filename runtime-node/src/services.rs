@@ -1,4 +1,4 @@
-//! Calls between Workers, as a shard performs them.
+//! Performs the calls between Workers that begin on a shard.
 //!
 //! ```text
 //!  env.OTHER.fetch ─► depth? ─┬─ serving revision is warm on this shard ─► admit ─► its isolate
@@ -6,15 +6,15 @@
 //! ```
 //!
 //! Only routers know which revision serves a Worker: they are the first to learn of new revisions
-//! and of nodes that drain. Instead of asking a router about every call, a shard uses what the
-//! router sends with each request: the revisions that then serve the Workers that it may call. A
-//! call therefore stays in the process only for the very revision that a router would have picked
-//! when the caller's own request arrived, and only if that revision is already warm: a Worker runs
-//! where routers send it, not on every shard that calls it. A caller that was itself called locally
-//! knows no revisions and asks a router.
+//! and of nodes that drain. Instead of asking a router about every call, a shard uses the revisions
+//! that the router sends with each request: those that then serve the Workers that the called
+//! Worker may call. A call therefore stays in the process only for the very revision that a router
+//! would have picked when the caller's own request arrived, and only if that revision is already
+//! warm: a Worker runs where routers send its requests, not on every shard that calls it. A caller
+//! that was itself called locally knows no revisions, so its calls go to a router.
 //!
-//! Either way the call takes the permits and limits of the called Worker, and its failures are
-//! those that a client would get.
+//! On either way, the call takes the permits and limits of the called Worker, and fails with the
+//! failures that a client would get.
 
 mod router;
 
@@ -27,7 +27,7 @@ use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
-use tenon_proto::runtime::{InvokeHead, asks_for_websocket};
+use tenon_proto::runtime::{InvokeHead, requests_websocket};
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -37,8 +37,8 @@ pub use router::{InvalidRouter, Router, RouterUrl};
 use tenon_engine::{Body, FetchResponse, ResponseBody, StreamError};
 use tenon_web::{Call, CallResponse, Services};
 
-/// Time that a call may spend in the admission queue; the caller's own time limit ends the call as
-/// well.
+/// Time after which the admission queue assumes the deadline of a call. The caller's own time limit
+/// ends a call that waits for longer.
 const QUEUE_TIME: Duration = Duration::from_secs(30);
 
 /// Performs the calls of one shard's Workers.
@@ -48,17 +48,18 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Creates the calls of a shard.
+    /// Creates the performer of a shard's calls.
     ///
     /// # Arguments
-    /// * `router` - without one, a Worker can call only what is warm on its own shard.
+    /// * `router` - client of the routers. Without it, a Worker can call only revisions that are
+    ///   warm on its own shard.
     pub fn new(router: Option<Router>) -> Rc<Self> {
         Rc::new(Self { shard: OnceCell::new(), router: router.map(Rc::new) })
     }
 
     /// Sets the shard whose Workers make the calls.
     pub fn set_shard(&self, shard: &Rc<Shard>) {
-        self.shard.set(Rc::downgrade(shard)).expect("the shard is set once");
+        self.shard.set(Rc::downgrade(shard)).expect("the shard was set twice");
     }
 }
 
@@ -70,9 +71,9 @@ impl Services for Calls {
             head(&call).check_depth()?;
             let call = match (shard, call.digest) {
                 (Some(shard), Some(digest)) if !call.assets && shard.is_warm(&digest) => {
-                    // Runs as its own task, like a client's request. The caller's isolate polls its
-                    // operations only while it does not itself wait for a turn; if one of them had
-                    // been given that turn, it would wait forever.
+                    // The call runs as its own task, like a client's request. The caller's isolate
+                    // polls its operations only while it does not itself wait for a turn. An
+                    // operation that holds the turn would therefore never be polled.
                     match AbortOnDropHandle::new(spawn_local(call_locally(shard, digest, call)))
                         .await
                     {
@@ -110,12 +111,12 @@ fn head(call: &Call) -> InvokeHead {
 /// The outcome of a call on this shard.
 enum LocalCall {
     Done(Result<CallResponse, Failure>),
-    /// There is no room on this shard, but there may be on another. The call is intact.
+    /// This shard has no room, but another one may have. The call is returned unchanged.
     Refused(Call),
 }
 
 async fn call_locally(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> LocalCall {
-    let is_tunnel = asks_for_websocket(&call.request.method, &call.request.headers)
+    let is_tunnel = requests_websocket(&call.request.method, &call.request.headers)
         && matches!(call.request.body, Body::Stream(_));
     let admitted =
         shard.admit(call.callee.as_str(), digest, Instant::now() + QUEUE_TIME, false).await;
@@ -138,7 +139,7 @@ async fn call_locally(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) 
     LocalCall::Done(outcome.map(|(response, permits)| to_call_response(response, permits)))
 }
 
-/// Wraps the body so that it fails once it is longer than the Worker accepts.
+/// Wraps the body so that it fails once it is longer than `limit`, in bytes.
 fn limit_body(body: Body, limit: u64) -> Result<Body, Failure> {
     let too_large = move |phase| {
         let message = format!("the request's body exceeds the limit of {limit} bytes");
@@ -163,7 +164,8 @@ fn limit_body(body: Body, limit: u64) -> Result<Body, Failure> {
     }
 }
 
-/// Converts the response. The permits are held until the body has been read, as for a client.
+/// Converts the response. As for a client's request, the permits are held until the body has been
+/// read.
 fn to_call_response(response: FetchResponse, permits: Permits) -> CallResponse {
     let FetchResponse { status, headers, body } = response;
     let body = match body {

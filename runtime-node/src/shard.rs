@@ -1,4 +1,4 @@
-//! A shard: one thread and everything that it owns.
+//! A shard: one thread and everything that the thread owns.
 //!
 //! ```text
 //!  admit ─► draining? ─► isolate: warm ─► permits: the Worker's ─► its tenant's ─► the shard's
@@ -9,7 +9,7 @@
 //! - [`resident`]: the pool's warm isolates and starts; [`admitted`]: an admitted request with its
 //!   isolate and permits.
 //! - [`placing`]: asks the supervisor where a revision runs; [`quarantine_cache`]: remembers which
-//!   ones it refuses; [`starting`]: a cold start.
+//!   revisions the supervisor refuses; [`starting`]: a cold start.
 //! - [`background`]: background tasks of a shard.
 //! - [`weight`]: detects revisions that are too heavy for a shard; [`weighing`]: reports them.
 //!
@@ -56,8 +56,8 @@ use resident::{Resident, Start};
 pub struct Shard {
     engine: Rc<Engine>,
     pool: RefCell<Pool<Resident, Start>>,
-    /// Every isolate that may have invocations in flight: the pool's, and those that it has
-    /// evicted.
+    /// Every isolate that may have invocations in flight: those in the pool, and those that the
+    /// pool has evicted.
     living: RefCell<Vec<Weak<Isolate>>>,
     semaphore: DeadlineSemaphore,
     tenants: RefCell<Tenants>,
@@ -71,7 +71,7 @@ pub struct Shard {
     metrics: ShardMetrics,
     bounds: ShardBounds,
     draining: Cell<bool>,
-    /// Set once the supervisor has been told to replace this process.
+    /// Whether the supervisor has been asked to replace this process.
     worn: Cell<bool>,
     pressure: Cell<Pressure>,
     demand: RefCell<Demand>,
@@ -80,7 +80,7 @@ pub struct Shard {
     /// Revisions that the supervisor ordered this shard to release while they were starting.
     unwanted: RefCell<FxHashSet<RevisionDigest>>,
     quarantines: RefCell<QuarantineCache>,
-    /// Isolates that compiled their modules because no usable bytecode was at hand.
+    /// Isolates that compiled their modules because no usable bytecode was available.
     uncompiled: RefCell<Vec<Weak<Isolate>>>,
     bytecode_is_due: Notify,
 }
@@ -91,15 +91,15 @@ const EVICTIONS: usize = 8;
 /// Upper bounds on a shard's work. One tenant gets a share of each; see [`crate::tenants`].
 #[derive(Clone, Copy, Debug)]
 pub struct ShardBounds {
-    /// Isolates in the pool.
+    /// Maximum number of isolates in the pool.
     pub isolates: usize,
-    /// Invocations in flight.
+    /// Maximum number of invocations in flight.
     pub in_flight: u32,
-    /// Clients' WebSockets.
+    /// Maximum number of clients' WebSockets.
     pub tunnels: u32,
-    /// Requests that may wait for a permit of the shard, and likewise of each tenant and each
-    /// Worker, running or starting; more are shed. The total across all queues is bounded by
-    /// `in_flight`, or by this if it is larger.
+    /// Maximum length of the queue for the shard's permits, and of the queue of each tenant and of
+    /// each Worker, running or starting; further requests are shed. The total across all queues is
+    /// bounded by the larger of `in_flight` and `waiting`.
     pub waiting: usize,
 }
 
@@ -157,23 +157,23 @@ impl Shard {
         self.engine.leave();
     }
 
-    /// Returns whether an isolate of `digest` runs here and accepts requests.
+    /// Returns whether this shard has a warm isolate of `digest` that accepts requests.
     pub fn is_warm(&self, digest: &RevisionDigest) -> bool {
         self.pool.borrow().is_warm(digest)
     }
 
-    /// Admits a request to the isolate that runs `digest`, which is started if it is cold. Waits
-    /// for permits; dropping the future leaves the queue.
+    /// Admits a request to the isolate that runs `digest`, and starts that isolate if it is cold.
+    /// Waits for permits; dropping the future leaves the queue.
     ///
     /// # Arguments
-    /// * `worker` - the Worker that the revision must belong to: the router is not trusted
-    ///   to pair them correctly.
+    /// * `worker` - the Worker to which the revision must belong. The router is not trusted to send
+    ///   a revision of that Worker.
     /// * `deadline` - the caller's deadline; earlier deadlines are served first.
     /// * `stay` - set if the request can no longer be sent elsewhere on this node.
     ///
     /// # Errors
-    /// Fails if every queue is full, the node drains, the revision runs elsewhere on the node or is
-    /// quarantined, or the revision cannot be fetched or started.
+    /// Fails if a queue that the request must join is full, the node drains, the revision runs
+    /// elsewhere on the node or is quarantined, or the revision cannot be fetched or started.
     pub async fn admit(
         self: &Rc<Self>,
         worker: &str,
@@ -204,8 +204,8 @@ impl Shard {
                 .await?;
             let of_shard =
                 self.acquire_or_shed(&self.semaphore, &request, Refusal::ShardFull).await?;
-            // An earlier request may have caused the isolate to be condemned. Its successor has its
-            // own queue.
+            // An earlier request may have caused the isolate to be condemned. The isolate's
+            // successor has its own queue.
             if resident.spent().is_none() {
                 let counted = GaugeGuard::new(&self.metrics.admission.in_flight);
                 let permits = InFlight {
@@ -225,8 +225,9 @@ impl Shard {
         }
     }
 
-    /// Returns the isolate that runs the requested revision, with the Worker's permit. If the
-    /// isolate has been condemned while this request waited, its successor is used.
+    /// Returns the isolate that runs the requested revision, with the Worker's permit. If an
+    /// isolate is condemned while this request waits for it, the request goes to the isolate's
+    /// successor.
     async fn resident(
         self: &Rc<Self>,
         request: &AdmissionRequest,
@@ -270,8 +271,9 @@ impl Shard {
         self.pressure.get().max(memory::on_this_process())
     }
 
-    /// Makes room in memory for a start: evicts an idle isolate if memory is short, and a few more
-    /// if this process has next to none left. Returns false if there is no room.
+    /// Makes room in memory for a start: evicts an idle isolate if memory is short, and up to
+    /// [`EVICTIONS`] more while this process has almost no memory left. Returns whether there is
+    /// room.
     fn make_memory(&self) -> bool {
         let replaces = upkeep::starts_replace(self.pressure()) && self.evict_idle();
         for _ in 0..EVICTIONS {
@@ -285,7 +287,8 @@ impl Shard {
         false
     }
 
-    /// Evicts an idle isolate in the order of eviction. Returns whether there was one.
+    /// Evicts the spent or idle isolate that is first in the order of eviction. Returns whether
+    /// there was such an isolate.
     fn evict_idle(&self) -> bool {
         let evicted = self.pool.borrow_mut().evict_one(Eviction::Memory, Instant::now());
         if evicted {
@@ -294,7 +297,7 @@ impl Shard {
         evicted
     }
 
-    /// Waits for a permit, and counts the request as shed if there is none for it.
+    /// Waits for a permit, and counts the request as shed if it gets none.
     async fn acquire_or_shed(
         &self,
         semaphore: &DeadlineSemaphore,
@@ -307,7 +310,7 @@ impl Shard {
     /// Waits for a permit. Returns `None` if the semaphore is closed or its queue is full.
     ///
     /// # Errors
-    /// Fails if the tenant or the shard has as many requests waiting as it may.
+    /// Fails if the tenant or the shard has its maximum number of waiting requests.
     async fn acquire(
         &self,
         semaphore: &DeadlineSemaphore,
@@ -327,7 +330,8 @@ impl Shard {
         refusal.into()
     }
 
-    /// Looks the revision up in the pool, and begins a start if it has none.
+    /// Looks the revision up in the pool, and begins a start if the pool has neither an isolate nor
+    /// a start of it.
     ///
     /// # Arguments
     /// * `delivery` - the revision's code, if the supervisor has sent it.
@@ -352,13 +356,13 @@ impl Shard {
             Lookup::Start(vacancy) => {
                 let start = Start::new(self.bounds.waiting);
                 let launch = vacancy.starting(start.clone());
-                // Runs as its own task, so that the start continues after the requests that wait
+                // The start runs as its own task, so that it continues after the requests that wait
                 // for it have been cancelled.
                 spawn_local(Rc::clone(self).start(launch, start.clone(), delivery));
                 Ok(ResidentOrStart::Cold(start))
             }
         };
-        // Not called for each request of a flood that is refused.
+        // A flood of refused requests must not apply changes for each request.
         let has_changed = found.is_ok() || pool.has_updates();
         drop(pool);
         if has_changed {

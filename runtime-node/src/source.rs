@@ -1,5 +1,5 @@
-//! Fetches revisions by digest: from the catalog, on its own thread; or, in a shard's process, from
-//! the supervisor, which has that thread.
+//! Fetches revisions by digest: from the catalog, on a thread of its own; or, in a shard's process,
+//! from the supervisor, which runs that thread.
 //!
 //! ```text
 //!  shard 0 ─┐            ┌─ cache, by digest ──────────────► answer
@@ -7,8 +7,8 @@
 //!  shard n ─┘            └─ one GetRevision, many waiters ──► verify ──► cache, answers
 //! ```
 //!
-//! A revision comes with the bytecode of its modules, once an isolate has been used and has
-//! supplied it; bytecode is kept in memory and, if configured, on disk.
+//! A revision is returned with the bytecode of its modules once an isolate has supplied that
+//! bytecode; bytecode is kept in memory and, if configured, on disk.
 //!
 //! Only cold starts fetch revisions, so shards send a message and wait; they share no data with
 //! this thread. Cached revisions are still served when the catalog is unavailable, and fetches wait
@@ -42,7 +42,7 @@ use tonic::{Code, Status};
 
 use crate::child::Supervisor;
 
-/// Time limit of one request to the catalog, even for revisions of many megabytes.
+/// Time limits of one request to the catalog, which may return many megabytes, and of connecting.
 const ATTEMPT: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_secs(1);
 
@@ -51,7 +51,7 @@ const CONNECT: Duration = Duration::from_secs(1);
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// First and longest pause between attempts; doubles each time.
+/// First and longest pause between attempts; the pause doubles after each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 
@@ -59,19 +59,18 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 /// most of them small.
 const REVISIONS: usize = 64 << 20;
 
-/// Capacity of the bytecode cache in memory, in bytes: about as much as for source.
+/// Capacity of the bytecode cache in memory, in bytes: bytecode is about as large as source code.
 const BYTECODE: usize = 64 << 20;
 
 /// Capacity of the bytecode cache on disk, in bytes. V8 rejects bytecode that is damaged or from
-/// another version; it is then written anew after the start.
+/// another version of V8; new bytecode is then written after the start.
 const DISK: usize = 1 << 30;
 
 /// A revision, with the bytecode of its modules if there is any.
 #[derive(Clone)]
 pub struct Sourced {
     pub revision: Arc<Revision>,
-    /// The encoding of an isolate's [`Bytecode`](tenon_engine::Bytecode). It is validated where it
-    /// is run.
+    /// An encoded [`Bytecode`](tenon_engine::Bytecode), which has not been validated.
     pub bytecode: Option<Bytes>,
 }
 
@@ -110,14 +109,16 @@ enum FetchError {
 }
 
 impl Source {
-    /// Starts the thread, which ends with the last handle. The first fetch connects to the catalog.
+    /// Starts the thread, which ends when the last handle is dropped. The first fetch connects to
+    /// the catalog.
     ///
     /// # Arguments
     /// * `tls` - used if the catalog's URL is `https`.
     /// * `disk` - the directory for bytecode, if it is to outlive the process.
     ///
     /// # Errors
-    /// Fails if the thread cannot be started or the directory cannot be used.
+    /// Fails if the system cannot create the event loop or the thread, or if the directory is
+    /// unusable.
     pub fn spawn(catalog: Endpoint, tls: Option<Tls>, disk: Option<PathBuf>) -> io::Result<Self> {
         let disk = disk.map(|directory| DiskCache::open(directory, DISK)).transpose()?;
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
@@ -133,11 +134,11 @@ impl Source {
         Self(Origin::Supervisor(supervisor))
     }
 
-    /// Returns the revision with that digest, from the cache or the catalog, with its bytecode if
-    /// there is any.
+    /// Returns the revision with this digest, from the cache, the catalog or the supervisor, with
+    /// its bytecode if there is any.
     ///
     /// # Errors
-    /// Fails with [`FailureCode::RevisionUnavailable`] if it cannot be fetched now.
+    /// Fails with [`FailureCode::RevisionUnavailable`] if the revision cannot be fetched now.
     pub async fn fetch(&self, digest: RevisionDigest) -> SourceResult {
         let orders_tx = match &self.0 {
             Origin::Catalog { orders_tx } => orders_tx,
@@ -155,11 +156,11 @@ impl Source {
         answer_rx.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Fetches the revision with that digest into the cache, for a request that will arrive soon.
+    /// Fetches the revision with this digest into the cache, for a request that will arrive soon.
     pub(crate) fn prefetch(&self, digest: RevisionDigest) {
         if let Origin::Catalog { orders_tx } = &self.0 {
             let (answer_tx, _unused_rx) = oneshot::channel();
-            // If the receiver is gone, there are no later starts.
+            // If the receiver has been dropped, there are no later starts.
             _ = orders_tx.send(Order::Fetch(digest, answer_tx));
         }
     }
@@ -167,7 +168,7 @@ impl Source {
     /// Keeps the bytecode of a revision for later starts.
     pub async fn keep(&self, digest: RevisionDigest, bytecode: Bytes) {
         match &self.0 {
-            // If the receiver is gone, there are no later starts.
+            // If the receiver has been dropped, there are no later starts.
             Origin::Catalog { orders_tx } => _ = orders_tx.send(Order::Keep(digest, bytecode)),
             Origin::Supervisor(supervisor) => supervisor.keep_bytecode(&digest, bytecode).await,
         }
@@ -185,7 +186,7 @@ pub(crate) fn connect(catalog: Endpoint, tls: Option<Tls>) -> Channel {
     catalog.connect_with_connector_lazy(Connector::new(tls, Role::Operator, CONNECT))
 }
 
-/// Carries out orders until every handle is dropped.
+/// Carries out orders until every handle has been dropped.
 async fn serve(
     catalog: Channel,
     mut disk: Option<DiskCache<RevisionDigest>>,
@@ -213,7 +214,7 @@ async fn serve(
                         _ => None,
                     };
                     if let (Some(revision), None) = (&revision, &file) {
-                        // If the receiver is gone, the request was cancelled.
+                        // If the receiver has been dropped, the request was cancelled.
                         let _ = answer_tx.send(Ok(Sourced { revision: Arc::clone(revision), bytecode }));
                         continue;
                     }
@@ -280,11 +281,12 @@ async fn fetch(
     }
 }
 
-/// Receives a revision that the supervisor sends from its own source. The supervisor has verified
-/// it against its digest, and so does the assembler here.
+/// Receives a revision that the supervisor sends from its own source, and verifies the content
+/// against the digest.
 ///
 /// # Errors
-/// Fails with [`FailureCode::RevisionUnavailable`] if the supervisor cannot get it now.
+/// Fails with [`FailureCode::RevisionUnavailable`] if the supervisor cannot get the revision now,
+/// or if the response is damaged.
 pub(crate) async fn receive(
     digest: RevisionDigest,
     mut parts: impl Stream<Item = Result<GetRevisionResponse, Status>> + Unpin,
@@ -325,10 +327,10 @@ async fn get_revision(
 }
 
 impl FetchError {
-    /// Returns how long after the first attempt to retry.
+    /// Returns the time after the beginning of the first attempt within which a fetch is retried.
     fn retry_time(&self) -> Duration {
         match self {
-            // A router may know it from another operator replica than the one asked here.
+            // A router may know the revision from another replica of the operator than this one.
             Self::Unknown => Duration::from_millis(500),
             // This is long enough for another replica to take over, and short enough for a waiting
             // client.

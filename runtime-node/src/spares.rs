@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 const HALF_LIFE: Duration = Duration::from_secs(2);
 
-/// The demand of a shard.
+/// A shard's demand for spare isolates.
 #[derive(Debug)]
 pub struct Demand {
-    /// Cold starts at `as_of`, weighted by age.
+    /// Number of cold starts up to `as_of`, weighted by their age.
     starts: f64,
     as_of: Instant,
 }
@@ -29,7 +29,7 @@ impl Demand {
     /// Returns how many spare isolates there should be.
     ///
     /// # Arguments
-    /// * `most` - upper bound.
+    /// * `most` - maximum number of spare isolates.
     pub fn wanted(&self, now: Instant, most: usize) -> usize {
         // The count is rounded; otherwise the last start would never be forgotten.
         (self.starts_at(now).round() as usize).max(1).min(most)
@@ -48,9 +48,11 @@ mod tests {
 
     use super::*;
 
-    fn after(starts: &[u64], begin: Instant) -> (Demand, Instant) {
+    /// Returns the demand after starts that follow these pauses in milliseconds, and the time of
+    /// the last start.
+    fn after(pauses: &[u64], begin: Instant) -> (Demand, Instant) {
         let (mut demand, mut now) = (Demand::new(begin), begin);
-        for pause in starts {
+        for pause in pauses {
             now += Duration::from_millis(*pause);
             demand.started(now);
         }

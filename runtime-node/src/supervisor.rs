@@ -6,18 +6,18 @@
 //!                                  └──────────┘ restart
 //! ```
 //!
-//! - [`keeper`]: runs a process and restarts it; [`process`]: starts one, and reads how it ended;
-//!   [`child`]: its state across restarts; [`hang_detector`]: detects one that is stuck;
-//!   [`service`]: answers one over its control connection.
+//! - [`keeper`]: runs a process and restarts it; [`process`]: starts a process, and determines how
+//!   it ended; [`child`]: the state of a process across restarts; [`hang_detector`]: detects
+//!   processes that are stuck; [`service`]: answers processes over their control connections.
 //! - [`placement`]: decides which revisions run on a shard and which in a lane; [`quarantine`]:
-//!   decides which are refused.
-//! - [`memory`]: how much memory each process may have; [`governor`] sets these limits.
-//!   [`exposition`], [`metrics`]: the metrics of the node.
-//! - [`quarantine_watch`]: quarantines of other nodes, from the operator.
+//!   decides which revisions are refused.
+//! - [`memory`]: decides how much memory each process may have; [`governor`]: sets these limits.
+//! - [`exposition`], [`metrics`]: the metrics of the node.
+//! - [`quarantine_watch`]: receives the quarantines of other nodes from the operator.
 //!
-//! The supervisor runs no JavaScript and parses nothing that tenants wrote: it holds their code by
-//! digest and hands it on. A crash of a process that runs tenants' code therefore does not affect
-//! this one.
+//! The supervisor runs no JavaScript and parses nothing that tenants wrote: it stores tenants' code
+//! by digest and passes the code on. A crash of a process that runs tenants' code therefore does
+//! not affect the supervisor.
 
 mod child;
 mod exposition;
@@ -61,14 +61,15 @@ use quarantine::{CrashDecision, Quarantine};
 
 pub use process::Program;
 
-/// Interval at which processes are checked. Between two checks a process can take as much memory as
-/// it was allotted.
+/// Interval at which the memory of processes is checked and their limits are set. Between two
+/// checks, a process can take as much memory as its limit allows.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Longest time from the end of a process's connections, which routers see, to the verdict on it.
+/// Longest time from the end of a process's connections, which routers see, to the verdict on the
+/// revision that the process was running.
 const VERDICT: Duration = Duration::from_millis(100);
 
-/// The handle to a running supervisor.
+/// A handle to a running supervisor.
 pub struct Supervisor {
     name: String,
     addresses: Vec<(ShardId, SocketAddr)>,
@@ -92,7 +93,8 @@ impl Supervisor {
     /// Binds every port and starts the process of every shard and lane.
     ///
     /// # Errors
-    /// Fails if a port is taken or the system has no more threads.
+    /// Fails if a port is taken, the system cannot create a thread, or a part of the configuration
+    /// is unusable.
     pub fn spawn(
         config: Config,
         program: Program,
@@ -177,7 +179,7 @@ impl Supervisor {
 
 impl Shared {
     fn child(&self, id: ShardId) -> &Child {
-        self.children.iter().find(|child| child.id == id).expect("every process is a child")
+        self.children.iter().find(|child| child.id == id).expect("a process has no record")
     }
 
     fn on_ready(&self, id: ShardId) {
@@ -210,8 +212,8 @@ impl Shared {
     /// Handles a report that a revision is heavy.
     ///
     /// # Arguments
-    /// * `by` - the shard or lane that reports. If the node has lanes, a shard that reports evicts
-    ///   the revision regardless of its class.
+    /// * `by` - the shard or lane that sent the report. If the node has lanes, a reporting shard is
+    ///   ordered to evict the revision even if the revision is classified as heavy already.
     fn on_heavy(&self, by: ShardId, digest: &RevisionDigest) {
         if !self.children.iter().any(|child| child.id.is_lane()) {
             return;
@@ -223,7 +225,7 @@ impl Shared {
         self.release(digest, |id| !id.is_lane() && (was_demoted || id == by));
     }
 
-    /// Handles the end of a shard's process: revisions that were to be prestarted there start with
+    /// Handles the end of a shard's process: revisions that were being prestarted in it start with
     /// their next request.
     fn home_ended(&self, id: ShardId) {
         let promoted = lock(&self.placement).home_ended(id);
@@ -246,9 +248,8 @@ impl Shared {
         concerned.for_each(|child| child.order(order(Ordered::Release(release.clone()))));
     }
 
-    /// Waits until no process is running this revision's code: a process that seems to run it may
-    /// have ended and not have been judged yet. The wait for a turn that continues ends after
-    /// [`VERDICT`].
+    /// Waits until no process is running this revision's code, for at most [`VERDICT`]: a process
+    /// that seems to run this code may have ended without having been judged yet.
     async fn await_verdict(&self, digest: &RevisionDigest) {
         let by = Instant::now() + VERDICT;
         while self.children.iter().any(|child| child.runs(digest)) && Instant::now() < by {
@@ -256,9 +257,8 @@ impl Shared {
         }
     }
 
-    /// Judges a revision whose code was running when a process ended.
-    ///
-    /// Returns whether the revision is refused from now on.
+    /// Judges a revision whose code was running when a process ended. Returns whether the revision
+    /// is refused from now on.
     fn judge(&self, digest: RevisionDigest, cause: Cause, was_cramped: bool) -> bool {
         let now = Instant::now();
         let (report, quarantined) = {
@@ -308,6 +308,6 @@ fn order(order: Ordered) -> Order {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while it holds one of these locks, and the data would be consistent if it did.
+    // No code panics while it holds one of these locks, and a panic would leave consistent data.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! The share of a shard that one namespace may take. This module is pure: the time is an argument.
+//! Decides the share of a shard that one namespace may take. This module is pure: the time is an
+//! argument.
 //!
 //! | other tenants with recent requests | share |
 //! | --- | --- |
@@ -7,7 +8,7 @@
 //!
 //! The share applies to every resource that a tenant could exhaust with many Workers: invocations
 //! in flight, queue entries, tunnels, and slots for isolates (see [`crate::pool`]). When another
-//! tenant arrives, nothing that a tenant holds beyond its share is revoked; it gets nothing new
+//! tenant arrives, a tenant that holds more than its share loses nothing, but gets nothing new
 //! until it is below its share. [`Tenants`] belongs to one thread.
 
 use std::cell::Cell;
@@ -19,10 +20,10 @@ use tenon_engine::share::Share;
 
 use crate::admission::{DeadlineSemaphore, Permit, Refusal};
 
-/// Time after its last request for which a tenant counts as present.
+/// Time for which a tenant counts as present after its last request.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// Number of known tenants at which absent ones are first forgotten.
+/// Number of known tenants at which absent tenants are first forgotten.
 const FIRST_PRUNE: usize = 64;
 
 /// The tenants whose Workers have been requested on a shard.
@@ -30,11 +31,11 @@ pub struct Tenants {
     in_flight: u32,
     room: usize,
     waiting: u32,
-    /// Queue entries of all tenants together.
+    /// Counts the queue entries of all tenants together.
     places: DeadlineSemaphore,
     tunnels: DeadlineSemaphore,
     known: FxHashMap<Rc<str>, Rc<Tenant>>,
-    /// Number of known tenants at which absent ones are next forgotten.
+    /// Number of known tenants at which absent tenants are next forgotten.
     prune_at: usize,
     visits: Visits,
 }
@@ -58,10 +59,10 @@ impl Tenants {
     /// Creates an empty set of tenants.
     ///
     /// # Arguments
-    /// * `in_flight` - invocations that the shard may have in flight.
-    /// * `room` - requests that may wait for a tenant's permit.
-    /// * `waiting` - requests that may wait on the shard, in all queues together.
-    /// * `tunnels` - clients' WebSockets that the shard may have.
+    /// * `in_flight` - maximum number of the shard's invocations in flight.
+    /// * `room` - maximum number of requests that wait for one tenant's permits.
+    /// * `waiting` - maximum number of requests that wait in all queues of the shard together.
+    /// * `tunnels` - maximum number of the shard's clients' WebSockets.
     pub fn new(in_flight: u32, room: usize, waiting: u32, tunnels: u32) -> Self {
         Self {
             in_flight,
@@ -94,7 +95,7 @@ impl Tenants {
     /// Takes the right to wait in a queue.
     ///
     /// # Errors
-    /// Fails if the tenant, or all tenants together, have as many as they may.
+    /// Fails if the tenant, or all tenants together, have used up their places.
     pub fn place(&self, tenant: &Tenant) -> Result<TenantSlot, Refusal> {
         TenantSlot::acquire(&tenant.places, &self.places)
     }
@@ -102,7 +103,7 @@ impl Tenants {
     /// Takes the right to hold a tunnel.
     ///
     /// # Errors
-    /// Fails as [`place`](Self::place) does.
+    /// Fails if the tenant, or all tenants together, have used up their tunnels.
     pub fn tunnel(&self, tenant: &Tenant) -> Result<TenantSlot, Refusal> {
         TenantSlot::acquire(&tenant.tunnels, &self.tunnels)
     }
@@ -110,7 +111,8 @@ impl Tenants {
     fn insert(&mut self, namespace: &str) -> Rc<Tenant> {
         if self.known.len() >= self.prune_at {
             self.known.retain(|_, tenant| Rc::strong_count(tenant) > 1 || tenant.is_present());
-            // The threshold grows, so that many tenants that stay are not scanned for each new one.
+            // The threshold grows, so that a large number of present tenants is not scanned for
+            // each new tenant.
             self.prune_at = FIRST_PRUNE.max(self.known.len() * 2);
         }
         let share = Share::Half;
@@ -139,12 +141,12 @@ impl Tenant {
         &self.namespace
     }
 
-    /// Returns the share as of its latest request.
+    /// Returns the share as of the tenant's latest request.
     pub fn share(&self) -> Share {
         self.share.get()
     }
 
-    /// Returns the semaphore of its invocations.
+    /// Returns the semaphore of the tenant's invocations.
     pub fn semaphore(&self) -> &DeadlineSemaphore {
         &self.in_flight
     }
@@ -157,11 +159,11 @@ impl Tenant {
 }
 
 fn part(share: Share, whole: u32) -> u32 {
-    u32::try_from(share.of(whole as usize)).expect("a part is not more than the whole")
+    u32::try_from(share.of(whole as usize)).expect("a share is larger than the whole")
 }
 
-/// The latest visit, and the latest visit of any other tenant: enough to know, for each tenant, the
-/// last request of another one.
+/// The latest request of all tenants, and the latest request of any tenant other than the first
+/// one's: enough to know, for each tenant, the latest request of another tenant.
 #[derive(Default)]
 struct Visits {
     latest: Option<(Rc<str>, Instant)>,
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn places_in_the_queue_are_shared() {
+    fn tenants_share_the_places_in_the_queues() {
         let (mut tenants, now) = (Tenants::new(16, 4, 4, 4), Instant::now());
         let [shop, news, mail] = ["shop", "news", "mail"].map(|name| tenants.arrive(name, now));
         tenants.arrive("shop", now);
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn tunnels_are_shared() {
+    fn tenants_share_the_tunnels() {
         let (mut tenants, now) = (Tenants::new(16, 4, 4, 4), Instant::now());
         let [shop, news] = ["shop", "news"].map(|name| tenants.arrive(name, now));
         tenants.arrive("shop", now);
@@ -250,7 +252,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn has_others_answers_as_if_every_visit_were_kept(
+        fn has_others_returns_the_same_as_if_every_visit_were_kept(
             visits in prop::collection::vec((0..4_usize, 0..6_u64), 0..40),
         ) {
             let names = ["a", "b", "c", "d"].map(Rc::<str>::from);
@@ -267,7 +269,7 @@ mod tests {
         }
 
         #[test]
-        fn two_halves_cover_the_whole_and_most_leaves_room_from_eight_on(whole in 0..10_000_usize) {
+        fn two_halves_cover_the_whole_and_most_of_eight_or_more_leaves_room(whole in 0..10_000_usize) {
             prop_assert!(Share::Half.of(whole) * 2 >= whole && Share::Half.of(whole) <= Share::Most.of(whole).max(1));
             prop_assert!(whole < 8 || Share::Most.of(whole) < whole);
         }

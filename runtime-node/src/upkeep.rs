@@ -1,37 +1,39 @@
-//! Decides what maintenance a shard does between requests. This module is pure; [`crate::shard`]
+//! Decides which maintenance a shard does between requests. This module is pure; [`crate::shard`]
 //! carries the decisions out.
 //!
 //! | memory | idle isolates | spare isolates | cold starts |
 //! | --- | --- | --- | --- |
-//! | eased | evicted when idle for too long | as demand calls for | yes |
-//! | tight | largest collected, then evicted one by one | none | yes, each for an idle one |
-//! | critical | evicted one by one | none | only for an idle one |
+//! | eased | evicted when idle for too long | by demand | yes |
+//! | tight | largest collected, then evicted one by one | none | yes; each evicts an idle isolate |
+//! | critical | evicted one by one | none | only if an idle isolate is evicted |
 
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::memory::Pressure;
 
-/// Minimum time between two forced collections: each stops the thread for a time proportional to
-/// its heap.
+/// Minimum time between two forced garbage collections: each stops the thread for a time that is
+/// proportional to the isolate's heap.
 pub const COLLECTION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time until a collection's effect shows: memory use has been measured again.
+/// Time after a garbage collection until its effect shows, because memory use has been measured
+/// again.
 const RELIEF_DELAY: Duration = Duration::from_millis(150);
 
-/// Pause between two steps against a shortage: the effect of one shows in the next measurement.
+/// Pause between two steps against a shortage of memory.
 const STEP: Duration = Duration::from_millis(20);
 
-/// The longest pause: recoveries of failing revisions are noticed on the same schedule.
+/// Longest pause between two steps of maintenance, which also detect the recovery of revisions.
 const REVIEW: Duration = Duration::from_secs(10);
 
 /// A step against a shortage of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relief {
     Nothing,
-    /// Collect the garbage of the largest idle isolate, or evict one if none is left to collect.
+    /// Collect the garbage of the largest idle isolate, or evict an isolate if no idle isolate has
+    /// been used since its last collection.
     Collect,
-    /// Evict the least recently used idle isolate.
+    /// Evict the isolate that is first in the order of eviction.
     Evict,
 }
 
@@ -43,17 +45,18 @@ pub enum Stock {
     Keep,
 }
 
-/// Remembers the steps taken against a shortage.
+/// The steps that were taken against a shortage of memory.
 #[derive(Debug, Default)]
 pub struct Upkeep {
+    /// The time of the last garbage collection.
     collected: Option<Instant>,
-    /// The time at which steps began to free nothing.
+    /// The time since which no step has freed anything.
     in_vain: Option<Instant>,
 }
 
 impl Upkeep {
     /// Records whether the last step against a shortage freed anything. Returns the time for which
-    /// steps have freed nothing while no isolate may be started.
+    /// no step has freed anything under critical pressure.
     pub fn in_vain(&mut self, pressure: Pressure, freed: bool, now: Instant) -> Duration {
         if freed || pressure < Pressure::Critical {
             self.in_vain = None;
@@ -62,12 +65,12 @@ impl Upkeep {
         now.saturating_duration_since(*self.in_vain.get_or_insert(now))
     }
 
-    /// Returns the next step.
+    /// Returns the next step against a shortage of memory.
     pub fn relief(&mut self, pressure: Pressure, now: Instant) -> Relief {
         let since = self.collected.map(|at| now.saturating_duration_since(at));
         match pressure {
             Pressure::Eased => Relief::Nothing,
-            // A collection would take too long.
+            // A garbage collection would take too long.
             Pressure::Critical => Relief::Evict,
             Pressure::Tight if since.is_none_or(|since| since >= COLLECTION_INTERVAL) => {
                 self.collected = Some(now);
@@ -82,7 +85,7 @@ impl Upkeep {
 /// Returns the time until the next step, unless the pressure changes earlier.
 ///
 /// # Arguments
-/// * `idle` - time for which an isolate may be idle.
+/// * `idle` - time after which an idle isolate is evicted.
 pub fn pause(pressure: Pressure, idle: Duration) -> Duration {
     match pressure {
         Pressure::Eased => (idle / 4).clamp(STEP, REVIEW),
@@ -93,8 +96,8 @@ pub fn pause(pressure: Pressure, idle: Duration) -> Duration {
 /// Decides whether to make or drop a spare isolate.
 ///
 /// # Arguments
-/// * `spares` - spare isolates that exist.
-/// * `wanted` - spare isolates that demand calls for.
+/// * `spares` - number of spare isolates.
+/// * `wanted` - number of spare isolates for which there is demand.
 pub fn stock(pressure: Pressure, spares: usize, wanted: usize) -> Stock {
     let wanted = if pressure == Pressure::Eased { wanted } else { 0 };
     match spares.cmp(&wanted) {
@@ -107,13 +110,13 @@ pub fn stock(pressure: Pressure, spares: usize, wanted: usize) -> Stock {
 /// Returns whether a cold isolate may be started.
 ///
 /// # Arguments
-/// * `replaces` - whether an idle isolate is evicted for it.
+/// * `replaces` - whether an idle isolate is evicted for the start.
 pub fn admits_start(pressure: Pressure, replaces: bool) -> bool {
     pressure < Pressure::Critical || replaces
 }
 
-/// Returns whether a start evicts an idle isolate. The steps against a shortage are too slow to
-/// keep up with many starts, which would use up the memory.
+/// Returns whether each start evicts an idle isolate. The steps against a shortage of memory are
+/// slower than many starts, which would otherwise use up the memory.
 pub fn starts_replace(pressure: Pressure) -> bool {
     pressure > Pressure::Eased
 }
@@ -147,10 +150,10 @@ mod tests {
             |pressure, freed, after: u32| upkeep.in_vain(pressure, freed, start + after * second);
         assert_eq!(ask(Critical, false, 0), Duration::ZERO);
         assert_eq!(ask(Critical, false, 2), 2 * second);
-        assert_eq!(ask(Critical, true, 3), Duration::ZERO, "an isolate was evicted");
+        assert_eq!(ask(Critical, true, 3), Duration::ZERO, "after an isolate was evicted");
         assert_eq!(ask(Critical, false, 4), Duration::ZERO);
         assert_eq!(ask(Critical, false, 5), second);
-        assert_eq!(ask(Tight, false, 6), Duration::ZERO, "isolates may be started");
+        assert_eq!(ask(Tight, false, 6), Duration::ZERO, "while isolates may be started");
         assert_eq!(ask(Critical, false, 7), Duration::ZERO);
     }
 

@@ -1,20 +1,21 @@
-//! Decides when a process is worn out: its supervisor then drains and replaces it. This module is
-//! pure; [`crate::shard`] reads the signs.
+//! Decides whether a process is worn out; the supervisor drains and replaces such a process. This
+//! module is pure; [`crate::shard`] reads the signs.
 //!
 //! | what is used up | signs |
 //! | --- | --- |
 //! | memory, in pieces that the allocator keeps | evicting frees nothing, and much is mapped |
-//! | V8's room for WebAssembly types | the engine says so |
+//! | V8's room for WebAssembly types | the engine reports this |
 
 use std::time::Duration;
 
 use crate::memory::Pressure;
 
-/// A process is replaced after this long without anything to evict and without memory for a start.
+/// Time without memory for a start, and without anything to evict, after which a process is
+/// replaced.
 pub const IN_VAIN: Duration = Duration::from_secs(2);
 
-/// Private writable memory, in bytes, above which a restart would give a process that is short of
-/// memory more of it. A process without isolates has about 25 MiB.
+/// Size of a process's private writable memory, in bytes, from which a restart frees memory. A
+/// process without isolates has about 25 MiB.
 const OUTGROWN: u64 = 64 << 20;
 
 /// Signs of wear in a process.
@@ -23,12 +24,12 @@ pub struct Signs {
     /// Time for which no isolate could be started and no step against the shortage of memory has
     /// freed anything.
     pub in_vain: Duration,
-    /// The pressure on this process by its own limit. The node's memory may be short because of
-    /// other processes, which a restart of this one would not change.
+    /// The pressure on this process by its own limit. The pressure on the node does not count: if
+    /// other processes cause it, a restart of this process would not change it.
     pub pressure: Pressure,
     /// Private writable memory of the process, in bytes.
     pub mapped: u64,
-    /// The WebAssembly types that V8 can remember are nearly used up.
+    /// Whether the WebAssembly types that V8 can remember are nearly used up.
     pub types_are_used_up: bool,
 }
 
@@ -38,8 +39,8 @@ impl Signs {
         self.types_are_used_up || self.is_outgrown()
     }
 
-    /// Returns whether the process is short of memory by its own limit although it has taken much:
-    /// what the allocator keeps of it, in pieces, cannot become the heap of an isolate.
+    /// Returns whether the process is short of memory by its own limit and has taken much memory:
+    /// the pieces that the allocator keeps cannot become the heap of an isolate.
     fn is_outgrown(&self) -> bool {
         self.in_vain >= IN_VAIN && self.pressure > Pressure::Eased && self.mapped >= OUTGROWN
     }
@@ -57,29 +58,29 @@ mod tests {
     };
 
     #[test]
-    fn a_process_that_cannot_free_its_memory_is_worn() {
+    fn a_process_that_cannot_free_its_memory_is_worn_out() {
         assert!(OUTGROWN_IN_VAIN.show_wear());
         assert!(Signs { pressure: Pressure::Tight, ..OUTGROWN_IN_VAIN }.show_wear());
     }
 
     #[test]
-    fn a_process_that_may_still_free_something_is_not_worn() {
+    fn a_process_that_freed_memory_recently_is_not_worn_out() {
         let in_vain = IN_VAIN - Duration::from_millis(1);
         assert!(!Signs { in_vain, ..OUTGROWN_IN_VAIN }.show_wear());
     }
 
     #[test]
-    fn a_process_that_a_restart_would_not_make_smaller_is_not_worn() {
+    fn a_process_that_a_restart_would_not_make_smaller_is_not_worn_out() {
         assert!(!Signs { mapped: OUTGROWN - 1, ..OUTGROWN_IN_VAIN }.show_wear());
     }
 
     #[test]
-    fn a_process_is_not_worn_because_others_use_the_nodes_memory() {
+    fn a_process_is_not_worn_out_because_other_processes_use_the_nodes_memory() {
         assert!(!Signs { pressure: Pressure::Eased, ..OUTGROWN_IN_VAIN }.show_wear());
     }
 
     #[test]
-    fn a_process_without_room_for_types_is_worn_however_much_memory_it_has() {
+    fn a_process_without_room_for_types_is_worn_out_however_much_memory_it_has() {
         let at_ease = Signs {
             in_vain: Duration::ZERO,
             pressure: Pressure::Eased,

@@ -1,19 +1,19 @@
 //! Evaluates the interfaces' JavaScript into the start-up snapshot from which every isolate begins.
 //!
 //! A line of each file, `//: late, after abort.js streams-base.js`, says when the file is compiled
-//! and after which others it is evaluated:
+//! and after which other files it is evaluated:
 //!
-//! - *eager*: every function is compiled and its bytecode kept in the snapshot, so that a fresh
-//!   isolate compiles nothing while it serves a request.
-//! - unmarked: each function is compiled on its first call, so that no isolate carries functions
-//!   its Worker never calls.
+//! - *eager*: every function is compiled and its bytecode is kept in the snapshot, so that a fresh
+//!   isolate does not compile the file's functions while it serves a request.
+//! - unmarked: each function is compiled on its first call, so that no isolate holds the bytecode
+//!   of functions that its Worker never calls.
 //! - *late*: the snapshot holds only the names that the file declares. *module*: the snapshot holds
-//!   nothing of the file. The library has the text of both; `later.js` and `node.js` define when
-//!   and for which Workers they run.
+//!   nothing of the file. The library has the texts of both kinds; `later.js` and `node.js` define
+//!   when and for which Workers they run.
 //!
-//! The texts are written to `OUT_DIR`, and the generated `sources.rs` defines the table `SOURCES`
-//! of them for the library. The generated `ops.rs` lists the ops: the functions with the attribute
-//! `#[op]`.
+//! The texts are written to `OUT_DIR`, and the generated `sources.rs` defines the table `SOURCES`,
+//! which includes them in the library. The generated `ops.rs` lists the ops: the functions with the
+//! attribute `#[op]`.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -73,7 +73,7 @@ struct File {
     after: Vec<String>,
 }
 
-/// Returns the paths of all files below `directory`, each directory's sorted.
+/// Returns the paths of all files below `directory`, in alphabetical order within each directory.
 fn paths(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut entries =
         fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
@@ -118,8 +118,8 @@ fn read(path: &Path) -> Result<File, Box<dyn Error>> {
     Ok(File { source: Source::new(&name, when, &text), after })
 }
 
-/// Returns the files in an order in which each is evaluated after those that it names; otherwise
-/// they keep their order.
+/// Returns the files in an order in which each file comes after the files that it names. Apart from
+/// that, the files keep their order.
 fn sorted(mut files: Vec<File>) -> Result<Vec<Source>, Box<dyn Error>> {
     let (mut sources, mut done) = (Vec::new(), BTreeSet::new());
     while !files.is_empty() {
@@ -129,7 +129,7 @@ fn sorted(mut files: Vec<File>) -> Result<Vec<Source>, Box<dyn Error>> {
                 .iter()
                 .map(|file| format!("{} after {}", file.source.name, file.after.join(" ")));
             format!(
-                "files wait for each other, or for one that does not exist: {}",
+                "files are evaluated after each other, or after a file that does not exist: {}",
                 left.collect::<Vec<_>>().join(", ")
             )
         })?;
@@ -150,7 +150,7 @@ fn write(source: &Source, out: &Path) -> io::Result<String> {
 /// An op.
 #[derive(Clone)]
 struct Op {
-    /// Its name in JavaScript.
+    /// The name of the op in JavaScript.
     name: String,
     /// The path of the function in the library.
     path: String,

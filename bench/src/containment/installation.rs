@@ -1,5 +1,5 @@
-//! The installed Tenon: the address of its routers, and the exits and restarts of its nodes'
-//! processes and Pods.
+//! Reads the state of the installed Tenon: the address of its routers, the exits of its nodes'
+//! processes, and the restarts of its containers.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,10 +13,12 @@ use tenon_e2e::{Cluster, INSTALLED, await_condition};
 
 use crate::metrics::Metrics;
 
+/// Label selector of the nodes' Pods.
 const NODES: &str = "app.kubernetes.io/component=runtime-node";
 const ADMIN_PORT: u16 = 9090;
 
-/// The time limit for all processes to serve again; a process that has ended does so much sooner.
+/// Time limit for all processes to serve again. The successor of a process that has ended usually
+/// serves much sooner.
 const RESTARTED_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) struct Installation {
@@ -24,11 +26,12 @@ pub(super) struct Installation {
     pub(super) routers: SocketAddr,
 }
 
-/// The number of unplanned exits of nodes' processes, by the node's Pod and the process's name.
+/// Number of unplanned exits of the nodes' processes, by the name of the Pod and that of the
+/// process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exits(BTreeMap<(String, String), u64>);
 
-/// The number of processes lost during a period.
+/// Numbers of processes that were lost during a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lost {
     pub(super) shards: u64,
@@ -40,7 +43,8 @@ impl Installation {
         Ok(Self { cluster: cluster.clone(), routers: cluster.routers().await? })
     }
 
-    /// Returns how often containers of Tenon's Pods have been restarted, for any reason.
+    /// Returns the number of times that containers of Tenon's Pods have been restarted, for any
+    /// reason.
     pub(super) async fn restarts(&self) -> anyhow::Result<i32> {
         let pods = self.pods(&ListParams::default()).await?;
         let statuses = pods
@@ -64,7 +68,10 @@ impl Installation {
         await_condition("every process to serve", RESTARTED_WITHIN, async || {
             for (node, metrics) in self.metrics().await? {
                 let up = metrics.by("tenon_node_process_up", "process");
-                ensure!(!up.is_empty() && up.values().all(|up| *up == 1), "{node}: {up:?}");
+                ensure!(
+                    !up.is_empty() && up.values().all(|up| *up == 1),
+                    "not every process of {node} serves: {up:?}"
+                );
             }
             Ok(())
         })
@@ -110,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_that_ended_in_between_are_counted_as_lost() {
+    fn processes_that_ended_between_two_reads_are_counted_as_lost() {
         let exits = |all: &[(&str, u64)]| {
             Exits(
                 all.iter()

@@ -1,13 +1,13 @@
-//! The phases in which a script is run.
+//! The phases of a Worker in which a script is run.
 
 use std::fmt;
 
 /// The state of a Worker when its hostile requests begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The first hostile request is the Worker's first.
+    /// The first hostile request is the Worker's first request.
     Unknown,
-    /// The Worker has proved light, and runs on a shard.
+    /// The Worker has proved to be light, and runs on a shard.
     Promoted,
 }
 

@@ -1,6 +1,6 @@
-//! The hostile scripts, as Workers.
+//! Makes Workers of the hostile scripts.
 
-// The suite's own parser of its files. All of them are well-formed, because the suite is a test.
+// The parser of the suite's files. All files are well-formed, because the suite is a test.
 #[allow(clippy::unwrap_used, dead_code, reason = "the file belongs to the tests of another crate")]
 #[path = "../../../runtime-node/tests/hostile/script.rs"]
 mod suite;
@@ -17,8 +17,8 @@ pub(crate) use suite::Script;
 
 use super::phase::Phase;
 
-/// Responds to `/light` with little work, so that the Worker is promoted, and passes every other
-/// request to the script.
+/// A module that responds to `/light` with little work, so that the Worker is promoted, and passes
+/// every other request to the script.
 const PROMOTED: &str = "export default {
   async fetch(request, env, context) {
     if (new URL(request.url).pathname === '/light') return new Response('light');
@@ -36,7 +36,7 @@ pub(crate) fn all() -> Vec<Script> {
 /// Returns a Worker for each revision of a script.
 ///
 /// # Errors
-/// Fails if a revision has modules that are not text, which a Worker can only take from a
+/// Fails if a revision has modules that are not text. A Worker can only take such modules from a
 /// ConfigMap.
 pub(super) fn workers(script: &Script, phase: Phase) -> anyhow::Result<Vec<Worker>> {
     let worker = |(i, modules): (usize, &Vec<(String, String)>)| {
@@ -74,13 +74,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearly_every_script_is_a_worker() {
+    fn nearly_every_script_can_be_a_worker() {
         let scripts = all();
         let unusable =
             scripts.iter().filter(|script| workers(script, Phase::Promoted).is_err()).count();
         assert!(
             scripts.len() > 300 && unusable < 5,
-            "{unusable} of {} are no Workers",
+            "{unusable} of {} scripts cannot be Workers",
             scripts.len()
         );
     }

@@ -1,5 +1,5 @@
-//! Runs one script on the cluster: applies it, sends its requests, deletes it, and measures the
-//! effect on everything else.
+//! Runs one script on the cluster: applies its Workers, sends their requests, deletes them, and
+//! measures the effect on everything else.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,29 +20,31 @@ use super::script::{self, Script};
 use crate::traffic::code;
 use crate::unit::human;
 
-/// The number of times that a script's requests are made in each phase: after a revision has ended
-/// a process, it gets requests again.
+/// Number of times that a script's requests are sent in each phase, so that a revision that has
+/// ended a process gets requests again.
 const TIMES: usize = 4;
 
-/// The time limit for the operator to decide whether a Worker can serve.
+/// Time limit for the operator to decide whether a Worker can serve.
 const DECIDED_WITHIN: Duration = Duration::from_secs(30);
 
-/// The time limit for a light Worker to move to its shard, which usually takes much less.
+/// Time limit for a light Worker to move to its shard, which usually takes much less time.
 const MOVES_WITHIN: Duration = Duration::from_secs(10);
 
-/// The wait after the last request of a script, during which its after-effects are still measured.
+/// Duration of the measurement after the last request of a script, which covers delayed effects.
 const AFTERMATH: Duration = Duration::from_millis(300);
 
-/// The wait if a process was lost, within which the victims' requests that wait for it end.
+/// Duration of a further measurement if a process was lost, in which the victims' requests that
+/// wait for its successor end.
 const AFTERMATH_OF_A_LOSS: Duration = Duration::from_secs(3);
 
-/// The measurements of one run.
+/// The measurements of one run of a script.
 #[derive(Debug)]
 pub(super) struct ScriptRun {
     name: String,
     pub(super) phase: Phase,
+    /// Number of revisions of the script.
     revisions: u64,
-    /// The outcomes of its requests, without repetitions.
+    /// The different outcomes of the hostile requests.
     outcomes: Vec<String>,
     pub(super) lost: Lost,
     pub(super) victims: Lap,
@@ -115,13 +117,14 @@ async fn collect_outcomes(
     Ok(outcomes)
 }
 
-/// Returns the reason why a Worker is not served, or `None` if it is.
+/// Returns the reason why a Worker is not ready, or `None` if it is ready.
 async fn refusal(namespace: &Namespace, name: &str) -> anyhow::Result<Option<String>> {
-    await_condition(&format!("a verdict on {name}"), DECIDED_WITHIN, async || {
-        let status = namespace.worker(name).await?.status.context("no status yet")?;
+    await_condition(&format!("{name} to be ready or refused"), DECIDED_WITHIN, async || {
+        let status =
+            namespace.worker(name).await?.status.context("the Worker has no status yet")?;
         let ready = status.conditions.into_iter().find(|condition| condition.type_ == "Ready");
-        let ready = ready.context("no Ready condition yet")?;
-        ensure!(ready.status != ConditionStatus::Unknown, "{ready:?}");
+        let ready = ready.context("the Worker has no Ready condition yet")?;
+        ensure!(ready.status != ConditionStatus::Unknown, "the condition Ready is {ready:?}");
         Ok((ready.status == ConditionStatus::False).then_some(ready.reason))
     })
     .await
@@ -132,7 +135,7 @@ async fn move_to_its_shard(installation: &Installation, host: &str) -> anyhow::R
     await_condition("the Worker to move to a shard", MOVES_WITHIN, async || {
         let answer = connection.get(host, "/light").await?;
         let shard = answer.shard.clone().with_context(|| outcome(&answer))?;
-        ensure!(!shard.starts_with("lane"), "the Worker is in a lane");
+        ensure!(!shard.starts_with("lane"), "the Worker is still in a lane");
         Ok(())
     })
     .await
@@ -154,8 +157,8 @@ fn outcome(answer: &HttpResponse) -> String {
 }
 
 impl ScriptRun {
-    /// Returns whether the run ended more processes per revision than two lanes, or a shard and a
-    /// lane.
+    /// Returns whether the run ended more processes than allowed: two for each revision, at most
+    /// one of them a shard.
     pub(super) fn is_too_costly(&self) -> bool {
         let Lost { shards, lanes } = self.lost;
         shards > self.revisions || shards + lanes > 2 * self.revisions

@@ -1,4 +1,4 @@
-//! Stops a node for a while: all of its processes are paused and resumed, as by a hypervisor.
+//! Stops a node for a while: pauses all of its processes and resumes them, as a hypervisor does.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,18 +10,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use tenon_e2e::open_loop::{Lap, OpenLoop};
 use tokio::time::sleep;
 
+/// Duration of the stop.
 const STOPPED: Duration = Duration::from_secs(12);
 
-/// The wait for the requests that arrive after the node is resumed.
+/// Duration of the measurement after the node is resumed.
 const AFTERMATH: Duration = Duration::from_secs(8);
 
-/// The program of a supervisor and of its shards and lanes.
+/// Name of the program of a supervisor and of its shards and lanes.
 const PROGRAM: &str = "tenon-runtime-node";
 
 /// The paused processes of a node. They are resumed on drop.
 struct Stopped(Vec<Pid>);
 
-/// Stops one node, and returns the outcome of the requests of `load` meanwhile.
+/// Stops one node for a while, and returns the outcomes of the requests of `load` from the stop to
+/// the end of the aftermath.
 ///
 /// # Errors
 /// Fails if no node runs on this machine, or if its processes cannot be stopped.
@@ -54,7 +56,7 @@ impl Drop for Stopped {
     }
 }
 
-/// Returns the processes of each node on this machine, by the network namespace of its Pod.
+/// Returns the processes of each node on this machine, by the network namespace of the node's Pod.
 fn nodes() -> anyhow::Result<BTreeMap<String, Vec<Pid>>> {
     let mut nodes = BTreeMap::<_, Vec<_>>::new();
     for entry in fs::read_dir("/proc")? {
@@ -68,7 +70,7 @@ fn nodes() -> anyhow::Result<BTreeMap<String, Vec<Pid>>> {
 
 fn node_process(path: &Path) -> Option<(String, Pid)> {
     let pid = Pid::from_raw(path.file_name()?.to_str()?.parse().ok()?)?;
-    // Ignores processes that end meanwhile.
+    // Processes that end in the meantime are ignored.
     let program = fs::read_link(path.join("exe")).ok()?;
     let network = fs::read_link(path.join("ns/net")).ok()?;
     program.ends_with(PROGRAM).then(|| (network.to_string_lossy().into_owned(), pid))

@@ -1,4 +1,4 @@
-//! Tenants that use all of a shard that they can get, or try to get more.
+//! Tenants that use as much of a shard as they can, or try to exceed their limits.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::quantile::median;
 use crate::tenon::Site;
 
-/// Spends CPU time in proportion to the number in its query.
+/// The source of a Worker that spends CPU time in proportion to the number in the query of its URL.
 const SPENDER: &str = "export default {
   fetch(request) {
     const rounds = Number(new URL(request.url).search.slice(1));
@@ -22,10 +22,11 @@ const SPENDER: &str = "export default {
   },
 };";
 
+/// The source of a Worker whose requests never end.
 const BREAKER: &str = "export default { fetch() { for (;;); } };";
 
-/// Keeps about 100 MiB of small objects, and turns random old ones into garbage with each request,
-/// which takes full collections.
+/// The source of a Worker that keeps about 100 MiB of small objects. Each request turns random old
+/// ones into garbage, which only full collections reclaim.
 const COLLECTOR: &str = "const retained = [];
 export default {
   fetch() {
@@ -39,7 +40,8 @@ export default {
   },
 };";
 
-/// Compiles a WebAssembly module of about one mebibyte per request; no two modules are equal.
+/// The source of a Worker that compiles a WebAssembly module of about one mebibyte per request. No
+/// two modules are equal.
 const COMPILER: &str = "let made = 0;
 const number = (n) => (n < 128 ? [n] : [(n & 127) | 128, ...number(n >>> 7)]);
 const section = (id, content) => [id, ...number(content.length), ...content];
@@ -65,11 +67,12 @@ export default {
   },
 };";
 
-/// The number of Workers to start, and the size of each one's source in bytes.
+/// Number of Workers to start.
 const COLD: usize = 600;
+/// Maximum size of the source of each of these Workers, in bytes.
 const COLD_BYTES: usize = 1 << 20;
 
-/// A tenant with more work than there is time for.
+/// A tenant that has more work than its shard can do.
 #[derive(Debug)]
 pub(super) struct Hog {
     pub(super) name: &'static str,
@@ -83,7 +86,7 @@ impl Hog {
         Self { name, hosts, path: "/".to_owned(), count: Cell::new(0) }
     }
 
-    /// Deploys each kind.
+    /// Deploys one hog of each kind.
     pub(super) fn deploy(site: &Site) -> [Self; 5] {
         let cold = |i| site.deploy(&format!("cold-{i}"), large(i));
         [
@@ -99,8 +102,8 @@ impl Hog {
         &self.path
     }
 
-    /// Yields the hosts for the next requests until `end`, one after another, and continues where
-    /// the previous call stopped.
+    /// Returns the hosts for the next requests until `end`, one after another. A call continues
+    /// where the previous one stopped.
     pub(super) fn hosts_until(&self, end: Instant) -> impl Iterator<Item = &str> {
         std::iter::from_fn(move || {
             let count = self.count.replace(self.count.get() + 1);
@@ -108,8 +111,8 @@ impl Hog {
         })
     }
 
-    /// Makes the spender use nine tenths of its CPU limit. Any more, and it could exceed the limit
-    /// in a slow moment.
+    /// Makes the spender use nine tenths of its CPU limit. With more, a request could exceed the
+    /// limit in a slow moment.
     pub(super) async fn calibrate(&mut self, addr: SocketAddr) -> anyhow::Result<()> {
         const SAMPLES: usize = 9;
         let limit = cpu_limit();
@@ -121,7 +124,10 @@ impl Hog {
             for _ in 0..SAMPLES {
                 let began = Instant::now();
                 let answer = connection.get(&self.hosts[0], &path).await?;
-                ensure!(answer.status == 200, "the spender answers {answer:?} to {path}");
+                ensure!(
+                    answer.status == 200,
+                    "the response of the spender to {path} is {answer:?}"
+                );
                 seconds.push(began.elapsed().as_secs_f64());
             }
             let one = median(seconds);
@@ -139,8 +145,8 @@ fn cpu_limit() -> Duration {
     Duration::from_millis(Limits::default().cpu_ms.into())
 }
 
-/// Returns the source of a Worker of nearly [`COLD_BYTES`], the maximum size: functions that V8 has
-/// to parse at start. No two sources are equal.
+/// Returns the source of a Worker, of nearly [`COLD_BYTES`], with functions that V8 has to parse at
+/// start. No two sources are equal.
 fn large(i: usize) -> String {
     let mut source = format!("export default {{ fetch: () => new Response('{i}') }};\n");
     for n in 0.. {

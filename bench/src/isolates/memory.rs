@@ -25,18 +25,19 @@ impl Footprint {
     }
 }
 
-/// Measures two processes of workerd, because a process loads all of its Workers at start-up.
+/// Measures workerd, in a process with one Worker and in another with all, because workerd loads
+/// its Workers when it starts.
 ///
 /// # Errors
-/// Fails if a process does not start, or an answer is wrong.
+/// Fails if a process does not start, or if a response is wrong.
 pub fn of_workerd(peers: &Peers, workers: usize) -> anyhow::Result<Footprint> {
     let resident = |count| -> anyhow::Result<u64> {
-        let mut crowd = workerd::ManyWorkers::start(peers, count)?;
-        for socket in &crowd.sockets {
+        let mut workers = workerd::ManyWorkers::start(peers, count)?;
+        for socket in &workers.sockets {
             ensure_hello(&get_unix(socket, HOST)?)?;
         }
-        crowd.process.ensure_running()?;
-        crowd.process.resident()
+        workers.process.ensure_running()?;
+        workers.process.resident()
     };
     Ok(Footprint { workers, with_one: resident(1)?, with_all: resident(workers)? })
 }
@@ -44,14 +45,14 @@ pub fn of_workerd(peers: &Peers, workers: usize) -> anyhow::Result<Footprint> {
 /// Measures one node, which starts the Workers one after another.
 ///
 /// # Errors
-/// Fails if the node does not start, or an answer is wrong.
+/// Fails if the node does not start, or if a response is wrong.
 pub fn of_tenon(peers: &Peers, own: &Path, workers: usize) -> anyhow::Result<Footprint> {
     let (site, source) = (Site::open(1)?, peers.hello()?);
     let hosts: Vec<_> =
         (0..workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
     let mut node = peers.placement.contender(&own.join(NODE));
-    // The pool has room for all isolates, and no spare ones, which would be counted at the end and
-    // not at the beginning.
+    // The pool has room for all isolates, and no spare isolates: they would be counted at the end
+    // and not at the beginning.
     node.args([
         "--isolates-per-shard",
         &(workers + workers / 5).to_string(),
@@ -70,7 +71,10 @@ pub fn of_tenon(peers: &Peers, own: &Path, workers: usize) -> anyhow::Result<Foo
 }
 
 fn ensure_hello(answer: &HttpResponse) -> anyhow::Result<()> {
-    ensure!(answer.status == 200 && answer.body.contains(ANSWER), "a Worker answers {answer:?}");
+    ensure!(
+        answer.status == 200 && answer.body.contains(ANSWER),
+        "the response of a Worker is {answer:?}"
+    );
     Ok(())
 }
 
@@ -79,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_worker_pays_for_the_process() {
+    fn the_memory_of_the_process_counts_for_the_first_worker_only() {
         let footprint = Footprint { workers: 5, with_one: 40 << 20, with_all: 48 << 20 };
         assert_eq!(footprint.per_worker(), 2 << 20);
     }

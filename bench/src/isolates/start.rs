@@ -1,4 +1,4 @@
-//! Measures the time to the first answer of a Worker that has not been loaded.
+//! Measures the time to the first response of a Worker that has not been loaded.
 //!
 //! workerd loads the Workers of its configuration when it starts. A Worker that is not loaded is
 //! therefore one whose process is not running, or one that another Worker loads through the
@@ -17,22 +17,24 @@ use crate::peers::Peers;
 use crate::quantile::{median, quantile};
 use crate::tenon::{NODE, ROUTER, Site, Tenon};
 
-/// The number of rounds; each kind has one turn per round.
+/// Number of rounds. In each round, the starts of each kind are measured in turn.
 const ROUNDS: usize = 4;
 
-/// The pause between two starts that each find a spare isolate: the node makes the next spare after
-/// an answer, and the next start must not wait for that. Starts without a spare follow each other
-/// directly, as workerd's do.
+/// Pause between two starts that each find a spare isolate. The node creates the next spare isolate
+/// after a response, and the next start must not wait for it. Starts without a spare isolate follow
+/// each other directly, as do those of workerd.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The times of each kind of start.
 #[derive(Debug)]
 pub struct Starts {
+    /// Starts of a workerd process for each Worker.
     pub process: Times,
+    /// Starts by the `workerLoader` of workerd.
     pub loader: Times,
-    /// Starts for which the isolate is made on request.
+    /// Starts for which the node creates the isolate on request.
     pub bare: Times,
-    /// Starts for which the isolate has been made ahead.
+    /// Starts for which the node has created the isolate in advance.
     pub spared: Times,
 }
 
@@ -44,11 +46,11 @@ pub struct Times {
     times: Vec<f64>,
 }
 
-/// Measures the kinds of start alternately, several starts at a time, so that a disturbance of the
-/// machine affects all alike, and so that the CPU's caches are not full of another kind's data.
+/// Measures the kinds of start in turn, several starts at a time. A disturbance of the machine thus
+/// affects all kinds alike, and the CPU's caches are not full of another kind's data.
 ///
 /// # Errors
-/// Fails if a program does not start, or an answer is wrong.
+/// Fails if a program does not start, or if a response is wrong.
 pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts> {
     let (bare_site, spared_site) = (Site::open(1)?, Site::open(1)?);
     let source = peers.hello()?;
@@ -56,7 +58,7 @@ pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts
         bare_site.deploy(name, source.clone());
         spared_site.deploy(name, source.clone())
     };
-    // The first Worker opens the connections between processes; it is not measured.
+    // The first Worker makes the processes open their connections, so it is not counted.
     let mut hosts = vec![deploy("worker-0")];
     let mut bare = tenon(&bare_site, peers, own, "start-bare", &["--spare-isolates", "0"])?;
     let mut spared = tenon(&spared_site, peers, own, "start-spared", &[])?;
@@ -133,7 +135,7 @@ impl Subject {
         self.times.times.push(began.elapsed().as_secs_f64());
         ensure!(
             (answer.status, answer.body.as_str()) == (200, ANSWER),
-            "{}: {answer:?}",
+            "the response of {} is {answer:?}",
             self.times.what
         );
         Ok(())
@@ -141,7 +143,7 @@ impl Subject {
 }
 
 impl Starts {
-    /// Returns the faster of workerd's two medians.
+    /// Returns the smaller of the two medians of workerd.
     pub fn fastest_of_workerd(&self) -> Duration {
         self.process.p50().min(self.loader.p50())
     }

@@ -12,11 +12,11 @@ use crate::load::{await_answer, get, get_unix};
 use crate::peers::{Peers, free_port};
 use crate::process::Process;
 
-/// Starts a process for the hello Worker, and ends it after its first answer. Returns the time
-/// until that answer.
+/// Starts a process for the hello Worker, and ends the process after its first response. Returns
+/// the time until that response.
 ///
 /// # Errors
-/// Fails if the process does not start, or the answer is wrong.
+/// Fails if the process does not start, or if the response is wrong.
 pub fn start_to_answer(peers: &Peers) -> anyhow::Result<Duration> {
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
     let began = Instant::now();
@@ -35,14 +35,14 @@ impl Loader {
     /// Starts the process.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if the process cannot be started.
     pub fn start(peers: &Peers) -> anyhow::Result<Self> {
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
         let process = serve(peers, "workerd-loader", &peers.sources.join("loader.capnp"), addr)?;
         Ok(Self { addr, process })
     }
 
-    /// Waits until it has loaded the Worker of `host`.
+    /// Waits until the loader has loaded the Worker of `host`.
     ///
     /// # Errors
     /// Fails if the Worker does not answer before the timeout.
@@ -65,7 +65,8 @@ fn serve(
 /// A process with many hello Workers.
 pub struct ManyWorkers {
     pub process: Process,
-    /// One socket per Worker: a Worker that routes requests to the others would itself be one more.
+    /// The socket of each Worker. A Worker that routed requests to the others would be an
+    /// additional Worker.
     pub sockets: Vec<PathBuf>,
 }
 
@@ -73,7 +74,7 @@ impl ManyWorkers {
     /// Starts the process, and waits until the last Worker answers.
     ///
     /// # Errors
-    /// Fails if the process does not start, or the Worker does not answer before the timeout.
+    /// Fails if the process does not start, or if the Worker does not answer before the timeout.
     pub fn start(peers: &Peers, workers: usize) -> anyhow::Result<Self> {
         let dir = peers.scratch.join(format!("workerd-{workers}"));
         fs::create_dir(&dir)?;

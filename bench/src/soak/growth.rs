@@ -9,7 +9,8 @@ pub(super) fn halves(values: &[f64]) -> [f64; 2] {
     [first, second].map(|half| median(half.to_vec()))
 }
 
-/// Returns by which share the second half exceeds the first: 0.1 if it is a tenth larger.
+/// Returns the share by which the second half exceeds the first, such as 0.1 if it is a tenth
+/// larger.
 pub(super) fn growth(values: &[f64]) -> f64 {
     let [first, second] = halves(values);
     if first > 0.0 { second / first - 1.0 } else { 0.0 }
@@ -32,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_outliers_are_not() {
+    fn a_few_outliers_are_no_growth() {
         let mut values = vec![10.0; 40];
         values[35] = 1_000.0;
         values[39] = 1_000.0;
@@ -40,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn no_samples_do_not_grow() {
+    fn a_series_without_samples_has_no_growth() {
         assert_eq!(growth(&[]), 0.0);
     }
 }

@@ -1,5 +1,5 @@
-//! The loads beside the victims. Each repeats one kind of work without end; its outcome is not
-//! judged, because hostile Workers may end the process that serves it.
+//! The loads beside the victims. Each load repeats one kind of work without end. The outcome of the
+//! work is not judged, because hostile Workers may end the process that serves it.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -17,22 +17,24 @@ use crate::containment::script::{self, Script};
 use crate::streams::{Flow, PASSES, echo};
 use crate::tenon::Site;
 
+/// Number of Workers that are requested in turn, so that each request is a cold start.
 const COLD: usize = 2_000;
 const COLD_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The length of a stream, in bytes.
+/// Length of a stream, in bytes.
 const STREAM: u64 = 16 << 20;
 
-/// The number of concurrent streams, and of WebSockets.
-const AT_ONCE: usize = 4;
+/// Number of concurrent streams, and of concurrent WebSockets.
+const CONCURRENCY: usize = 4;
 
+/// Number of messages over each WebSocket.
 const MESSAGES: usize = 100;
 
-/// The time between two messages, look-ups or hostile requests: the loads must leave the machine
-/// enough time for the victims.
+/// Pause between two messages, look-ups or hostile requests. It leaves the machine enough CPU time
+/// for the victims.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The number of different keys that are looked up.
+/// Number of different keys that are looked up.
 const KEYS: usize = 1_000;
 
 const SOCKET: &str = "export default {
@@ -54,7 +56,7 @@ const CACHE: &str = "export default {
   },
 };";
 
-/// The Workers of each load, and the units of work done so far.
+/// The Workers of each load, and the number of units of work that each load has completed.
 pub(super) struct Loads {
     cold: Vec<String>,
     stream: String,
@@ -89,23 +91,25 @@ impl Loads {
         }
     }
 
-    /// Returns the units of work of each load.
+    /// Returns the number of units of work that each load has completed.
     pub(super) fn done(&self) -> Vec<(&'static str, u64)> {
         self.done.iter().map(|(load, count)| (*load, count.get())).collect()
     }
 
-    /// Generates the loads. Never returns.
+    /// Generates the loads. This function never returns.
     pub(super) async fn run(&self, addr: SocketAddr) -> Infallible {
         let [cold, streams, sockets, caches, hostile] =
             self.done.each_ref().map(|(_, count)| move || count.set(count.get() + 1));
-        let streams = futures::future::join_all((0..AT_ONCE).map(|_| self.streams(addr, streams)));
-        let sockets = futures::future::join_all((0..AT_ONCE).map(|_| self.sockets(addr, sockets)));
+        let streams =
+            futures::future::join_all((0..CONCURRENCY).map(|_| self.streams(addr, streams)));
+        let sockets =
+            futures::future::join_all((0..CONCURRENCY).map(|_| self.sockets(addr, sockets)));
         tokio::select! {
             never = self.cold(addr, cold) => never,
             never = self.caches(addr, caches) => never,
             never = self.hostile(addr, hostile) => never,
-            _ = streams => unreachable!("streams never end"),
-            _ = sockets => unreachable!("WebSockets never end"),
+            _ = streams => unreachable!("the streams ended"),
+            _ = sockets => unreachable!("the WebSockets ended"),
         }
     }
 
@@ -118,7 +122,7 @@ impl Loads {
                 done();
             }
         }
-        unreachable!("there are Workers")
+        unreachable!("there are no Workers")
     }
 
     async fn streams(&self, addr: SocketAddr, done: impl Fn()) -> Infallible {
@@ -165,11 +169,11 @@ impl Loads {
                 sleep(PAUSE).await;
             }
         }
-        unreachable!("there are scripts")
+        unreachable!("there are no scripts")
     }
 }
 
-/// Sends messages over a WebSocket, each once the one before has come back.
+/// Sends messages over a WebSocket. Each message is sent once the previous one has come back.
 async fn exchange_messages(addr: SocketAddr, host: &str) -> anyhow::Result<()> {
     let mut socket = WebSocket::open(addr, Version::HTTP_11, host, "chat").await?;
     for _ in 0..MESSAGES {
@@ -179,7 +183,7 @@ async fn exchange_messages(addr: SocketAddr, host: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the Workers of a script, one for each of its revisions.
+/// Returns the revisions of a script, each of a Worker of its own.
 fn revisions(script: &Script, number: usize) -> impl Iterator<Item = Revision> {
     script.revisions.iter().enumerate().map(move |(i, modules)| {
         let modules =

@@ -103,7 +103,7 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels:
         {{- include "tenon.selector" (list $ $component) | nindent 8 }}
-    # Counts only Pods of the same ReplicaSet, so that old Pods do not count during a rollout.
+    # Only Pods of the same ReplicaSet are counted, so that old Pods do not count during a rollout.
     matchLabelKeys: [pod-template-hash]
   {{- end }}
   {{- end }}
@@ -114,7 +114,7 @@ topologySpreadConstraints:
 runAsNonRoot: true
 runAsUser: 65532
 runAsGroup: 65532
-# The group that may read the certificates.
+# This group may read the certificates.
 fsGroup: 65532
 seccompProfile:
   type: RuntimeDefault

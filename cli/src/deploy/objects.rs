@@ -11,7 +11,7 @@ use tenon_proto::id::WorkerId;
 
 use crate::manifest::Manifests;
 
-/// The maximum size of a ConfigMap or Secret's data, in bytes, which the API server enforces.
+/// Maximum size of a ConfigMap's data, in bytes, which the API server enforces.
 const MAX_DATA: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +39,18 @@ pub(super) struct Object {
     /// The namespace, if the files name one.
     pub(super) namespace: Option<String>,
     pub(super) body: Value,
-    /// The Worker in it, if it is one.
+    /// The id of the Worker, if the object is a Worker.
     pub(super) worker: Option<WorkerId>,
-    /// The ConfigMap with the Worker's modules, if it has one.
+    /// Name of the ConfigMap with the Worker's modules, if the object is a Worker that has one.
     pub(super) config_map: Option<String>,
-    /// The size of its data, in bytes.
+    /// Size of the data of a ConfigMap, in bytes. 0 for the other kinds.
     size: usize,
 }
 
 impl Object {
     fn new(kind: Kind, metadata: &ObjectMeta, object: &impl Serialize, size: usize) -> Self {
-        let mut body = serde_json::to_value(object).expect("Kubernetes objects can be JSON");
+        let mut body =
+            serde_json::to_value(object).expect("a Kubernetes object cannot be serialized as JSON");
         // Only the operator writes the status.
         body.as_object_mut().and_then(|body| body.remove("status"));
         Self {
@@ -64,8 +65,8 @@ impl Object {
     }
 }
 
-/// Returns the objects in the files. A folder that stands in for a Worker's ConfigMap becomes that
-/// ConfigMap.
+/// Returns the objects in the files. If a folder takes the place of a Worker's ConfigMap, the
+/// folder's files become that ConfigMap.
 pub(super) fn of(manifests: &Manifests) -> Vec<Object> {
     let config_maps = manifests.config_maps.iter().map(|((namespace, name), config_map)| {
         let mut config_map = config_map.clone();
@@ -99,12 +100,12 @@ fn size_of(config_map: &ConfigMap) -> usize {
     text.chain(binary.map(|(key, value)| key.len() + value.0.len())).sum()
 }
 
-/// Returns an error for each object that is too large for an API server.
+/// Returns an error for each ConfigMap that is too large for an API server.
 pub(super) fn too_large(objects: &[Object]) -> impl Iterator<Item = String> {
     objects.iter().filter(|object| object.size > MAX_DATA).map(|object| {
         format!(
-            "ConfigMap {}: its modules have {} bytes, but a ConfigMap holds {MAX_DATA}; push \
-             the code with --registry, minify it, or leave source maps out",
+            "ConfigMap {}: its modules have {} bytes, but a ConfigMap can hold {MAX_DATA}; push \
+             the code with --registry, minify the code, or leave source maps out",
             object.name, object.size
         )
     })

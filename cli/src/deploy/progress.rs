@@ -1,4 +1,5 @@
-//! The progress of a deployment, read from a Worker's status as kstatus does. This module is pure.
+//! The progress of a deployment, read from a Worker's status by the rules of kstatus. This module
+//! is pure.
 
 use tenon_crds::{Condition, ConditionStatus, Worker};
 
@@ -6,29 +7,31 @@ use tenon_crds::{Condition, ConditionStatus, Worker};
 pub(super) enum Progress {
     /// Routers serve what was applied.
     Serving { revision: String, url: String },
-    /// The Worker has to be changed before it serves, for this reason.
+    /// The Worker must be changed before it can serve. The text states the reason.
     Stalled(String),
-    /// The operator continues by itself once this is over.
+    /// The operator has not finished. The text states what it waits for.
     Waiting(String),
 }
 
 /// The state that was applied.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Applied {
-    /// The Worker's `metadata.generation`. An older status says nothing about it.
+    /// The Worker's `metadata.generation`. A status of an older generation does not describe the
+    /// applied spec.
     pub(super) generation: i64,
-    /// The name of its revision, as this program computes it; empty if its code is in an artifact.
+    /// Name of the Worker's revision, as this program computes it. Empty if the Worker's code is in
+    /// an artifact.
     pub(super) revision: String,
     /// The revision that served before, if the modules in the ConfigMap have changed. Such a change
     /// does not increase the Worker's generation.
     pub(super) outdated: Option<String>,
-    /// The Worker's spec has changed as well.
+    /// Whether the Worker's spec has changed as well.
     pub(super) has_new_spec: bool,
 }
 
 impl Applied {
-    /// Returns whether a revision has the modules that were applied. An operator of another version
-    /// may give it another name.
+    /// Returns whether the revision of this name has the modules that were applied. An operator of
+    /// another version may give the revision another name than this program does.
     fn matches(&self, revision: &str) -> bool {
         let Some(outdated) = &self.outdated else { return true };
         revision == self.revision || (!self.has_new_spec && revision != outdated)
@@ -41,14 +44,14 @@ pub(super) fn of(worker: &Worker, applied: &Applied) -> Progress {
     if status.observed_generation.is_none_or(|observed| observed < applied.generation) {
         return unseen();
     }
-    let holds = |type_: &str| {
+    let true_condition = |type_: &str| {
         let found = status.conditions.iter().find(|condition| condition.type_ == type_);
         found.filter(|condition| condition.status == ConditionStatus::True)
     };
-    if let Some(stalled) = holds("Stalled") {
+    if let Some(stalled) = true_condition("Stalled") {
         return Progress::Stalled(because(stalled));
     }
-    if holds("Ready").is_some() {
+    if true_condition("Ready").is_some() {
         let revision = status.latest_revision.clone().unwrap_or_default();
         return if applied.matches(&revision) {
             Progress::Serving { revision, url: status.url.clone().unwrap_or_default() }
@@ -62,7 +65,8 @@ pub(super) fn of(worker: &Worker, applied: &Applied) -> Progress {
 
 fn unseen() -> Progress {
     Progress::Waiting(
-        "no operator has seen it; check that Tenon is installed and running".to_owned(),
+        "no operator has reconciled the Worker; check that Tenon is installed and running"
+            .to_owned(),
     )
 }
 
@@ -118,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_ends_the_wait_and_anything_else_does_not() {
+    fn a_stalled_worker_ends_the_wait_and_a_reconciling_one_does_not() {
         let refused = worker(2, &[("Ready", "False"), ("Stalled", "True")]);
         assert_eq!(of(&refused, &at(2)), Progress::Stalled("Why: so".into()));
         let pending = worker(2, &[("Ready", "False"), ("Reconciling", "True")]);
@@ -126,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn new_modules_serve_once_their_revision_does() {
+    fn new_modules_are_serving_once_their_revision_is_the_latest() {
         let ready = worker(2, &[("Ready", "True")]);
         let serves = |revision: &str, outdated: &str, has_new_spec| {
             let (revision, outdated) = (revision.to_owned(), Some(outdated.to_owned()));
@@ -135,7 +139,7 @@ mod tests {
         };
         assert!(serves("hello-1", "hello-0", true));
         assert!(!serves("hello-2", "hello-1", false));
-        // Named by an operator of another version.
+        // An operator of another version has named the revision.
         assert!(serves("hello-2", "hello-0", false));
         assert!(!serves("hello-2", "hello-0", true));
     }

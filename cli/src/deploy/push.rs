@@ -1,4 +1,5 @@
-//! Pushes the code of Workers to a registry, and makes their manifests refer to it.
+//! Pushes the code and static files of Workers to a registry, and makes the Workers' objects refer
+//! to the pushed images.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,8 +19,9 @@ const DOCKER_HUB: &str = "https://index.docker.io/v1/";
 #[derive(clap::Args)]
 pub(crate) struct PushArgs {
     /// Push the code and static files of each Worker to PREFIX/<name of the Worker>, for example to
-    /// ghcr.io/acme/shop, and have the cluster pull it from there. Without it, the code is part of
-    /// the objects, which hold 1 MiB. The credentials are those of `docker login`.
+    /// ghcr.io/acme/shop, and have the cluster pull them from there. Without this option, the code
+    /// is part of the objects, each of which holds at most 1 MiB. The credentials are those of
+    /// `docker login`.
     #[arg(long, value_name = "PREFIX")]
     registry: Option<String>,
 
@@ -38,9 +40,9 @@ impl PushArgs {
         self.registry.is_some()
     }
 
-    /// Pushes the bundles, and returns the objects to apply instead of those in the files. The
-    /// Workers among them refer to what was pushed, and the ConfigMaps with their modules are left
-    /// out.
+    /// Pushes the bundles, and returns the objects to apply instead of the objects in the files.
+    /// The returned Workers refer to the pushed images, and the ConfigMaps with the Workers'
+    /// modules are left out.
     ///
     /// # Arguments
     /// * `bundles` - the code of Workers. Workers without a bundle are left as they are.
@@ -48,7 +50,7 @@ impl PushArgs {
     /// * `dry_run` - if true, nothing is pushed, and the Workers refer to a digest of zeros.
     ///
     /// # Errors
-    /// Fails if a bundle is too large, or the registry does not accept it.
+    /// Fails if the prefix is invalid, or if a bundle cannot be packed or pushed.
     pub(super) async fn push(
         &self,
         objects: Vec<Object>,
@@ -64,7 +66,9 @@ impl PushArgs {
                 repository.clone_with_digest(format!("sha256:{}", "0".repeat(64)))
             } else {
                 let files = assets.get(id).map(Vec::as_slice);
-                self.push_one(&repository, bundle, files).await.context(id.to_string())?
+                self.push_one(&repository, bundle, files)
+                    .await
+                    .with_context(|| format!("cannot push Worker {id}"))?
             };
             images.insert(id.clone(), image);
         }
@@ -135,7 +139,9 @@ fn credentials(host: &str) -> anyhow::Result<Credentials> {
             CredentialRetrievalError::ConfigNotFound
             | CredentialRetrievalError::NoCredentialConfigured,
         ) => Ok(Credentials::Anonymous),
-        Err(error) => Err(anyhow!("cannot get the credentials of {host}; log in again: {error}")),
+        Err(error) => Err(anyhow!(
+            "cannot get the credentials of {host}: {error}; run docker login {host} again"
+        )),
     }
 }
 
@@ -165,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_refers_to_its_image_and_its_config_map_is_left_out() {
+    async fn a_pushed_worker_refers_to_its_image_and_its_config_map_is_left_out() {
         let text = "
 apiVersion: tenon.dev/v1alpha1
 kind: Worker

@@ -30,7 +30,7 @@ pub(super) fn ready() {
     println!("\nReady. Save a file to reload its Workers; press Ctrl-C to exit.\n");
 }
 
-/// Prints changes, with the URLs and the pinned shard of each Worker.
+/// A printer of changes, with the URLs and the pinned shard of each Worker.
 pub(super) struct Printer<'a> {
     addr: SocketAddr,
     pool: &'a str,

@@ -19,7 +19,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(10);
 pub(super) struct Schedules {
     caller: Caller,
     timetables: Vec<(WorkerId, Schedule, Timetable)>,
-    /// Calls have been made for times up to this one.
+    /// The time up to which scheduled calls have been started.
     until: Timestamp,
 }
 
@@ -33,8 +33,8 @@ impl Schedules {
         Self { caller: Caller::new(url, None), timetables: Vec::new(), until: Timestamp::now() }
     }
 
-    /// Replaces the schedules to follow. Invalid schedules are skipped; they have been reported
-    /// already.
+    /// Replaces the schedules to follow. Invalid schedules are skipped, because they have already
+    /// been reported as problems.
     pub(super) fn set<'a>(
         &mut self,
         schedules: impl Iterator<Item = (&'a WorkerId, &'a Schedule)>,
@@ -45,8 +45,8 @@ impl Schedules {
         self.timetables = valid.collect();
     }
 
-    /// Waits until a schedule is due and starts the calls. Cancel safe: no call is lost if this
-    /// future is dropped.
+    /// Waits until the time of at least one scheduled call, and starts the calls. This function is
+    /// cancel safe: no call is lost if the future is dropped.
     pub(super) async fn next(&mut self) {
         loop {
             let now = Timestamp::now();
@@ -60,7 +60,8 @@ impl Schedules {
         }
     }
 
-    /// Returns the calls that became due since the last one, except those older than [`CATCH_UP`].
+    /// Returns the calls whose times are after `until` and not after `now`, except those that are
+    /// more than [`CATCH_UP`] ago.
     fn due(&self, now: Timestamp) -> Vec<(WorkerId, Call)> {
         let after = self.until.max(now.checked_sub(CATCH_UP).unwrap_or(self.until));
         let calls = self.timetables.iter().flat_map(|(id, Schedule { cron, .. }, timetable)| {
@@ -74,6 +75,7 @@ impl Schedules {
         calls.collect()
     }
 
+    /// Returns the time until the next call, or [`LONGEST_SLEEP`] if that is shorter.
     fn pause(&self, now: Timestamp) -> Duration {
         let next =
             self.timetables.iter().filter_map(|(_, _, timetable)| timetable.next_after(now)).min();
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_time_is_due_when_it_is_reached() {
+    async fn a_call_is_due_once_its_time_is_reached() {
         let schedules = schedules(&["*/5 * * * *", "nonsense"], "2026-11-21T18:32:00Z");
         assert!(times(&schedules, "2026-11-21T18:34:59Z").is_empty());
         assert_eq!(times(&schedules, "2026-11-21T18:35:00Z"), ["2026-11-21T18:35:00Z"]);
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_calls_missed_during_sleep_are_bounded() {
+    async fn only_recent_calls_are_made_up_for_after_a_sleep() {
         let schedules = schedules(&["* * * * *"], "2026-11-21T08:00:00Z");
         assert_eq!(times(&schedules, "2026-11-21T18:35:30Z").len(), 5);
     }

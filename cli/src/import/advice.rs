@@ -1,12 +1,12 @@
 //! Advice about the keys of wrangler's configuration that correspond to no field of a Worker.
 
-/// Returns what to do about a key. Returns `None` for a key that is not known.
+/// Returns advice about a key, or `None` if the key is not known.
 pub(super) fn about(key: &str) -> Option<&'static str> {
     let found = ADVICE.iter().find(|(keys, _)| keys.contains(&key));
     found.map(|(_, advice)| *advice)
 }
 
-/// Returns whether environments inherit a key from the top level.
+/// Returns whether environments inherit a key from the top level of the configuration.
 pub(super) fn is_inherited(key: &str) -> bool {
     !NOT_INHERITED.contains(&key)
 }
@@ -35,7 +35,8 @@ const NOT_INHERITED: &[&str] = &[
     "workflows",
 ];
 
-const BUNDLER: &str = "an option of the bundler; pass it to the command that bundles the code";
+const BUNDLER: &str =
+    "is an option of the bundler; pass the option to the command that bundles the code";
 const NO_EFFECT: &str = "has no counterpart and needs none";
 const STORE: &str = "there is no such storage; use a service with an HTTP interface through fetch, \
                      such as one in the cluster that the pool's egress allows";
@@ -62,7 +63,7 @@ const ADVICE: &[(&[&str], &str)] = &[
     ),
     (
         &["upload_source_maps"],
-        "put the source map beside the module, in the same folder: errors then name the author's lines",
+        "put the source map beside the module, in the same folder: stack traces then name the lines of the source",
     ),
     (&["dev"], "pass --listen to tenon dev"),
     (
@@ -78,15 +79,15 @@ const ADVICE: &[(&[&str], &str)] = &[
         &["pipelines", "queues", "workflows"],
         "there are no queues or workflows; call a service of the cluster, or use spec.schedules",
     ),
-    (&["site"], "use the key assets instead, which has replaced it; Workers with it are imported"),
+    (&["site"], "is replaced by the key assets, which tenon import translates; use assets instead"),
     (&["secrets_store_secrets"], "create a Kubernetes Secret, and bind its key in spec.secrets"),
     (
         &["logpush", "observability", "tail_consumers"],
-        "nodes write each line of a Worker's log as JSON with its name; collect it with the cluster's log agent",
+        "nodes write each line of a Worker's log as JSON with the Worker's name; collect the lines with the cluster's log agent",
     ),
     (
         &["mtls_certificates"],
-        "outgoing requests have no client certificates; send them through a service that adds one",
+        "outgoing requests have no client certificates; send the requests through a service that adds a certificate",
     ),
     (
         &["ai", "analytics_engine_datasets", "browser", "containers", "images", "send_email"],

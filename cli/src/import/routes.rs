@@ -1,16 +1,16 @@
-//! The patterns of wrangler's routes. This module is pure.
+//! Translates the patterns of wrangler's routes into routes of a Worker. This module is pure.
 
 use serde_json::{Value, json};
 
-/// The routes of a pattern, and how they differ from it.
+/// The routes for a pattern, and how the routes differ from the pattern.
 #[derive(Debug, PartialEq)]
 pub(super) struct Routes {
     pub(super) routes: Vec<Value>,
     pub(super) difference: Option<&'static str>,
 }
 
-/// Translates a pattern such as `*.example.com/api/*`. Returns `None` if no route matches the same
-/// requests or more.
+/// Translates a pattern such as `*.example.com/api/*`. Returns `None` if no routes match at least
+/// the requests that the pattern matches.
 pub(super) fn routes(pattern: &str) -> Option<Routes> {
     let bare = pattern.trim_start_matches("https://").trim_start_matches("http://");
     let (host, path) = bare.split_at(bare.find('/').unwrap_or(bare.len()));
@@ -20,9 +20,9 @@ pub(super) fn routes(pattern: &str) -> Option<Routes> {
         return None;
     }
     let difference = if !path.ends_with('*') && path.len() > 1 {
-        Some("also matches the paths below it")
+        Some("becomes a route that also matches the paths below this path")
     } else if !prefix.ends_with('/') && !prefix.is_empty() {
-        Some("matches whole segments: /api and /api/x, and not /apix")
+        Some("becomes a route that matches whole segments: /api matches /api/x, and not /apix")
     } else {
         None
     };
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_named_and_other_wildcards_refused() {
+    fn differences_are_described_and_other_wildcards_are_refused() {
         assert_eq!(routes("example.com/*").unwrap().difference, None);
         assert_eq!(routes("example.com/api/*").unwrap().difference, None);
         assert!(routes("example.com/api*").unwrap().difference.unwrap().contains("segments"));

@@ -1,5 +1,5 @@
 //! Translates wrangler's configuration into a Worker. Every key is taken over, or a note says what
-//! to do about it. This module is pure.
+//! to do about the key. This module is pure.
 
 use std::fmt;
 
@@ -9,23 +9,24 @@ use super::advice;
 use super::routes::{Routes, routes};
 use crate::assets::FOLDER;
 
-/// The module that the bundler writes.
+/// Name of the module that the bundler writes.
 const ENTRYPOINT: &str = "index.js";
 
-/// The code of a Worker that only serves static files, and the name of these in its `env`.
+/// The code of a Worker that only serves static files.
 const ONLY_ASSETS: &str =
     "export default { fetch: (request, env) => env.ASSETS.fetch(request) };\n";
+/// The name of the binding to the static files in [`ONLY_ASSETS`].
 const ASSETS: &str = "ASSETS";
 
-/// The longest name of a Worker, which is part of a host name.
+/// Maximum length of a Worker's name, in bytes. The name is part of a host name.
 const MAX_NAME: usize = 63;
 
-/// A Worker, and the notes and steps for its author.
+/// The manifest of a Worker, and the notes and steps for the Worker's author.
 #[derive(Debug)]
 pub(super) struct Translation {
     pub(super) worker: Value,
     pub(super) notes: Vec<Note>,
-    /// The next steps, in order.
+    /// The steps that remain, in order.
     pub(super) steps: Vec<String>,
 }
 
@@ -46,7 +47,7 @@ impl fmt::Display for Note {
 pub(super) enum TranslateError {
     #[error("the configuration is not a table of keys")]
     NoTable,
-    #[error("the configuration has no environment {0}; it has: {1}")]
+    #[error("the configuration has no environment {0}; its environments are: {1}")]
     NoEnvironment(String, String),
 }
 
@@ -115,7 +116,8 @@ impl Translator {
             assets_folder: None,
         };
         if translator.name != wanted {
-            let text = format!("becomes {}, because it is part of a host name", translator.name);
+            let text =
+                format!("becomes {}, because the name is part of a host name", translator.name);
             translator.note("name", text);
         }
         translator
@@ -139,13 +141,14 @@ impl Translator {
             "limits" => self.limits(value),
             "compatibility_flags" => self.flags(value),
             _ => {
-                let unknown = "is not known to tenon import; see whether the Worker needs it";
+                let unknown =
+                    "is not known to tenon import; check whether the Worker needs the key";
                 self.note(key, advice::about(key).unwrap_or(unknown));
                 true
             }
         };
         if !is_taken {
-            self.note(key, "does not have the form that wrangler documents; it is left out");
+            self.note(key, "does not have the form that wrangler documents; correct the value");
         }
     }
 
@@ -164,7 +167,10 @@ impl Translator {
         let mut texts = Map::new();
         for (name, value) in vars {
             if !value.is_string() {
-                self.note(&format!("vars.{name}"), "becomes text in env; parse it with JSON.parse");
+                self.note(
+                    &format!("vars.{name}"),
+                    "becomes text in env; parse the text with JSON.parse",
+                );
             }
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             texts.insert(name.clone(), text.into());
@@ -188,7 +194,7 @@ impl Translator {
                 }
                 None => self.note(
                     key,
-                    format!("{pattern} has a wildcard that routes lack; match it in the code"),
+                    format!("{pattern} has a wildcard that routes lack; match paths in the code"),
                 ),
             }
         }
@@ -211,7 +217,7 @@ impl Translator {
             if service.get("entrypoint").is_some() || service.get("props").is_some() {
                 self.note(
                     &format!("services.{binding}"),
-                    "calls the default export; named entrypoints and props do not exist",
+                    "calls the default export; named entrypoints and props are not supported",
                 );
             }
             taken.push(json!({ "name": binding, "worker": dns_label(&worker) }));
@@ -300,7 +306,7 @@ impl Translator {
         let mut steps: Vec<_> = build.into_iter().collect();
         let has_assets = spec.contains_key("assets");
         if main.is_none() && has_assets {
-            // wrangler needs no code for a site without any.
+            // wrangler accepts static files without code, but a Worker needs code.
             spec["assets"]["binding"] = ASSETS.into();
             spec.insert("source".to_owned(), json!({ "modules": { "worker.js": ONLY_ASSETS } }));
         } else {
@@ -337,7 +343,7 @@ fn bundle(main: &str, name: &str) -> String {
     )
 }
 
-/// Returns a name as a DNS label.
+/// Converts a name into a DNS label.
 fn dns_label(name: &str) -> String {
     let label = name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     let label = &label[..label.len().min(MAX_NAME)];

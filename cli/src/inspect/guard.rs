@@ -2,8 +2,8 @@
 //!
 //! A Web page that the developer visits can send requests to ports of the machine. Such a request
 //! is recognized in one of two ways: it names the page's origin, or, if the page's own name
-//! resolves to this machine (DNS rebinding), its `Host` is that name. Debuggers name no origin or
-//! that of the browser's DevTools, and connect to an address or to `localhost`.
+//! resolves to this machine (DNS rebinding), its `Host` is that name. Debuggers send no origin, or
+//! the origin of the browser's DevTools, and connect to an IP address or to `localhost`.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,8 @@ pub(super) fn admits(headers: &HeaderMap) -> bool {
     text(header::HOST).is_some_and(is_local) && text(header::ORIGIN).is_none_or(is_devtools)
 }
 
-/// Returns whether the host is an address or `localhost`, which no page can be served from by name.
+/// Returns whether the host is an IP address or `localhost`, and not a name that the owner of a
+/// page can let resolve to this machine.
 fn is_local(host: &str) -> bool {
     let Ok(host) = host.parse::<http::uri::Authority>() else { return false };
     let name = host.host().trim_start_matches('[').trim_end_matches(']');

@@ -1,10 +1,10 @@
-//! Describes a Worker's modules to clients: a URL, and a source map with the author's source. This
-//! module is pure.
+//! Describes each of a Worker's modules to clients by a URL and by a source map with the author's
+//! source. This module is pure.
 //!
 //! A module that was read from a folder has the URL of its file, so an editor opens that file and
-//! sets breakpoints in it. A module of a YAML file has a URL of its own, and clients show the
-//! source that the map contains. A revision's source maps have positions only, so the sources are
-//! added here; a map that the module's author wrote is passed on whole.
+//! sets breakpoints in it. A module in a YAML file has a URL of its own, and clients show the
+//! source that the map contains. A revision's source maps contain only positions, so this module
+//! adds the sources. A map that the module's author wrote is passed on unchanged.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,7 +21,8 @@ use url::Url;
 /// Returns the URL below which a Worker's modules are.
 ///
 /// # Arguments
-/// * `folder` - the absolute path of the folder that they were read from, if they were.
+/// * `folder` - the absolute path of the folder from which the modules were read, if they were read
+///   from one.
 pub(crate) fn base(worker: &WorkerId, folder: Option<PathBuf>) -> Url {
     let of_folder = folder.and_then(|folder| Url::from_directory_path(folder).ok());
     let url = of_folder.map_or_else(|| format!("tenon://{worker}/"), String::from);
@@ -29,7 +30,7 @@ pub(crate) fn base(worker: &WorkerId, folder: Option<PathBuf>) -> Url {
     url.parse().expect("a path that has been encoded, and names of objects, are valid in URLs")
 }
 
-/// Returns the description of each module for clients.
+/// Returns the description of each module of code for clients.
 ///
 /// # Arguments
 /// * `base` - the URL below which the modules are.
@@ -67,7 +68,7 @@ fn source_map(
     with_sources(compiled.get(&source_map_of(name))?, written)
 }
 
-/// Adds the text of its sources to a map. Returns `None` if the map is malformed.
+/// Adds the text of a source map's sources to the map. Returns `None` if the map is malformed.
 fn with_sources(map: &[u8], written: &BTreeMap<String, Bytes>) -> Option<Bytes> {
     let mut map: Value = serde_json::from_slice(map).ok()?;
     let source = |name: &Value| {

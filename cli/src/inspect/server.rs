@@ -1,6 +1,6 @@
-//! The endpoints by which clients find and open the targets. They are those of Node.js, except that
-//! a target is named after its Worker: a client that is configured to attach to a Worker does so
-//! again when the Worker has a new revision.
+//! The endpoints by which clients find and open the targets. They are the endpoints of Node.js,
+//! except that a target is named after its Worker: a client that is configured to attach to a
+//! Worker attaches again when the Worker has a new revision.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use super::guard;
 use super::stepping::{Stepping, Verdict};
 
-/// The version of the protocol that V8 states.
+/// Version of the inspector protocol that V8 reports.
 const PROTOCOL: &str = "1.3";
 
-/// The last message to a client whose isolate has ended.
+/// The last message to a client after the isolate has ended.
 const DETACHED: &str = r#"{"method":"Inspector.detached","params":{"reason":"target_closed"}}"#;
 
 /// Pause after a failed accept. The cause is nearly always a temporary lack of file descriptors.
@@ -48,11 +48,11 @@ pub(super) async fn serve(listener: TcpListener, inspector: Arc<Inspector>) {
 }
 
 async fn serve_connection(stream: TcpStream, inspector: Arc<Inspector>) {
-    // Steps of a debugger are many small messages.
+    // A debugger exchanges many small messages, which must not be delayed.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
-        let answer = respond(request, &inspector);
-        async move { Ok::<_, Infallible>(answer) }
+        let response = respond(request, &inspector);
+        async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     if let Err(error) = connection.with_upgrades().await {
@@ -106,16 +106,16 @@ fn version() -> HttpResponse {
 }
 
 fn json(value: &Value) -> HttpResponse {
-    let mut answer = Response::new(Full::from(value.to_string()));
+    let mut response = Response::new(Full::from(value.to_string()));
     let type_ = HeaderValue::from_static("application/json; charset=UTF-8");
-    answer.headers_mut().insert(header::CONTENT_TYPE, type_);
-    answer
+    response.headers_mut().insert(header::CONTENT_TYPE, type_);
+    response
 }
 
 fn refusal(status: StatusCode) -> HttpResponse {
-    let mut answer = Response::new(Full::from(format!("{status}\n")));
-    *answer.status_mut() = status;
-    answer
+    let mut response = Response::new(Full::from(format!("{status}\n")));
+    *response.status_mut() = status;
+    response
 }
 
 /// Attaches a client to the Worker at the path, if the request is for a WebSocket.
@@ -137,18 +137,19 @@ fn open<T>(
 }
 
 fn switch(key: &Key) -> HttpResponse {
-    let mut answer = Response::new(Full::default());
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let accept = HeaderValue::from_str(&key.accept()).expect("base64 is a valid header value");
-    answer.headers_mut().extend([
+    response.headers_mut().extend([
         (header::CONNECTION, HeaderValue::from_static("Upgrade")),
         (header::UPGRADE, WEBSOCKET),
         (header::SEC_WEBSOCKET_ACCEPT, accept),
     ]);
-    answer
+    response
 }
 
-/// Passes messages between a client's WebSocket and its isolate until one of them ends.
+/// Passes messages between a client's WebSocket and the Worker's isolate until the WebSocket or the
+/// isolate ends.
 async fn relay(upgrade: OnUpgrade, client: Client) {
     let Ok(upgraded) = upgrade.await else { return };
     let config = Some(WebSocketConfig::default());
@@ -161,7 +162,7 @@ async fn relay(upgrade: OnUpgrade, client: Client) {
             match stepping.judge(&message) {
                 Verdict::Pass => to_client.send(Message::text(message)).await?,
                 Verdict::Hide => {}
-                Verdict::Answer(answer) => client.send(answer),
+                Verdict::Call(call) => client.send(call),
             }
         }
         to_client.send(Message::text(DETACHED)).await?;

@@ -6,32 +6,33 @@
 //!                     └──────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! V8 steps over scripts that match a pattern, but not over scripts of a snapshot, because it does
-//! not know their context.
+//! V8 can step over scripts whose URLs match a pattern, but not over the scripts of a snapshot,
+//! because V8 does not know the context of such a script.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// The beginning of the URLs of the built-in scripts.
+/// Prefix of the URLs of the built-in scripts.
 const BUILT_IN: &str = "tenon:";
 
-/// The id of our own calls, the largest that V8 accepts. Clients count from one.
+/// The id of the calls that this module makes. It is the largest id that V8 accepts, because
+/// clients count their ids from one.
 const OUR_ID: i32 = i32::MAX;
 
-/// The maximum number of consecutive steps into built-in code. After that, the debugger steps out
-/// of the function, because the Worker's code may not be its caller.
+/// Maximum number of consecutive steps into built-in code. After these steps, the debugger steps
+/// out of the function, because the Worker's code may not be the function's caller.
 const MAX_HIDDEN_STEPS: u32 = 500;
 
 /// The treatment of a message from V8.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The client gets it.
+    /// The client receives the message.
     Pass,
-    /// The client does not get it.
+    /// The client does not receive the message.
     Hide,
-    /// The client does not get it, and V8 gets this message as the answer.
-    Answer(String),
+    /// The client does not receive the message, and V8 receives this call.
+    Call(String),
 }
 
 /// The state of one client.
@@ -39,7 +40,7 @@ pub(super) enum Verdict {
 pub(super) struct Stepping {
     /// The ids of the built-in scripts.
     built_in: BTreeSet<String>,
-    /// Steps in a row that are hidden from the client.
+    /// Number of consecutive steps that have been hidden from the client.
     hidden: u32,
 }
 
@@ -70,11 +71,11 @@ impl Stepping {
         self.hidden += 1;
         let step =
             if self.hidden <= MAX_HIDDEN_STEPS { "Debugger.stepInto" } else { "Debugger.stepOut" };
-        Verdict::Answer(json!({ "id": OUR_ID, "method": step }).to_string())
+        Verdict::Call(json!({ "id": OUR_ID, "method": step }).to_string())
     }
 }
 
-/// Returns whether a message from V8 answers a call of ours.
+/// Returns whether a message from V8 answers a call of this module.
 fn is_answer(message: &str) -> bool {
     message.starts_with(&format!("{{\"id\":{OUR_ID},"))
 }
@@ -83,10 +84,10 @@ fn params(message: &str) -> Option<Value> {
     serde_json::from_str::<Value>(message).ok()?.get_mut("params").map(Value::take)
 }
 
-/// Returns the id of a script if it is a built-in one.
+/// Returns the id of a script if the script is built in.
 fn built_in(script: &Value) -> Option<String> {
     let name = script["url"].as_str()?.strip_prefix(BUILT_IN)?;
-    // The URLs of Workers' modules have the same scheme and an authority.
+    // The URLs of Workers' modules have the same scheme, but they have an authority.
     (!name.starts_with("//")).then(|| script["scriptId"].as_str().map(str::to_owned))?
 }
 
@@ -115,13 +116,13 @@ mod tests {
     }
 
     fn step(method: &str) -> Verdict {
-        Verdict::Answer(format!(r#"{{"id":2147483647,"method":"Debugger.{method}"}}"#))
+        Verdict::Call(format!(r#"{{"id":2147483647,"method":"Debugger.{method}"}}"#))
     }
 
     const RESUMED: &str = r#"{"method":"Debugger.resumed","params":{}}"#;
 
     #[test]
-    fn a_step_into_built_in_code_goes_on_until_the_workers_code() {
+    fn a_step_into_built_in_code_continues_to_the_workers_code() {
         let mut stepping = stepping();
         assert_eq!(stepping.judge(RESUMED), Verdict::Pass);
         for _ in 0..3 {
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_steps_leave_the_function() {
+    fn after_too_many_steps_the_debugger_steps_out_of_the_function() {
         let mut stepping = stepping();
         for _ in 0..MAX_HIDDEN_STEPS {
             assert_eq!(stepping.judge(&paused("1", "other", "")), step("stepInto"));

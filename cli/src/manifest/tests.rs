@@ -23,7 +23,7 @@ fn problems(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_file_may_hold_many_objects() {
+fn a_file_may_contain_several_objects() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: code\n  namespace: shop\ndata:\n  a.js: x\n";
     let secret = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: keys\nstringData:\n  key: x\n";
     let manifests =
@@ -43,7 +43,7 @@ fn invalid_yaml_is_reported_with_its_line() {
 }
 
 #[test]
-fn a_broken_document_does_not_hide_its_neighbours() {
+fn an_invalid_document_does_not_hide_the_other_documents() {
     let manifests = manifests(&format!("kind: [\n---\n{HELLO}"));
     assert_eq!((manifests.problems.len(), manifests.workers.len()), (1, 1));
 }
@@ -75,7 +75,9 @@ fn a_worker_declared_twice_is_a_problem() {
     let found = problems(&format!("{HELLO}---\n{HELLO}"));
     assert_eq!(
         found,
-        ["a.yaml:11: Worker default/hello: already declared at a.yaml:1; keep one of them"]
+        [
+            "a.yaml:11: Worker default/hello: is already declared at a.yaml:1; remove one declaration"
+        ]
     );
 }
 

@@ -5,16 +5,16 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The target of lines of Workers.
+/// The target of the lines that belong to Workers.
 const TARGET: &str = "tenon::worker";
 
-/// A line that a Worker, or the node on its behalf, has logged.
+/// A line that a Worker has logged, or that a node has logged about a Worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Line {
     /// The time, in RFC 3339.
     pub(super) timestamp: String,
     level: String,
-    /// `namespace/name`.
+    /// The id of the Worker, `namespace/name`.
     worker: String,
     revision: String,
     /// The id of the request, or of the scheduled call.
@@ -47,22 +47,22 @@ impl FromStr for Severity {
     }
 }
 
-/// The lines that are shown.
+/// The conditions that a line must meet to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Filter {
-    /// The namespace of the Workers, or all namespaces.
+    /// The namespace of the Worker. `None` selects all namespaces.
     pub(super) namespace: Option<String>,
-    /// The name of the Worker, or all Workers.
+    /// The name of the Worker. `None` selects all Workers.
     pub(super) name: Option<String>,
     pub(super) at_least: Severity,
     pub(super) invocation: Option<String>,
-    /// A part of the message.
+    /// A text that the message must contain.
     pub(super) search: Option<String>,
 }
 
 impl Line {
-    /// Parses a line of a node's log. Returns `None` for lines of the node itself, and of other
-    /// formats.
+    /// Parses a line of a node's log. Returns `None` if the line does not belong to a Worker, or is
+    /// in another format.
     pub(super) fn parse(text: &str) -> Option<Self> {
         // Lines that cannot have the target are not parsed.
         if !text.contains(TARGET) {
@@ -85,8 +85,8 @@ impl Line {
     }
 }
 
-/// Writes the line for a person. Control characters, which would control the terminal, are escaped,
-/// except line ends and tabs.
+/// Writes the line as text for a terminal. Control characters are escaped, because they would
+/// control the terminal, except line ends and tabs.
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { timestamp, level, worker, message, .. } = self;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_not_shown() {
+    fn lines_that_do_not_belong_to_a_worker_are_not_shown() {
         let other = TEXT.replace("tenon::worker", "tenon_runtime_node::pool");
         let forged = other.replace("low", "tenon::worker");
         for text in [other.as_str(), &forged, "plain text of tenon::worker", ""] {

@@ -1,5 +1,5 @@
 //! A client of the inspector protocol over a WebSocket. The handshake is written by hand, because
-//! it is under test; the frames are those of an independent implementation.
+//! it is tested here. An independent implementation reads and writes the frames.
 #![allow(clippy::unwrap_used)] // A test harness has no caller to return an error to.
 
 use std::collections::VecDeque;
@@ -12,9 +12,9 @@ use tokio_tungstenite::tungstenite::{Message, WebSocket};
 
 use crate::harness::DEADLINE;
 
-/// The key of the standard's own example, and the accept value that must follow from it (RFC 6455,
-/// section 1.3).
+/// The key in the example of RFC 6455, section 1.3.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+/// The accept value that the server must compute from [`KEY`], in the same example.
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// A debugger that is attached to a Worker.
@@ -22,11 +22,12 @@ pub struct Debugger {
     socket: WebSocket<TcpStream>,
     /// Events that have arrived and have not been returned yet.
     events: VecDeque<Value>,
+    /// Number of calls that have been sent, which is also the id of the last call.
     sent: u64,
 }
 
 impl Debugger {
-    /// Attaches to the target at a URL of `/json/list`.
+    /// Attaches to the target at a URL that `/json/list` has returned.
     pub fn attach(url: &str) -> Self {
         let (host, path) = url.strip_prefix("ws://").unwrap().split_once('/').unwrap();
         let handshake = format!(
@@ -84,7 +85,7 @@ impl Debugger {
         self.events.pop_back()
     }
 
-    /// Returns the next message, or `None` when the peer closes.
+    /// Returns the next message, or `None` if the peer closes the WebSocket.
     fn receive(&mut self) -> Option<Value> {
         loop {
             match self.socket.read().unwrap() {
@@ -96,7 +97,7 @@ impl Debugger {
     }
 }
 
-/// Returns the body of an endpoint of the inspector.
+/// Requests a path from the inspector, and returns the JSON in the body of the response.
 pub fn get(addr: SocketAddr, path: &str) -> Value {
     let request = format!("GET {path} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n\r\n");
     let (head, mut stream) = exchange(addr, &request);
@@ -106,12 +107,12 @@ pub fn get(addr: SocketAddr, path: &str) -> Value {
     serde_json::from_str(&body).unwrap()
 }
 
-/// Sends a request and returns the head of the answer, and the stream after it.
+/// Sends a request, and returns the head of the response and the stream with the remaining bytes.
 pub fn exchange(addr: SocketAddr, request: &str) -> (String, TcpStream) {
     let mut stream = TcpStream::connect(addr).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    // Byte by byte, so that what follows the head stays in the stream.
+    // The head is read byte by byte, so the bytes after the head stay in the stream.
     let (mut head, mut byte) = (String::new(), [0]);
     while !head.ends_with("\r\n\r\n") {
         stream.read_exact(&mut byte).unwrap();

@@ -1,4 +1,4 @@
-//! Runs a `tenon dev` for one test, on a free port, and stops it when the test ends.
+//! Runs `tenon dev` for one test, on a free port, and stops the process when the test ends.
 #![allow(clippy::unwrap_used)] // A test harness has no caller to return an error to.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub const TENON: &str = env!("CARGO_BIN_EXE_tenon");
 
-/// A time much longer than anything here takes, even on a busy machine.
+/// Time limit of every wait. It is much longer than any wait takes, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Returns the manifest of a Worker with one module.
@@ -24,7 +24,7 @@ pub fn worker(name: &str, source: &str) -> String {
 /// Polls until `holds` returns true.
 ///
 /// # Panics
-/// Panics if the deadline has passed.
+/// Panics if `holds` has not returned true within [`DEADLINE`].
 pub fn await_condition(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -39,7 +39,7 @@ pub struct Dev {
     port: u16,
 }
 
-/// Lines printed so far to standard output and standard error.
+/// The lines that the process has printed so far to standard output and standard error.
 #[derive(Default)]
 struct Lines {
     all: Mutex<Vec<String>>,
@@ -47,12 +47,13 @@ struct Lines {
 }
 
 impl Dev {
-    /// Starts `tenon dev` on `path` and waits until it reports that it is ready.
+    /// Starts `tenon dev` with two shards on `path`, and waits until the process reports that it is
+    /// ready.
     pub fn start(path: &Path) -> Self {
         Self::start_with(&["--shards", "2"], path)
     }
 
-    /// Starts `tenon dev` like [`start`](Self::start), with these flags.
+    /// Starts `tenon dev` like [`start`](Self::start), with `flags` instead of two shards.
     pub fn start_with(flags: &[&str], path: &Path) -> Self {
         let mut child = Command::new(TENON)
             .args(["dev", "--listen", "127.0.0.1:0"])
@@ -62,7 +63,7 @@ impl Dev {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Leaked, because the reader threads outlive the test by a moment.
+        // The lines are leaked, because the reader threads may outlive the test.
         let lines: &'static Lines = Box::leak(Box::default());
         lines.collect(child.stdout.take().unwrap());
         lines.collect(child.stderr.take().unwrap());
@@ -107,7 +108,7 @@ impl Dev {
     }
 }
 
-/// Sends a request to a port of this machine, and returns the status and the body of the answer.
+/// Sends a request to a port of this machine, and returns the status and the body of the response.
 pub fn request(port: u16, method: &str, host: &str, path: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -117,10 +118,11 @@ pub fn request(port: u16, method: &str, host: &str, path: &str, body: &str) -> (
         "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
     )
     .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) =
-        answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let (head, body) = response
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("the head of the response is incomplete: {response:?}"));
     (head[9..12].parse().unwrap(), body.to_owned())
 }
 

@@ -1,5 +1,5 @@
-//! Tests of `tenon dev --inspect`, by a client of the inspector protocol.
-#![allow(clippy::unwrap_used)] // As in tests: a helper has no caller to return an error to.
+//! Tests `tenon dev --inspect` with a client of the inspector protocol.
+#![allow(clippy::unwrap_used)] // A test harness has no caller to return an error to.
 
 mod pauses;
 
@@ -15,7 +15,7 @@ use crate::harness::{Dev, await_condition, worker};
 
 const TYPESCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/typescript");
 
-/// A `tenon dev` that can be debugged.
+/// A process of `tenon dev` that debuggers can connect to.
 struct Inspected {
     dev: Dev,
     addr: SocketAddr,
@@ -48,8 +48,8 @@ impl Inspected {
     }
 }
 
-/// Attaches a debugger and enables its events about scripts and pauses.
-fn debugging(inspected: &Inspected) -> Debugger {
+/// Attaches a debugger, and enables the events about the console, scripts and pauses.
+fn attach_and_enable(inspected: &Inspected) -> Debugger {
     let mut debugger = inspected.attach();
     debugger.call("Runtime.enable", json!({}));
     debugger.call("Debugger.enable", json!({}));
@@ -93,7 +93,7 @@ fn console_calls_are_events_with_their_arguments() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { console.warn('over', { limit: 3 }); console.groupCollapsed('a'); return new Response('') } }";
     let inspected = Inspected::with_source(directory.path(), source);
-    let mut debugger = debugging(&inspected);
+    let mut debugger = attach_and_enable(&inspected);
     assert_eq!(inspected.get().0, 200);
     let called = debugger.event("Runtime.consoleAPICalled", |_| true);
     assert_eq!((&called["type"], &called["args"][0]["value"]), (&json!("warning"), &json!("over")));
@@ -110,13 +110,13 @@ fn console_calls_are_events_with_their_arguments() {
 }
 
 #[test]
-fn a_new_revision_detaches_the_debugger_which_can_attach_to_it_again() {
+fn a_new_revision_detaches_the_debugger_which_can_then_attach_again() {
     let directory = tempfile::tempdir().unwrap();
     let answers = |text: &str| {
         format!("export default {{ fetch() {{ debugger; return new Response('{text}') }} }}")
     };
     let inspected = Inspected::with_source(directory.path(), &answers("first"));
-    let mut debugger = debugging(&inspected);
+    let mut debugger = attach_and_enable(&inspected);
     thread::scope(|scope| {
         let request = scope.spawn(|| inspected.get());
         debugger.event("Debugger.paused", |_| true);
@@ -126,7 +126,7 @@ fn a_new_revision_detaches_the_debugger_which_can_attach_to_it_again() {
         assert_eq!(request.join().unwrap(), (200, "first".into()));
     });
     await_condition("the new revision answers", || inspected.get().1 == "second");
-    let mut debugger = debugging(&inspected);
+    let mut debugger = attach_and_enable(&inspected);
     thread::scope(|scope| {
         let request = scope.spawn(|| inspected.get());
         debugger.event("Debugger.paused", |_| true);
@@ -140,7 +140,7 @@ fn a_cpu_profile_names_the_workers_functions() {
     let directory = tempfile::tempdir().unwrap();
     let source = "function busy() { let x = 0; for (let i = 0; i < 2e7; i++) x += i % 7; return x } export default { fetch() { return new Response(`${busy()}`) } }";
     let inspected = Inspected::with_source(directory.path(), source);
-    let mut debugger = debugging(&inspected);
+    let mut debugger = attach_and_enable(&inspected);
     debugger.call("Profiler.enable", json!({}));
     debugger.call("Profiler.start", json!({}));
     assert_eq!(inspected.get().0, 200);
@@ -152,7 +152,7 @@ fn a_cpu_profile_names_the_workers_functions() {
 }
 
 #[test]
-fn a_heap_snapshot_arrives_whole() {
+fn a_heap_snapshot_has_arrived_completely_when_the_call_returns() {
     let directory = tempfile::tempdir().unwrap();
     let source = "globalThis.kept = { marker: 'in the heap' }; export default { fetch() { return new Response('') } }";
     let inspected = Inspected::with_source(directory.path(), source);
@@ -173,7 +173,7 @@ fn a_debugger_is_detached_when_its_isolate_exceeds_the_memory_limit() {
     let manifest = worker("hello", source).replace("spec:\n", "spec:\n  limits: {memoryMiB: 16}\n");
     fs::write(directory.path().join("worker.yaml"), manifest).unwrap();
     let inspected = Inspected::start(directory.path());
-    let debugger = debugging(&inspected);
+    let debugger = attach_and_enable(&inspected);
     let (_, body) = inspected.get();
     assert!(body.contains("memory_limit_exceeded"), "{body}");
     assert_eq!(debugger.await_close().unwrap()["method"], "Inspector.detached");

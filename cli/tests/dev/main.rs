@@ -1,4 +1,4 @@
-//! End-to-end tests of `tenon dev`: the real binary, real files and real requests.
+//! Tests `tenon dev` and `tenon check` end to end, with the real binary, files and requests.
 
 mod cdp;
 mod harness;
@@ -15,7 +15,7 @@ use harness::{Dev, TENON, await_condition, worker};
 const TYPESCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/typescript");
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hello");
 
-fn answers(greeting: &str) -> String {
+fn greeter(greeting: &str) -> String {
     worker(
         "hello",
         &format!("export default {{ fetch() {{ return new Response('{greeting}') }} }}"),
@@ -38,7 +38,7 @@ fn the_example_responds_as_its_comments_describe() {
 }
 
 #[test]
-fn the_typescript_example_is_served_from_its_folder_and_errors_name_its_own_lines() {
+fn the_typescript_example_is_served_from_its_folder_and_errors_name_the_lines_of_its_source() {
     let dev = Dev::start(TYPESCRIPT.as_ref());
     dev.await_line("default/menu");
     let page = dev.get("localhost", "/");
@@ -94,11 +94,11 @@ fn a_worker_is_shown_with_its_revision_its_shard_and_its_urls() {
 }
 
 #[test]
-fn a_reload_drops_no_request() {
+fn no_request_fails_during_a_reload() {
     const RELOADS: usize = 5;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("worker.yaml");
-    fs::write(&file, answers("0")).unwrap();
+    fs::write(&file, greeter("0")).unwrap();
     let dev = Dev::start(directory.path());
 
     let (done, requests) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -115,7 +115,7 @@ fn a_reload_drops_no_request() {
         for reload in 1..=RELOADS {
             // Editors save by renaming a new file over the old one.
             let draft = directory.path().join(".draft");
-            fs::write(&draft, answers(&reload.to_string())).unwrap();
+            fs::write(&draft, greeter(&reload.to_string())).unwrap();
             fs::rename(&draft, &file).unwrap();
             await_condition("the new revision answers", || {
                 dev.get("localhost", "/").1 == reload.to_string()
@@ -130,7 +130,7 @@ fn a_reload_drops_no_request() {
 fn a_syntax_error_has_a_position_and_the_last_good_revision_continues_to_serve() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("worker.yaml");
-    fs::write(&file, answers("good")).unwrap();
+    fs::write(&file, greeter("good")).unwrap();
     let dev = Dev::start(directory.path());
 
     fs::write(&file, worker("hello", "export default { fetch() { return new } }")).unwrap();
@@ -141,7 +141,7 @@ fn a_syntax_error_has_a_position_and_the_last_good_revision_continues_to_serve()
     dev.await_line("the last good revision keeps serving");
     assert_eq!(dev.get("localhost", "/"), (200, "good".into()));
 
-    fs::write(&file, answers("mended")).unwrap();
+    fs::write(&file, greeter("mended")).unwrap();
     dev.await_line("all problems are resolved");
     await_condition("the corrected revision answers", || dev.get("localhost", "/").1 == "mended");
 }
@@ -150,16 +150,16 @@ fn a_syntax_error_has_a_position_and_the_last_good_revision_continues_to_serve()
 fn a_deleted_worker_is_not_found() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("worker.yaml");
-    fs::write(&file, answers("here")).unwrap();
+    fs::write(&file, greeter("here")).unwrap();
     let dev = Dev::start(&file);
     assert_eq!(dev.get("localhost", "/").0, 200);
     fs::remove_file(&file).unwrap();
     dev.await_line("- default/hello");
-    await_condition("its route is gone", || dev.get("localhost", "/").0 == 404);
+    await_condition("the route of the Worker is gone", || dev.get("localhost", "/").0 == 404);
 }
 
 #[test]
-fn a_port_in_use_is_named_with_a_remedy() {
+fn the_error_for_a_port_in_use_names_the_address_and_a_remedy() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let addr = taken.local_addr().unwrap().to_string();
     let output = Command::new(TENON).args(["dev", EXAMPLE, "--listen", &addr]).output().unwrap();
@@ -176,7 +176,7 @@ fn ctrl_c_ends_the_process_successfully() {
 }
 
 #[test]
-fn check_fails_when_something_is_wrong() {
+fn check_fails_if_a_worker_is_invalid() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("worker.yaml"), worker("hello", "export default {")).unwrap();
     let check =

@@ -1,4 +1,4 @@
-//! Certificates: issued by an authority, mounted as a Secret, and loaded by a process.
+//! Issues certificates for the tests, and mounts and opens them as processes do.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -28,7 +28,7 @@ impl Volume {
         self.0.path().to_owned()
     }
 
-    /// Switches the volume to new content, as the kubelet does.
+    /// Switches the volume to new content atomically, as the kubelet does.
     pub(crate) fn switch(&self, bundle: &Bundle) {
         let new = tempfile::Builder::new().prefix("..").tempdir_in(self.0.path()).unwrap().keep();
         fs::write(new.join("tls.crt"), &bundle.certificate).unwrap();
@@ -43,7 +43,7 @@ pub(crate) fn authority() -> CertifiedKey {
     issue::authority(Timestamp::now(), DAY).unwrap()
 }
 
-/// Returns a bundle with a certificate for a role, trusting `authority` and `others`.
+/// Returns a bundle that contains a certificate for a role and trusts `authority` and `others`.
 pub(crate) fn bundle(authority: &CertifiedKey, role: Role, others: &[&CertifiedKey]) -> Bundle {
     let pair = issue::certificate(authority, role, Timestamp::now(), DAY).unwrap();
     let trusted: String =
@@ -66,8 +66,8 @@ pub(crate) fn client_tls(authority: &CertifiedKey, role: Role) -> Tls {
     tls
 }
 
-/// Returns the number of certificates that a process has loaded.
-pub(crate) fn loaded(registry: &Registry) -> u64 {
+/// Returns the number of times that a process has loaded its certificate.
+pub(crate) fn load_count(registry: &Registry) -> u64 {
     let families = registry.gather();
     let reads = families.iter().find(|family| family.name() == "tenon_tls_reloads_total").unwrap();
     let ok =

@@ -1,5 +1,6 @@
-//! Catalog, router and node, each with its own certificate in a directory: which clients each
-//! server accepts, and that no request fails during a rotation of certificates.
+//! Tests the TLS between a catalog, a router and a node, each with its own certificate in a
+//! directory: each server accepts only the clients that it serves, and no request fails during a
+//! rotation of certificates.
 #![allow(clippy::unwrap_used)] // This file contains only tests.
 
 mod certificates;
@@ -22,7 +23,8 @@ use certificates::{authority, client_tls};
 use platform::{DEADLINE, Platform, await_condition, runtime};
 
 fn main() -> ExitCode {
-    // V8 is initialized first: on some processors, threads older than V8 cannot run JavaScript.
+    // V8 is initialised first: on some processors, threads that were created before V8 was
+    // initialised cannot run JavaScript.
     tenon_engine::init();
     let trials = vec![
         trial(
@@ -61,7 +63,7 @@ fn each_server_admits_the_roles_that_it_serves() {
             for client in Role::ALL {
                 let admitted =
                     authenticates(&client_tls(&authority, client), server, address).await;
-                assert_eq!(admitted, server.admits(client), "{client} connects to {server}");
+                assert_eq!(admitted, server.admits(client), "whether {server} admits {client}");
                 assert!(
                     !authenticates(&client_tls(&untrusted, client), server, address).await,
                     "the {server} admits a {client} of another authority"
@@ -69,12 +71,13 @@ fn each_server_admits_the_roles_that_it_serves() {
                 let other_role = Role::ALL.into_iter().find(|role| *role != server).unwrap();
                 assert!(
                     !authenticates(&client_tls(&authority, client), other_role, address).await,
-                    "the {server} passes for a {other_role}"
+                    "the {server} authenticates as a {other_role}"
                 );
             }
-            assert!(hangs_up_on_plain_http(address), "{server}");
+            assert!(hangs_up_on_plain_http(address), "the {server} answers plain HTTP");
         }
-        // Of the clients that the catalog accepts, only nodes get code, which includes secrets.
+        // The catalog accepts routers and nodes, but only nodes may receive revisions, which
+        // include secrets, and send reports.
         for role in [Role::Router, Role::RuntimeNode] {
             let connector =
                 Connector::new(Some(client_tls(&authority, role)), Role::Operator, DEADLINE);
@@ -115,12 +118,13 @@ fn no_request_fails_while_certificates_change() {
                 served.fetch_add(1, Ordering::Relaxed);
             }
         });
-        // Each process first trusts the new authority, then presents a certificate from it, then
-        // stops trusting the old one. Each process takes each step when it reloads its files.
+        // Each process first trusts the new authority, then presents a certificate from the new
+        // authority, then stops trusting the old one. A process takes a step when it reloads its
+        // files.
         for (signs, others) in [(&old, &new), (&new, &old)] {
             platform.renew(signs, &[others]);
             await_requests(50);
-            // A new router connects to the processes that were there before.
+            // A new router can connect to the processes that are already running.
             let router = platform.start_router();
             assert_eq!(platform.get(router.router.addr()), "hello");
             router.end();
@@ -159,14 +163,14 @@ async fn authenticates(client: &Tls, expected_role: Role, address: SocketAddr) -
     connected.is_ok_and(|stream: Stream| stream.peer_is(expected_role) == Some(true))
 }
 
-/// Returns whether a client that speaks HTTP/2 without TLS receives nothing but a TLS alert.
+/// Returns whether a client that speaks HTTP/2 without TLS receives a TLS alert or nothing.
 fn hangs_up_on_plain_http(address: SocketAddr) -> bool {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
-    let mut answer = Vec::new();
-    // A connection reset is equally acceptable.
-    let _ = stream.read_to_end(&mut answer);
+    let mut response = Vec::new();
+    // The server may also reset the connection.
+    let _ = stream.read_to_end(&mut response);
     const ALERT: u8 = 21;
-    answer.first().is_none_or(|first| *first == ALERT)
+    response.first().is_none_or(|first| *first == ALERT)
 }

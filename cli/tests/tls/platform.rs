@@ -1,4 +1,4 @@
-//! Catalog, router and node in this process, each with its own certificate.
+//! Runs a catalog, a router and a node in this process, each with its own certificate.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -20,12 +20,12 @@ use tenon_router::{Router, TrustedProxies};
 use tenon_runtime_node::config::{Config as NodeConfig, NodeArgs};
 use tenon_runtime_node::node::Node;
 
-use crate::certificates::{Volume, bundle, loaded, open};
+use crate::certificates::{Volume, bundle, load_count, open};
 
-/// A time much longer than anything here takes, even on a busy machine.
+/// Time limit of every wait. It is much longer than any wait takes, even on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The running parts, each with its own directory of certificates.
+/// A running catalog, router and node, each with its own directory of certificates.
 pub(crate) struct Platform {
     volumes: [Volume; Role::ALL.len()],
     registries: [Registry; Role::ALL.len()],
@@ -37,7 +37,7 @@ pub(crate) struct Platform {
     signals: [drain::Signal; Role::ALL.len()],
 }
 
-/// A second router beside the platform's own.
+/// A second router beside the platform's router.
 pub(crate) struct AnotherRouter {
     pub(crate) router: Router,
     signal: drain::Signal,
@@ -49,7 +49,7 @@ impl Platform {
         let registries = Role::ALL.map(|_| Registry::new());
         let tls = |role: Role| open(&volumes[role as usize], role, &registries[role as usize]);
         let runtime = runtime();
-        let (readiness, [of_catalog, of_router, of_node]) =
+        let (readiness, [catalog_drain, router_drain, node_drain]) =
             (Readiness::new(), [(); 3].map(|()| drain::channel()));
 
         let entries = Catalog::new();
@@ -60,16 +60,16 @@ impl Platform {
             listener,
             Some(tls(Role::Operator)),
             entries.clone(),
-            of_catalog.1,
+            catalog_drain.1,
         ));
         let source = "export default { fetch() { return new Response('hello') } };";
-        let revision = Revision::of_source("shop/hello".parse().unwrap(), source);
+        let revision = Revision::from_source("shop/hello".parse().unwrap(), source);
         let route = Route { host: "shop".to_owned(), path: "/".to_owned() };
         let digest = entries.set_worker(Arc::new(revision), "default", vec![route]);
 
         let config = router_config(catalog, tls(Role::Router));
         let router =
-            Router::spawn(config, of_router.1, &registries[Role::Router as usize], &readiness)
+            Router::spawn(config, router_drain.1, &registries[Role::Router as usize], &readiness)
                 .unwrap();
         let line = [
             "node".to_owned(),
@@ -85,7 +85,7 @@ impl Platform {
         let config = NodeConfig::try_from(Command::try_parse_from(line).unwrap().node).unwrap();
         let config = NodeConfig { tls: Some(tls(Role::RuntimeNode)), ..config };
         let node =
-            Node::spawn(config, of_node.1, &registries[Role::RuntimeNode as usize], &readiness)
+            Node::spawn(config, node_drain.1, &registries[Role::RuntimeNode as usize], &readiness)
                 .unwrap();
         entries.set_node(NodeEntry {
             name: "n".to_owned(),
@@ -97,7 +97,7 @@ impl Platform {
         });
         entries.mark_synced();
         runtime.block_on(readiness.ready());
-        let signals = [of_catalog.0, of_router.0, of_node.0];
+        let signals = [catalog_drain.0, router_drain.0, node_drain.0];
         let digest = digest.as_bytes().to_vec();
         Self { volumes, registries, runtime, catalog, digest, node, router, signals }
     }
@@ -115,15 +115,16 @@ impl Platform {
         AnotherRouter { router, signal }
     }
 
-    /// Issues each process a new certificate and waits until it has loaded it.
+    /// Issues a new certificate to each process, and waits until the process has loaded the
+    /// certificate.
     pub(crate) fn renew(&self, authority: &CertifiedKey, others: &[&CertifiedKey]) {
         for (role, (volume, registry)) in
             Role::ALL.into_iter().zip(self.volumes.iter().zip(&self.registries))
         {
-            let before = loaded(registry);
+            let before = load_count(registry);
             volume.switch(&bundle(authority, role, others));
             await_condition(&format!("the {role} has read its files"), || {
-                loaded(registry) > before
+                load_count(registry) > before
             });
         }
     }
@@ -133,19 +134,20 @@ impl Platform {
         let mut stream = TcpStream::connect(router).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) =
-            answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
-        assert!(head.starts_with("HTTP/1.1 200 "), "{answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response
+            .split_once("\r\n\r\n")
+            .unwrap_or_else(|| panic!("the head of the response is incomplete: {response:?}"));
+        assert!(head.starts_with("HTTP/1.1 200 "), "{response}");
         body.to_owned()
     }
 
     pub(crate) fn end(self) {
-        let Self { runtime, router, node, signals: [catalog, of_router, of_node], .. } = self;
-        runtime.block_on(of_router.drain());
+        let Self { runtime, router, node, signals: [catalog, router_drain, node_drain], .. } = self;
+        runtime.block_on(router_drain.drain());
         router.join();
-        runtime.block_on(of_node.drain());
+        runtime.block_on(node_drain.drain());
         node.join();
         runtime.block_on(catalog.drain());
     }
@@ -194,7 +196,7 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
 /// Polls until `holds` returns true.
 ///
 /// # Panics
-/// Panics if the deadline has passed.
+/// Panics if `holds` has not returned true within [`DEADLINE`].
 pub(crate) fn await_condition(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {

@@ -2,7 +2,7 @@
 //! proxy.
 //!
 //! A pool has no namespace of its own, so its references are resolved in the namespace of the
-//! nodes, which is the operator's.
+//! nodes, which is also the operator's namespace.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -32,8 +32,8 @@ pub struct PoolEgress {
         .message("spec.egress.allowCidrs: invalid network; use a CIDR without host bits, such as 10.1.0.0/16 or fd00:1::/32"))]
     pub allow_cidrs: Vec<String>,
 
-    /// Networks to deny even if they are public or within one of `allowCidrs`, such as those of a
-    /// cluster with public addresses.
+    /// Networks to deny even if they are public or within one of `allowCidrs`, such as the networks
+    /// of a cluster with public addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 43)))]
     #[x_kube(validation = Rule::new(NETWORKS)

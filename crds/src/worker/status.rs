@@ -14,7 +14,7 @@ use crate::Condition;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerStatus {
-    /// The `metadata.generation` that the rest of the status describes; -1 before any.
+    /// The `metadata.generation` that the rest of the status describes; -1 before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`. While the Worker is
@@ -109,7 +109,7 @@ pub struct Accepted {
     pub digest: Option<String>,
 }
 
-/// A host and a path prefix that the Worker was given.
+/// An accepted host and path prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptedRoute {
     /// Host name, or a wildcard such as `*.example.com`.
@@ -189,7 +189,7 @@ pub struct Quarantine {
 pub enum QuarantineCause {
     /// The process ended while the code ran: V8 aborted, or memory ran out.
     Crashed,
-    /// The process was killed because the code did not stop when it was told to.
+    /// The process was killed because the code did not stop when it was terminated.
     Hung,
 }
 

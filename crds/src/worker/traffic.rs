@@ -1,4 +1,4 @@
-//! `spec.traffic` and `spec.sessionAffinity` of a Worker, and what was accepted of them.
+//! `spec.traffic` and `spec.sessionAffinity` of a Worker, and their accepted form.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -29,10 +29,10 @@ pub struct TrafficTarget {
 }
 
 /// The part of a request that selects its revision. Requests with the same value go to the same
-/// revision, as long as the shares stay. Other requests are divided at random.
+/// revision, as long as the shares do not change. Other requests are divided at random.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[x_kube(validation = Rule::new("has(self.cookie) != has(self.header)")
-    .message("spec.sessionAffinity: needs the part of the request; set either cookie or header"))]
+    .message("spec.sessionAffinity: needs exactly one part of the request; set either cookie or header"))]
 pub struct SessionAffinity {
     /// Name of a cookie, which the Worker sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# The control plane, kubectl, and the programs that create its certificates and forward its port.
+# Builds the control plane, kubectl, and the programs that create the control plane's certificates
+# and forward its port.
 
 made_of=(parts/go.sh go/go.mod go/go.sum go/kube go/pki go/forward)
 

@@ -1,22 +1,23 @@
 # shellcheck shell=bash
-# Compiles the Go programs of the parts. Sourced by the parts; `here` is the directory of `build`.
+# Compiles the Go programs of the parts, which source this file. `here` is the directory of `build`.
 
 export CGO_ENABLED=0
 
-# compile MODULE OUT LDFLAGS PACKAGE…: builds packages of the module in that directory, with -o OUT.
+# compile MODULE OUT LDFLAGS PACKAGE…: builds packages of the module in the directory MODULE, with
+# -o OUT.
 compile() {
     local module=$1 out=$2 ldflags=$3
     shift 3
     (cd "$here/$module" && nice go build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$out" "$@")
 }
 
-# module_version MODULE PATH: prints the version of PATH in the module in that directory.
+# module_version MODULE PATH: prints the version of PATH in the module in the directory MODULE.
 module_version() {
     (cd "$here/$1" && go list -m -f '{{.Version}}' "$2")
 }
 
-# kubernetes_stamp: prints the linker flags for the version that /version reports and clients
-# negotiate by.
+# kubernetes_stamp: prints the linker flags that set the version, which /version reports and clients
+# use for negotiation.
 kubernetes_stamp() {
     local version minor package=k8s.io/component-base/version
     version=$(module_version go k8s.io/kubernetes)

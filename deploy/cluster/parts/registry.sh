@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# A registry of OCI artifacts. It is a Go module of its own, so that neither its dependencies nor
-# those of Kubernetes change for the other.
+# Builds a registry of OCI artifacts. It is a Go module of its own, so that its dependencies and
+# those of Kubernetes do not affect each other.
 
 made_of=(parts/go.sh go/registry)
 

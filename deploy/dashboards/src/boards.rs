@@ -1,7 +1,7 @@
-//! The dashboards with their panels and queries, one file each.
+//! Defines the dashboards with their panels and queries. Each dashboard has a file of its own.
 //!
-//! A Worker's own series (`tenon_worker_…`) carry its namespace; all others carry the namespace in
-//! which Tenon is installed.
+//! The series of a Worker (`tenon_worker_…`) carry the Worker's namespace. All other series carry
+//! the namespace in which Tenon is installed.
 
 mod node;
 mod operator;

@@ -1,5 +1,5 @@
-//! Finds panels without data. A panel is only as good as the worst of its queries: a query without
-//! results names a metric that does not exist, or a label that has another name.
+//! Finds panels without data. Every query of a panel is checked, because a query without results
+//! usually names a metric that does not exist, or a label that has another name.
 
 use crate::model::Dashboard;
 use crate::prometheus::{QueryError, Transport, Window};
@@ -26,16 +26,19 @@ pub struct Finding {
     pub outcome: Outcome,
 }
 
+/// The outcome of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The query found this many series.
     Data(usize),
+    /// The query found no series.
     Nothing,
+    /// Prometheus rejected the query, with this message.
     Refused(String),
 }
 
 impl Finding {
-    pub fn is_good(&self) -> bool {
+    pub fn has_data(&self) -> bool {
         matches!(self.outcome, Outcome::Data(_))
     }
 }
@@ -43,7 +46,8 @@ impl Finding {
 /// Runs every query of every panel.
 ///
 /// # Errors
-/// Fails if Prometheus cannot be reached. A query that it refuses is a finding.
+/// Fails if Prometheus cannot be reached. A query that Prometheus refuses is a finding, not an
+/// error.
 pub async fn check(
     dashboards: &[Dashboard],
     prometheus: &impl Transport,

@@ -1,5 +1,5 @@
-//! Draws a dashboard as a picture: its panels in Grafana's layout, each with a plot of the results
-//! of its queries.
+//! Draws a dashboard as a picture. The panels have Grafana's layout, and each has a plot of the
+//! results of its queries.
 //!
 //! ```text
 //!  panel ─► queries ─► lines, each with its legend ─► plot ─► SVG
@@ -16,10 +16,16 @@ use crate::prometheus::{QueryError, Series, Transport};
 use crate::variables::{self, Values};
 use svg::{Svg, Weight};
 
-/// The size of a column and of a row of the grid, in pixels.
+/// Width of a column of the grid, in pixels.
 const COLUMN: f64 = 60.0;
+
+/// Height of a row of the grid, in pixels.
 const ROW: f64 = 34.0;
+
+/// Width of the margin around the picture, in pixels.
 const MARGIN: f64 = 16.0;
+
+/// Height of the title, in pixels.
 const TITLE: f64 = 56.0;
 
 /// The gap between panels, in pixels.
@@ -85,7 +91,8 @@ pub async fn draw(
     Ok(svg.finish())
 }
 
-/// Returns the values of the dashboard's variables, without those that Grafana defines.
+/// Returns a text with the values of the dashboard's variables, without the variables that Grafana
+/// defines.
 fn subtitle(dashboard: &Dashboard, values: &Values) -> String {
     let chosen = dashboard.templating.list.iter().filter_map(|variable| {
         let value = values

@@ -1,5 +1,5 @@
-//! Tenon's Grafana dashboards: generated from the queries in [`boards`], checked against a
-//! Prometheus, and drawn without Grafana.
+//! Generates Tenon's Grafana dashboards from the queries in [`boards`], checks them against a
+//! Prometheus, and draws them without Grafana.
 //!
 //! ```text
 //!  boards ─► model ─► charts/tenon/dashboards/*.json ─► Grafana
@@ -10,12 +10,12 @@
 //! - [`boards`] defines the panels, [`model`] is Grafana's schema, and [`unit`] has the units.
 //! - [`variables`] selects values for a dashboard's variables that the user has not set.
 //! - [`prometheus`] is a client of Prometheus' HTTP API, over any transport.
-//! - [`check`] finds panels without data; [`draw`] draws them as a picture.
+//! - [`check`] finds panels without data; [`draw`] draws dashboards as pictures.
 //!
 //! The queries rely on labels that the scrape configuration adds: `job="tenon"`, `namespace`,
 //! `pod`, `component`, and `pool` for nodes. The configuration must keep labels that exist already,
-//! because a Worker's series have a `namespace` of their own. `scrape.yaml` in this crate does all
-//! of this.
+//! because a Worker's series have a `namespace` of their own. `scrape.yaml` in this crate is such a
+//! configuration.
 
 pub mod boards;
 pub mod check;
@@ -44,7 +44,7 @@ pub enum ReadError {
 /// Reads the dashboards of a directory, ordered by file name.
 ///
 /// # Errors
-/// Fails if there are none, or if one of them cannot be read.
+/// Fails if the directory has no dashboards, or if one of them cannot be read.
 pub fn read(directory: &Path) -> Result<Vec<Dashboard>, ReadError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();

@@ -28,7 +28,7 @@ enum Command {
     },
     /// Print every query as a recording rule, for promtool to check.
     Queries,
-    /// Run the queries of every panel, and report those without data.
+    /// Run the queries of every panel, and report the queries without data.
     Check(QueryArgs),
     /// Draw each dashboard as an SVG file.
     Draw {
@@ -48,7 +48,7 @@ struct QueryArgs {
     /// Directory of the dashboards.
     #[arg(long, default_value = "charts/tenon/dashboards")]
     dashboards: PathBuf,
-    /// Time range to query, in minutes until now.
+    /// Length of the queried time range, which ends now, in minutes.
     #[arg(long, default_value_t = 15)]
     minutes: u64,
     /// Interval over which rates are computed, in seconds: at least four times the scrape interval.
@@ -66,7 +66,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// The number of points per line.
+/// Approximate number of points per line.
 const POINTS: u64 = 90;
 
 impl QueryArgs {
@@ -103,7 +103,7 @@ async fn main() -> anyhow::Result<()> {
             )
             .await?;
             let mut bad = 0;
-            for finding in findings.iter().filter(|finding| !finding.is_good()) {
+            for finding in findings.iter().filter(|finding| !finding.has_data()) {
                 bad += 1;
                 let why = match &finding.outcome {
                     Outcome::Refused(why) => why.as_str(),
@@ -112,9 +112,9 @@ async fn main() -> anyhow::Result<()> {
                 println!("{} / {}: {why}\n    {}", finding.dashboard, finding.panel, finding.query);
             }
             if bad > 0 {
-                bail!("{bad} of {} queries have no data", findings.len());
+                bail!("{bad} of {} queries returned no data", findings.len());
             }
-            println!("all {} queries have data", findings.len());
+            println!("all {} queries returned data", findings.len());
             Ok(())
         }
         Command::Draw { query, out } => {

@@ -1,9 +1,9 @@
 //! The part of Grafana's dashboard schema that these dashboards use. Dashboards can be written and
-//! read back, so that the files that users install are what is checked and drawn.
+//! read back, so that the dashboards that are checked and drawn are those that users install.
 //!
 //! - [`panel`]: a panel with its queries.
 //! - [`variable`]: a variable at the top of a dashboard.
-//! - `datasource`: the reference of both to Prometheus.
+//! - `datasource`: the reference of panels and variables to Prometheus.
 
 mod datasource;
 pub mod panel;
@@ -17,7 +17,7 @@ pub use self::variable::{Variable, VariableKind};
 /// The schema version of Grafana 11, which later versions can read.
 const SCHEMA_VERSION: u32 = 39;
 
-/// The number of columns of a dashboard.
+/// Number of columns of a dashboard.
 pub const COLUMNS: u32 = 24;
 
 /// A dashboard.
@@ -29,7 +29,7 @@ pub struct Dashboard {
     pub description: String,
     pub tags: Vec<String>,
     editable: bool,
-    /// 1: the position under the pointer in one panel is shown in all.
+    /// With the value 1, all panels show the position of the pointer in one of them.
     graph_tooltip: u8,
     links: Vec<Link>,
     pub panels: Vec<Panel>,
@@ -77,7 +77,7 @@ impl Dashboard {
     /// Returns an empty dashboard.
     ///
     /// # Arguments
-    /// * `name` - the name of its file; its uid is "tenon-" and this name.
+    /// * `name` - the name of the dashboard's file. The uid is "tenon-" and this name.
     pub fn new(name: &str, title: &str, description: &str) -> Self {
         let links = vec![Link {
             title: "Tenon".to_owned(),
@@ -109,8 +109,8 @@ impl Dashboard {
         }
     }
 
-    /// Sets the labels that `{@` stands for in the queries added afterwards, where it begins a
-    /// selector.
+    /// Sets the labels that replace the `@` of `{@`, the beginning of a selector, in queries that
+    /// are added afterwards.
     #[must_use]
     pub fn selecting(mut self, labels: &str) -> Self {
         self.selector = format!("{{{labels}");
@@ -163,7 +163,8 @@ impl Dashboard {
     /// # Panics
     /// Never panics: the dashboard contains only valid JSON.
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self).expect("JSON can represent a dashboard");
+        let mut json =
+            serde_json::to_string_pretty(self).expect("cannot represent a dashboard in JSON");
         json.push('\n');
         json
     }
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_is_written_once_for_all_queries() {
+    fn a_selector_replaces_the_placeholder_in_every_query() {
         let panel =
             Panel::lines("Up", Unit::Count, "How many.", &[("up{@} / down{@,a=\"b\"}", "up")]);
         let dashboard = Dashboard::new("test", "Test", "A test.")

@@ -1,7 +1,7 @@
 //! The part of Prometheus' HTTP API that is needed to run a panel's query.
 //!
-//! A [`Transport`] sends the requests: [`Http`] to a URL; other implementations can go through a
-//! cluster's API server.
+//! A [`Transport`] sends the requests. [`Http`] sends them to a URL; other implementations can send
+//! them through a cluster's API server.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,10 +17,10 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-/// The timeout of one request.
+/// Timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A range of time, in Unix seconds.
+/// A range of time in Unix seconds, and the distance between its points in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub start: u64,

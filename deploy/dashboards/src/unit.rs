@@ -1,4 +1,4 @@
-//! The units of panels: Grafana's name of each, and the format of its values.
+//! The units of panels, with Grafana's names for them and the formats of their values.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub enum Unit {
     Bytes,
     #[serde(rename = "binBps")]
     BytesPerSecond,
-    /// A part of one, shown in percent.
+    /// A part of a whole, where 1 is shown as 100 percent.
     #[serde(rename = "percentunit")]
     Share,
     #[serde(rename = "suffix: cores")]
@@ -25,7 +25,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Formats a value for people, with at least three significant digits.
+    /// Formats a value for people, in a suitable unit and with a few digits.
     pub fn show(self, value: f64) -> String {
         match self {
             Self::Count => scaled(value, 1000.0, &["", " k", " M", " G"]),

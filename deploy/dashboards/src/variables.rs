@@ -1,5 +1,5 @@
-//! Selects values for a dashboard's variables that the user has not set: all values, or the first
-//! that exists.
+//! Selects the values of a dashboard's variables. If the user has not set a variable, all values
+//! are selected, or the first one that exists.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::prometheus::{QueryError, Transport, Window};
 /// Values by the names of their variables.
 pub type Values = BTreeMap<String, String>;
 
-/// Parses `label_values(SERIES, LABEL)`.
+/// Returns the series and the label of a variable with the query `label_values(SERIES, LABEL)`.
 pub fn label_values(variable: &Variable) -> Option<(&str, &str)> {
     let inside = variable.query.strip_prefix("label_values(")?.strip_suffix(')')?;
     let (series, label) = inside.rsplit_once(',')?;
@@ -26,8 +26,9 @@ pub fn fill(query: &str, values: &Values) -> String {
     })
 }
 
-/// Selects the values for a dashboard: the one that is set, else all if the variable allows that,
-/// else the first that Prometheus has.
+/// Selects the values of a dashboard's variables. The value of a variable is the one that is set,
+/// otherwise all values if the variable allows that, and otherwise the first value that Prometheus
+/// has.
 ///
 /// # Arguments
 /// * `interval` - the interval over which rates are computed, in seconds.
@@ -58,7 +59,7 @@ pub async fn choose(
     Ok(values)
 }
 
-/// Returns the variables that Grafana defines itself.
+/// Returns the values of the variables that Grafana defines.
 pub fn built_in(window: Window, interval: u64) -> Values {
     let seconds = |seconds: u64| format!("{seconds}s");
     Values::from([

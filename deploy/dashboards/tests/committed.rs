@@ -1,5 +1,5 @@
-//! Checks that the chart's dashboards are those that the boards generate, and that they are
-//! readable.
+//! Tests that the chart's dashboards are those that the boards generate, and that every panel can
+//! be understood.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn every_panel_has_a_description_a_unit_and_legends() {
     for dashboard in boards::all() {
         assert!(
             !dashboard.description.is_empty() && dashboard.tags == ["tenon"],
-            "{}",
+            "{} has no description, or other tags than tenon",
             dashboard.title
         );
         for panel in dashboard.queried() {
@@ -45,7 +45,7 @@ fn every_panel_has_a_description_a_unit_and_legends() {
                 assert!(!target.legend_format.is_empty(), "{named} has a query without a legend");
             }
             let place = panel.grid_pos;
-            assert!(place.x + place.w <= COLUMNS, "{named} does not fit");
+            assert!(place.x + place.w <= COLUMNS, "{named} is too wide for its position");
         }
     }
 }
@@ -70,9 +70,9 @@ fn panels_do_not_overlap() {
     }
 }
 
-/// A label that a legend names and its query drops would be empty.
+/// If a query dropped a label, the legend would show nothing for it.
 #[test]
-fn a_legend_names_labels_that_its_query_keeps() {
+fn every_label_in_a_legend_is_kept_by_its_query() {
     for dashboard in boards::all() {
         for panel in dashboard.queried() {
             for target in &panel.targets {
@@ -92,7 +92,7 @@ fn a_legend_names_labels_that_its_query_keeps() {
                     let named = format!("{} / {}: {{{{{label}}}}}", dashboard.title, panel.title);
                     assert!(
                         kept.is_empty() || kept.iter().any(keeps),
-                        "{named} is in no `by` of {}",
+                        "{named} is not kept by {}",
                         target.expr
                     );
                 }
@@ -117,12 +117,12 @@ fn every_variable_of_a_query_is_declared() {
                     .unwrap_or(used.len());
                 assert!(
                     known.contains(&used[..end]),
-                    "{}: ${} in {query}",
+                    "{} does not declare the variable ${} of {query}",
                     dashboard.title,
                     &used[..end]
                 );
             }
-            assert!(!query.contains("{@"), "{}: {query}", dashboard.title);
+            assert!(!query.contains("{@"), "{} has no selector for {query}", dashboard.title);
         }
     }
 }

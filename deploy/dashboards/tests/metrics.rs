@@ -1,4 +1,5 @@
-//! Checks that the metrics in queries are those that the processes export, and the reverse.
+//! Tests that processes export every metric that queries use, and that queries use every metric
+//! that processes export.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,12 +25,12 @@ fn is_metric(word: &str) -> bool {
 /// Returns the metrics whose names are whole string literals in the sources of the processes.
 fn registered() -> BTreeSet<String> {
     fn walk(directory: &Path, found: &mut BTreeSet<String>) {
-        for entry in std::fs::read_dir(directory).expect("the directory exists") {
-            let path = entry.expect("the entry is readable").path();
+        for entry in std::fs::read_dir(directory).expect("cannot read the directory") {
+            let path = entry.expect("cannot read the directory entry").path();
             if path.is_dir() {
                 walk(&path, found);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let source = std::fs::read_to_string(&path).expect("the file is text");
+                let source = std::fs::read_to_string(&path).expect("cannot read the file as text");
                 // Metrics in unit tests are not exported.
                 let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
                 found.extend(source.split('"').filter(|word| is_metric(word)).map(str::to_owned));
@@ -48,7 +49,7 @@ fn registered() -> BTreeSet<String> {
     ] {
         walk(&repository().join(process).join("src"), &mut found);
     }
-    // Crate names with that prefix are not metrics.
+    // The names of crates also begin with `tenon_`, but are not metrics.
     found.retain(|word| !word.starts_with("tenon_lifecycle"));
     found
 }
@@ -57,7 +58,7 @@ fn registered() -> BTreeSet<String> {
 fn queried(registered: &BTreeSet<String>) -> BTreeSet<String> {
     let mut texts = vec![
         std::fs::read_to_string(repository().join("charts/tenon/rules/tenon.yaml"))
-            .expect("the file is text"),
+            .expect("cannot read the file as text"),
     ];
     for dashboard in boards::all() {
         texts.extend(dashboard.templating.list.iter().map(|variable| variable.query.clone()));
@@ -72,7 +73,7 @@ fn queried(registered: &BTreeSet<String>) -> BTreeSet<String> {
     words.filter(|word| is_metric(word)).map(|word| base(word, registered)).collect()
 }
 
-/// Returns the name of the histogram that a series belongs to: a histogram is exported as three
+/// Returns the name of the metric that a series belongs to. A histogram is exported as three
 /// series.
 fn base(word: &str, registered: &BTreeSet<String>) -> String {
     let parts =
@@ -94,7 +95,7 @@ fn every_registered_metric_is_queried() {
     let queried = queried(&registered);
     let unused: Vec<_> = registered
         .iter()
-        .filter(|it| !queried.contains(*it) && !NOT_SHOWN.contains(&it.as_str()))
+        .filter(|metric| !queried.contains(*metric) && !NOT_SHOWN.contains(&metric.as_str()))
         .collect();
     assert!(unused.is_empty(), "no dashboard and no rule uses {unused:?}");
 }

@@ -1,4 +1,4 @@
-//! Checks that every alert has a runbook and a test.
+//! Tests that every alert has a runbook and a test.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ struct Annotations {
 }
 
 fn rules() -> Vec<Rule> {
-    let rules: Rules = serde_yaml::from_str(RULES).expect("the rules are YAML");
+    let rules: Rules = serde_yaml::from_str(RULES).expect("cannot parse the rules");
     rules.groups.into_iter().flat_map(|group| group.rules).collect()
 }
 
@@ -51,16 +51,23 @@ fn every_alert_has_a_severity_a_description_and_a_runbook() {
     for Rule { alert, for_, labels, annotations, .. } in rules() {
         assert!(
             ["page", "ticket"].contains(&labels.severity.as_str()),
-            "{alert}: {}",
+            "{alert} has the severity {}",
             labels.severity
         );
-        assert!(for_ != "0s", "{alert} would fire at every fluctuation");
-        assert!(annotations.summary.ends_with('.'), "{alert}: {}", annotations.summary);
-        assert!(annotations.description.contains("{{ $"), "{alert} does not name what it is about");
+        assert!(for_ != "0s", "{alert} fires without a delay");
+        assert!(
+            annotations.summary.ends_with('.'),
+            "the summary of {alert} does not end with a full stop: {}",
+            annotations.summary
+        );
+        assert!(
+            annotations.description.contains("{{ $"),
+            "the description of {alert} contains no label"
+        );
         let section = format!("charts/tenon/RUNBOOKS.md#{}", alert.to_lowercase());
         assert!(
             annotations.runbook_url.ends_with(&section),
-            "{alert}: {}",
+            "the runbook of {alert} is {}",
             annotations.runbook_url
         );
     }
@@ -74,7 +81,11 @@ fn alerts_and_runbook_sections_correspond() {
     assert_eq!(sections, rules.iter().map(|rule| rule.alert.as_str()).collect());
     for section in RUNBOOKS.split("\n## ").skip(1) {
         for part in ["**What it means.**", "**Where to look.**", "**What to do.**"] {
-            assert_eq!(section.matches(part).count(), 1, "{part} in {section}");
+            assert_eq!(
+                section.matches(part).count(),
+                1,
+                "{part} does not occur once in this section: {section}"
+            );
         }
     }
 }

@@ -1,11 +1,11 @@
-//! `tenon-prober`: a Pod of the tests that sends requests to Workers at a steady rate. It is
+//! `tenon-prober`, which the tests run in a Pod, sends requests to Workers at a steady rate. It is
 //! controlled over HTTP:
 //!
 //! | request | effect |
 //! | --- | --- |
-//! | `PUT /load` | starts the load of the [`Plan`] in the body, in place of the current one |
-//! | `POST /lap` | returns the [`Lap`] since the start, or since the previous lap |
-//! | `DELETE /load` | starts no more requests, waits for those in flight, returns the last lap |
+//! | `PUT /load` | starts the load of the [`Plan`] in the body and ends the current load |
+//! | `POST /lap` | returns the [`Lap`] since the start of the load, or since the previous lap |
+//! | `DELETE /load` | stops, waits for the requests in flight, and returns the last lap |
 //! | `GET /readyz` | returns 200 |
 
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ struct Args {
 /// The current load, if any.
 type Current = Arc<Mutex<Option<OpenLoop>>>;
 
-/// Runs on one thread: the measurement concerns other processes.
+/// Runs on one thread, because the measurement is about other processes.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let listen = Args::parse().listen;
@@ -56,11 +56,11 @@ async fn serve(listener: TcpListener) -> anyhow::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         let current = current.clone();
-        let answer = service_fn(move |request| {
+        let service = service_fn(move |request| {
             let current = current.clone();
             async move { answer(request, &current).await }
         });
-        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
 
@@ -70,12 +70,15 @@ async fn answer(
 ) -> anyhow::Result<Response<Full<Bytes>>> {
     let (head, body) = request.into_parts();
     let mut current = current.lock().await;
-    let answer = match (head.method, head.uri.path()) {
+    let lap = match (head.method, head.uri.path()) {
         (Method::GET, "/readyz") => return page(StatusCode::OK, "ready"),
         (Method::PUT, "/load") => {
             match serde_json::from_slice::<Plan>(&body.collect().await?.to_bytes()) {
                 Ok(plan) if plan.requests.is_empty() => {
-                    return page(StatusCode::BAD_REQUEST, "requests: name at least one Worker");
+                    return page(
+                        StatusCode::BAD_REQUEST,
+                        "the plan has no requests; list at least one",
+                    );
                 }
                 Ok(plan) => {
                     *current = Some(OpenLoop::start(plan));
@@ -101,7 +104,7 @@ async fn answer(
             );
         }
     };
-    respond(answer)
+    respond(lap)
 }
 
 fn respond(lap: Option<Lap>) -> anyhow::Result<Response<Full<Bytes>>> {

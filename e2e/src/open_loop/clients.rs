@@ -30,9 +30,10 @@ pub enum ClientKind {
 /// The open connections to one server.
 pub(super) struct Clients {
     target: SocketAddr,
-    /// Idle connections. The one that has been idle longest is used next, so that none is idle for
-    /// long.
+    /// Idle connections. The connection that has been idle longest is used next, so that none stays
+    /// idle longer than necessary.
     idle: Mutex<VecDeque<http1::SendRequest<Body>>>,
+    /// The HTTP/2 connection, if one has been opened.
     shared: Mutex<Option<http2::SendRequest<Body>>>,
 }
 
@@ -50,7 +51,7 @@ impl Clients {
             ClientKind::Fresh => {
                 let request = http1_request(host)?;
                 let sent = self.open().await?.try_send_request(request).await;
-                whole(sent.map_err(TrySendError::into_error)?).await
+                read_response(sent.map_err(TrySendError::into_error)?).await
             }
             ClientKind::KeptAlive => self.get_over_idle(host).await,
             ClientKind::Http2 => self.get_over_shared(host).await,
@@ -59,22 +60,25 @@ impl Clients {
 
     async fn get_over_idle(&self, host: &str) -> anyhow::Result<(u16, String)> {
         let mut request = http1_request(host)?;
-        while let Some(mut connection) = self.longest_idle() {
+        while let Some(mut connection) = self.take_longest_idle() {
             if connection.ready().await.is_err() {
                 continue;
             }
             match connection.try_send_request(request).await {
-                Ok(response) => return self.whole_then_idle(response, connection).await,
+                Ok(response) => return self.read_then_idle(response, connection).await,
                 Err(mut error) => match error.take_message() {
                     // The connection was closed before anything was sent.
                     Some(unsent) => request = unsent,
-                    None => return Err(error.into_error()).context("over a reused connection"),
+                    None => {
+                        return Err(error.into_error())
+                            .context("cannot send the request over a reused connection");
+                    }
                 },
             }
         }
         let mut new = self.open().await?;
         let response = new.try_send_request(request).await.map_err(TrySendError::into_error)?;
-        self.whole_then_idle(response, new).await
+        self.read_then_idle(response, new).await
     }
 
     async fn get_over_shared(&self, host: &str) -> anyhow::Result<(u16, String)> {
@@ -84,10 +88,13 @@ impl Clients {
             && shared.ready().await.is_ok()
         {
             match shared.try_send_request(request).await {
-                Ok(response) => return whole(response).await,
+                Ok(response) => return read_response(response).await,
                 Err(mut error) => match error.take_message() {
                     Some(unsent) => request = unsent,
-                    None => return Err(error.into_error()).context("over HTTP/2"),
+                    None => {
+                        return Err(error.into_error())
+                            .context("cannot send the request over an open HTTP/2 connection");
+                    }
                 },
             }
         }
@@ -96,20 +103,24 @@ impl Clients {
         tokio::spawn(connection);
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(new.clone());
         let response = new.try_send_request(request).await;
-        whole(response.map_err(TrySendError::into_error).context("over a new HTTP/2 connection")?)
-            .await
+        read_response(
+            response
+                .map_err(TrySendError::into_error)
+                .context("cannot send the request over a new HTTP/2 connection")?,
+        )
+        .await
     }
 
-    fn longest_idle(&self) -> Option<http1::SendRequest<Body>> {
+    fn take_longest_idle(&self) -> Option<http1::SendRequest<Body>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    async fn whole_then_idle(
+    async fn read_then_idle(
         &self,
         response: Response<Incoming>,
         connection: http1::SendRequest<Body>,
     ) -> anyhow::Result<(u16, String)> {
-        let answer = whole(response).await?;
+        let answer = read_response(response).await?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push_back(connection);
         Ok(answer)
     }
@@ -124,7 +135,7 @@ impl Clients {
     async fn connect(&self) -> anyhow::Result<TokioIo<TcpStream>> {
         let stream = TcpStream::connect(self.target)
             .await
-            .with_context(|| format!("no connection to {}", self.target))?;
+            .with_context(|| format!("cannot connect to {}", self.target))?;
         stream.set_nodelay(true)?;
         Ok(TokioIo::new(stream))
     }
@@ -142,7 +153,7 @@ fn http2_request(host: &str) -> anyhow::Result<Request<Body>> {
         .body(Body::new())?)
 }
 
-async fn whole(response: Response<Incoming>) -> anyhow::Result<(u16, String)> {
+async fn read_response(response: Response<Incoming>) -> anyhow::Result<(u16, String)> {
     let status = response.status().as_u16();
     let body =
         response.into_body().collect().await.context("the response is incomplete")?.to_bytes();

@@ -1,4 +1,4 @@
-//! The outcomes of the requests of a period.
+//! The outcomes of the requests that ended within a period.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,11 +22,11 @@ pub struct Lap {
     pub failed: u64,
     /// Latency of the served requests.
     pub latency: Latency,
-    /// The first of the failed requests.
+    /// The failed requests that started first, up to a maximum number.
     pub failures: Vec<Failure>,
 }
 
-/// The time from when a request was due to the end of its response.
+/// Quantiles of the time from when a request was due to the end of its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     pub p50: Duration,
@@ -92,8 +92,8 @@ impl Lap {
     /// Checks that every request was served.
     ///
     /// # Errors
-    /// Fails if a request failed, or if fewer requests started than 90 % of `rate` (per second),
-    /// which would prove nothing.
+    /// Fails if a request failed, if none was served, or if the requests started at less than 90 %
+    /// of `rate` (requests per second), because such a lap proves nothing.
     pub fn ensure_all_served(&self, rate: u32) -> anyhow::Result<()> {
         ensure!(
             self.failed == 0,
@@ -104,13 +104,13 @@ impl Lap {
         );
         let due = self.took.as_secs_f64() * f64::from(rate);
         ensure!(self.sent as f64 >= due * 0.9, "the prober did not keep its rate: {self}");
-        ensure!(self.served > 0, "nothing was served: {self}");
+        ensure!(self.served > 0, "no request was served: {self}");
         Ok(())
     }
 }
 
 impl Latency {
-    /// Computes quantiles by the nearest-rank method.
+    /// Computes the quantiles of sorted latencies by the nearest-rank method.
     fn of(sorted: &[Duration]) -> Self {
         let rank = |q: f64| {
             sorted.get(((sorted.len() as f64 * q).ceil() as usize).saturating_sub(1)).copied()

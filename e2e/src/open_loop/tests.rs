@@ -13,8 +13,8 @@ use crate::await_condition;
 
 const SOON: Duration = Duration::from_secs(10);
 
-/// Starts a server that responds with the host's name: for `slow.` after a delay, and for `wrong.`
-/// with status 503.
+/// Starts a server that responds with the name of the requested host: after a delay if it begins
+/// with `slow.`, and with status 503 if it begins with `wrong.`.
 async fn serve() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -54,7 +54,7 @@ fn plan(target: SocketAddr, hosts: &[&str]) -> Plan {
 async fn run(plan: Plan, count: u64) -> anyhow::Result<Lap> {
     let mut load = OpenLoop::start(plan);
     let mut sum = load.lap();
-    await_condition("enough requests", SOON, async || {
+    await_condition(&format!("{count} requests to end"), SOON, async || {
         sum = sum.clone().and(load.lap());
         ensure!(sum.served + sum.failed >= count, "{sum}");
         Ok(())
@@ -76,11 +76,12 @@ async fn a_wrong_answer_to_any_client_is_a_failure_with_its_status_and_body() ->
 {
     let lap = run(plan(serve().await?, &["wrong.example"]), 40).await?;
     assert_eq!((lap.served, lap.failed), (0, lap.sent));
-    assert!((lap.failures.len() as u64) < lap.failed, "the list of failures is unlimited");
+    assert!((lap.failures.len() as u64) < lap.failed, "all {} failures are listed", lap.failed);
     for kind in CLIENT_KINDS {
         assert!(
             lap.failures.iter().any(|failure| failure.kind == kind),
-            "{kind:?} is not among them"
+            "no failure of {kind:?} is listed: {:?}",
+            lap.failures
         );
     }
     let error = lap.ensure_all_served(1).unwrap_err().to_string();
@@ -97,12 +98,12 @@ async fn a_slow_response_does_not_delay_others() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn an_absent_server_is_reported_as_the_reason() -> anyhow::Result<()> {
+async fn a_failure_names_the_server_that_cannot_be_reached() -> anyhow::Result<()> {
     let unused_address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let lap = run(plan(unused_address, &["a.example"]), 8).await?;
     assert_eq!(lap.served, 0);
     assert!(
-        lap.failures[0].to_string().contains(&format!("no connection to {unused_address}")),
+        lap.failures[0].to_string().contains(&format!("cannot connect to {unused_address}")),
         "{}",
         lap.failures[0]
     );

@@ -1,4 +1,4 @@
-//! Replaces the processes' certificates, and their source, while the processes communicate.
+//! Tests that no request fails while certificates are replaced, or while their source changes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,19 +15,20 @@ use crate::metrics::values;
 use crate::pods::{self, ALL, Component, NODE, OPERATOR, ROUTER};
 use crate::prober::under_load;
 use crate::stage::{SYSTEM, Stage};
-use crate::upgrading::{replacing_every_pod, upgrade};
+use crate::upgrading::{replace_every_pod, upgrade};
 
-/// The Secrets that the operator creates, the process that each is for, and the chart's value that
-/// names another one.
+/// The Secrets that the operator creates, the component that each is for, and the chart's value
+/// that names a Secret to use instead.
 const SECRETS: [(&str, Component, &str); 3] = [
     ("tenon-operator-tls", OPERATOR, "operator"),
     ("tenon-router-tls", ROUTER, "router"),
     ("tenon-runtime-node-tls", NODE, "runtimeNode"),
 ];
 
-const MADE_WITHIN: Duration = Duration::from_secs(30);
+const CREATED_WITHIN: Duration = Duration::from_secs(30);
 
-/// A kubelet syncs changed Secrets about every minute, from a cache that may be a minute old.
+/// Allows for the kubelet, which updates mounted Secrets about every minute, from a cache that may
+/// be a minute old.
 const READ_WITHIN: Duration = Duration::from_secs(180);
 
 /// The expiry time of each Pod's own certificate, by Pod name.
@@ -45,18 +46,18 @@ pub async fn no_request_fails_while_switching_to_user_provided_secrets(
     under_load(stage, switch_and_restore(stage)).await
 }
 
-/// Switches from the operator's Secrets to user-provided ones of the same authority, and back.
+/// Switches from the operator's Secrets to copies that a user provides, and back.
 async fn switch_and_restore(stage: &Stage) -> anyhow::Result<String> {
     let secrets: Api<Secret> = Api::namespaced(stage.cluster.client(), SYSTEM);
-    let there = switch_to_copies(stage, &secrets).await;
+    let switched = switch_to_copies(stage, &secrets).await;
     // Switch back regardless of the outcome: the next steps expect the operator's Secrets.
-    match there {
-        Ok(()) => drop(replacing_every_pod(stage, upgrade(stage, &[])).await?),
+    match switched {
+        Ok(()) => drop(replace_every_pod(stage, upgrade(stage, &[])).await?),
         Err(_) => upgrade(stage, &[]).await?,
     }
     let [operator, router, node] = SECRETS.map(|(name, ..)| copy_of(name));
     stage.kubectl(&["delete", "secret", "--ignore-not-found", &operator, &router, &node]).await?;
-    there?;
+    switched?;
     Ok("switched from the operator's Secrets to copies, and back; every Pod was replaced twice"
         .to_owned())
 }
@@ -76,7 +77,7 @@ async fn switch_to_copies(stage: &Stage, secrets: &Api<Secret>) -> anyhow::Resul
             .await?;
         values.push(set(&format!("certificates.existingSecret.{value}"), &copy_of(name)));
     }
-    replacing_every_pod(stage, upgrade(stage, &values)).await?;
+    replace_every_pod(stage, upgrade(stage, &values)).await?;
     for (name, component, _) in SECRETS {
         for pod in component.pods(stage).await? {
             let volumes =
@@ -85,7 +86,7 @@ async fn switch_to_copies(stage: &Stage, secrets: &Api<Secret>) -> anyhow::Resul
                 volumes.filter_map(|volume| volume.secret.as_ref()?.secret_name.as_ref());
             ensure!(
                 mounted.any(|secret| *secret == copy_of(name)),
-                "{} does not have {}",
+                "Pod {} does not mount Secret {}",
                 pod.name_any(),
                 copy_of(name)
             );
@@ -105,26 +106,34 @@ async fn replace(stage: &Stage) -> anyhow::Result<String> {
     for (name, ..) in SECRETS {
         let old = secrets.get(name).await?.uid();
         secrets.delete(name, &DeleteParams::default()).await?;
-        await_condition(&format!("a new Secret {name}"), MADE_WITHIN, async || {
-            let new = secrets.get(name).await?;
-            ensure!(new.uid() != old, "the old Secret still exists");
-            Ok(())
-        })
+        await_condition(
+            &format!("Secret {name} to be created again"),
+            CREATED_WITHIN,
+            async || {
+                let new = secrets.get(name).await?;
+                ensure!(new.uid() != old, "the old Secret still exists");
+                Ok(())
+            },
+        )
         .await?;
     }
-    await_condition("every process to have its new certificate", READ_WITHIN, async || {
+    await_condition("every process to use its new certificate", READ_WITHIN, async || {
         let now = expiries(stage).await?;
         ensure!(now.keys().eq(before.keys()), "the Pods have changed: {now:?}");
-        let still: Vec<_> = now
+        let unchanged: Vec<_> = now
             .iter()
             .filter(|(pod, end)| before[*pod] == **end)
             .map(|(pod, _)| pod.as_str())
             .collect();
-        ensure!(still.is_empty(), "{} still have the old certificate", still.join(", "));
+        ensure!(
+            unchanged.is_empty(),
+            "the old certificate is still in use by {}",
+            unchanged.join(", ")
+        );
         Ok(())
     })
     .await?;
-    Ok(format!("{} processes have new certificates, and none was restarted", before.len()))
+    Ok(format!("{} processes have new certificates, without a restart", before.len()))
 }
 
 async fn expiries(stage: &Stage) -> anyhow::Result<Expiries> {

@@ -1,4 +1,4 @@
-//! Checks the dashboards against a real Prometheus.
+//! Tests that every panel of the dashboards shows data of a real Prometheus.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,16 +20,17 @@ use crate::stage::{ROOT, SYSTEM, Stage};
 const POD: &str = "prometheus";
 const PORT: u16 = 9090;
 
-/// A node reports the second failure, which follows after a pause, on whichever shard it happens.
+/// Time limit for a crash loop in the status of a Worker. A node reports a crash loop at the second
+/// failure, which follows after a pause.
 const FAILS_WITHIN: Duration = Duration::from_secs(60);
 
-/// The schedule is due within one minute.
+/// Time limit for data in every panel. The schedule of the Worker is due within one minute.
 const SHOWN_WITHIN: Duration = Duration::from_secs(120);
 
-/// Folder for pictures of the dashboards, relative to the repository.
+/// Folder for pictures of the dashboards, relative to the root of the repository.
 const PICTURES: &str = "target/e2e/dashboards";
 
-/// Includes the time to pull the image.
+/// Time limit for the start of Prometheus, which includes pulling its image.
 const STARTS_WITHIN: Duration = Duration::from_secs(180);
 
 /// Starts a Prometheus, which scrapes every process from now on.
@@ -41,14 +42,26 @@ pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result
     let manifest = manifest.replace("IMAGE", &stage.prometheus);
     let file = write_manifest(&manifest)?;
     stage.cluster.kubectl(&["apply", "--filename", &file.to_string_lossy()]).await?;
-    await_condition(&format!("a Prometheus ({})", stage.prometheus), STARTS_WITHIN, async || {
-        let status =
-            stage.namespace.api::<Pod>().get(POD).await?.status.context("no status yet")?;
-        let ready =
-            status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
-        ensure!(ready, "{:?}", status.container_statuses);
-        Ok(())
-    })
+    await_condition(
+        &format!("Prometheus ({}) to be ready", stage.prometheus),
+        STARTS_WITHIN,
+        async || {
+            let status = stage
+                .namespace
+                .api::<Pod>()
+                .get(POD)
+                .await?
+                .status
+                .context("the Pod of Prometheus has no status yet")?;
+            let ready = status
+                .conditions
+                .iter()
+                .flatten()
+                .any(|c| c.type_ == "Ready" && c.status == "True");
+            ensure!(ready, "the Pod of Prometheus is not ready: {:?}", status.container_statuses);
+            Ok(())
+        },
+    )
     .await?;
     let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
     let mut connection = forward.connection();
@@ -57,7 +70,7 @@ pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result
         for component in ["operator", "router", "runtime-node"] {
             ensure!(
                 answer.body.contains(&format!("\"component\":\"{component}\"")),
-                "{}",
+                "no {component} is scraped: {}",
                 answer.body
             );
         }
@@ -67,7 +80,7 @@ pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result
     Ok(stage.prometheus.clone())
 }
 
-/// Returns the documented scrape configuration, with a shorter interval and limited to Tenon's
+/// Returns the documented scrape configuration, with a shorter interval, and limited to Tenon's
 /// namespace.
 fn configuration() -> anyhow::Result<String> {
     let text = std::fs::read_to_string(Path::new(ROOT).join("deploy/dashboards/scrape.yaml"))?;
@@ -111,10 +124,20 @@ async fn fill_every_panel(stage: &Stage) -> anyhow::Result<()> {
     let router = ROUTER.pods(stage).await?.first().context("no router is running")?.name_any();
     let forward = PortForward::open(&stage.cluster, SYSTEM, &router, HTTP_PORT).await?;
     let mut connection = forward.connection();
-    await_condition("a crash loop", FAILS_WITHIN, async || {
+    await_condition("a crash loop of the broken Worker", FAILS_WITHIN, async || {
         let answer = connection.get(&broken, "/").await?;
-        let status = stage.namespace.worker("broken").await?.status.context("no status yet")?;
-        ensure!(!status.crash_loops.is_empty(), "{} {}", answer.status, answer.body);
+        let status = stage
+            .namespace
+            .worker("broken")
+            .await?
+            .status
+            .context("the broken Worker has no status yet")?;
+        ensure!(
+            !status.crash_loops.is_empty(),
+            "the status has no crash loop; the response is {} {}",
+            answer.status,
+            answer.body
+        );
         Ok(())
     })
     .await
@@ -126,7 +149,12 @@ async fn run_tool(arguments: &[&str]) -> anyhow::Result<String> {
     let output = command.args(arguments).current_dir(ROOT).kill_on_drop(true).output().await?;
     let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success(), "{}\n{}", stdout.trim(), stderr.trim());
+    ensure!(
+        output.status.success(),
+        "tenon-dashboards failed:\n{}\n{}",
+        stdout.trim(),
+        stderr.trim()
+    );
     Ok(stdout.trim().to_owned())
 }
 

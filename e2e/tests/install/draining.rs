@@ -1,4 +1,4 @@
-//! Drains a Kubernetes node for maintenance.
+//! Tests that no request fails while a Kubernetes node is drained for maintenance.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use kube::api::ListParams;
 
 use crate::helm::SETTLES_WITHIN;
 use crate::pods::ALL;
-use crate::prober::{schedulable, under_load};
+use crate::prober::{schedulable_nodes, under_load};
 use crate::stage::{SYSTEM, Stage};
 
 pub async fn no_request_fails_while_a_kubernetes_node_drains(
     stage: &Stage,
 ) -> anyhow::Result<String> {
-    if schedulable(stage).await?.len() < 2 {
+    if schedulable_nodes(stage).await?.len() < 2 {
         return Ok("skipped: draining needs a second Kubernetes node".to_owned());
     }
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(stage.cluster.client(), SYSTEM);
@@ -40,10 +40,10 @@ async fn drain(stage: &Stage) -> anyhow::Result<String> {
     stage.kubectl(&["uncordon", &node]).await?;
     drained?;
     settled?;
-    Ok(format!("{node}, where {count} Pods of Tenon were"))
+    Ok(format!("drained {node}, which ran {count} Pods of Tenon"))
 }
 
-/// Waits until every Pod runs on another node.
+/// Waits until every component has its desired number of ready Pods.
 async fn settle(stage: &Stage) -> anyhow::Result<()> {
     for component in ALL {
         let replicas = stage
@@ -72,5 +72,5 @@ async fn busiest(stage: &Stage) -> anyhow::Result<(String, usize)> {
     counts
         .into_iter()
         .max_by_key(|(_, count)| *count)
-        .context("every Pod of Tenon is on the prober's node")
+        .context("the prober's node is the only one with Pods of Tenon")
 }

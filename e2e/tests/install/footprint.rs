@@ -1,4 +1,4 @@
-//! The memory of idle processes.
+//! Tests the memory of idle processes.
 
 use anyhow::{Context, ensure};
 use kube::ResourceExt;
@@ -10,7 +10,7 @@ use crate::stage::Stage;
 const MIB: f64 = 1_048_576.0;
 
 /// Memory of an idle isolate, in bytes: its heap, its share of the snapshot and V8's tables.
-const ISOLATE: f64 = 4.0 * MIB;
+const ISOLATE_BYTES: f64 = 4.0 * MIB;
 
 /// Returns the maximum resident memory of a process without its isolates, in bytes.
 fn limit(component: Component) -> f64 {
@@ -28,7 +28,8 @@ pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
         for pod in component.pods(stage).await? {
             let name = pod.name_any();
             let metrics = pods::metrics(stage, &name).await?;
-            // The largest of a node's processes: they share most of their pages.
+            // A node reports each of its processes. The largest one counts, because they share most
+            // of their pages.
             let resident = values(&metrics, "process_resident_memory_bytes", &[])
                 .into_iter()
                 .fold(0.0, f64::max);
@@ -41,14 +42,14 @@ pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
                 String::new()
             };
             lines.push(format!("{name}: {:.1} MiB{kept}", resident / MIB));
-            if resident > limit(component) + isolates * ISOLATE {
+            if resident > limit(component) + isolates * ISOLATE_BYTES {
                 over.push(format!("{name} has {:.1} MiB resident{kept}", resident / MIB));
             }
         }
     }
     ensure!(
         over.is_empty(),
-        "{}; the limits are 40 for an operator, 30 for a router, and 60 plus its isolates for a node",
+        "{}; the limits are 40 MiB for an operator, 30 MiB for a router, and 60 MiB plus 4 MiB per isolate for a node",
         over.join(", ")
     );
     lines.first().context("no Pod reported its memory")?;

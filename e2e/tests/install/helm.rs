@@ -1,4 +1,4 @@
-//! Helm, from the command line, as users run it.
+//! Runs Helm from the command line, as users do.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::stage::SYSTEM;
 
-/// The timeout that Helm itself applies.
+/// Timeout of each Helm command, which Helm applies itself.
 const TIMEOUT: &str = "5m";
 
 pub struct Helm {
@@ -34,7 +34,7 @@ impl Helm {
     /// Installs or upgrades a release and waits until its resources are ready.
     ///
     /// # Arguments
-    /// * `values` - files and settings, such as `--set keep=false`.
+    /// * `values` - arguments that name files or set values, such as `--set=keep=false`.
     pub async fn upgrade(
         &self,
         release: &str,
@@ -53,8 +53,8 @@ impl Helm {
             .map(drop)
     }
 
-    /// Runs `helm test` and returns its output. The chart has the Pods' logs printed before the
-    /// Pods are deleted.
+    /// Runs `helm test` and returns its output. The chart makes Helm print the logs of the test
+    /// Pods before it deletes them.
     pub async fn test(&self, release: &str) -> anyhow::Result<String> {
         self.run(&["test", release, "--timeout", TIMEOUT]).await
     }
@@ -86,7 +86,7 @@ impl Helm {
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         ensure!(
             output.status.success(),
-            "helm {}: {}\n{}",
+            "`helm {}` failed: {}\n{}",
             arguments.join(" "),
             stderr.trim(),
             stdout.trim()
@@ -105,5 +105,5 @@ pub fn set(name: &str, value: &str) -> String {
     format!("--set={name}={value}")
 }
 
-/// Deadline of a step for changes that Helm does not wait for.
+/// Time limit for changes that Helm does not wait for.
 pub const SETTLES_WITHIN: Duration = Duration::from_secs(300);

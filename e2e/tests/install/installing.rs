@@ -1,4 +1,4 @@
-//! Installs Tenon and waits for the first response.
+//! Tests the installation, up to the first response of a Worker.
 
 use std::time::Duration;
 
@@ -30,10 +30,10 @@ pub fn values(stage: &Stage, build: &Build) -> Vec<String> {
 
 pub async fn the_cluster_has_no_trace_of_tenon(stage: &Stage) -> anyhow::Result<String> {
     for release in stage.helm.releases().await? {
-        let is_ours = release.chart.starts_with("tenon-");
+        let is_tenon = release.chart.starts_with("tenon-");
         let (name, namespace) = (&release.name, &release.namespace);
         ensure!(
-            !is_ours,
+            !is_tenon,
             "Tenon is already installed as {name}; run: helm uninstall {name} --namespace {namespace}"
         );
     }
@@ -59,19 +59,19 @@ pub async fn the_first_worker_answers_within_90_seconds(stage: &Stage) -> anyhow
 
     stage.namespace.apply(&worker("first", &answering("hello"))).await?;
     let host = stage.namespace.host("first");
-    let router = await_condition("a router", TIME_LIMIT, async || {
+    let router = await_condition("a router Pod", TIME_LIMIT, async || {
         let pods = ROUTER.pods(stage).await?;
-        ensure!(!pods.is_empty(), "found no router Pods");
+        ensure!(!pods.is_empty(), "there are no router Pods");
         Ok(pods[0].name_any())
     })
     .await?;
     let forward = PortForward::open(&stage.cluster, SYSTEM, &router, HTTP_PORT).await?;
     let mut connection = forward.connection();
-    await_condition("the first Worker's answer", TIME_LIMIT, async || {
+    await_condition("the first Worker to answer", TIME_LIMIT, async || {
         let answer = connection.get(&host, "/").await?;
         ensure!(
             answer.status == 200 && answer.body == "hello",
-            "{} {}",
+            "the response is {} {}",
             answer.status,
             answer.body
         );
@@ -79,13 +79,17 @@ pub async fn the_first_worker_answers_within_90_seconds(stage: &Stage) -> anyhow
     })
     .await?;
     let answered = began.elapsed();
-    ensure!(answered <= TIME_LIMIT, "the first answer took {:.1} s", answered.as_secs_f64());
+    ensure!(
+        answered <= TIME_LIMIT,
+        "the first answer took {:.1} s, more than {TIME_LIMIT:?}",
+        answered.as_secs_f64()
+    );
     let (answered, installed) = (answered.as_secs_f64(), installed.as_secs_f64());
     Ok(format!("first answer after {answered:.1} s, of which helm took {installed:.1} s"))
 }
 
 pub async fn helm_test_passes(stage: &Stage) -> anyhow::Result<String> {
     let output = stage.helm.test("tenon").await?;
-    ensure!(output.contains("Succeeded"), "{output}");
+    ensure!(output.contains("Succeeded"), "`helm test` did not succeed:\n{output}");
     Ok(String::new())
 }

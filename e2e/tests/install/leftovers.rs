@@ -1,5 +1,5 @@
-//! The objects that an uninstallation leaves behind: only the CRDs, which Helm keeps because
-//! deleting them deletes every Worker.
+//! Tests that an uninstallation leaves only the CRDs behind. Helm keeps the CRDs, because their
+//! deletion deletes every Worker.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,17 +17,18 @@ use tenon_e2e::{Cluster, await_condition};
 use crate::helm::set;
 use crate::stage::{SYSTEM, Stage};
 
-/// Allows for Kubernetes' garbage collector and the Pods' grace period.
+/// Time limit for deletions, which wait for Kubernetes' garbage collector and the Pods' grace
+/// period.
 const GONE_WITHIN: Duration = Duration::from_secs(120);
 
-/// Kinds whose objects come and go by themselves, or mirror other objects that are listed.
+/// Kinds whose objects come and go by themselves, or mirror objects of kinds that are compared.
 const TRANSIENT_KINDS: [&str; 4] = ["Event", "PodMetrics", "NodeMetrics", "ComponentStatus"];
 
 /// Objects that every namespace has.
 const DEFAULT_OBJECTS: [(&str, &str); 2] =
     [("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")];
 
-/// An object of any kind, by kind and name.
+/// Identifies an object of any kind, and states whether it has Tenon's label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Object {
     kind: String,
@@ -39,18 +40,21 @@ pub struct Object {
 
 pub async fn uninstalling_leaves_only_the_crds(stage: &Stage) -> anyhow::Result<String> {
     stage.helm.uninstall("tenon").await?;
-    let left =
-        await_condition("everything of Tenon but its CRDs to be gone", GONE_WITHIN, async || {
+    let left = await_condition(
+        "all objects of Tenon except its CRDs to be gone",
+        GONE_WITHIN,
+        async || {
             let left = left(stage).await?;
             let (crds, others): (Vec<_>, Vec<_>) =
                 left.into_iter().partition(Object::belongs_to_the_crds);
-            ensure!(others.is_empty(), "{}", list(&others));
+            ensure!(others.is_empty(), "these objects still exist: {}", list(&others));
             Ok(crds)
-        })
-        .await?;
+        },
+    )
+    .await?;
     let workers = stage.namespace.api::<Worker>().list(&ListParams::default()).await?.items.len();
     ensure!(workers > 0, "the uninstallation deleted the Workers of tenants");
-    Ok(format!("{workers} Workers are still there, and {}", list(&left)))
+    Ok(format!("these still exist: {workers} Workers, {}", list(&left)))
 }
 
 pub async fn the_crds_are_removed_on_request(stage: &Stage) -> anyhow::Result<String> {
@@ -59,7 +63,7 @@ pub async fn the_crds_are_removed_on_request(stage: &Stage) -> anyhow::Result<St
     stage.helm.uninstall("tenon-crds").await?;
     await_condition("the CRDs to be gone", GONE_WITHIN, async || {
         let left: Vec<_> = left(stage).await?.into_iter().collect();
-        ensure!(left.is_empty(), "{}", list(&left));
+        ensure!(left.is_empty(), "these objects still exist: {}", list(&left));
         Ok(())
     })
     .await?;
@@ -80,9 +84,9 @@ impl Object {
     }
 }
 
-/// Returns Tenon's objects that were not in the cluster before: everything in its namespace,
-/// everything that is cluster-scoped, and objects with its label in other namespaces. Objects of
-/// tenants are not included.
+/// Returns the objects that were not in the cluster before the installation: those in Tenon's
+/// namespace, cluster-scoped ones, and those with Tenon's label in other namespaces, except the
+/// namespace of the tests.
 async fn left(stage: &Stage) -> anyhow::Result<BTreeSet<Object>> {
     let before =
         stage.before.get().context("the objects were not listed before the installation")?;
@@ -97,7 +101,7 @@ async fn left(stage: &Stage) -> anyhow::Result<BTreeSet<Object>> {
     Ok(now)
 }
 
-/// Returns every object that the API server can list.
+/// Returns every object that the API server can list, except transient and default ones.
 pub async fn everything(cluster: &Cluster) -> anyhow::Result<BTreeSet<Object>> {
     let discovery = Discovery::new(cluster.client())
         .run()

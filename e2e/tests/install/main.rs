@@ -1,6 +1,6 @@
 //! Tests an installation of Tenon on a real cluster, from its charts, through the operations of a
-//! cluster administrator. `make e2e` builds the images, loads them, and runs this; `-- WORDS`
-//! selects the steps whose names contain one of the words.
+//! cluster administrator. `make e2e` builds the images, loads them, and runs this program. Its
+//! arguments are words: only the optional steps whose names contain one of them run.
 //!
 //! ```text
 //!  this program ─ helm, kubectl ──► cluster: tenon-system │ router ◄─ 200/s ─ prober │ our
@@ -8,9 +8,9 @@
 //!       └────────────── port-forward: laps of the prober, metrics ──────────────┘
 //! ```
 //!
-//! The steps depend on each other and run in order. This program knows a kubeconfig and the images'
-//! names and nothing else about the cluster, so it runs on kind, k3d, `deploy/cluster` or any
-//! other. `stage.rs` lists its environment variables.
+//! The steps depend on each other and run in order. This program knows nothing about the cluster
+//! but a kubeconfig and the names of the images, so it runs on kind, k3d, `deploy/cluster` or any
+//! other cluster. `stage.rs` lists its environment variables.
 
 mod certificates;
 mod dashboards;
@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 use running::{Step, run};
 
-/// Builds steps from functions whose names are the sentences that they test.
+/// Builds steps from functions. The name of a function states what the step tests.
 macro_rules! steps {
     ($($kind:ident: $($module:ident :: $step:ident),+ ;)+) => {
         &[$($(Step::$kind(stringify!($step), |stage| Box::pin($module::$step(stage)))),+),+]
@@ -40,7 +40,7 @@ macro_rules! steps {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    // Later steps depend on the essential ones, which cannot be skipped.
+    // Essential steps cannot be skipped, because later steps depend on them.
     run(steps! {
         essential:
             installing::the_cluster_has_no_trace_of_tenon,

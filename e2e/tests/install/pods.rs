@@ -11,8 +11,7 @@ use tenon_e2e::{HttpResponse, PortForward, await_condition};
 
 use crate::stage::{SYSTEM, Stage};
 
-/// The processes: the value of their Pods' label `app.kubernetes.io/component`, and their
-/// Deployments.
+/// The components of an installation.
 pub const OPERATOR: Component =
     Component { name: "operator", deployment: "deployment/tenon-operator" };
 pub const ROUTER: Component = Component { name: "router", deployment: "deployment/tenon-router" };
@@ -22,9 +21,12 @@ pub const ALL: [Component; 3] = [OPERATOR, ROUTER, NODE];
 
 const ADMIN_PORT: u16 = 9090;
 
+/// A process of the installation, which a Deployment runs.
 #[derive(Clone, Copy)]
 pub struct Component {
+    /// Value of the Pods' label `app.kubernetes.io/component`.
     pub name: &'static str,
+    /// The Deployment, as kubectl names it.
     pub deployment: &'static str,
 }
 
@@ -37,7 +39,8 @@ impl Component {
         Ok(pods)
     }
 
-    /// Returns the UIDs of the Pods, which distinguish them from later ones.
+    /// Returns the UIDs of the Pods that are not terminating. They distinguish these Pods from
+    /// later ones.
     pub async fn uids(self, stage: &Stage) -> anyhow::Result<BTreeSet<String>> {
         Ok(self.pods(stage).await?.iter().filter_map(ResourceExt::uid).collect())
     }
@@ -55,7 +58,7 @@ impl Component {
             let ready = pods.iter().filter(|pod| is_ready(pod)).count();
             ensure!(
                 ready == count && pods.len() == count,
-                "found {}, of which {ready} are ready",
+                "there are {} Pods, of which {ready} are ready",
                 pods.len()
             );
             Ok(())
@@ -72,7 +75,7 @@ impl Component {
         within: Duration,
     ) -> anyhow::Result<()> {
         let selector = format!("app.kubernetes.io/component={}", self.name);
-        await_condition(&format!("new Pods of {}", self.name), within, async || {
+        await_condition(&format!("the Pods of {} to be replaced", self.name), within, async || {
             let replicas = stage
                 .kubectl(&["get", self.deployment, "--output", "jsonpath={.spec.replicas}"])
                 .await?;
@@ -80,9 +83,9 @@ impl Component {
             let remaining: Vec<_> =
                 pods.iter().filter(|pod| pod.uid().is_some_and(|uid| old.contains(&uid))).collect();
             let names: Vec<_> = remaining.iter().map(|pod| pod.name_any()).collect();
-            ensure!(names.is_empty(), "{} still exist", names.join(", "));
+            ensure!(names.is_empty(), "these Pods still exist: {}", names.join(", "));
             let ready = pods.iter().filter(|pod| is_ready(pod)).count();
-            ensure!(ready.to_string() == replicas, "{ready} of {replicas} are ready");
+            ensure!(ready.to_string() == replicas, "{ready} of {replicas} Pods are ready");
             Ok(())
         })
         .await
@@ -106,7 +109,12 @@ pub async fn metrics(stage: &Stage, pod: &str) -> anyhow::Result<String> {
     let answer = get(stage, pod, ADMIN_PORT, "admin", "/metrics")
         .await
         .with_context(|| format!("cannot read the metrics of {pod}"))?;
-    ensure!(answer.status == 200, "/metrics of {pod}: {} {}", answer.status, answer.body);
+    ensure!(
+        answer.status == 200,
+        "the response of {pod} to GET /metrics is {} {}",
+        answer.status,
+        answer.body
+    );
     Ok(answer.body)
 }
 

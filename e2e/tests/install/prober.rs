@@ -1,4 +1,5 @@
-//! A Pod that sends requests to Workers at a steady rate during operations on the installation.
+//! The prober: a Pod that sends requests to Workers at a steady rate during operations on the
+//! installation.
 
 use std::time::Duration;
 
@@ -16,12 +17,13 @@ use tokio::time::sleep;
 
 use crate::stage::Stage;
 
+/// Number of requests per second.
 const RATE: u32 = 200;
 
-/// The number of Workers: enough that every node runs some of them.
+/// Number of Workers, large enough that every node runs some of them.
 const WORKERS: usize = 8;
 
-/// The time for which requests continue after an operation, to detect delayed effects.
+/// Duration of the load after an operation, which reveals delayed effects.
 const AFTERMATH: Duration = Duration::from_secs(5);
 
 const POD: &str = "prober";
@@ -42,13 +44,13 @@ pub async fn the_prober_is_served(stage: &Stage) -> anyhow::Result<String> {
         requests: deploy_workers(stage).await?,
     };
     let answer = prober.send(stage, Method::PUT, "/load", serde_json::to_string(&plan)?).await?;
-    ensure!(answer == "the load has started", "{answer}");
-    // The first request of each Worker starts it.
+    ensure!(answer == "the load has started", "the prober responded {answer:?}");
+    // The first request to each Worker starts its isolate.
     sleep(AFTERMATH).await;
     let lap = prober.lap(stage).await?;
     lap.ensure_all_served(RATE)?;
     let remark = format!("{lap}\n{WORKERS} Workers, from {} to {}", prober.node, plan.target);
-    stage.prober.set(prober).ok().context("a prober runs already")?;
+    stage.prober.set(prober).ok().context("another prober is already running")?;
     Ok(remark)
 }
 
@@ -90,7 +92,7 @@ pub async fn under_load(
 
 impl ProberPod {
     async fn start(stage: &Stage) -> anyhow::Result<Self> {
-        let node = schedulable(stage)
+        let node = schedulable_nodes(stage)
             .await?
             .into_iter()
             .next()
@@ -119,14 +121,15 @@ impl ProberPod {
         });
         let api = stage.namespace.api::<Pod>();
         api.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
-        await_condition(&format!("the prober ({image})"), STARTS_WITHIN, async || {
-            let status = api.get(POD).await?.status.context("no status yet")?;
+        await_condition(&format!("the prober ({image}) to be ready"), STARTS_WITHIN, async || {
+            let status =
+                api.get(POD).await?.status.context("the prober's Pod has no status yet")?;
             let ready = status
                 .conditions
                 .iter()
                 .flatten()
                 .any(|c| c.type_ == "Ready" && c.status == "True");
-            ensure!(ready, "{:?}", status.container_statuses);
+            ensure!(ready, "the prober's Pod is not ready: {:?}", status.container_statuses);
             Ok(())
         })
         .await?;
@@ -153,8 +156,8 @@ impl ProberPod {
     }
 }
 
-/// Returns the Kubernetes nodes that accept any Pod.
-pub async fn schedulable(stage: &Stage) -> anyhow::Result<Vec<String>> {
+/// Returns the names of the Kubernetes nodes that accept Pods without tolerations.
+pub async fn schedulable_nodes(stage: &Stage) -> anyhow::Result<Vec<String>> {
     let nodes = Api::<Node>::all(stage.cluster.client()).list(&ListParams::default()).await?;
     let is_open = |node: &&Node| {
         let Some(spec) = &node.spec else { return true };

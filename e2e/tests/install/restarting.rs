@@ -1,4 +1,4 @@
-//! Restarts each process with `kubectl rollout restart`.
+//! Tests that no request fails during `kubectl rollout restart` of each component.
 
 use crate::helm::SETTLES_WITHIN;
 use crate::pods::{Component, NODE, OPERATOR, ROUTER};

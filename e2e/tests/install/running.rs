@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::stage::Stage;
 
-/// A step that takes longer is considered hung.
+/// Time limit of a step: a step that takes longer has failed.
 const STEP_TIMEOUT: Duration = Duration::from_secs(900);
 
 type Running<'a> = Pin<Box<dyn Future<Output = anyhow::Result<String>> + 'a>>;
@@ -23,7 +23,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Declares a step that all later steps depend on: if it fails, they are not run.
+    /// Declares a step that all later steps depend on: if it fails, the later steps do not run.
     pub const fn essential(name: &'static str, run: fn(&Stage) -> Running<'_>) -> Self {
         Self { name, run, essential: true }
     }
@@ -42,7 +42,7 @@ impl Step {
 
 #[tokio::main]
 pub async fn run(steps: &[Step]) -> anyhow::Result<ExitCode> {
-    // Cargo's own test harnesses take options; this one takes words.
+    // Options are ignored: Cargo's own test harnesses take them, but this one takes only words.
     let words: Vec<_> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let stage = Stage::from_env().await?;
@@ -67,7 +67,10 @@ pub async fn run(steps: &[Step]) -> anyhow::Result<ExitCode> {
                     stage.diagnostics().await
                 );
                 if step.essential {
-                    println!("later steps depend on it; the installation is kept for inspection");
+                    println!(
+                        "later steps depend on {} and do not run; the installation is kept for inspection",
+                        step.name
+                    );
                     break;
                 }
             }

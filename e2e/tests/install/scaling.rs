@@ -1,4 +1,4 @@
-//! Scales routers and nodes up and down.
+//! Tests that no request fails while routers or nodes are scaled up and down.
 
 use crate::helm::SETTLES_WITHIN;
 use crate::pods::{Component, NODE, ROUTER};
@@ -14,7 +14,8 @@ pub async fn no_request_fails_while_nodes_scale(stage: &Stage) -> anyhow::Result
     under_load(stage, up_and_down(stage, NODE, "runtimepool/default")).await
 }
 
-/// Scales to two more than there are, then to one fewer, then back.
+/// Scales to two replicas more than the current number, then to one fewer than it but at least one,
+/// then back.
 async fn up_and_down(stage: &Stage, component: Component, scaled: &str) -> anyhow::Result<String> {
     let count = component.pods(stage).await?.len();
     let steps = [count + 2, (count - 1).max(1), count];

@@ -1,4 +1,4 @@
-//! The environment of the steps: a cluster, the builds to install, and a namespace of their own.
+//! The environment of the steps: the cluster, the builds to install, and a namespace for the steps.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -16,12 +16,13 @@ use crate::prober::ProberPod;
 /// The namespace in which Tenon is installed.
 pub use tenon_e2e::INSTALLED as SYSTEM;
 
-/// The root of the repository.
+/// Path of the repository's root.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// Maximum number of lines of each log in a failure.
+/// Maximum number of lines of each component's logs that the diagnostics contain.
 const LOG_LINES: usize = 8;
 
+/// The environment of the steps.
 pub struct Stage {
     pub cluster: Cluster,
     pub helm: Helm,
@@ -29,13 +30,14 @@ pub struct Stage {
     pub registry: String,
     /// The build under test: this repository's charts, and images with the tag `TENON_E2E_TAG`.
     pub current: Build,
-    /// The build to upgrade from, if it differs: `TENON_E2E_PREVIOUS`, a repository, and
-    /// `TENON_E2E_PREVIOUS_TAG`.
+    /// The build to upgrade from, if it differs: the charts of the repository `TENON_E2E_PREVIOUS`,
+    /// and images with the tag `TENON_E2E_PREVIOUS_TAG`.
     pub previous: Option<Build>,
     /// The namespace of the Workers and the prober.
     pub namespace: Namespace,
     /// The image of Prometheus: `TENON_E2E_PROMETHEUS`.
     pub prometheus: String,
+    /// The prober, once it has started.
     pub prober: OnceCell<ProberPod>,
     /// The objects that were in the cluster before the installation.
     pub before: OnceCell<BTreeSet<Object>>,
@@ -58,7 +60,7 @@ impl Stage {
     /// Reads the environment and creates the steps' namespace.
     ///
     /// # Errors
-    /// Fails if the environment names no cluster, or the cluster does not respond.
+    /// Fails if the environment names no cluster, or if the namespace cannot be created.
     pub async fn from_env() -> anyhow::Result<Self> {
         let cluster = Cluster::from_env().await?;
         let or = |name: &str, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
@@ -69,7 +71,7 @@ impl Stage {
         });
         let namespace = Namespace::create(&cluster, "tenon-e2e")
             .await
-            .context("the cluster does not respond")?;
+            .context("cannot create the namespace of the steps")?;
         Ok(Self {
             helm: Helm::of(&cluster),
             cluster,
@@ -98,8 +100,8 @@ impl Stage {
         Path::new(ROOT).join("e2e/tests/install").join(name)
     }
 
-    /// Returns the information with which to examine a failure: the Pods, the warning Events, and
-    /// the warnings and errors in the processes' logs.
+    /// Returns information about a failure: the Pods, the warning Events, and the warnings and
+    /// errors in the processes' logs.
     pub async fn diagnostics(&self) -> String {
         let mut text = String::new();
         let pods = ["get", "pods", "--all-namespaces", "--output", "wide"];

@@ -1,5 +1,5 @@
-//! Upgrades to another release and rolls back: from the previous build if there is one, and
-//! otherwise between values that replace every Pod too.
+//! Tests that no request fails during an upgrade and a rollback. The upgrade is from the previous
+//! build if there is one. Otherwise it changes values, which also replaces every Pod.
 
 use crate::helm::{SETTLES_WITHIN, file};
 use crate::installing::values;
@@ -8,23 +8,23 @@ use crate::prober::under_load;
 use crate::stage::Stage;
 
 pub async fn no_request_fails_during_an_upgrade(stage: &Stage) -> anyhow::Result<String> {
-    under_load(stage, replacing_every_pod(stage, upgrade(stage, &[]))).await
+    under_load(stage, replace_every_pod(stage, upgrade(stage, &[]))).await
 }
 
 pub async fn no_request_fails_during_a_rollback(stage: &Stage) -> anyhow::Result<String> {
-    under_load(stage, replacing_every_pod(stage, stage.helm.rollback("tenon", 1))).await
+    under_load(stage, replace_every_pod(stage, stage.helm.rollback("tenon", 1))).await
 }
 
 pub async fn no_request_fails_during_an_upgrade_after_a_rollback(
     stage: &Stage,
 ) -> anyhow::Result<String> {
-    under_load(stage, replacing_every_pod(stage, upgrade(stage, &[]))).await
+    under_load(stage, replace_every_pod(stage, upgrade(stage, &[]))).await
 }
 
 /// Upgrades to the build under test, with the chart's values for high availability.
 ///
 /// # Arguments
-/// * `overrides` - further values.
+/// * `overrides` - further Helm arguments, which take precedence.
 pub async fn upgrade(stage: &Stage, overrides: &[String]) -> anyhow::Result<()> {
     let build = &stage.current;
     stage.helm.upgrade("tenon-crds", &build.chart("tenon-crds"), &[]).await?;
@@ -38,7 +38,8 @@ pub async fn upgrade(stage: &Stage, overrides: &[String]) -> anyhow::Result<()> 
     stage.helm.upgrade("tenon", &chart, &values).await
 }
 
-pub async fn replacing_every_pod(
+/// Runs `operation` and waits until it has replaced every Pod.
+pub async fn replace_every_pod(
     stage: &Stage,
     operation: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<String> {

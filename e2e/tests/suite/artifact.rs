@@ -1,4 +1,4 @@
-//! Workers whose code is in a registry.
+//! Tests of Workers whose code is in a registry.
 
 use std::path::Path;
 use std::process::Output;
@@ -12,7 +12,7 @@ use tokio::process::Command;
 
 use crate::refusals::await_stalled;
 
-/// Larger than an object of the API server can be.
+/// Size of a module in bytes, larger than the API server allows for an object.
 const LARGE: usize = 4 << 20;
 
 fn code(text: &str, bytes: usize) -> String {
@@ -66,10 +66,15 @@ pub async fn a_bundle_larger_than_an_object_is_pushed_and_served(
     for text in ["first", "second"] {
         std::fs::write(modules.join("main.ts"), code(text, LARGE))?;
         let output = deploy(&scenario, folder.path(), &prefix).await?;
-        ensure!(output.status.success(), "{output:?}");
+        ensure!(output.status.success(), "the command ended with {output:?}");
         let answer = connection.get(&host, "/").await?;
         let expected = format!("{text}{LARGE}");
-        ensure!(answer.status == 200 && answer.body == expected, "{}", answer.body);
+        ensure!(
+            answer.status == 200 && answer.body == expected,
+            "the response is {} {}",
+            answer.status,
+            answer.body
+        );
     }
 
     // Another Worker runs the same artifact, by its digest, without local files.
@@ -127,7 +132,7 @@ pub async fn static_files_are_pushed_with_the_code_and_served_by_routers(
         std::fs::write(public.join("about.html"), text)?;
         let began = Instant::now();
         let output = deploy(&scenario, folder.path(), &prefix).await?;
-        ensure!(output.status.success(), "{output:?}");
+        ensure!(output.status.success(), "the command ended with {output:?}");
         println!("deployed {files} files in {:?}", began.elapsed());
         for (path, status, body) in [
             ("/about", 200, text),
@@ -137,10 +142,20 @@ pub async fn static_files_are_pushed_with_the_code_and_served_by_routers(
             ("/none", 404, "missing"),
         ] {
             let answer = connection.get(&host, path).await?;
-            ensure!(answer.status == status && answer.body == body, "{path}: {}", answer.status);
+            ensure!(
+                answer.status == status && answer.body == body,
+                "the response to {path} is {} with {} bytes, not {status} with {}",
+                answer.status,
+                answer.body.len(),
+                body.len()
+            );
             // No node takes part in serving a file.
             let by_worker = path == "/api/page" || path == "/none";
-            ensure!(answer.node.is_some() == by_worker, "{path}: {:?}", answer.node);
+            ensure!(
+                answer.node.is_some() == by_worker,
+                "{path} was served by node {:?}",
+                answer.node
+            );
         }
     }
 
@@ -149,14 +164,17 @@ pub async fn static_files_are_pushed_with_the_code_and_served_by_routers(
     let output = deploy(&scenario, folder.path(), &prefix).await?;
     let message = String::from_utf8_lossy(&output.stderr);
     ensure!(!output.status.success() && message.contains("_redirects:1: "), "{message}");
-    ensure!(connection.get(&host, "/about").await?.body == "second");
+    ensure!(
+        connection.get(&host, "/about").await?.body == "second",
+        "the previous files are not served"
+    );
 
-    // An artifact without files has none to serve.
+    // A Worker with `assets` needs an artifact that contains files.
     let mut without = from_image("without", &push(&scenario, "code", "code").await?.to_string());
     without.spec.assets = Some(Assets::default());
     scenario.namespace.apply(&without).await?;
     let ready = await_stalled(&scenario, "without").await?;
-    ensure!(ready.reason == "InvalidAssets", "{ready:?}");
+    ensure!(ready.reason == "InvalidAssets", "the condition Ready is {ready:?}");
     Ok(())
 }
 
@@ -177,7 +195,7 @@ pub async fn an_unavailable_artifact_is_reported_and_pulled_once_it_exists(
     let (namespace, name) = (&scenario.namespace, scenario.namespace.name());
     namespace.apply(&from_image("elsewhere", "registry.example.com/acme/cart:v1")).await?;
     let ready = await_stalled(&scenario, "elsewhere").await?;
-    ensure!(ready.reason == "RegistryNotAllowed", "{ready:?}");
+    ensure!(ready.reason == "RegistryNotAllowed", "the condition Ready is {ready:?}");
 
     // The same bundle has the same digest in every repository.
     let early = push(&scenario, "early", "pulled").await?;
@@ -186,7 +204,7 @@ pub async fn an_unavailable_artifact_is_reported_and_pulled_once_it_exists(
     let ready = await_stalled(&scenario, "late").await?;
     ensure!(
         ready.reason == "ArtifactUnavailable" && ready.message.contains("does not exist"),
-        "{ready:?}"
+        "the condition Ready is {ready:?}"
     );
     push(&scenario, "late", "pulled").await?;
     namespace.await_ready("late", ConditionStatus::True).await?;

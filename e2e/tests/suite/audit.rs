@@ -1,4 +1,4 @@
-//! The API server's audit log, in which every request of a ServiceAccount is a line.
+//! Reads the API server's audit log, in which every request of a ServiceAccount is a line.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,27 +11,27 @@ use serde::Deserialize;
 
 pub struct AuditLog {
     path: PathBuf,
-    /// Length of the log when it was opened, in bytes.
+    /// Offset in the log at which reading starts, in bytes.
     from: u64,
 }
 
 impl AuditLog {
-    /// Opens the log of the cluster, for all of its requests.
+    /// Opens the log of the cluster at its beginning.
     pub fn open() -> anyhow::Result<Self> {
         let path = std::env::var_os("TENON_E2E_AUDIT_LOG").map(PathBuf::from);
         let path = path.context(
-            "TENON_E2E_AUDIT_LOG is not set; the API server of deploy/cluster keeps such a log",
+            "TENON_E2E_AUDIT_LOG is not set; run the suite with `make test-e2e`, whose API server writes an audit log",
         )?;
         Ok(Self { path, from: 0 })
     }
 
-    /// Returns the log from its current end.
+    /// Returns the log with later requests only.
     pub fn from_now(self) -> anyhow::Result<Self> {
         let from = std::fs::metadata(&self.path)?.len();
         Ok(Self { from, ..self })
     }
 
-    /// Returns the requests that have been answered.
+    /// Returns the requests in the log.
     pub fn requests(&self) -> anyhow::Result<Vec<Request>> {
         let (mut log, mut text) = (File::open(&self.path)?, String::new());
         log.seek(SeekFrom::Start(self.from))?;
@@ -42,7 +42,7 @@ impl AuditLog {
     }
 }
 
-/// A request, as far as the tests need it.
+/// The part of a logged request that the tests need.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
@@ -56,15 +56,15 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns whether a right was missing. Status 403 alone does not show that: in a namespace
-    /// that is being deleted, every creation is refused.
+    /// Returns whether the request was refused because the user lacks a right. Status 403 is no
+    /// proof of that, because every creation in a namespace that is being deleted also gets it.
     pub fn is_forbidden(&self) -> bool {
         self.annotations
             .get("authorization.k8s.io/decision")
             .is_some_and(|decision| decision == "forbid")
     }
 
-    /// Returns whether the request changed something.
+    /// Returns whether the request is a successful write.
     pub fn has_written(&self) -> bool {
         let reads = ["get", "list", "watch"].contains(&&*self.verb);
         let code = self.response_status.as_ref().map_or(0, |status| status.code);

@@ -10,7 +10,8 @@ use tenon_crds::{ConditionStatus, Secret, SecretKeyRef};
 use tenon_e2e::{Load, Prober, SOON, Scenario, answering, await_condition, worker};
 use tokio::time::sleep;
 
-/// Longer than a failure of any watch, Lease renewal or connection can go unnoticed.
+/// Duration of the outage of the API server: long enough that every watch, Lease renewal and
+/// connection notices it.
 const OUTAGE: Duration = Duration::from_secs(60);
 
 pub async fn workers_are_served_without_an_operator(scenario: Scenario) -> anyhow::Result<()> {
@@ -23,7 +24,7 @@ pub async fn workers_are_served_without_an_operator(scenario: Scenario) -> anyho
     let mut operator = scenario.operator().await;
     operator.take().context("no operator is running")?.kill().await?;
     prober.await_served(400).await?;
-    // Applied while no operator is running.
+    // This Worker is applied while no operator is running.
     scenario.namespace.apply(&worker("steady", &answering("after"))).await?;
     prober.await_served(400).await?;
 
@@ -33,7 +34,10 @@ pub async fn workers_are_served_without_an_operator(scenario: Scenario) -> anyho
     scenario.await_answer(&host, "after", SOON).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;
-    ensure!(report.bodies().keys().eq(&["after", "before"]), "{report}");
+    ensure!(
+        report.bodies().keys().eq(&["after", "before"]),
+        "the outcomes are not the expected ones: {report}"
+    );
     Ok(())
 }
 
@@ -58,7 +62,7 @@ pub async fn a_worker_is_served_without_its_secret_by_restarted_operators(
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     namespace.api::<core::v1::Secret>().delete("credentials", &DeleteParams::default()).await?;
     let ready = namespace.await_ready(name, ConditionStatus::False).await?;
-    ensure!(ready.reason == "SecretMissing", "{ready:?}");
+    ensure!(ready.reason == "SecretMissing", "the condition Ready is {ready:?}");
     let mut operator = scenario.operator().await;
     operator.take().context("no operator is running")?.kill().await?;
     let successor = scenario.start_operator().await?;
@@ -70,7 +74,10 @@ pub async fn a_worker_is_served_without_its_secret_by_restarted_operators(
     prober.await_served(400).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;
-    ensure!(report.bodies().keys().eq(&["told"]), "{report}");
+    ensure!(
+        report.bodies().keys().eq(&["told"]),
+        "the outcomes are not the expected ones: {report}"
+    );
 
     namespace.apply_secret("credentials", &[("token", "changed")]).await?;
     scenario.await_answer(&host, "changed", SOON).await?;
@@ -87,7 +94,10 @@ pub async fn a_standby_takes_over_from_a_killed_leader(scenario: Scenario) -> an
     let leader = operator.take().context("no operator is running")?;
     let standby = scenario.start_operator().await?;
     scenario.route_catalog(&[&leader, &standby]);
-    ensure!(holder(&scenario).await? == leader.identity(), "a standby took the leader's Lease");
+    ensure!(
+        holder(&scenario).await? == leader.identity(),
+        "a standby holds the Lease although the leader is running"
+    );
 
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     prober.await_served(50).await?;
@@ -125,13 +135,16 @@ pub async fn workers_are_served_without_the_api_server_and_updated_once_it_is_ba
     scenario.namespace.await_ready("offline", ConditionStatus::True).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;
-    ensure!(report.bodies().keys().eq(&["after", "before"]), "{report}");
+    ensure!(
+        report.bodies().keys().eq(&["after", "before"]),
+        "the outcomes are not the expected ones: {report}"
+    );
     Ok(())
 }
 
-/// Returns the identity of the leader.
+/// Returns the identity of the Lease's holder.
 async fn holder(scenario: &Scenario) -> anyhow::Result<String> {
     let leases = scenario.system().api::<Lease>().list(&ListParams::default()).await?;
-    let lease = leases.items.into_iter().next().context("found no Lease")?;
+    let lease = leases.items.into_iter().next().context("there is no Lease")?;
     lease.spec.and_then(|spec| spec.holder_identity).context("no replica leads")
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use tenon_e2e::{Process, Scenario};
 use tokio::process::Command;
 
-/// A Worker whose modules are in the folder beside its file.
+/// Returns the manifest of a Worker whose modules are in the folder `code` beside it.
 fn worker(pool: &str) -> String {
     format!(
         "apiVersion: tenon.dev/v1alpha1
@@ -51,16 +51,27 @@ pub async fn a_deployed_folder_serves_when_the_command_ends(
         std::fs::write(modules.join("worker.ts"), code(text))?;
         let output = deploy(&scenario, folder.path()).await?;
         let printed = String::from_utf8_lossy(&output.stdout);
-        ensure!(output.status.success() && printed.contains(&host), "{output:?}");
+        ensure!(
+            output.status.success() && printed.contains(&host),
+            "the command ended with {output:?}"
+        );
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status == 200 && answer.body == text, "{} {}", answer.status, answer.body);
+        ensure!(
+            answer.status == 200 && answer.body == text,
+            "the response is {} {}",
+            answer.status,
+            answer.body
+        );
     }
 
     // A mistake is found before anything is applied.
     std::fs::write(modules.join("worker.ts"), "export default {\n  fetch( {\n};\n")?;
     let output = deploy(&scenario, folder.path()).await?;
     let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(!output.status.success() && error.contains("worker.ts:"), "{output:?}");
+    ensure!(
+        !output.status.success() && error.contains("worker.ts:"),
+        "the command ended with {output:?}"
+    );
     ensure!(connection.get(&host, "/").await?.body == "second", "the last good code is not served");
     Ok(())
 }
@@ -74,7 +85,7 @@ pub async fn a_failed_deployment_reports_the_reason(scenario: Scenario) -> anyho
     let error = String::from_utf8_lossy(&output.stderr);
     ensure!(
         !output.status.success() && error.contains("PoolMissing") && error.contains("defualt"),
-        "{output:?}"
+        "the command ended with {output:?}"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What replicas of the operator write, and do not write, when the leader changes.
+//! Tests of what replicas of the operator write when the leader changes.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use tenon_e2e::{
 
 use crate::audit::{AuditLog, Request};
 
-/// Number of changes that are in progress when the leader is paused.
+/// Number of Workers that are applied just before the leader is paused.
 const CHANGES: usize = 30;
 
 pub async fn a_paused_leader_writes_nothing_after_another_leads(
@@ -41,7 +41,10 @@ pub async fn a_paused_leader_writes_nothing_after_another_leads(
         Ok(lease)
     })
     .await?;
-    println!("another replica led {:?} after the leader was paused", began.elapsed());
+    println!(
+        "another replica became the leader {:?} after the pause of the first one",
+        began.elapsed()
+    );
     namespace.await_ready(&format!("change-{}", CHANGES - 1), ConditionStatus::True).await?;
 
     leader.resume().await?;
@@ -49,7 +52,7 @@ pub async fn a_paused_leader_writes_nothing_after_another_leads(
     namespace.apply(&worker("last", &answering("last"))).await?;
     namespace.await_ready("last", ConditionStatus::True).await?;
     await_idle(&leader).await?;
-    let since = lease.acquire_time.context("the Lease has no time")?.0;
+    let since = lease.acquire_time.context("the Lease has no acquireTime")?.0;
     let leader_credential = scenario.account().credential();
     let is_late = |request: &Request| {
         let ids = request.user.extra.get(CREDENTIAL);
@@ -62,18 +65,20 @@ pub async fn a_paused_leader_writes_nothing_after_another_leads(
         "the audit log has no credentials"
     );
     let late: Vec<_> = requests.into_iter().filter(is_late).collect();
-    ensure!(late.is_empty(), "{late:#?}");
+    ensure!(late.is_empty(), "the paused leader wrote after another led: {late:#?}");
     leader.kill().await?;
     *operator = Some(standby);
     Ok(())
 }
 
-/// Number of Workers, and of restarts. `TENON_E2E_WORKERS` and `TENON_E2E_RESTARTS` set others;
-/// large numbers need a longer `TENON_E2E_TEST_TIMEOUT`.
+/// Default number of Workers. `TENON_E2E_WORKERS` sets another number. Large numbers need a longer
+/// `TENON_E2E_TEST_TIMEOUT`.
 const WORKERS: usize = 50;
+/// Default number of restarts. `TENON_E2E_RESTARTS` sets another number.
 const RESTARTS: usize = 3;
 
-/// The restarted leader leads without waiting, because it has the same identity as before.
+/// The restarted leader takes the Lease without waiting, because its identity is that of the
+/// Lease's holder.
 pub async fn a_restarted_leader_writes_nothing(scenario: Scenario) -> anyhow::Result<()> {
     let (workers, restarts) =
         (setting("TENON_E2E_WORKERS", WORKERS)?, setting("TENON_E2E_RESTARTS", RESTARTS)?);
@@ -85,9 +90,10 @@ pub async fn a_restarted_leader_writes_nothing(scenario: Scenario) -> anyhow::Re
         let name = format!("settled-{number}");
         namespace.apply(&with_bindings(&name)).await?;
         namespace.await_ready(&name, ConditionStatus::True).await?;
-        // Recorded once the catalog has it, after which there is nothing to do.
+        // The digest is recorded once the catalog has it. After that there is nothing left to
+        // write.
         await_condition("the digest to be recorded", SOON, async || {
-            let accepted = namespace.worker(&name).await?.status.and_then(|it| it.accepted);
+            let accepted = namespace.worker(&name).await?.status.and_then(|status| status.accepted);
             accepted.and_then(|accepted| accepted.digest).context("the status has no digest")
         })
         .await
@@ -110,7 +116,7 @@ pub async fn a_restarted_leader_writes_nothing(scenario: Scenario) -> anyhow::Re
     }
     let writes = |request: &Request| request.is_in(namespace.name()) && request.has_written();
     let written: Vec<_> = log.requests()?.into_iter().filter(writes).collect();
-    ensure!(written.is_empty(), "{written:#?}");
+    ensure!(written.is_empty(), "the restarted leader wrote: {written:#?}");
     scenario.await_answer(&namespace.host("settled-0"), "told", SOON).await?;
     Ok(())
 }
@@ -122,7 +128,7 @@ fn setting(name: &str, default: usize) -> anyhow::Result<usize> {
     }
 }
 
-/// Returns a Worker with its code in a ConfigMap and a bound Secret.
+/// Returns a Worker with code from a ConfigMap and with a bound Secret.
 fn with_bindings(name: &str) -> Worker {
     let mut worker = worker(name, "");
     let code = ConfigMapRef { name: "code".to_owned() };
@@ -146,13 +152,18 @@ async fn await_metric(
     series: &str,
     holds: impl Fn(f64) -> bool,
 ) -> anyhow::Result<()> {
-    await_condition(&format!("{series} of {}", operator.identity()), SOON, async || {
-        let metrics = operator.metrics().await?;
-        let value = metrics.lines().find_map(|line| line.strip_prefix(series));
-        let value: f64 = value.context("there is no such series")?.trim().parse()?;
-        ensure!(holds(value), "it is {value}");
-        Ok(())
-    })
+    await_condition(
+        &format!("{series} of {} to have the expected value", operator.identity()),
+        SOON,
+        async || {
+            let metrics = operator.metrics().await?;
+            let value = metrics.lines().find_map(|line| line.strip_prefix(series));
+            let value: f64 =
+                value.context("the operator's metrics have no such series")?.trim().parse()?;
+            ensure!(holds(value), "its value is {value}");
+            Ok(())
+        },
+    )
     .await
 }
 

@@ -1,4 +1,4 @@
-//! Events that do not come from clients: calls between Workers, and schedules.
+//! Tests of events that do not come from clients: calls between Workers, and scheduled calls.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::events::v1::Event;
@@ -29,9 +29,9 @@ pub async fn a_worker_calls_another_on_another_node(scenario: Scenario) -> anyho
     scenario.namespace.apply(&front).await?;
     let host = scenario.namespace.host("front");
     let mut connection = scenario.router.connection();
-    await_condition("an error that names the missing Worker", SOON, async || {
+    await_condition("the response to name the missing Worker", SOON, async || {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.body.contains("worker_not_found: "), "{}", answer.body);
+        ensure!(answer.body.contains("worker_not_found: "), "the response is {}", answer.body);
         Ok(())
     })
     .await?;
@@ -61,7 +61,7 @@ pub async fn workers_that_call_one_another_in_a_loop_are_stopped(
         let answer = connection.get(&host, "/").await?;
         ensure!(
             answer.status == 200 && answer.body.contains("loop_detected: "),
-            "{} {}",
+            "the response is {} {}",
             answer.status,
             answer.body
         );
@@ -76,12 +76,17 @@ fn scheduled(name: &str, source: &str, cron: &str) -> Worker {
     worker
 }
 
-/// Waits until the leader follows the Worker's schedule, then sets its progress back to `last`, as
-/// if there had been no leader since.
+/// Waits until the leader follows the Worker's schedule, then sets the time of the last call back
+/// to `last`, as if there had been no leader since.
 async fn set_back(scenario: &Scenario, name: &str, last: Timestamp) -> anyhow::Result<()> {
     let schedule = await_condition("the schedule to be followed", SOON, async || {
-        let status = scenario.namespace.worker(name).await?.status.context("no status yet")?;
-        status.schedules.into_iter().next().context("not followed yet")
+        let status = scenario
+            .namespace
+            .worker(name)
+            .await?
+            .status
+            .context("the Worker has no status yet")?;
+        status.schedules.into_iter().next().context("the status has no schedule yet")
     })
     .await?;
     let patch = json!({
@@ -106,7 +111,8 @@ pub async fn a_missed_scheduled_call_is_made_once_and_immediately(
         fetch() { return Response.json(times); },
         scheduled({ scheduledTime }) { times.push(scheduledTime); },
     };";
-    // Only these two minutes: otherwise the leader would make further calls in the meantime.
+    // The schedule names only these two minutes. Otherwise the leader would make further calls
+    // during the test.
     let minute = this_minute();
     let minutes = [minute - SignedDuration::from_mins(1), minute]
         .map(|time| time.to_zoned(TimeZone::UTC).minute());
@@ -119,19 +125,27 @@ pub async fn a_missed_scheduled_call_is_made_once_and_immediately(
     let mut connection = scenario.router.connection();
     let expected =
         [minute - SignedDuration::from_mins(1), minute].map(|time| time.as_millisecond());
-    let times = await_condition("both times to be called for", SOON, async || {
+    let times = await_condition("a scheduled call for each of the two times", SOON, async || {
         let times: Vec<i64> = serde_json::from_str(&connection.get(&host, "/").await?.body)?;
-        ensure!(expected.iter().all(|time| times.contains(time)), "{times:?}");
+        ensure!(
+            expected.iter().all(|time| times.contains(time)),
+            "there were calls for {times:?}, not for {expected:?}"
+        );
         Ok(times)
     })
     .await?;
     let mut different = times.clone();
     different.sort_unstable();
     different.dedup();
-    ensure!(different.len() == times.len(), "a time was called for twice: {times:?}");
+    ensure!(different.len() == times.len(), "there were two calls for the same time: {times:?}");
     await_condition("the status to show both times", SOON, async || {
-        let status = scenario.namespace.worker("clock").await?.status.context("no status")?;
-        ensure!(status.schedules[0].last_schedule_time.0 >= minute, "{:?}", status.schedules);
+        let status =
+            scenario.namespace.worker("clock").await?.status.context("the Worker has no status")?;
+        ensure!(
+            status.schedules[0].last_schedule_time.0 >= minute,
+            "the status has {:?}",
+            status.schedules
+        );
         Ok(())
     })
     .await
@@ -144,12 +158,19 @@ pub async fn a_scheduled_call_that_fails_is_reported_by_an_event(
     scenario.namespace.apply(&scheduled("failing", source, "* * * * *")).await?;
     scenario.namespace.await_ready("failing", ConditionStatus::True).await?;
     set_back(&scenario, "failing", this_minute() - SignedDuration::from_secs(1)).await?;
-    await_condition("an Event", SOON, async || {
+    await_condition("an Event that reports the failed call", SOON, async || {
         let events = scenario.namespace.api::<Event>().list(&ListParams::default()).await?;
         let event =
             events.iter().find(|event| event.reason.as_deref() == Some("ScheduledCallFailed"));
-        let note = event.context("none yet")?.note.clone().unwrap_or_default();
-        ensure!(note.contains("worker_exception") && !note.contains("secret"), "{note}");
+        let note = event
+            .context("there is no Event ScheduledCallFailed yet")?
+            .note
+            .clone()
+            .unwrap_or_default();
+        ensure!(
+            note.contains("worker_exception") && !note.contains("secret"),
+            "the Event's note is {note:?}"
+        );
         Ok(())
     })
     .await
@@ -162,7 +183,7 @@ pub async fn a_schedule_that_is_never_due_is_reported_while_the_worker_serves(
     let ready = scenario.namespace.await_ready("never", ConditionStatus::False).await?;
     ensure!(
         ready.reason == "InvalidSchedule" && ready.message.starts_with("spec.schedules.cron: "),
-        "{ready:?}"
+        "the condition Ready is {ready:?}"
     );
     scenario.await_answer(&scenario.namespace.host("never"), "well", SOON).await?;
     Ok(())

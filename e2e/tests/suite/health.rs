@@ -1,4 +1,4 @@
-//! A Worker's health as its nodes report it.
+//! Tests of a Worker's health in its status, as nodes report it.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use tenon_proto::catalog::{
 use tokio::time::timeout;
 use tonic::transport::Channel;
 
-/// Deadline for the report of a crash loop. The second failure follows after a pause, here in any
-/// lane of two nodes, and the node then reports at once. Each failure takes a second of CPU time,
-/// of which a lane gets little on a busy machine.
+/// Time limit for the report of a crash loop. A node reports it at the second failure, which
+/// follows after a pause, here in a lane of one of two nodes. Each failure takes a second of CPU
+/// time, and a lane gets little CPU time on a busy machine.
 const NOTICED: Duration = Duration::from_secs(120);
 
 /// A Worker that never starts, although the operator's parser accepts it.
@@ -36,18 +36,25 @@ pub async fn a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serve
     let mut connection = scenario.router.connection();
     let condition = await_condition("the crash loop to be noticed", NOTICED, async || {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status != 200, "the Worker has started: {}", answer.body);
+        ensure!(
+            answer.status != 200,
+            "the Worker answers although it must not start: {}",
+            answer.body
+        );
         let condition = healthy(namespace).await?.context("the Worker has no condition Healthy")?;
-        ensure!(condition.status == ConditionStatus::False, "{condition:?}");
+        ensure!(condition.status == ConditionStatus::False, "the condition is {condition:?}");
         Ok(condition)
     })
     .await?;
-    ensure!(condition.reason == "CrashLoopBackOff", "{condition:?}");
+    ensure!(condition.reason == "CrashLoopBackOff", "the condition is {condition:?}");
     for part in [bad.as_str(), "cpu_limit_exceeded", "node", "see the Worker's log"] {
         ensure!(condition.message.contains(part), "{part:?} is not in {condition:?}");
     }
     let status = status(namespace).await?;
-    ensure!(status.crash_loops.iter().all(|known| known.node.starts_with("node-")), "{status:?}");
+    ensure!(
+        status.crash_loops.iter().all(|known| known.node.starts_with("node-")),
+        "the status names other nodes: {status:?}"
+    );
     // The deployment succeeded, so the `Ready` condition stays true.
     namespace.await_ready("looper", ConditionStatus::True).await?;
     let kubectl = async |arguments: &[&str]| {
@@ -55,11 +62,14 @@ pub async fn a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serve
             ["--namespace", namespace.name()].iter().chain(arguments).copied().collect();
         scenario.cluster.kubectl(&arguments).await
     };
-    await_condition("the Event to be described", SOON, async || {
+    await_condition("kubectl to describe the Event", SOON, async || {
         let described = kubectl(&["describe", "worker", "looper"]).await?;
         let (_, events) =
             described.rsplit_once("Events:").context("the description has no Events")?;
-        ensure!(events.contains("Warning") && events.contains("CrashLoopBackOff"), "{described}");
+        ensure!(
+            events.contains("Warning") && events.contains("CrashLoopBackOff"),
+            "the description has no such Event: {described}"
+        );
         Ok(())
     })
     .await?;
@@ -67,15 +77,16 @@ pub async fn a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serve
     namespace.apply(&worker("looper", &answering("mended"))).await?;
     scenario.await_answer(&host, "mended", SOON).await?;
     await_condition("the crash loop to be over", SOON, async || {
-        let condition = healthy(namespace).await?.context("the condition is gone")?;
-        ensure!(condition.status == ConditionStatus::True, "{condition:?}");
+        let condition =
+            healthy(namespace).await?.context("the Worker has no condition Healthy any more")?;
+        ensure!(condition.status == ConditionStatus::True, "the condition is {condition:?}");
         let status = self::status(namespace).await?;
-        ensure!(status.crash_loops.is_empty(), "{:?}", status.crash_loops);
+        ensure!(status.crash_loops.is_empty(), "the status still has {:?}", status.crash_loops);
         Ok(())
     })
     .await?;
     let ready = namespace.await_ready("looper", ConditionStatus::True).await?;
-    ensure!(ready.message != bad, "{ready:?}");
+    ensure!(ready.message != bad, "the condition Ready still names the bad revision: {ready:?}");
     Ok(())
 }
 
@@ -96,26 +107,26 @@ pub async fn a_standby_writes_the_reports_of_a_node(scenario: Scenario) -> anyho
     await_condition("the crash loop to be noticed", NOTICED, async || {
         connection.get(&host, "/").await?;
         let condition = healthy(namespace).await?.context("the Worker has no condition Healthy")?;
-        ensure!(condition.status == ConditionStatus::False, "{condition:?}");
+        ensure!(condition.status == ConditionStatus::False, "the condition is {condition:?}");
         Ok(())
     })
     .await?;
     let status = status(namespace).await?;
     ensure!(
         status.crash_loops.iter().all(|known| known.node == node.name()),
-        "{:?}",
+        "crash loops are reported by other nodes: {:?}",
         status.crash_loops
     );
-    await_condition("the standby to have recorded the Event", SOON, async || {
+    await_condition("an Event that the standby recorded", SOON, async || {
         let events = namespace.api::<Event>().list(&ListParams::default()).await?;
         let event = events
             .items
             .into_iter()
             .find(|event| event.reason.as_deref() == Some("CrashLoopBackOff"));
-        let by = event.context("no Event")?.reporting_instance;
+        let by = event.context("there is no Event CrashLoopBackOff")?.reporting_instance;
         ensure!(
             by.as_deref() == Some(standby.identity()),
-            "{by:?} recorded it; {} leads",
+            "{by:?} recorded the Event; {} leads",
             leader.identity()
         );
         Ok(())
@@ -126,7 +137,7 @@ pub async fn a_standby_writes_the_reports_of_a_node(scenario: Scenario) -> anyho
     standby.terminate().await
 }
 
-/// The test acts as the nodes.
+/// The test sends and receives as nodes do.
 pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_received(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
@@ -161,13 +172,16 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
             }
         }
     });
-    let found = found.await.context("the standby does not send it to nodes")??;
-    ensure!(found.worker == id && found.times == 2 && found.remaining_ms <= 600_000, "{found:?}");
+    let found = found.await.context("the standby does not send the quarantine to nodes")??;
+    ensure!(
+        found.worker == id && found.times == 2 && found.remaining_ms <= 600_000,
+        "the standby sent {found:?}"
+    );
     let condition =
         healthy(namespace).await?.context("the quarantine was sent before it was written")?;
     ensure!(
         condition.status == ConditionStatus::False && condition.reason == "Quarantined",
-        "{condition:?}"
+        "the condition is {condition:?}"
     );
     for part in [revision.as_str(), "node-a", "2 times", "apply it again"] {
         ensure!(condition.message.contains(part), "{part:?} is not in {condition:?}");
@@ -175,11 +189,12 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
     namespace.await_ready("looper", ConditionStatus::True).await?;
     namespace.apply(&worker("looper", &answering("mended"))).await?;
     await_condition("the quarantine to be over", SOON, async || {
-        let condition = healthy(namespace).await?.context("the condition is gone")?;
+        let condition =
+            healthy(namespace).await?.context("the Worker has no condition Healthy any more")?;
         let status = status(namespace).await?;
         ensure!(
             condition.status == ConditionStatus::True && status.quarantine.is_none(),
-            "{status:?}"
+            "the quarantine is still in {status:?}"
         );
         Ok(())
     })
@@ -187,7 +202,7 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
     standby.terminate().await
 }
 
-/// Returns the digest of the revision that serves a Worker, once the operator's catalog has it.
+/// Waits until the operator's catalog has a Worker, and returns the digest of its revision.
 async fn digest(catalog: &mut CatalogClient<Channel>, worker: &str) -> anyhow::Result<Vec<u8>> {
     let request = WatchRequest { client: "router/e2e".to_owned(), resume: None };
     let mut changes = catalog.watch(request).await?.into_inner();
@@ -203,7 +218,7 @@ async fn digest(catalog: &mut CatalogClient<Channel>, worker: &str) -> anyhow::R
 }
 
 async fn status(namespace: &Namespace) -> anyhow::Result<WorkerStatus> {
-    namespace.worker("looper").await?.status.context("no status")
+    namespace.worker("looper").await?.status.context("the Worker has no status")
 }
 
 async fn healthy(namespace: &Namespace) -> anyhow::Result<Option<Condition>> {

@@ -1,4 +1,4 @@
-//! Tests of Tenon through kubectl.
+//! Tests Tenon as users of kubectl see it.
 
 use anyhow::{Context, ensure};
 use tenon_crds::ConditionStatus;
@@ -23,24 +23,34 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(
     let revision =
         scenario.namespace.worker("hello").await?.status.and_then(|status| status.latest_revision);
     let revision = revision.context("the ready Worker has no revision")?;
-    ensure!(header(&table) == ["NAME", "READY", "HEALTHY", "URL", "REVISION", "AGE"], "{table}");
+    ensure!(
+        header(&table) == ["NAME", "READY", "HEALTHY", "URL", "REVISION", "AGE"],
+        "the columns are {:?}",
+        header(&table)
+    );
     ensure!(
         table.contains(&host) && table.contains(&revision) && table.contains("True"),
-        "{table}"
+        "the table does not have {host}, {revision} and True:\n{table}"
     );
     let wide = kubectl(&["get", "wk", "-o", "wide"]).await?;
-    ensure!(header(&wide).contains(&"POOL") && wide.contains("default"), "{wide}");
+    ensure!(
+        header(&wide).contains(&"POOL") && wide.contains("default"),
+        "the table does not show the pool:\n{wide}"
+    );
 
     let described = kubectl(&["describe", "worker", "hello"]).await?;
     for expected in ["Compiled", "BindingsResolved", "Programmed", "Ready"] {
-        ensure!(described.contains(expected), "no condition {expected}:\n{described}");
+        ensure!(
+            described.contains(expected),
+            "the description has no condition {expected}:\n{described}"
+        );
     }
     // Events are recorded after the status.
-    await_condition("the Events to be described", SOON, async || {
+    await_condition("kubectl to describe the Events", SOON, async || {
         let described = kubectl(&["describe", "worker", "hello"]).await?;
         let (_, events) =
             described.rsplit_once("Events:").context("the description has no Events")?;
-        ensure!(events.contains("Serving"), "{described}");
+        ensure!(events.contains("Serving"), "the description has no Event Serving:\n{described}");
         Ok(())
     })
     .await?;
@@ -50,21 +60,24 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(
     let table = kubectl(&["get", "workers"]).await?;
     ensure!(
         table.lines().any(|line| line.starts_with("broken") && line.contains("False")),
-        "{table}"
+        "the broken Worker is not shown as False:\n{table}"
     );
     let described = kubectl(&["describe", "worker", "broken"]).await?;
-    ensure!(described.contains("worker.js:"), "the position is missing:\n{described}");
+    ensure!(
+        described.contains("worker.js:"),
+        "the description does not name the position:\n{described}"
+    );
 
     kubectl(&["delete", "worker", "hello"]).await?;
     let mut connection = scenario.router.connection();
     await_condition("the route to be gone", SOON, async || {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status == 404, "{} {}", answer.status, answer.body);
+        ensure!(answer.status == 404, "the response is {} {}", answer.status, answer.body);
         Ok(())
     })
     .await?;
     // The garbage collector deletes the objects that the Worker owned.
-    await_condition("its revisions to be gone", SOON, async || {
+    await_condition("the revisions of the deleted Worker to be gone", SOON, async || {
         let left = kubectl(&[
             "get",
             "workerrevisions",
@@ -74,7 +87,7 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(
             "name",
         ])
         .await?;
-        ensure!(left.is_empty(), "{left}");
+        ensure!(left.is_empty(), "these revisions still exist: {left}");
         Ok(())
     })
     .await

@@ -1,4 +1,5 @@
-//! The tests across processes. `make test-e2e` runs them; `-- NAME` selects some.
+//! The tests across processes. `make test-e2e` runs them. An argument selects the tests whose names
+//! contain it.
 
 mod artifact;
 mod audit;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 
 use tenon_e2e::Suite;
 
-/// Adds tests from functions whose names are the sentences that they test.
+/// Adds functions as tests. The name of a function states what it tests.
 macro_rules! add {
     ($suite:ident . $method:ident : $($module:ident :: $test:ident),+ $(,)?) => {
         $($suite.$method(stringify!($test), $module::$test);)+
@@ -54,7 +55,7 @@ fn main() -> anyhow::Result<ExitCode> {
         handlers::a_scheduled_call_that_fails_is_reported_by_an_event,
         handlers::a_schedule_that_is_never_due_is_reported_while_the_worker_serves,
         traffic::a_canary_gets_its_share_and_a_preview_gets_nothing_else,
-        traffic::a_rollback_and_its_undoing_fail_no_request,
+        traffic::no_request_fails_while_a_worker_is_rolled_back_and_forward,
         typescript::a_worker_in_typescript_answers_and_its_log_names_the_authors_positions,
         typescript::a_syntax_error_in_typescript_names_the_authors_position,
         typescript::a_start_error_in_typescript_names_the_authors_position_in_the_status,

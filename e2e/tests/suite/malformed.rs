@@ -1,4 +1,5 @@
-//! Stored objects that do not match their schema: those of another version, or from before a rule.
+//! Tests of stored objects that do not match their schema, because another version or an earlier
+//! schema accepted them.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -9,17 +10,20 @@ use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
 const CRD: &str = "workers.tenon.dev";
 
-/// Exclusive, because for a moment the API server accepts any object as a Worker.
+/// This test is exclusive, because for a moment the API server accepts any object as a Worker.
 pub async fn a_malformed_stored_object_does_not_stop_the_others(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     store_malformed(&scenario).await.context("cannot store a malformed Worker")?;
-    await_condition("an Event that reports it", SOON, async || {
+    await_condition("an Event that reports the malformed Worker", SOON, async || {
         let described = scenario
             .cluster
             .kubectl(&["--namespace", scenario.namespace.name(), "describe", "worker", "odd"])
             .await?;
-        ensure!(described.contains("Malformed"), "{described}");
+        ensure!(
+            described.contains("Malformed"),
+            "the description has no Event Malformed:\n{described}"
+        );
         Ok(())
     })
     .await?;
@@ -33,8 +37,8 @@ pub async fn a_malformed_stored_object_does_not_stop_the_others(
 
     await_malformed(&scenario, 1).await?;
 
-    // The API server cannot merge into an object that it cannot decode, so the fix is to replace
-    // it.
+    // The API server cannot merge changes into an object that it cannot decode, so the object has
+    // to be replaced.
     scenario.namespace.delete_worker("odd").await?;
     scenario.namespace.apply(&worker("odd", &answering("mended"))).await?;
     scenario.await_answer(&scenario.namespace.host("odd"), "mended", SOON).await?;
@@ -50,14 +54,14 @@ async fn await_malformed(scenario: &Scenario, expected: usize) -> anyhow::Result
         let metrics = operator.as_ref().context("no operator is running")?.metrics().await?;
         ensure!(
             metrics.lines().any(|line| line == series),
-            "the operator counts a different number"
+            "the operator counts a different number of malformed Workers"
         );
         Ok(())
     })
     .await
 }
 
-/// Stores a Worker whose source is a string, through a CRD that allows everything.
+/// Stores a Worker whose source is a string, while the CRD allows everything.
 async fn store_malformed(scenario: &Scenario) -> anyhow::Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(scenario.cluster.client());
     let mut open = crds.get(CRD).await?;
@@ -73,10 +77,11 @@ async fn store_malformed(scenario: &Scenario) -> anyhow::Result<()> {
     let odd = DynamicObject::new("odd", &resource).data(json!({"spec": {"source": "a word"}}));
     let params = PatchParams::apply("tenon-e2e").force();
     // The API server takes a moment to apply a changed schema.
-    let stored = await_condition("the API server to accept it", SOON, async || {
-        Ok(workers.patch("odd", &params, &Patch::Apply(&odd)).await?)
-    })
-    .await;
+    let stored =
+        await_condition("the API server to accept the malformed Worker", SOON, async || {
+            Ok(workers.patch("odd", &params, &Patch::Apply(&odd)).await?)
+        })
+        .await;
     scenario.cluster.install_crds().await?;
     stored?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Tests of nodes that go away under load.
+//! Tests of nodes that end under load, and of pools without nodes.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,12 @@ use tenon_crds::{ConditionStatus, Worker};
 use tenon_e2e::{Load, Node, Outcome, Probe, Prober, SOON, Scenario, await_condition, worker};
 use tokio::time::Instant;
 
-/// Enough that each of two nodes has some of them: a node has none in one of 30,000 runs.
+/// Number of Workers, large enough that each of two nodes serves some. In one of about 30,000 runs,
+/// a node serves none.
 const WORKERS: usize = 16;
 
-/// A Worker that takes a while for each request, so that some are always in flight.
+/// The source of a Worker that takes 50 ms for each request, so that some requests are always in
+/// flight.
 const SLOW: &str = "export default {
     async fetch() {
         await new Promise((resolve) => setTimeout(resolve, 50));
@@ -49,22 +51,25 @@ pub async fn a_killed_node_fails_only_the_invocations_that_it_had_begun(
     writes.await_served(100).await?;
     let (reads, writes) = (reads.stop().await?, writes.stop().await?);
 
-    reads.ensure_no_failure().context("a GET failed, although it can be repeated")?;
+    reads.ensure_no_failure().context("a GET failed, although the router can repeat it")?;
     let in_flight = |probe: &Probe| probe.began <= after_kill && probe.ended >= before_kill;
     let excused = |probe: &Probe| in_flight(probe) && is_node_lost(&probe.outcome);
     ensure!(
         writes.failures().all(excused),
-        "POSTs failed that had not begun on the node: {writes}"
+        "POSTs failed for another reason than the loss of the node: {writes}"
     );
     let survivor = others.first().context("no node is left")?.name();
     let served_by = serving_after(&writes.probes, after_kill);
-    ensure!(served_by == BTreeSet::from([survivor]), "{served_by:?} served after the kill");
+    ensure!(
+        served_by == BTreeSet::from([survivor]),
+        "{served_by:?} served after the kill, not only {survivor}"
+    );
 
     lost.forget().await?;
     delete_all(others).await
 }
 
-/// A Worker with one line that makes V8 abort or never return.
+/// The source of a Worker with one line that makes V8 abort or never return.
 const KILLER: &str = "export default { fetch() { for (const key in new Uint8Array(2 ** 26)) return new Response(key); } };";
 
 pub async fn a_worker_that_ends_its_process_does_not_fail_its_neighbours(
@@ -90,23 +95,31 @@ pub async fn a_worker_that_ends_its_process_does_not_fail_its_neighbours(
     neighbours.await_served(100).await?;
     let (mut connection, host) = (scenario.router.connection(), namespace.host("killer"));
     await_condition("the killer to be refused", SOON, async || {
-        // A request that must not be retried, so that it ends no second process.
+        // A POST is not retried, so it does not end a second process.
         let answer = connection.send(Method::POST, &host, "/", Bytes::new()).await?;
-        ensure!(answer.status >= 500, "{} {}", answer.status, answer.body);
-        ensure!(answer.body.contains("worker_quarantined"), "{} {}", answer.status, answer.body);
+        ensure!(answer.status >= 500, "the response is {} {}", answer.status, answer.body);
+        ensure!(
+            answer.body.contains("worker_quarantined"),
+            "the response is {} {}",
+            answer.status,
+            answer.body
+        );
         Ok(())
     })
     .await?;
     neighbours.await_served(300).await?;
     let neighbours = neighbours.stop().await?;
     neighbours.ensure_no_failure().context("requests to the neighbours failed")?;
-    await_condition("the status to name the cause", SOON, async || {
+    await_condition("the status to report the quarantine", SOON, async || {
         let killer: Worker = namespace.api().get("killer").await?;
         let quarantine = killer
             .status
             .and_then(|status| status.quarantine)
             .context("the status has no quarantine")?;
-        ensure!(nodes.iter().any(|node| node.name() == quarantine.node), "{quarantine:?}");
+        ensure!(
+            nodes.iter().any(|node| node.name() == quarantine.node),
+            "the status names another node: {quarantine:?}"
+        );
         Ok(())
     })
     .await?;
@@ -131,7 +144,8 @@ pub async fn no_request_fails_while_a_node_is_replaced(scenario: Scenario) -> an
     writes.await_served(30).await?;
     let new = scenario.start_node(pool, "new").await?;
     await_serving(&scenario, &hosts, new.name()).await?;
-    // Harsher than Kubernetes, where the Pod's preStop hook delays SIGTERM until routers know.
+    // This is harsher than on Kubernetes, where the Pod's preStop hook delays SIGTERM until routers
+    // know that the node terminates.
     let ended = old.delete().await?;
     let ended_at = Instant::now();
     reads.await_served(100).await?;
@@ -139,12 +153,13 @@ pub async fn no_request_fails_while_a_node_is_replaced(scenario: Scenario) -> an
     let (reads, writes) = (reads.stop().await?, writes.stop().await?);
 
     ensure!(ended.success(), "the old node ended with {ended}");
-    reads.ensure_no_failure().context("GETs")?;
-    writes.ensure_no_failure().context("POSTs")?;
+    reads.ensure_no_failure().context("GETs failed")?;
+    writes.ensure_no_failure().context("POSTs failed")?;
     let served_by = serving_after(&writes.probes, ended_at);
     ensure!(
         served_by == BTreeSet::from([new.name()]),
-        "{served_by:?} served after the old node had gone"
+        "{served_by:?} served after the old node had ended, not only {}",
+        new.name()
     );
     delete_all(vec![new]).await
 }
@@ -155,11 +170,12 @@ pub async fn an_endpoint_slice_of_a_tenant_adds_no_node(scenario: Scenario) -> a
     scenario.namespace.apply(&in_pool("private", pool)).await?;
     scenario.namespace.await_ready("private", ConditionStatus::True).await?;
     ensure_no_node(&scenario, "private").await?;
-    // A node of the pool itself is used at once, which shows that no update is still under way.
+    // The router uses a node of the operator's namespace immediately. When that node serves, the
+    // router has also seen the stray node's EndpointSlice.
     let own = scenario.start_node(pool, "own").await?;
     let host = scenario.namespace.host("private");
     let server = scenario.await_answer(&host, "done", SOON).await?.node;
-    ensure!(server.as_deref() == Some(own.name()), "{server:?} serves");
+    ensure!(server.as_deref() == Some(own.name()), "{server:?} served, not {}", own.name());
     delete_all(vec![own]).await?;
     ensure_no_node(&scenario, "private").await?;
     delete_all(vec![stray]).await
@@ -177,11 +193,11 @@ pub async fn requests_to_a_pool_without_nodes_are_refused_with_no_node(
 async fn ensure_no_node(scenario: &Scenario, worker: &str) -> anyhow::Result<()> {
     let host = scenario.namespace.host(worker);
     let mut connection = scenario.router.connection();
-    await_condition("a refusal with its reason", SOON, async || {
+    await_condition("a refusal with no_node", SOON, async || {
         let answer = connection.get(&host, "/").await?;
         ensure!(
             answer.status == 503 && answer.body.contains("no_node"),
-            "{} {}",
+            "the response is {} {}",
             answer.status,
             answer.body
         );
@@ -214,7 +230,7 @@ fn is_node_lost(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Refused { body, .. } if body.contains("node_lost"))
 }
 
-/// Returns the nodes that served the requests that started after `since`.
+/// Returns the names of the nodes that served requests that began after `since`.
 fn serving_after(probes: &[Probe], since: Instant) -> BTreeSet<&str> {
     let later = probes.iter().filter(|probe| probe.began > since);
     later

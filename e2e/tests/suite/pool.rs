@@ -16,7 +16,8 @@ use serde_json::json;
 use tenon_crds::{ConditionStatus, RuntimePool};
 use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
-/// Kubernetes' garbage collector looks for new kinds every 30 seconds, and this kind may be new.
+/// Time limit for Kubernetes' garbage collector and quotas. They look for new kinds every 30
+/// seconds, and the tested kind may be new.
 pub const COLLECTED: Duration = Duration::from_secs(90);
 
 pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
@@ -35,7 +36,8 @@ pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
     let deployment = await_only::<Deployment>(&scenario, SOON).await?;
     ensure!(
         deployment.spec.replicas == Some(3),
-        "the Deployment does not have the pool's replicas"
+        "the Deployment has {:?} replicas, not 3",
+        deployment.spec.replicas
     );
     let service =
         await_only::<Service>(&scenario, SOON).await?.spec.context("the Service has no spec")?;
@@ -51,22 +53,22 @@ pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
         .collect();
     ensure!(
         ports.get("shard-0") == Some(&7100) && ports.get("shard-1") == Some(&7101),
-        "{ports:?}"
+        "the ports of the shards are not 7100 and 7101: {ports:?}"
     );
-    ensure!(ports.get("lane-0") == Some(&7102), "the default is not one lane: {ports:?}");
+    ensure!(ports.get("lane-0") == Some(&7102), "the port of the only lane is not 7102: {ports:?}");
     await_only::<PodDisruptionBudget>(&scenario, SOON).await?;
-    // The Deployment controller acts on the Deployment.
+    // The Deployment controller creates a ReplicaSet for the Deployment.
     await_only::<ReplicaSet>(&scenario, SOON).await?;
-    await_condition("the pool's status", SOON, async || {
-        let status = pools.get(name).await?.status.context("no status yet")?;
+    await_condition("the pool's conditions and selector", SOON, async || {
+        let status = pools.get(name).await?.status.context("the pool has no status yet")?;
         ensure!(
             status.conditions.iter().any(|condition| condition.type_ == "Ready"),
-            "{:?}",
+            "there is no condition Ready among {:?}",
             status.conditions
         );
         ensure!(
             status.selector.as_deref().is_some_and(|selector| selector.contains(name)),
-            "{:?}",
+            "the selector does not contain {name}: {:?}",
             status.selector
         );
         Ok(())
@@ -79,7 +81,7 @@ pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
     await_condition("the Deployment to follow the pool", SOON, async || {
         let deployment = await_only::<Deployment>(&scenario, SOON).await?;
         let replicas = deployment.spec.replicas;
-        ensure!(replicas == Some(5), "{replicas:?}");
+        ensure!(replicas == Some(5), "the Deployment has {replicas:?} replicas, not 5");
         Ok(())
     })
     .await?;
@@ -113,8 +115,11 @@ pub async fn a_worker_that_requests_more_than_its_pool_allows_is_not_ready(
     greedy.spec.limits.cpu_ms = Some(101);
     scenario.namespace.apply(&greedy).await?;
     let condition = scenario.namespace.await_ready("greedy", ConditionStatus::False).await?;
-    ensure!(condition.reason == "LimitOverMaximum", "{condition:?}");
-    ensure!(condition.message.starts_with("spec.limits.cpuMs: 101 is more"), "{condition:?}");
+    ensure!(condition.reason == "LimitOverMaximum", "the condition is {condition:?}");
+    ensure!(
+        condition.message.starts_with("spec.limits.cpuMs: 101 is more"),
+        "the condition is {condition:?}"
+    );
 
     // The Worker itself is not changed.
     pools.patch(name, &apply, &Patch::Apply(pool(101))).await?;
@@ -140,24 +145,24 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
     });
     let apply = PatchParams::apply("tenon-e2e");
     pools.patch(name, &apply, &Patch::Apply(&pool)).await?;
-    await_condition("the status to name what is missing", SOON, async || {
-        let status = pools.get(name).await?.status.context("no status yet")?;
+    await_condition("the status to name the missing key", SOON, async || {
+        let status = pools.get(name).await?.status.context("the pool has no status yet")?;
         let ready = status
             .conditions
             .iter()
             .find(|condition| condition.type_ == "Ready")
-            .context("no condition Ready yet")?;
-        ensure!(ready.reason == "ReferenceMissing", "{ready:?}");
+            .context("there is no condition Ready yet")?;
+        ensure!(ready.reason == "ReferenceMissing", "the condition Ready is {ready:?}");
         let named = format!(
             "spec.egress.caCertificates[0]: key \"ca.crt\" of ConfigMap {name} does not exist"
         );
-        ensure!(ready.message.starts_with(&named), "{ready:?}");
+        ensure!(ready.message.starts_with(&named), "the condition Ready is {ready:?}");
         Ok(())
     })
     .await?;
     ensure!(
         pool_objects::<Deployment>(&scenario).await?.is_empty(),
-        "the operator created nodes that cannot start"
+        "the operator created a Deployment before the certificates exist"
     );
 
     let config_maps = scenario.system().api::<ConfigMap>();
@@ -167,8 +172,9 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
     let template = async || {
         let deployment = await_only::<Deployment>(&scenario, SOON).await?;
         let digest = deployment.spec.template.metadata.and_then(|metadata| metadata.annotations);
-        let digest =
-            digest.and_then(|mut all| all.remove("tenon.dev/references")).context("no digest")?;
+        let digest = digest
+            .and_then(|mut all| all.remove("tenon.dev/references"))
+            .context("the template has no annotation tenon.dev/references")?;
         anyhow::Ok((digest, deployment.spec.template.spec.context("the template has no Pod spec")?))
     };
     let (before, pod) = template().await?;
@@ -182,7 +188,7 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
         ensure!(args.iter().any(|arg| arg == expected), "{expected} is not among {args:?}");
     }
     config_maps.patch(name, &apply, &Patch::Apply(certificates("two"))).await?;
-    await_condition("new nodes for new certificates", SOON, async || {
+    await_condition("a changed template for the changed certificates", SOON, async || {
         ensure!(template().await?.0 != before, "the template has not changed");
         Ok(())
     })
@@ -211,10 +217,10 @@ where
         + Debug
         + DeserializeOwned,
 {
-    await_condition(&format!("the pool's {}", K::kind(&())), within, async || {
+    await_condition(&format!("the {} of the pool", K::kind(&())), within, async || {
         let mut found = pool_objects::<K>(scenario).await?;
-        ensure!(found.len() == 1, "found {}", found.len());
-        found.pop().context("found none")
+        ensure!(found.len() == 1, "the pool has {}, not 1", found.len());
+        found.pop().context("the pool has none")
     })
     .await
 }
@@ -226,10 +232,14 @@ where
         + Debug
         + DeserializeOwned,
 {
-    await_condition(&format!("the pool's {} to be gone", K::kind(&())), COLLECTED, async || {
-        let found = pool_objects::<K>(scenario).await?;
-        ensure!(found.is_empty(), "found {}", found.len());
-        Ok(())
-    })
+    await_condition(
+        &format!("the {} of the pool to be gone", K::kind(&())),
+        COLLECTED,
+        async || {
+            let found = pool_objects::<K>(scenario).await?;
+            ensure!(found.is_empty(), "the pool still has {}", found.len());
+            Ok(())
+        },
+    )
     .await
 }

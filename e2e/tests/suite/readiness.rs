@@ -1,4 +1,4 @@
-//! What `Ready` promises: a router serves the revision.
+//! Tests that a router serves the revision of a Worker that is `Ready`.
 
 use anyhow::{Context, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -24,7 +24,7 @@ pub async fn a_worker_that_is_ready_answers_with_its_newest_revision(
                 let answer = connection.get(&scenario.namespace.host(&name), "/").await?;
                 ensure!(
                     answer.status == 200 && answer.body == text,
-                    "{name} is ready and answers {} {}",
+                    "{name} is ready, but the response is {} {}",
                     answer.status,
                     answer.body
                 );
@@ -36,7 +36,7 @@ pub async fn a_worker_that_is_ready_answers_with_its_newest_revision(
     Ok(())
 }
 
-/// Exclusive, because the router is paused.
+/// This test is exclusive, because it pauses the router.
 pub async fn a_worker_is_not_ready_while_the_only_router_hangs(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
@@ -46,19 +46,23 @@ pub async fn a_worker_is_not_ready_while_the_only_router_hangs(
     scenario.router.pause().await?;
     namespace.apply(&worker("patient", &answering("second"))).await?;
     let waiting = namespace.await_ready("patient", ConditionStatus::False).await;
-    let conditions = namespace.worker("patient").await?.status.context("no status")?.conditions;
+    let conditions =
+        namespace.worker("patient").await?.status.context("the Worker has no status")?.conditions;
     scenario.router.resume().await?;
     let waiting = waiting?;
     ensure!(waiting.reason == "NotAcknowledged", "{waiting:?}");
-    ensure!(conditions.iter().any(|it| it.type_ == "Reconciling"), "{conditions:?}");
+    ensure!(
+        conditions.iter().any(|condition| condition.type_ == "Reconciling"),
+        "there is no condition Reconciling among {conditions:?}"
+    );
     namespace.await_ready("patient", ConditionStatus::True).await?;
     let mut connection = scenario.router.connection();
     let host = namespace.host("patient");
-    await_condition("the router to answer again", SOON, async || {
+    await_condition("the router to serve the second revision", SOON, async || {
         let answer = connection.get(&host, "/").await?;
         ensure!(
             answer.status == 200 && answer.body == "second",
-            "{} {}",
+            "the response is {} {}",
             answer.status,
             answer.body
         );

@@ -1,5 +1,5 @@
-//! Objects that the API server refuses to store for the operator: the status gives the reason until
-//! a retry succeeds.
+//! Tests of objects that the API server refuses to store for the operator. The status gives the
+//! reason until a retry succeeds.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -15,6 +15,7 @@ use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 use crate::audit::{AuditLog, Request};
 use crate::pool::COLLECTED;
 
+/// The resource of a quota that counts WorkerRevisions.
 const COUNT: &str = "count/workerrevisions.tenon.dev";
 
 pub async fn a_quota_is_named_until_it_is_raised(scenario: Scenario) -> anyhow::Result<()> {
@@ -31,10 +32,11 @@ pub async fn a_quota_is_named_until_it_is_raised(scenario: Scenario) -> anyhow::
             "spec": {"hard": {COUNT: count, "pods": fastrand::u16(..).to_string()}},
         }))
     };
-    await_condition("the quota to hold", COLLECTED, async || {
-        // Kubernetes looks for new kinds every 30 seconds, and counts them when a quota changes.
+    await_condition("the quota to take effect", COLLECTED, async || {
+        // Kubernetes looks for new kinds every 30 seconds, and counts objects when a quota changes,
+        // so each attempt changes the quota.
         quotas.patch("few", &apply, &quota("1")).await?;
-        let status = quotas.get("few").await?.status.context("no status")?;
+        let status = quotas.get("few").await?.status.context("the quota has no status")?;
         ensure!(
             status.used.is_some_and(|used| used.contains_key(COUNT)),
             "the quota does not count revisions yet"
@@ -45,7 +47,10 @@ pub async fn a_quota_is_named_until_it_is_raised(scenario: Scenario) -> anyhow::
 
     namespace.apply(&worker("counted", &answering("two"))).await?;
     let ready = await_stalled(&scenario, "counted").await?;
-    ensure!(ready.reason == "QuotaExceeded" && ready.message.contains("few"), "{ready:?}");
+    ensure!(
+        ready.reason == "QuotaExceeded" && ready.message.contains("few"),
+        "the condition Ready is {ready:?}"
+    );
     scenario.await_answer(&namespace.host("counted"), "one", SOON).await?;
     quotas.patch("few", &apply, &quota("9")).await?;
     namespace.await_ready("counted", ConditionStatus::True).await?;
@@ -57,23 +62,27 @@ pub async fn a_policy_is_named_until_it_is_gone(scenario: Scenario) -> anyhow::R
     let namespace = &scenario.namespace;
     namespace.apply(&worker("denied", &answering("first"))).await?;
     namespace.await_ready("denied", ConditionStatus::True).await?;
-    let status = namespace.worker("denied").await?.status.context("no status")?;
-    let first = status.latest_revision.context("no revision serves")?;
+    let status = namespace.worker("denied").await?.status.context("the Worker has no status")?;
+    let first = status.latest_revision.context("the status has no latest revision")?;
     let policy =
         Policy::deny(&scenario, "tenon.dev", "v1alpha1", "workerrevisions", "true").await?;
     let label = Patch::Merge(json!({"metadata": {"labels": {"tried": "yes"}}}));
-    await_condition("the policy to hold", SOON, async || {
+    await_condition("the policy to take effect", SOON, async || {
         let revisions = namespace.api::<WorkerRevision>();
         let refused = revisions.patch(&first, &PatchParams::default().dry_run(), &label).await;
-        let refused = refused.err().context("it allows a revision")?.to_string();
-        ensure!(refused.contains("denied"), "{refused}");
+        let refused =
+            refused.err().context("the policy still allows changes of revisions")?.to_string();
+        ensure!(refused.contains("denied"), "the refusal is {refused:?}");
         Ok(())
     })
     .await?;
     namespace.apply(&worker("denied", &answering("at last"))).await?;
     let log = AuditLog::open()?.from_now()?;
     let ready = await_stalled(&scenario, "denied").await?;
-    ensure!(ready.reason == "AdmissionDenied" && ready.message.contains("not today"), "{ready:?}");
+    ensure!(
+        ready.reason == "AdmissionDenied" && ready.message.contains("not today"),
+        "the condition Ready is {ready:?}"
+    );
     ensure_pauses(&scenario, &log).await?;
     policy.delete().await?;
     namespace.await_ready("denied", ConditionStatus::True).await?;
@@ -86,19 +95,22 @@ async fn ensure_pauses(scenario: &Scenario, log: &AuditLog) -> anyhow::Result<()
     let refused = |request: &Request| {
         request.is_in(scenario.namespace.name())
             && request.user.username == scenario.account().user()
-            && request.object_ref.as_ref().is_some_and(|it| it.resource == "workerrevisions")
+            && request
+                .object_ref
+                .as_ref()
+                .is_some_and(|object| object.resource == "workerrevisions")
             && request.response_status.as_ref().is_some_and(|status| status.code >= 400)
     };
     let attempts = await_condition("several attempts", SOON, async || {
         let attempts: Vec<_> = log.requests()?.into_iter().filter(&refused).collect();
-        ensure!(attempts.len() >= 6, "there were {}", attempts.len());
+        ensure!(attempts.len() >= 6, "there were {} attempts, fewer than 6", attempts.len());
         Ok(attempts)
     })
     .await?;
     let [first, last] = [0, 5].map(|number: usize| attempts[number].request_received_timestamp);
     // The status write triggers one attempt without a pause; the other pauses double from 0.2 s.
     let took = last.duration_since(first);
-    ensure!(took.as_secs() >= 2, "six attempts took {took:?}");
+    ensure!(took.as_secs() >= 2, "six attempts took {took:?}, less than 2 s");
     Ok(())
 }
 
@@ -106,7 +118,7 @@ pub async fn a_bundle_that_does_not_fit_into_etcd_is_named_while_its_predecessor
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let namespace = &scenario.namespace;
-    // JSON in etcd has six bytes for each `<`.
+    // In etcd, the JSON of the object has six bytes for each `<`.
     let large = format!("{}\nconst text = '{}';\n", answering("large"), "<".repeat(900_000));
     namespace.apply_config_map("code", &[("worker.js", &answering("small"))]).await?;
     let mut bundle = worker("bundle", "");
@@ -118,7 +130,7 @@ pub async fn a_bundle_that_does_not_fit_into_etcd_is_named_while_its_predecessor
     scenario.await_answer(&namespace.host("bundle"), "small", SOON).await?;
     namespace.apply_config_map("code", &[("worker.js", &large)]).await?;
     let ready = await_stalled(&scenario, "bundle").await?;
-    ensure!(ready.reason == "TooLarge", "{ready:?}");
+    ensure!(ready.reason == "TooLarge", "the condition Ready is {ready:?}");
     scenario.await_answer(&namespace.host("bundle"), "small", SOON).await?;
     namespace.apply_config_map("code", &[("worker.js", &answering("mended"))]).await?;
     namespace.await_ready("bundle", ConditionStatus::True).await?;
@@ -134,9 +146,9 @@ pub async fn a_pool_whose_deployment_is_denied_reports_it(
     let policy = Policy::deny(&scenario, "apps", "v1", "deployments", &is_deployment).await?;
     let pools: Api<RuntimePool> = Api::all(scenario.cluster.client());
     let apply = PatchParams::apply("tenon-e2e").force();
-    let denied = await_condition("a denied pool", SOON, async || {
-        // The policy takes effect a moment after it is stored, and a pool that exists is applied
-        // again when it changes.
+    let denied = await_condition("the pool to be stalled", SOON, async || {
+        // The policy takes effect a moment after it is stored. Each attempt changes the pool, so
+        // that the operator applies its Deployment again.
         let shards = fastrand::i32(1..=16);
         let pool = json!({
             "apiVersion": "tenon.dev/v1alpha1",
@@ -145,14 +157,18 @@ pub async fn a_pool_whose_deployment_is_denied_reports_it(
             "spec": {"replicas": 0, "shardsPerNode": shards},
         });
         pools.patch(name, &apply, &Patch::Apply(&pool)).await?;
-        stalled(&pools.get(name).await?.status.context("no status")?.conditions)
+        stalled(&pools.get(name).await?.status.context("the pool has no status")?.conditions)
     })
     .await?;
-    ensure!(denied.reason == "AdmissionDenied", "{denied:?}");
+    ensure!(denied.reason == "AdmissionDenied", "the condition Ready is {denied:?}");
     policy.delete().await?;
     await_condition("the pool to be ready", SOON, async || {
-        let conditions = pools.get(name).await?.status.context("no status")?.conditions;
-        ensure!(conditions.len() == 1 && conditions[0].reason == "Serving", "{conditions:?}");
+        let conditions =
+            pools.get(name).await?.status.context("the pool has no status")?.conditions;
+        ensure!(
+            conditions.len() == 1 && conditions[0].reason == "Serving",
+            "the conditions are {conditions:?}"
+        );
         Ok(())
     })
     .await?;
@@ -160,10 +176,15 @@ pub async fn a_pool_whose_deployment_is_denied_reports_it(
     Ok(())
 }
 
-/// Waits until a Worker is stalled, and returns its condition `Ready`.
+/// Waits until a Worker is stalled, and returns the condition `Ready`.
 pub(crate) async fn await_stalled(scenario: &Scenario, name: &str) -> anyhow::Result<Condition> {
     await_condition(&format!("Worker {name} to be stalled"), SOON, async || {
-        let status = scenario.namespace.worker(name).await?.status.context("no status yet")?;
+        let status = scenario
+            .namespace
+            .worker(name)
+            .await?
+            .status
+            .context("the Worker has no status yet")?;
         stalled(&status.conditions)
     })
     .await
@@ -172,19 +193,25 @@ pub(crate) async fn await_stalled(scenario: &Scenario, name: &str) -> anyhow::Re
 /// Returns the condition `Ready` of a stalled object.
 fn stalled(conditions: &[Condition]) -> anyhow::Result<Condition> {
     let find = |type_| conditions.iter().find(|condition| condition.type_ == type_);
-    let stalled = find("Stalled").with_context(|| format!("not stalled: {conditions:?}"))?;
-    let ready = find("Ready").context("no condition Ready yet")?;
-    ensure!(find("Reconciling").is_none() && stalled.reason == ready.reason, "{conditions:?}");
+    let stalled = find("Stalled")
+        .with_context(|| format!("there is no condition Stalled among {conditions:?}"))?;
+    let ready = find("Ready").context("there is no condition Ready yet")?;
+    ensure!(
+        find("Reconciling").is_none() && stalled.reason == ready.reason,
+        "the object is reconciling, or Stalled and Ready differ in reason: {conditions:?}"
+    );
     Ok(ready.clone())
 }
 
-/// A policy of the cluster that denies writes in a test's namespace and in the operator's.
+/// A policy of the cluster that denies writes in the namespace of a test and in that of the
+/// operator.
 struct Policy<'a> {
     scenario: &'a Scenario,
 }
 
 impl<'a> Policy<'a> {
-    /// Denies writes of a resource's objects for which `expression` is true.
+    /// Creates a policy that denies writes of those objects of a resource for which `expression` is
+    /// true.
     async fn deny(
         scenario: &'a Scenario,
         group: &str,

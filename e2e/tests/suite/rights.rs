@@ -1,5 +1,5 @@
-//! The operator's rights: all that it needs, or the other tests would fail, and none that it does
-//! not need.
+//! Tests that the operator uses every right that the chart grants it. That it needs no further
+//! rights is shown by the other tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,14 +23,14 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
     delete_revisions(&scenario).await?;
     resolve_references_of_a_pool(&scenario).await?;
     let account = scenario.account().user();
-    await_condition("each right to be used", SOON, async || {
+    await_condition("the operator to use each right", SOON, async || {
         let (used, refused) = uses(log.requests()?, account);
-        ensure!(refused.is_empty(), "the operator was refused {refused:?}");
-        // Rights on certificates are used by the test that issues some: tls.rs.
+        ensure!(refused.is_empty(), "the operator lacks rights: {refused:?}");
+        // Rights on certificates are used by the test in tls.rs, which issues some.
         let expected: Vec<_> =
             rights()?.into_iter().filter(|right| !right.covers_certificates()).collect();
         let idle = unused(&expected, &used);
-        ensure!(idle.is_empty(), "never used: {}", idle.join("; "));
+        ensure!(idle.is_empty(), "the operator never used: {}", idle.join("; "));
         Ok(())
     })
     .await
@@ -46,16 +46,16 @@ async fn delete_revisions(scenario: &Scenario) -> anyhow::Result<()> {
         scenario.namespace.apply(&changing).await?;
         scenario.namespace.await_ready("changing", ConditionStatus::True).await?;
     }
-    // Kubernetes' timestamps have a resolution of one second, so which of the old ones are deleted
-    // may vary.
+    // Kubernetes' timestamps have a resolution of one second, so the operator may delete any of the
+    // old revisions.
     await_condition("the oldest revisions to be deleted", SOON, async || {
         let left: Vec<_> = revisions
             .list(&ListParams::default())
             .await?
             .into_iter()
-            .map(|it| it.name_any())
+            .map(|revision| revision.name_any())
             .collect();
-        ensure!(left.len() == 2, "found {left:?}");
+        ensure!(left.len() == 2, "there are {left:?}, not 2 revisions");
         Ok(())
     })
     .await
@@ -76,11 +76,11 @@ async fn resolve_references_of_a_pool(scenario: &Scenario) -> anyhow::Result<()>
     });
     pools.patch(name, &apply, &Patch::Apply(&pool)).await?;
     let await_reason = async |reason: &str| {
-        await_condition(&format!("the pool to be {reason}"), SOON, async || {
-            let status = pools.get(name).await?.status.context("no status yet")?;
+        await_condition(&format!("the pool to have the reason {reason}"), SOON, async || {
+            let status = pools.get(name).await?.status.context("the pool has no status yet")?;
             ensure!(
                 status.conditions.iter().any(|condition| condition.reason == reason),
-                "{:?}",
+                "no condition has the reason {reason}: {:?}",
                 status.conditions
             );
             Ok(())
@@ -94,12 +94,12 @@ async fn resolve_references_of_a_pool(scenario: &Scenario) -> anyhow::Result<()>
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": authority});
     scenario.system().api::<Secret>().patch(name, &apply, &Patch::Apply(secret)).await?;
     await_reason("Serving").await?;
-    // The operator applies the pool's objects once more.
+    // After the change, the operator applies the pool's objects once more.
     let change = json!({"spec": {"isolatesPerShard": 7}});
     pools.patch(name, &PatchParams::default(), &Patch::Merge(change)).await?;
     await_condition("the pool to be applied again", SOON, async || {
         let pool = pools.get(name).await?;
-        let observed = pool.status.context("no status yet")?.observed_generation;
+        let observed = pool.status.context("the pool has no status yet")?.observed_generation;
         ensure!(observed == pool.metadata.generation, "the status is of generation {observed:?}");
         Ok(())
     })
@@ -108,7 +108,7 @@ async fn resolve_references_of_a_pool(scenario: &Scenario) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Returns the requests of `user` that were allowed, and those that were forbidden.
+/// Returns the uses of rights by `user` that were allowed, and those that were forbidden.
 fn uses(requests: Vec<Request>, user: &str) -> (BTreeSet<Use>, BTreeSet<Use>) {
     let (mut used, mut refused) = (BTreeSet::new(), BTreeSet::new());
     for request in requests {

@@ -1,4 +1,4 @@
-//! The API server's verdicts on objects with mistakes.
+//! Tests of the API server's verdicts on objects with mistakes.
 //!
 //! ```text
 //!  good object ─► mutants ─► API server ─┬─ rejects it and names the field, and the remedy
@@ -7,7 +7,8 @@
 //!                                                         ─► API server accepts its objects
 //! ```
 //!
-//! All requests are dry runs; only one WorkerRevision is stored, to be changed.
+//! All requests are dry runs, except one that stores a WorkerRevision, which later requests try to
+//! change.
 
 mod consequence;
 mod field_path;
@@ -30,8 +31,9 @@ use consequence::Kind;
 use mutant::{Mutant, SEED};
 
 /// Maximum number of concurrent requests.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT: usize = 16;
 
+/// Minimum number of mutants of each kind.
 const MIN_MUTANTS: usize = 1_000;
 
 /// Maximum length of a text in the report of a wrong verdict, in characters.
@@ -48,15 +50,15 @@ pub async fn an_object_that_violates_its_schema_is_refused_naming_the_field(
         judge.try_all::<WorkerRevision>(revisions).await?,
         judge.try_all::<RuntimePool>(Mutant::all_of(good::pool())).await?,
     ];
-    for Verdict { accepted, refused, .. } in &verdicts {
+    for Verdicts { accepted, refused, .. } in &verdicts {
         ensure!(
             accepted + refused >= MIN_MUTANTS && *accepted > 0,
-            "too few mutants were tried: {accepted} accepted, {refused} refused"
+            "{accepted} mutants were accepted and {refused} refused; at least {MIN_MUTANTS} are needed, and one accepted"
         );
     }
     for rule in judge.rules.iter().filter(|rule| !rule.is_transition_rule) {
         let quoted = verdicts.iter().any(|verdict| verdict.quoted.contains(&rule.message));
-        ensure!(quoted, "no mutant breaks the rule: {}", rule.message);
+        ensure!(quoted, "no mutant was refused with the message of the rule: {}", rule.message);
     }
     Ok(())
 }
@@ -85,19 +87,19 @@ pub async fn the_schema_makes_revisions_immutable(scenario: Scenario) -> anyhow:
 
     let mutants = Mutant::all_of(stored.clone()).into_iter().filter(Mutant::edits_only_spec);
     let (client, uri) = (&client, &uri);
-    let answers = stream::iter(mutants).map(|mutant| async move {
-        let answer =
+    let responses = stream::iter(mutants).map(|mutant| async move {
+        let response =
             client.request::<Value>(http::Request::put(uri).body(mutant.body().into())?).await;
-        anyhow::Ok((mutant, answer))
+        anyhow::Ok((mutant, response))
     });
-    let mut answers = std::pin::pin!(answers.buffer_unordered(AT_ONCE));
+    let mut responses = std::pin::pin!(responses.buffer_unordered(MAX_CONCURRENT));
     let mut immutable = 0;
-    while let Some(answer) = answers.next().await {
-        match answer? {
+    while let Some(response) = responses.next().await {
+        match response? {
             (mutant, Ok(accepted)) => {
                 ensure!(
                     accepted["spec"] == stored["spec"],
-                    "the stored object was changed: {mutant}"
+                    "the API server accepts a change of the stored object: {mutant}"
                 )
             }
             (_, Err(kube::Error::Api(status))) if status.code < 500 => {
@@ -114,8 +116,8 @@ pub async fn the_schema_makes_revisions_immutable(scenario: Scenario) -> anyhow:
 /// A CEL rule in a schema.
 struct Rule {
     message: String,
-    /// The rule compares an object with its previous version, so an object by itself cannot break
-    /// it.
+    /// Whether the rule compares an object with its previous version. A new object cannot break
+    /// such a rule.
     is_transition_rule: bool,
 }
 
@@ -134,17 +136,19 @@ impl Rule {
     }
 }
 
-/// The outcome of a kind's mutants.
+/// The API server's verdicts on the mutants of a kind.
 #[derive(Default)]
-struct Verdict {
+struct Verdicts {
     accepted: usize,
     refused: usize,
     /// Messages of rules that refusals have quoted.
     quoted: BTreeSet<String>,
 }
 
+/// A verdict that is right.
 enum Judgement {
     Accepted,
+    /// The messages of the rules that the refusal quotes.
     Refused(Vec<String>),
 }
 
@@ -153,8 +157,8 @@ struct Judge {
     client: Client,
     namespace: String,
     rules: Vec<Rule>,
-    /// Derived objects that the API server has accepted. Many objects lead to the same ones, which
-    /// are tried once.
+    /// Derived objects that the API server has accepted. Many objects lead to the same derived
+    /// objects, which are tried once.
     approved: RefCell<HashSet<String>>,
 }
 
@@ -173,18 +177,19 @@ impl Judge {
     /// Tries all mutants of a kind.
     ///
     /// # Errors
-    /// Fails if the API server accepted an unusable object, or did not say what is wrong with one.
-    async fn try_all<K: Kind>(&self, mutants: Vec<Mutant>) -> anyhow::Result<Verdict> {
+    /// Fails if the API server accepted an object that the operator cannot use, or did not say what
+    /// is wrong with an object.
+    async fn try_all<K: Kind>(&self, mutants: Vec<Mutant>) -> anyhow::Result<Verdicts> {
         let judgements =
             stream::iter(mutants).map(async |mutant| (self.try_one::<K>(&mutant).await, mutant));
-        let mut judgements = std::pin::pin!(judgements.buffer_unordered(AT_ONCE));
-        let (mut verdict, mut misjudged) = (Verdict::default(), Vec::new());
+        let mut judgements = std::pin::pin!(judgements.buffer_unordered(MAX_CONCURRENT));
+        let (mut verdicts, mut misjudged) = (Verdicts::default(), Vec::new());
         while let Some((judgement, mutant)) = judgements.next().await {
             match judgement {
-                Ok(Judgement::Accepted) => verdict.accepted += 1,
+                Ok(Judgement::Accepted) => verdicts.accepted += 1,
                 Ok(Judgement::Refused(quoted)) => {
-                    verdict.refused += 1;
-                    verdict.quoted.extend(quoted);
+                    verdicts.refused += 1;
+                    verdicts.quoted.extend(quoted);
                 }
                 Err(error) => {
                     let (message, body) = (format!("{error:#}"), mutant.body());
@@ -200,7 +205,7 @@ impl Judge {
             "{count} verdicts are wrong (seed {SEED:#x}), among them:\n{}",
             misjudged.join("\n")
         );
-        Ok(verdict)
+        Ok(verdicts)
     }
 
     async fn try_one<K: Kind>(&self, mutant: &Mutant) -> anyhow::Result<Judgement> {
@@ -208,34 +213,40 @@ impl Judge {
             match create(&self.client, &K::collection(&self.namespace), mutant.body()).await {
                 Ok(stored) => stored,
                 Err(kube::Error::Api(status)) => {
-                    ensure!((400..500).contains(&status.code) && !mutant.is_good(), "{status:?}");
+                    ensure!(
+                        (400..500).contains(&status.code) && !mutant.is_good(),
+                        "the API server failed, or refused the good object: {status:?}"
+                    );
                     // Rules that are too expensive to evaluate exceed the API server's cost budget.
-                    ensure!(!status.message.contains("cost"), "too costly: {status:?}");
+                    ensure!(
+                        !status.message.contains("cost"),
+                        "a rule exceeds the cost budget: {status:?}"
+                    );
                     ensure!(
                         is_named(mutant, &status, &self.rules),
-                        "the refusal names no field: {status:?}"
+                        "the refusal names none of the changed fields: {status:?}"
                     );
                     return Ok(Judgement::Refused(quoted(&status, &self.rules)));
                 }
                 Err(error) => return Err(error.into()),
             };
         let object: K = serde_json::from_value(stored.clone())
-            .context("the API server stored it, but our type cannot represent it")?;
+            .context("the API server accepted the object, but our type cannot represent it")?;
         let roundtrip = serde_json::to_value(&object)?;
         ensure!(
             normalize(&roundtrip["spec"]) == normalize(&stored["spec"]),
-            "our type keeps only {}",
+            "our type changes the spec to {}",
             roundtrip["spec"]
         );
         let consequences = object
             .consequences(&self.namespace)
-            .context("the API server stored it, but the operator refuses it")?;
+            .context("the API server accepted the object, but the operator refuses it")?;
         for (collection, object) in consequences {
             let object = object.to_string();
             if !self.approved.borrow().contains(&object) {
                 let made = create::<Value>(&self.client, &collection, object.clone()).await;
                 made.with_context(|| {
-                    format!("the API server accepted it, but not the derived object: {collection}")
+                    format!("the API server accepted the object, but not one that is derived from it, in {collection}")
                 })?;
                 self.approved.borrow_mut().insert(object);
             }
@@ -261,8 +272,8 @@ fn quoted(status: &Status, rules: &[Rule]) -> Vec<String> {
     quoted.map(|rule| rule.message.clone()).collect()
 }
 
-/// Returns whether a refusal names a place where the mutant differs, or quotes a rule that ties
-/// such a place to the one named.
+/// Returns whether a refusal names a place where the mutant differs from the good object, or quotes
+/// a rule at a place that contains such a place.
 fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
     let is_below = |field: &str, place: &str| {
         let rest = field.strip_prefix(place);
@@ -274,7 +285,7 @@ fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
         // The object could not be decoded. Go has its own name for the metadata.
         true => status.message.replace("ObjectMeta.", "metadata.").contains(&place),
         false => causes.iter().any(|cause| {
-            // The field of a subresource begins with a dot.
+            // The name of a field of a subresource begins with a dot.
             let field = cause.field.trim_start_matches('.');
             let holds_place = cause.field == "<nil>" || is_below(&place, field);
             is_below(field, &place) || (holds_place && is_rule(&cause.message))
@@ -282,8 +293,8 @@ fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
     })
 }
 
-/// Normalizes a value: an absent field, null and an empty value are the same, as are a quantity and
-/// its text.
+/// Normalizes a value: an absent field, null and an empty list or object become the same value, as
+/// do a number and its text.
 fn normalize(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

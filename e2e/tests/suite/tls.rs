@@ -1,4 +1,5 @@
-//! Certificates that the operator issues, on a separate platform whose processes speak only TLS.
+//! Tests of the certificates that the operator issues, on a separate platform whose processes speak
+//! only TLS.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +16,12 @@ use tenon_e2e::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Deadline for the replacement of all certificates. The first authority is replaced after 30
-/// seconds, and dropped when every process has read the new one.
+/// Time limit for the replacement of all certificates. The first authority is replaced after about
+/// 30 seconds, and dropped when every process has read the new one.
 const REPLACED: Duration = Duration::from_secs(90);
 
-/// The content type of a TLS alert record, the only kind sent before the connection is closed.
+/// The content type of a TLS alert record. Servers send only such records before they close the
+/// connection.
 const ALERT: u8 = 21;
 
 pub async fn certificates_are_issued_and_renewed_without_a_failed_request(
@@ -29,7 +31,7 @@ pub async fn certificates_are_issued_and_renewed_without_a_failed_request(
     let mut shared = scenario.operator().await;
     shared.take().context("no operator is running")?.terminate().await?;
     let outcome = issue_and_renew(&scenario).await;
-    // Later tests need an operator, regardless of the outcome of this one.
+    // Later tests need an operator, regardless of the outcome of this test.
     let successor = scenario.start_operator().await?;
     scenario.route_catalog(&[&successor]);
     *shared = Some(successor);
@@ -44,7 +46,7 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let (catalog, inner) = (Service::start(7070).await?, Service::start(8081).await?);
     let (cluster, internal) = (&scenario.cluster, inner.address());
     let account = Account::create(cluster, &system, &logs).await?;
-    // The operator starts without a certificate and issues its own.
+    // The operator starts without a certificate and issues one for itself.
     let operator = Operator::start(
         "operator-tls",
         account.kubeconfig(),
@@ -82,11 +84,11 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let hosts = ["hello", "caller"].map(|name| scenario.namespace.host(name));
     for host in &hosts {
         let mut connection = router.connection();
-        await_condition("an answer", SOON, async || {
+        await_condition(&format!("{host} to answer"), SOON, async || {
             let answer = connection.get(host, "/").await?;
             ensure!(
                 answer.status == 200 && answer.body == "hello",
-                "{} {}",
+                "the response is {} {}",
                 answer.status,
                 answer.body
             );
@@ -104,10 +106,10 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
 
     let prober = Prober::start(&router, Load::get(&hosts));
     prober.await_served(100).await?;
-    // All first certificates are gone, including the authority, which no process trusts any more.
+    // True once no Secret contains its first certificate or the first authority.
     let replaced = |now: &BTreeMap<String, Secret>| {
         let has = |name: &String, key, text: &[u8]| {
-            value(&now[name], key).windows(text.len()).any(|it| it == text)
+            value(&now[name], key).windows(text.len()).any(|window| window == text)
         };
         let authority = value(&first["tenon-ca"], "tls.crt");
         first.iter().all(|(name, before)| {
@@ -116,7 +118,7 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     };
     await_secrets(&system, replaced).await?;
     prober.await_served(100).await?;
-    // New processes connect to the ones that were there before.
+    // A node and a router that start now communicate with the older processes.
     let another = start_node("tls-b").await?;
     await_condition("the router to know the new node", SOON, async || {
         let nodes = router.nodes().await?;
@@ -130,7 +132,12 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     prober.stop().await?.ensure_no_failure()?;
     let late = Router::start("router-tls-late", transport, address, &logs).await?;
     let answer = late.connection().get(&hosts[1], "/").await?;
-    ensure!(answer.status == 200 && answer.body == "hello", "{} {}", answer.status, answer.body);
+    ensure!(
+        answer.status == 200 && answer.body == "hello",
+        "the response is {} {}",
+        answer.status,
+        answer.body
+    );
 
     another.delete().await?;
     operator.terminate().await?;
@@ -138,12 +145,13 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until all Secrets with certificates exist and `holds` is true of them, and returns them.
+/// Waits until all Secrets with certificates exist and `holds` returns true for them. Returns the
+/// Secrets by name.
 async fn await_secrets(
     system: &Namespace,
     holds: impl Fn(&BTreeMap<String, Secret>) -> bool,
 ) -> anyhow::Result<BTreeMap<String, Secret>> {
-    await_condition("the certificates", REPLACED, async || {
+    await_condition("the expected certificates", REPLACED, async || {
         let secrets = system.api::<Secret>().list(&ListParams::default()).await?;
         let secrets: BTreeMap<_, _> =
             secrets.into_iter().map(|secret| (secret.name_any(), secret)).collect();
@@ -151,9 +159,9 @@ async fn await_secrets(
         ensure!(
             names
                 == ["tenon-ca", "tenon-operator-tls", "tenon-router-tls", "tenon-runtime-node-tls"],
-            "there are {names:?}"
+            "the Secrets are {names:?}"
         );
-        ensure!(holds(&secrets), "the certificates are not replaced yet");
+        ensure!(holds(&secrets), "the first certificates are still in use");
         Ok(secrets)
     })
     .await
@@ -168,7 +176,7 @@ async fn is_refused(address: std::net::SocketAddr) -> anyhow::Result<bool> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await?;
     let mut answer = Vec::new();
-    // A connection reset is equally acceptable.
+    // A connection reset is also a refusal.
     let _ = tokio::time::timeout(SOON, stream.read_to_end(&mut answer)).await?;
     Ok(answer.first().is_none_or(|first| *first == ALERT))
 }

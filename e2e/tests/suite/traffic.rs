@@ -15,7 +15,7 @@ async fn deploy(scenario: &Scenario, name: &str, text: &str) -> anyhow::Result<S
     status.and_then(|status| status.latest_revision).context("the Worker has no revision")
 }
 
-/// Runs a command of `tenon` about a Worker.
+/// Runs a command of `tenon` in the scenario's namespace.
 async fn tenon(scenario: &Scenario, arguments: &[&str]) -> anyhow::Result<Output> {
     let output = Command::new(Process::binary("tenon")?)
         .args(arguments)
@@ -49,7 +49,7 @@ pub async fn a_canary_gets_its_share_and_a_preview_gets_nothing_else(
         ensure!(answer.status == 200, "{} {}", answer.status, answer.body);
         new += usize::from(answer.body == "new");
     }
-    // A share outside of these bounds has a probability below one in a million.
+    // The probability of a count outside of these bounds is below one in a million.
     ensure!((55..=145).contains(&new), "{new} of 400 requests went to a share of 25 %");
     for _ in 0..20 {
         let answer = connection.get(&format!("next--{host}"), "/").await?;
@@ -58,7 +58,9 @@ pub async fn a_canary_gets_its_share_and_a_preview_gets_nothing_else(
     Ok(())
 }
 
-pub async fn a_rollback_and_its_undoing_fail_no_request(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn no_request_fails_while_a_worker_is_rolled_back_and_forward(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
     let old = deploy(&scenario, "rolled", "old").await?;
     let new = deploy(&scenario, "rolled", "new").await?;
     let host = scenario.namespace.host("rolled");
@@ -76,7 +78,7 @@ pub async fn a_rollback_and_its_undoing_fail_no_request(scenario: Scenario) -> a
     ensure!(shares[1]["name"] == old.as_str() && shares[1]["percent"] == 100, "{listed}");
     prober.await_served(50).await?;
 
-    // Broken code neither serves nor keeps a rollback from being undone.
+    // Broken code neither serves nor prevents the rollback from being undone.
     scenario.namespace.apply(&worker("rolled", "export default {")).await?;
     scenario.namespace.await_ready("rolled", ConditionStatus::False).await?;
     ensure!(connection.get(&host, "/").await?.body == "old", "broken code ended the rollback");

@@ -1,4 +1,5 @@
-//! Workers in TypeScript: they respond, and every error names the author's file, line and column.
+//! Tests that Workers in TypeScript respond, and that every error names the author's file, line and
+//! column.
 
 use std::time::Duration;
 
@@ -7,11 +8,11 @@ use serde_json::{Value, json};
 use tenon_crds::{ConditionStatus, Worker, WorkerSpec};
 use tenon_e2e::{SOON, Scenario, await_condition};
 
-/// Deadline for the report of a crash loop. The second failure follows after a pause, here on any
-/// shard of two nodes, and the node then reports at once.
+/// Time limit for the report of a crash loop. A node reports it at the second failure, which
+/// follows after a pause, here on a shard of one of two nodes.
 const NOTICED: Duration = Duration::from_secs(30);
 
-/// A module whose compiled form has fewer lines, because the types are removed.
+/// A module that is compiled to fewer lines, because its types are removed.
 const TOTAL: &str = "export interface Item {
   name: string;
   price: number;
@@ -83,7 +84,7 @@ pub async fn a_worker_in_typescript_answers_and_its_log_names_the_authors_positi
     let answer = scenario.router.connection().get(&host, "/empty").await?;
     ensure!(
         answer.status == 500 && !answer.body.contains("menu"),
-        "{} {}",
+        "the response is {} {}",
         answer.status,
         answer.body
     );
@@ -91,7 +92,7 @@ pub async fn a_worker_in_typescript_answers_and_its_log_names_the_authors_positi
     let text = line["fields"]["message"]
         .as_str()
         .or(line["message"].as_str())
-        .context("the line has no message")?;
+        .context("the log line has no message")?;
     for place in ["lib/total.ts:13:11: ", "at total (lib/total.ts:13:11)", "worker.tsx:12:"] {
         ensure!(text.contains(place), "{place:?} is not in {text}");
     }
@@ -111,10 +112,10 @@ pub async fn a_syntax_error_in_typescript_names_the_authors_position(
     ];
     scenario.namespace.apply(&typescript("menu", &modules)).await?;
     let ready = scenario.namespace.await_ready("menu", ConditionStatus::False).await?;
-    ensure!(ready.reason == "SyntaxError", "{ready:?}");
+    ensure!(ready.reason == "SyntaxError", "the condition Ready is {ready:?}");
     ensure!(
         ready.message.starts_with("lib/total.ts:12:25: Unexpected token\n  12 | "),
-        "{ready:?}"
+        "the condition Ready is {ready:?}"
     );
     Ok(())
 }
@@ -129,15 +130,19 @@ pub async fn a_start_error_in_typescript_names_the_authors_position_in_the_statu
     let (host, mut connection) = (namespace.host("menu"), scenario.router.connection());
     let condition = await_condition("the crash loop to be noticed", NOTICED, async || {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status != 200, "the Worker has started: {}", answer.body);
-        let status = namespace.worker("menu").await?.status.context("no status")?;
+        ensure!(
+            answer.status != 200,
+            "the Worker answers although it must not start: {}",
+            answer.body
+        );
+        let status = namespace.worker("menu").await?.status.context("the Worker has no status")?;
         let healthy = status.conditions.into_iter().find(|condition| condition.type_ == "Healthy");
         healthy.context("the Worker has no condition Healthy")
     })
     .await?;
     ensure!(
         condition.message.contains("worker_start_failed at lib/total.ts:13:11 on"),
-        "{condition:?}"
+        "the condition is {condition:?}"
     );
     Ok(())
 }
@@ -163,7 +168,7 @@ async fn await_log_line(scenario: &Scenario, text: &str) -> anyhow::Result<Value
                 return Ok(serde_json::from_str(line).unwrap_or_else(|_| json!({"message": line})));
             }
         }
-        anyhow::bail!("no log contains it")
+        anyhow::bail!("no log has a line with this text and the namespace")
     })
     .await
 }

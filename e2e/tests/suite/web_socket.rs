@@ -45,7 +45,7 @@ async fn open(scenario: &Scenario, version: Version, host: &str) -> anyhow::Resu
 /// Returns the numbers of the Worker's WebSockets that were closed cleanly and uncleanly.
 async fn closed(scenario: &Scenario, host: &str) -> anyhow::Result<[u64; 2]> {
     let answer = scenario.router.connection().get(host, "/").await?;
-    ensure!(answer.status == 200, "{answer:?}");
+    ensure!(answer.status == 200, "the response is {answer:?}");
     let closed: serde_json::Value = serde_json::from_str(&answer.body)?;
     Ok(["clean", "unclean"].map(|how| closed[how].as_u64().unwrap_or_default()))
 }
@@ -57,9 +57,14 @@ pub async fn a_web_socket_echoes_in_both_versions_of_http(
     let host = scenario.namespace.host("echo");
     scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
     for version in VERSIONS {
-        let mut socket =
-            open(&scenario, version, &host).await.with_context(|| format!("{version:?}"))?;
-        ensure!(socket.protocol() == Some("talk"), "{:?}", socket.protocol());
+        let mut socket = open(&scenario, version, &host)
+            .await
+            .with_context(|| format!("cannot open a WebSocket over {version:?}"))?;
+        ensure!(
+            socket.protocol() == Some("talk"),
+            "the subprotocol is {:?}, not talk",
+            socket.protocol()
+        );
         let large = (0..10 << 20).map(|i| (i % 251) as u8).collect::<Vec<_>>();
         for message in [
             Message::text("a text, größer als ASCII"),
@@ -69,11 +74,19 @@ pub async fn a_web_socket_echoes_in_both_versions_of_http(
         ] {
             socket.send(message.clone()).await?;
             let echoed = socket.receive().await?;
-            ensure!(echoed == message, "{} of {} bytes were echoed", echoed.len(), message.len());
+            ensure!(
+                echoed == message,
+                "the echo of {} bytes differs; it has {} bytes",
+                message.len(),
+                echoed.len()
+            );
         }
         socket.send(Message::Ping("are you there?".into())).await?;
         let pong = socket.receive().await?;
-        ensure!(pong == Message::Pong("are you there?".into()), "{pong:?}");
+        ensure!(
+            pong == Message::Pong("are you there?".into()),
+            "the answer to the Ping is {pong:?}"
+        );
     }
     Ok(())
 }
@@ -90,17 +103,21 @@ pub async fn either_side_can_end_a_web_socket(scenario: Scenario) -> anyhow::Res
         let closed_by_worker = socket.closed().await?;
         ensure!(
             closed_by_worker == Closed { code: 4001, reason: "as you prefer".to_owned() },
-            "{closed_by_worker:?}"
+            "the WebSocket was closed with {closed_by_worker:?}"
         );
 
         let mut vanishing = open(&scenario, version, &host).await?;
         ensure!(vanishing.send_and_receive("still here").await? == "still here");
         drop(vanishing);
-        await_condition("the Worker to count both", SOON, async || {
-            let closed = closed(&scenario, &host).await?;
-            ensure!(closed == [i, i], "{closed:?}");
-            Ok(())
-        })
+        await_condition(
+            "the Worker to count one clean and one unclean close for each version",
+            SOON,
+            async || {
+                let closed = closed(&scenario, &host).await?;
+                ensure!(closed == [i, i], "the counts are {closed:?}, not {:?}", [i, i]);
+                Ok(())
+            },
+        )
         .await?;
     }
     node.delete().await?;
@@ -121,7 +138,10 @@ pub async fn a_slowly_read_web_socket_loses_no_message(scenario: Scenario) -> an
         for i in 0..64 {
             match socket.receive().await? {
                 Message::Binary(piece) => {
-                    ensure!(piece.len() == 256 * 1024 && piece.iter().all(|byte| *byte == i))
+                    ensure!(
+                        piece.len() == 256 * 1024 && piece.iter().all(|byte| *byte == i),
+                        "piece {i} is wrong"
+                    )
                 }
                 other => bail!("unexpected message: {other:?}"),
             }
@@ -139,16 +159,16 @@ pub async fn an_open_web_socket_stays_with_its_revision(scenario: Scenario) -> a
         sockets.push(open(&scenario, version, &host).await?);
     }
     scenario.namespace.apply(&echo("rolling", "new", None)).await?;
-    await_condition("the new revision", SOON, async || {
+    await_condition("the new revision to serve new WebSockets", SOON, async || {
         let revision =
             open(&scenario, Version::HTTP_11, &host).await?.send_and_receive("which?").await?;
-        ensure!(revision == "new", "{revision}");
+        ensure!(revision == "new", "the {revision} revision serves");
         Ok(())
     })
     .await?;
     for socket in &mut sockets {
         let revision = socket.send_and_receive("which?").await?;
-        ensure!(revision == "old", "{revision}");
+        ensure!(revision == "old", "the open WebSocket moved to the {revision} revision");
     }
     Ok(())
 }
@@ -177,15 +197,21 @@ pub async fn web_sockets_of_a_killed_node_end_and_open_elsewhere(
     }
     let lost = victim.kill().await?;
     for (socket, version) in sockets.into_iter().zip(VERSIONS) {
-        let closed = socket.closed().await.with_context(|| format!("{version:?}"))?;
-        ensure!(closed == Closed { code: 1011, reason: "node_lost".to_owned() }, "{closed:?}");
+        let closed = socket
+            .closed()
+            .await
+            .with_context(|| format!("the WebSocket over {version:?} was not closed"))?;
+        ensure!(
+            closed == Closed { code: 1011, reason: "node_lost".to_owned() },
+            "the WebSocket was closed with {closed:?}"
+        );
         let mut again = open(&scenario, version, &host).await?;
         ensure!(again.send_and_receive("there again").await? == "there again");
     }
     lost.forget().await?;
     for node in others {
         let ended = node.delete().await?;
-        ensure!(ended.success(), "{ended}");
+        ensure!(ended.success(), "the node ended with {ended}");
     }
     Ok(())
 }

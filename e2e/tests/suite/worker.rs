@@ -1,4 +1,4 @@
-//! The life cycle of a Worker: applied, changed, broken, deleted.
+//! Tests of the life cycle of a Worker, from its first apply to its deletion.
 
 use anyhow::{Context, ensure};
 use kube::api::{DeleteParams, ListParams};
@@ -15,15 +15,25 @@ pub async fn an_applied_worker_answers(scenario: Scenario) -> anyhow::Result<()>
     scenario.await_answer(&host, "hello", SOON).await?;
 
     scenario.namespace.await_ready("greeter", ConditionStatus::True).await?;
-    let status = scenario.namespace.worker("greeter").await?.status.context("no status")?;
-    ensure!(status.url.as_deref().is_some_and(|url| url.contains(&host)), "{:?}", status.url);
+    let status =
+        scenario.namespace.worker("greeter").await?.status.context("the Worker has no status")?;
+    ensure!(
+        status.url.as_deref().is_some_and(|url| url.contains(&host)),
+        "the URL {:?} does not contain {host}",
+        status.url
+    );
     ensure!(
         status.address.map(|address| address.url) == status.url,
         "status.address differs from status.url"
     );
     let holds: Vec<_> =
         status.conditions.iter().filter(|c| c.status == ConditionStatus::True).collect();
-    ensure!(holds.len() == 4, "{:?}", status.conditions);
+    ensure!(
+        holds.len() == 4,
+        "{} conditions are true, not 4: {:?}",
+        holds.len(),
+        status.conditions
+    );
     Ok(())
 }
 
@@ -100,8 +110,13 @@ pub async fn a_bad_update_names_the_position_while_the_last_good_revision_serves
     let host = scenario.namespace.host("careful");
     scenario.await_answer(&host, "good", SOON).await?;
     scenario.namespace.await_ready("careful", ConditionStatus::True).await?;
-    let good =
-        scenario.namespace.worker("careful").await?.status.context("no status")?.latest_revision;
+    let good = scenario
+        .namespace
+        .worker("careful")
+        .await?
+        .status
+        .context("the Worker has no status")?
+        .latest_revision;
 
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     let bad = "export default {\n  fetch() {\n    return new Response(;\n  },\n};\n";
@@ -114,11 +129,15 @@ pub async fn a_bad_update_names_the_position_while_the_last_good_revision_serves
     prober.await_served(50).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;
-    ensure!(report.bodies().keys().eq(&["good"]), "{report}");
-    let status = scenario.namespace.worker("careful").await?.status.context("no status")?;
+    ensure!(
+        report.bodies().keys().eq(&["good"]),
+        "the outcomes are not the expected ones: {report}"
+    );
+    let status =
+        scenario.namespace.worker("careful").await?.status.context("the Worker has no status")?;
     ensure!(
         status.latest_revision == good,
-        "{:?} serves, {good:?} was good",
+        "the latest revision is {:?}, not the good one, {good:?}",
         status.latest_revision
     );
 
@@ -139,11 +158,17 @@ pub async fn a_missing_pool_is_named_while_the_accepted_revision_serves(
     misspelt.spec.pool = "defualt".to_owned();
     scenario.namespace.apply(&misspelt).await?;
     let ready = scenario.namespace.await_ready("placed", ConditionStatus::False).await?;
-    ensure!(ready.reason == "PoolMissing" && ready.message.starts_with("spec.pool: "), "{ready:?}");
+    ensure!(
+        ready.reason == "PoolMissing" && ready.message.starts_with("spec.pool: "),
+        "the condition Ready is {ready:?}"
+    );
     prober.await_served(50).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;
-    ensure!(report.bodies().keys().eq(&["good"]), "{report}");
+    ensure!(
+        report.bodies().keys().eq(&["good"]),
+        "the outcomes are not the expected ones: {report}"
+    );
     Ok(())
 }
 
@@ -158,7 +183,7 @@ pub async fn a_deleted_worker_answers_404(scenario: Scenario) -> anyhow::Result<
         let answer = connection.get(&host, "/").await?;
         ensure!(
             answer.status == 404 && answer.body.contains("worker_not_found"),
-            "{} {}",
+            "the response is {} {}",
             answer.status,
             answer.body
         );
@@ -180,11 +205,18 @@ pub async fn a_worker_deleted_in_the_foreground_leaves_no_revision(
         owners.clone().count() == 1
             && owners.clone().all(|owner| owner.block_owner_deletion == Some(true))
     });
-    ensure!(!owned.is_empty() && blocks, "the Worker can be deleted before {owned:?}");
+    ensure!(
+        !owned.is_empty() && blocks,
+        "there are no revisions, or one does not block the deletion of the Worker: {owned:?}"
+    );
     namespace.api::<Worker>().delete("owner", &DeleteParams::foreground()).await?;
-    // The garbage collector learns of a new kind of object late, and then deletes the Worker first.
+    // The garbage collector discovers a new kind late. Until then, it deletes the Worker before its
+    // revisions.
     await_condition("the Worker and its revisions to be deleted", COLLECTED, async || {
-        ensure!(namespace.api::<Worker>().get_opt("owner").await?.is_none(), "it exists");
+        ensure!(
+            namespace.api::<Worker>().get_opt("owner").await?.is_none(),
+            "the Worker still exists"
+        );
         let left = revisions.list(&ListParams::default()).await?.items;
         ensure!(left.is_empty(), "{} revisions are left", left.len());
         Ok(())
@@ -201,13 +233,16 @@ pub async fn the_older_of_two_workers_keeps_a_shared_route(
         worker.spec.routes = vec![Route { host: host.clone(), path: "/".to_owned() }];
         worker
     };
-    // The names sort in the order of age, which has a resolution of one second: the name decides
-    // only between Workers of the same age.
+    // The names sort in the order of age: creation times have a resolution of one second, and the
+    // name decides between Workers of the same time.
     scenario.namespace.apply(&claiming("a-first", "first")).await?;
     scenario.await_answer(&host, "first", SOON).await?;
     scenario.namespace.apply(&claiming("b-second", "second")).await?;
     let ready = scenario.namespace.await_ready("b-second", ConditionStatus::False).await?;
-    ensure!(ready.reason == "RouteConflict" && ready.message.contains("a-first"), "{ready:?}");
+    ensure!(
+        ready.reason == "RouteConflict" && ready.message.contains("a-first"),
+        "the condition Ready is {ready:?}"
+    );
     scenario.await_answer(&host, "first", SOON).await?;
 
     scenario.namespace.delete_worker("a-first").await?;
@@ -225,13 +260,13 @@ pub async fn a_handler_that_throws_does_not_show_its_details_to_the_caller(
     let host = scenario.namespace.host("thrower");
     let answer = tenon_e2e::await_condition("the Worker to throw", SOON, async || {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status == 500, "{} {}", answer.status, answer.body);
+        ensure!(answer.status == 500, "the response is {} {}", answer.status, answer.body);
         Ok(answer)
     })
     .await?;
     ensure!(
         answer.body.contains("worker_exception") && !answer.body.contains("swordfish"),
-        "{}",
+        "the response has no code or shows details: {}",
         answer.body
     );
     Ok(())

@@ -1,4 +1,4 @@
-//! A request on a connection: its response, and the rest of its data.
+//! A request on a connection, with its response and the writer of the rest of its data.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -13,18 +13,19 @@ use super::state::State;
 use super::stream::Response;
 use crate::frame;
 
-/// The reason why there is no (complete) response.
+/// The reason why a response is missing or incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The shard has not processed any of the request.
+    /// The shard has not processed any part of the request.
     #[error("the shard has not processed the request")]
     NotProcessed,
     #[error("the stream or its connection broke")]
     Broken,
 }
 
-/// A request that has been sent, and its response as a body of data and trailers. The trailers of
-/// success are empty. Dropping this before the end cancels the request.
+/// A request that has been sent, and its response as a body of data and trailers. The trailers of a
+/// successful response are empty. Dropping the call before the end of the response cancels the
+/// request.
 pub struct Call {
     state: Rc<RefCell<State>>,
     slot: usize,
@@ -41,7 +42,7 @@ impl Call {
         Self { state, slot }
     }
 
-    /// Returns the writer of the rest of the request. It does not keep the request alive.
+    /// Returns the writer of the rest of the request. The writer does not keep the request alive.
     pub fn writer(&self) -> Writer {
         let stream = self.state.borrow_mut().stream(self.slot).id;
         Writer { state: Rc::downgrade(&self.state), stream }
@@ -74,10 +75,10 @@ impl Call {
     }
 }
 
-/// Counts bytes that have been read. Returns the number to announce to the peer, if any.
+/// Counts bytes that have been read. Returns the number of bytes to announce to the peer, if any.
 fn read(response: &mut Response, bytes: u32) -> Option<u32> {
     response.read += bytes;
-    // Half a window at a time.
+    // No announcement is made while the peer may send more bytes than have been read.
     if response.end.is_some() || response.read < response.window {
         return None;
     }
@@ -110,7 +111,7 @@ impl Drop for Call {
 }
 
 impl Writer {
-    /// Waits until the shard has room for more.
+    /// Waits until no data is left to send and the stream's window has room for more.
     ///
     /// # Errors
     /// Fails if the stream has ended.
@@ -132,7 +133,7 @@ impl Writer {
         if waits.is_some() { Poll::Pending } else { Poll::Ready(()) }
     }
 
-    /// Sends data, after [`Self::poll_ready`].
+    /// Sends data. The caller first waits for [`Self::poll_ready`].
     pub fn send(&self, data: &Bytes) {
         self.with(|state, slot| {
             state.send_all(slot, data);
@@ -149,7 +150,7 @@ impl Writer {
         });
     }
 
-    /// Aborts the request, whose call fails.
+    /// Aborts the request. Its call fails.
     pub fn abort(self) {
         self.with(|state, slot| state.abort(slot));
     }

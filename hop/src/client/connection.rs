@@ -1,4 +1,4 @@
-//! The task of a connection: reads for all streams, writes for all streams, and pings.
+//! The task of a connection, which reads and writes for all streams, and pings the peer.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -19,7 +19,8 @@ use crate::pieces::SMALL;
 use crate::settings::Settings;
 use crate::wire::Wire;
 
-/// A shard that causes more answers than this without reading them is given up, in bytes.
+/// The maximum number of bytes of unread answers that a shard may cause before the connection ends
+/// with an error.
 const OVERFULL: usize = 1024 * 1024;
 
 /// The maximum number of frames that are handled before the connection writes and other tasks run.
@@ -30,7 +31,7 @@ pub struct Connection<S> {
     wire: Wire<S>,
     state: Rc<RefCell<State>>,
     pulse: Option<Pulse>,
-    /// What has been received since the peer was last given a larger window, in bytes.
+    /// The number of bytes received since the connection's window was last enlarged.
     received: u32,
 }
 
@@ -53,14 +54,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             empty => *empty = Some(cx.waker().clone()),
         }
         {
-            // Write before anything else: reads may use up the task's budget in tokio. An error is
-            // reported by the flush after them: the peer may have sent the reason why it has gone.
+            // Write first, because reads may use up the task's budget in tokio. An error is ignored
+            // until the flush after the reads, because the peer may have sent a GOAWAY frame that
+            // gives the reason.
             let mut state = self.state.borrow_mut();
             if !state.outbox.is_empty() {
                 _ = self.wire.poll_flush(cx, &mut state.outbox);
             }
         }
-        // Read even if nothing can be written: the shard may not read until it has written.
+        // Read even if nothing can be written, because the shard may have to write before it reads.
         let mut left = FRAMES;
         while left > 0 {
             match self.wire.poll_head(cx)? {
@@ -74,7 +76,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             left -= 1;
         }
         if left == 0 {
-            // There may be more.
+            // More frames may have arrived.
             cx.waker().wake_by_ref();
         }
         let mut state = self.state.borrow_mut();
@@ -84,7 +86,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             frame::put_ping(&mut state.outbox, [0; 8], false);
         }
         if state.owed > OVERFULL {
-            return Poll::Ready(Err(ConnectionError::protocol("frames but reads no answers")));
+            return Poll::Ready(Err(ConnectionError::protocol(
+                "frames without reading the answers",
+            )));
         }
         loop {
             ready!(self.wire.poll_flush(cx, &mut state.outbox))?;
@@ -166,7 +170,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let Some(slot) = state.slot(head.stream) else {
             self.wire.skip(&head);
-            // The call has been cancelled.
+            // The call may have been cancelled.
             return state.check_known(head.stream);
         };
         let payload = if head.len < SMALL {
@@ -183,7 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let window = response.window.checked_sub(payload.len() as u32);
         response.window =
-            window.ok_or(ConnectionError::flow("more than the window of a stream"))?;
+            window.ok_or(ConnectionError::flow("more data than the window of a stream allows"))?;
         response.pieces.push(payload);
         if head.has(END_STREAM) {
             // gRPC's status is missing.
@@ -228,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
         let mut state = state.borrow_mut();
         if let Err(ConnectionError::Violation { code, .. }) = &ended {
             frame::put_go_away(&mut state.outbox, 0, *code);
-            // The peer may not read; the connection ends in any case.
+            // The connection ends even if the frame cannot be written.
             _ = wire.poll_flush(cx, &mut state.outbox);
         }
         state.break_off();

@@ -1,4 +1,5 @@
-//! The router's side with a complete implementation: `h2` reads our requests, and is recognized.
+//! Tests the router's side against `h2`, a complete implementation, which reads our requests and is
+//! recognized.
 
 use std::time::Duration;
 
@@ -34,19 +35,20 @@ async fn our_request_is_ordinary_http2() {
     let data = async { body.data().await.unwrap().unwrap() };
     tokio::select! {
         data = data => assert_eq!(&data[..], b"\0\0\0\0\0"),
-        () = driven => panic!("the connection ended"),
+        () = driven => panic!("the connection ended before the data was read"),
     }
 }
 
 #[tokio::test]
 async fn a_peer_that_is_not_narrow_is_recognized() {
     let (ours, theirs) = duplex(1 << 20);
-    let shaken = tokio::join!(handshake(ours, WINDOW, Some(PINGS)), h2::server::handshake(theirs));
-    assert!(shaken.0.unwrap().is_none());
+    let handshakes =
+        tokio::join!(handshake(ours, WINDOW, Some(PINGS)), h2::server::handshake(theirs));
+    assert!(handshakes.0.unwrap().is_none());
 }
 
-/// Returns the timeouts and bodies of these requests as another implementation reads them.
-async fn read_by_another(requests: &[(u64, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
+/// Returns the timeouts and bodies of these requests as `h2` reads them.
+async fn read_with_h2(requests: &[(u64, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
     let mut state = State::new(WINDOW);
     let mut bytes = BytesMut::from(PREFACE);
     frame::put_settings(&mut bytes, &settings::ours(WINDOW, 0));
@@ -76,19 +78,19 @@ async fn read_by_another(requests: &[(u64, Vec<u8>)]) -> Vec<(String, Vec<u8>)> 
     };
     tokio::select! {
         read = reading => read,
-        () = driven => panic!("the connection ended"),
+        () = driven => panic!("the connection ended before the requests were read"),
     }
 }
 
 proptest! {
     #[test]
-    fn another_implementation_reads_every_request(
+    fn another_implementation_reads_every_request_as_it_was_sent(
         requests in prop::collection::vec((0..100_000_000_u64, prop::collection::vec(any::<u8>(), 0..10_000)), 0..6),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let read = runtime.block_on(read_by_another(&requests));
+        let read = runtime.block_on(read_with_h2(&requests));
         let expected: Vec<_> =
             requests.into_iter().map(|(seconds, body)| (format!("{seconds}S"), body)).collect();
-        prop_assert!(read == expected);
+        prop_assert!(read == expected, "a timeout or a body differs");
     }
 }

@@ -7,7 +7,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::error::ConnectionError;
 
-/// The number of ticks in [`Pings::after`], and thus the precision of both times.
+/// The number of timer ticks in [`Pings::after`]. One tick is the precision of both times of
+/// [`Pings`].
 const TICKS: u32 = 3;
 
 /// The times after which the peer of a connection with streams is pinged and given up.
@@ -19,15 +20,15 @@ pub struct Pings {
     pub timeout: Duration,
 }
 
-/// The signs of life of a connection's peer.
+/// The state with which a connection detects a silent peer.
 pub(super) struct Pulse {
     pings: Pings,
     ticks: Interval,
     /// The connection had no streams at the last poll.
     was_idle: bool,
-    /// Ticks since the last frame.
+    /// The number of ticks since the last frame.
     quiet: u32,
-    /// The time at which the unanswered ping was sent.
+    /// The time at which the unanswered ping was sent, if there is such a ping.
     pinged: Option<Instant>,
 }
 
@@ -53,7 +54,7 @@ impl Pulse {
     /// [`Pings::after`]. The timer does not run without streams.
     ///
     /// # Errors
-    /// Fails if the last ping has not been answered before its timeout.
+    /// Fails if the last ping has not been answered within [`Pings::timeout`].
     pub(super) fn poll_ping(
         &mut self,
         cx: &mut Context<'_>,
@@ -67,7 +68,7 @@ impl Pulse {
         if was_idle {
             self.ticks.reset();
         }
-        let mut is_due = false;
+        let mut should_ping = false;
         while self.ticks.poll_tick(cx).is_ready() {
             if self.pinged.is_some_and(|at| at.elapsed() >= self.pings.timeout) {
                 return Err(ConnectionError::Silent);
@@ -75,9 +76,9 @@ impl Pulse {
             self.quiet += 1;
             if self.quiet >= TICKS && self.pinged.is_none() {
                 self.pinged = Some(Instant::now());
-                is_due = true;
+                should_ping = true;
             }
         }
-        Ok(is_due)
+        Ok(should_ping)
     }
 }

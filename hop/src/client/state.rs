@@ -16,11 +16,11 @@ use crate::error::{Code, ConnectionError};
 use crate::frame::{self, INITIAL_WINDOW, MAX, MAX_PAYLOAD};
 use crate::settings::Settings;
 
-/// No more data is copied to the outbox while this much waits to be written, in bytes.
+/// The length of the outbox, in bytes, from which no more data is copied to it.
 const FULL: usize = 1024 * 1024;
 
-/// No more requests are taken while this much waits to be written, in bytes: cancelled requests
-/// leave their headers.
+/// The length of the outbox, in bytes, from which no more requests are accepted. The outbox can
+/// exceed [`FULL`], because cancelled requests leave their headers in it.
 const OVERFULL: usize = 2 * FULL;
 
 /// The maximum number of times that a peer may change the initial window of streams: each change
@@ -33,31 +33,33 @@ pub(super) struct State {
     streams: Vec<Stream>,
     vacant: Vec<usize>,
     open: FxHashMap<u32, usize>,
-    /// The next stream.
+    /// The id of the next stream.
     next: u32,
     max_streams: usize,
-    /// What may be sent, in bytes: on the connection, and at first on a stream.
+    /// The number of bytes that may be sent on the connection.
     window: i64,
+    /// The number of bytes that may be sent on a new stream.
     stream_window: i64,
     /// The initial window of responses, in bytes.
     response_window: u32,
     /// The slots of streams that wait for the connection's window or for room in the outbox.
     waiting: VecDeque<usize>,
-    /// Bytes of the outbox that the peer has caused: answers to its pings and settings.
+    /// The number of bytes in the outbox that answer the peer's pings and settings.
     pub(super) owed: usize,
-    /// How often the peer has changed the initial window of streams.
+    /// The number of times that the peer has changed the initial window of streams.
     changes: u32,
-    /// The last stream that the peer processes.
+    /// The id of the last stream that the peer processes.
     last: u32,
-    /// No more requests are taken.
+    /// No more requests are accepted.
     is_closed: bool,
     /// The connection is gone.
     pub(super) is_gone: bool,
-    /// The block of the last request, and its timeout: nearly all have the same.
+    /// The timeout of the last request, in seconds, and its header block. Nearly all requests have
+    /// the same timeout.
     block: (u64, Vec<u8>),
     /// The connection's task.
     pub(super) task: Option<Waker>,
-    /// Notified when a ping has been answered, and at the end.
+    /// Notified when a ping has been answered, and when the connection has ended.
     pub(super) ponged: Rc<Notify>,
 }
 
@@ -94,7 +96,7 @@ impl State {
         self.open.is_empty()
     }
 
-    /// Opens a stream and sends what can be sent. Returns its slot.
+    /// Opens a stream, and sends as much of `data` as the windows allow. Returns the stream's slot.
     pub(super) fn open(
         &mut self,
         seconds: u64,
@@ -169,7 +171,7 @@ impl State {
         let stream = &mut self.streams[slot];
         if !stream.unsent.is_empty() {
             if stream.window <= 0 {
-                // An update of the stream's own window resumes it.
+                // An update of the stream's own window resumes the stream.
                 return false;
             }
             if self.window <= 0 || self.outbox.len() >= FULL {
@@ -202,8 +204,8 @@ impl State {
         }
     }
 
-    /// Continues with the streams that wait, a frame of each at a time, as long as the connection's
-    /// window and the outbox have room. Returns whether the outbox has something to write.
+    /// Sends the data of waiting streams, one frame of each in rotation, as long as the
+    /// connection's window and the outbox have room. Returns whether the outbox contains anything.
     pub(super) fn resume(&mut self) -> bool {
         while self.window > 0
             && self.outbox.len() < FULL
@@ -224,10 +226,10 @@ impl State {
         self.task.iter().for_each(Waker::wake_by_ref);
     }
 
-    /// Frees the slot of a call, and resets its stream if that has not ended.
+    /// Frees the slot of a call, and resets the call's stream if the stream has not ended.
     pub(super) fn close(&mut self, slot: usize) {
         let mut stream = std::mem::take(&mut self.streams[slot]);
-        // The slot keeps its place among those that wait, regardless of the stream that uses it.
+        // The slot keeps its place in `waiting`, regardless of the stream that uses it.
         self.streams[slot].is_waiting = stream.is_waiting;
         stream.wake();
         self.vacant.push(slot);
@@ -237,7 +239,8 @@ impl State {
                 frame::put_reset(&mut self.outbox, stream.id, Code::CANCEL);
             }
         }
-        // A closed connection ends with its last stream; one without senders, with its last call.
+        // A closed connection ends with its last stream, and a connection without senders ends with
+        // its last call.
         self.wake();
     }
 
@@ -303,7 +306,8 @@ impl State {
         Ok(())
     }
 
-    /// Takes no more requests, and ends the streams above `last`, which the peer has not processed.
+    /// Closes the connection to new requests, and ends the streams above `last`, which the peer has
+    /// not processed.
     pub(super) fn close_above(&mut self, last: u32) {
         self.is_closed = true;
         if last >= self.last {
@@ -318,7 +322,7 @@ impl State {
         }
     }
 
-    /// Ends all streams: the connection is gone.
+    /// Ends all streams, because the connection is gone.
     pub(super) fn break_off(&mut self) {
         (self.is_closed, self.is_gone) = (true, true);
         for (_, slot) in std::mem::take(&mut self.open) {
@@ -363,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_wait_take_turns() {
+    fn waiting_streams_send_one_frame_each_in_rotation() {
         static DATA: [u8; 40_000] = [0; 40_000];
         let mut state = State::new(1024);
         state.window = 0;
@@ -386,6 +390,6 @@ mod tests {
         let mut change =
             |window| state.apply(Settings { window: Some(window), ..Settings::default() });
         assert!((0..100).all(|_| change(70_000).is_ok()), "an unchanged window was refused");
-        assert!((1..100).any(|by| change(70_000 + by).is_err()));
+        assert!((1..100).any(|by| change(70_000 + by).is_err()), "99 changes were accepted");
     }
 }

@@ -1,4 +1,4 @@
-//! A stream, from the router's side.
+//! The state of a stream on the router's side.
 
 use std::task::Waker;
 
@@ -19,7 +19,7 @@ pub(super) struct Stream {
     pub(super) ends: bool,
     /// The end of the request has been sent.
     pub(super) is_sent: bool,
-    /// What may be sent, in bytes.
+    /// The number of bytes that may be sent.
     pub(super) window: i64,
     /// The slot waits for the connection's window or for room in the outbox.
     pub(super) is_waiting: bool,
@@ -33,13 +33,14 @@ pub(super) struct Response {
     pub(super) has_begun: bool,
     pub(super) pieces: Pieces,
     pub(super) end: Option<Result<Trailers, CallError>>,
-    /// What the peer may still send, in bytes.
+    /// The number of bytes that the peer may still send.
     pub(super) window: u32,
-    /// What has been read and not been announced, in bytes.
+    /// The number of bytes that have been read but not announced to the peer.
     pub(super) read: u32,
 }
 
-/// The trailers of a response, until they have been read. Those of success are empty.
+/// The trailers of a response, or `None` after they have been read. The trailers of a successful
+/// response are empty.
 pub(super) type Trailers = Option<HeaderMap>;
 
 impl Stream {
@@ -51,8 +52,8 @@ impl Stream {
         self.wake();
     }
 
-    /// Ends the response of a request that the peer reports as not processed. A request that has
-    /// been answered in part has been processed all the same.
+    /// Ends the response of a request that the peer reports as not processed. If a part of the
+    /// response has arrived, the request has been processed despite this report.
     pub(super) fn refuse(&mut self) {
         let began = self.response.has_begun;
         self.end(Err(if began { CallError::Broken } else { CallError::NotProcessed }));

@@ -1,4 +1,4 @@
-//! Both sides against each other.
+//! Tests the router's side and the shard's side against each other.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -21,8 +21,8 @@ const WINDOW: u32 = 64 * 1024;
 const PINGS: Pings = Pings { after: Duration::from_millis(750), timeout: Duration::from_secs(60) };
 const BOUNDS: Bounds = Bounds { streams: 8, stream_window: 128 * 1024 };
 
-/// A service that answers with the request's body, or does what the body says: `fail`, `panic`,
-/// `wait` or `timeout`.
+/// A service that answers with the request's body, unless the body is one of the commands `fail`,
+/// `panic`, `wait` and `timeout`.
 #[derive(Clone, Default)]
 struct Echo {
     in_flight: Rc<Cell<usize>>,
@@ -96,11 +96,11 @@ impl Service for Echo {
 async fn opening(stream: DuplexStream) -> crate::sniff::Opening<DuplexStream> {
     match sniff(stream).await.unwrap() {
         Peer::Narrow(opening) => opening,
-        Peer::Other(_) => panic!("the peer was not taken for a narrow one"),
+        Peer::Other(_) => panic!("the peer was not recognized as narrow"),
     }
 }
 
-/// Connects both sides, with a pipe of this capacity, and runs `test`.
+/// Connects both sides by a pipe with a capacity of `pipe` bytes, and runs `test`.
 async fn with_connection<F: Future<Output = ()>>(
     pipe: usize,
     test: impl FnOnce(Sender, Echo, Rc<Notify>) -> F,
@@ -202,9 +202,9 @@ async fn bodies_larger_than_every_window_pass_both_ways() {
 }
 
 #[tokio::test]
-async fn sides_that_both_have_more_to_write_than_fits_make_progress() {
+async fn sides_that_both_write_more_than_the_pipe_holds_make_progress() {
     with_connection(1000, |sender, _, _| async move {
-        // The settings have arrived with the first response.
+        // The peer's settings have arrived before the first response.
         read(&mut sender.call(1, &Bytes::from_static(b"x"), true).unwrap()).await.unwrap();
         let body = Bytes::from(vec![7; 2_000_000]);
         let calls: Vec<_> =
@@ -217,7 +217,7 @@ async fn sides_that_both_have_more_to_write_than_fits_make_progress() {
 }
 
 #[tokio::test]
-async fn answers_come_in_any_order() {
+async fn responses_arrive_in_any_order() {
     with_connection(4096, |sender, echo, _| async move {
         let mut first = sender.call(1, &Bytes::from_static(b"wait"), true).unwrap();
         let mut second = sender.call(1, &Bytes::from_static(b"second"), true).unwrap();
@@ -256,7 +256,7 @@ async fn the_call_of_an_aborted_request_fails() {
 #[tokio::test]
 async fn no_more_streams_are_opened_than_the_peer_allows() {
     with_connection(4096, |sender, _, _| async move {
-        // The settings have arrived with the first response.
+        // The peer's settings have arrived before the first response.
         read(&mut sender.call(1, &Bytes::from_static(b"x"), true).unwrap()).await.unwrap();
         let waiting = || sender.call(1, &Bytes::from_static(b"wait"), true);
         let calls: Vec<_> = std::iter::from_fn(|| waiting().ok()).collect();
@@ -291,14 +291,14 @@ async fn a_connection_without_senders_ends_after_its_calls() {
     })
     .await;
     let (ours, theirs) = duplex(4096);
-    let shaken = tokio::join!(handshake(ours, WINDOW, Some(PINGS)), async {
+    let connected = tokio::join!(handshake(ours, WINDOW, Some(PINGS)), async {
         let mut settings = BytesMut::new();
         frame::put_settings(&mut settings, &settings::ours(WINDOW, 8));
         let mut stream = theirs;
         stream.write_all(&settings).await.unwrap();
         stream
     });
-    let (sender, connection) = shaken.0.unwrap().unwrap();
+    let (sender, connection) = connected.0.unwrap().unwrap();
     drop(sender);
     connection.await.unwrap();
 }

@@ -1,12 +1,12 @@
-//! The end of a connection that its peer does not end.
+//! The end of a connection that this side ends.
 //!
 //! ```text
 //!  announced ── the peer has answered a ping ─► final ── all requests are answered ─► shut down
 //! ```
 //!
-//! The peer learns first that it should send no more requests, and then, once the ping's answer
-//! shows that it knows, which request was the last (RFC 9113, section 6.8). Thus no request is lost
-//! in transit.
+//! A first GOAWAY tells the peer to send no more requests. Once the answer to a ping shows that the
+//! peer has received the first GOAWAY, a second one names the last request that is served (RFC
+//! 9113, section 6.8). Thus no request is lost in transit.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -18,19 +18,19 @@ use super::{Connection, Service};
 use crate::error::Code;
 use crate::frame::{self, MAX};
 
-/// The payload of the ping whose answer marks the end of the peer's last requests.
+/// The payload of the ping whose answer follows the peer's last request.
 pub(super) const LAST: [u8; 8] = *b"leaving!";
 
-/// The maximum time between the last byte that is written and the peer's end of the connection.
+/// The maximum time for which a connection that has been shut down waits for the peer to end it.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The progress of the end of a connection that its peer does not end.
+/// The progress towards the end of a connection that this side ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaving {
     No,
-    /// The peer has been told; requests that it sent before it knew are served.
+    /// The first GOAWAY has been sent. Requests that still arrive are served.
     Announced,
-    /// Later requests are not served.
+    /// The second GOAWAY has been sent. Requests that still arrive are not served.
     Final,
     /// Everything has been written and the socket's sending side is shut down.
     ShutDown,
@@ -41,7 +41,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
     V: Service,
 {
-    /// Tells the peer to send no more requests. The connection ends after those that it has sent.
+    /// Tells the peer to send no more requests. The connection ends after the requests that the
+    /// peer has sent.
     pub fn graceful_shutdown(&mut self) {
         if self.leaving == Leaving::No {
             self.leaving = Leaving::Announced;

@@ -1,4 +1,4 @@
-//! The frames of a router.
+//! Handles the frames of a router.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::frame::{self, ACK, END_STREAM, Head, Kind, MAX};
 use crate::incoming::{Incoming, Receive};
 use crate::settings::Settings;
 
-/// Payloads smaller than this, in bytes, are copied, so that one that stays does not keep the whole
-/// buffer into which it was read.
+/// The length, in bytes, below which a payload is copied, so that it does not keep the whole buffer
+/// into which it was read.
 const SMALL: usize = 4 * 1024;
 
 impl<S, V> Connection<S, V>
@@ -98,7 +98,7 @@ where
         self.count(head.len);
         let Some(&slot) = self.open.get(&head.stream) else {
             self.wire.skip(&head);
-            // The stream has been answered or reset.
+            // The stream may have been answered or reset.
             return self.check_known(head.stream);
         };
         let ends = head.has(END_STREAM);
@@ -111,7 +111,7 @@ where
         };
         if let Some(receive) = &self.slots[slot].receive {
             if !receive.push(payload, ends) {
-                return Err(ConnectionError::flow("more than the window of a stream"));
+                return Err(ConnectionError::flow("more data than the window of a stream allows"));
             }
             if ends {
                 self.slots[slot].receive = None;
@@ -119,7 +119,7 @@ where
             return Ok(());
         }
         if self.slots[slot].is_begun {
-            return Err(ConnectionError::protocol("data after the end of its stream"));
+            return Err(ConnectionError::protocol("data after the end of a stream"));
         }
         let incoming = if ends {
             Incoming::whole(payload)
@@ -133,7 +133,8 @@ where
         Ok(())
     }
 
-    /// Counts received data, and gives the peer back what it has used of the connection's window.
+    /// Counts received bytes. After every quarter of the connection's window, gives the peer back
+    /// the bytes that were counted.
     fn count(&mut self, len: usize) {
         self.received += len as u32;
         if self.received >= MAX / 4 {
@@ -142,7 +143,7 @@ where
     }
 
     fn check_known(&self, stream: u32) -> Result<(), ConnectionError> {
-        // Streams that the final GOAWAY excludes may have been opened before it arrived.
+        // The peer may have opened streams above the last one before the final GOAWAY arrived.
         let is_unknown = stream > self.last && self.leaving != Leaving::Final;
         if stream == 0 || is_unknown {
             return Err(ConnectionError::protocol("a frame of a stream that is not open"));

@@ -8,13 +8,13 @@ use http::HeaderMap;
 
 use crate::incoming::Incoming;
 
-/// Serves requests.
+/// Answers requests.
 pub trait Service {
     type Reply: Outgoing;
     type Future: Future<Output = Response<Self::Reply>>;
 
     /// # Arguments
-    /// * `timeout`: the timeout that the router has set.
+    /// * `timeout`: the timeout that the router has sent.
     fn call(&self, timeout: Duration, body: Incoming) -> Self::Future;
 }
 
@@ -35,7 +35,7 @@ where
 /// The response to a request.
 pub enum Response<R> {
     Reply(R),
-    /// A failure at the start: gRPC's status, as headers.
+    /// A failure before the first message, as headers that contain gRPC's status.
     Failure(HeaderMap),
 }
 
@@ -43,7 +43,7 @@ pub enum Response<R> {
 pub trait Outgoing: Unpin {
     type Data: Buf;
 
-    /// Returns the next part. Is not called again after the end.
+    /// Returns the next part. The method is not called again after the end.
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Part<Self::Data>>;
 }
 

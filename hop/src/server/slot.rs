@@ -1,5 +1,4 @@
-//! The place of a stream in its connection. Its memory and its waker serve one stream after
-//! another.
+//! The place of a stream in its connection. Later streams reuse the memory and the waker of a slot.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -20,19 +19,19 @@ pub(super) struct Slot<V: Service> {
     /// The request's first data has arrived.
     pub(super) is_begun: bool,
     future: Option<Pin<Box<Option<V::Future>>>>,
-    /// The rest of the request, unless it has ended.
+    /// The receiver of the rest of the request's body, until the body has ended.
     pub(super) receive: Option<Rc<Receive>>,
     pub(super) reply: Option<V::Reply>,
     /// A part of the reply that waits to be sent.
     pub(super) data: Option<DataOf<V>>,
-    /// What may be sent, in bytes.
+    /// The number of bytes that may be sent.
     pub(super) window: i64,
     pub(super) is_blocked: bool,
     pub(super) wake: Arc<Wake>,
     pub(super) waker: Waker,
 }
 
-/// The request panicked. The panic hook has logged it.
+/// The code of a request panicked. The panic hook has logged the panic.
 pub(super) struct Panicked;
 
 impl<V: Service> Slot<V> {
@@ -63,7 +62,7 @@ impl<V: Service> Slot<V> {
         self.future.get_or_insert_with(|| Box::pin(None)).set(Some(future));
     }
 
-    /// Polls a request. Returns `None` if it has been answered, or has not begun.
+    /// Polls a request. Returns `None` if the request has been answered, or has not begun.
     pub(super) fn poll(&mut self) -> Option<Poll<Result<Response<V::Reply>, Panicked>>> {
         let mut future = self.future.as_mut()?.as_mut();
         let request = future.as_mut().as_pin_mut()?;
@@ -85,7 +84,7 @@ impl<V: Service> Slot<V> {
     /// * `keeps`: whether the memory of the future is kept for the next stream.
     pub(super) fn close(&mut self, keeps: bool) {
         self.reset_receive();
-        // A value whose drop panics is gone as well.
+        // A value whose drop panics is removed nevertheless.
         _ = isolate(|| match &mut self.future {
             Some(future) if keeps => future.set(None),
             dropped => *dropped = None,

@@ -1,5 +1,5 @@
-//! The shard's side against peers that violate the protocol, and its response as another
-//! implementation reads it.
+//! Tests the shard's side with peers that violate the protocol, and with another implementation
+//! that reads its response.
 
 use std::future::{Ready, ready};
 use std::time::Duration;
@@ -37,8 +37,8 @@ impl Service for Hello {
     }
 }
 
-/// Serves a peer that sends these bytes after its settings and then hangs up. Returns the bytes
-/// that it is sent, and how the connection ended.
+/// Serves a peer that sends these bytes after its settings and then ends the stream. Returns the
+/// bytes that the peer receives, and the result of the connection.
 async fn serve(bytes: &[u8]) -> (Vec<u8>, Result<(), ConnectionError>) {
     let (mut ours, theirs) = duplex(1 << 20);
     let mut all = BytesMut::from(PREFACE);
@@ -46,7 +46,9 @@ async fn serve(bytes: &[u8]) -> (Vec<u8>, Result<(), ConnectionError>) {
     all.extend_from_slice(bytes);
     ours.write_all(&all).await.unwrap();
     ours.shutdown().await.unwrap();
-    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("not narrow") };
+    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else {
+        panic!("not recognized as narrow")
+    };
     let ended = Connection::new(opening, Hello, BOUNDS).await;
     let mut sent = Vec::new();
     ours.read_to_end(&mut sent).await.unwrap();
@@ -59,7 +61,7 @@ fn request(out: &mut BytesMut, stream: u32) {
 }
 
 #[tokio::test]
-async fn another_implementation_reads_the_answer() {
+async fn another_implementation_reads_the_response() {
     let mut bytes = BytesMut::new();
     request(&mut bytes, 1);
     let (sent, ended) = serve(&bytes).await;
@@ -108,7 +110,7 @@ async fn violations_end_the_connection() {
         request(out, 3);
         request(out, 1);
     });
-    add("another request", &|out| frame::put_headers(out, 1, b"\x82\x86\x84", true));
+    add("headers of another request", &|out| frame::put_headers(out, 1, b"\x82\x86\x84", true));
     add("data without a stream", &|out| frame::put_data(out, 0, 0, true));
     add("data of an idle stream", &|out| frame::put_data(out, 5, 0, true));
     add("a reset of an idle stream", &|out| frame::put_reset(out, 5, Code::CANCEL));
@@ -148,7 +150,9 @@ async fn a_body_that_outlives_its_connection_fails() {
     bytes.extend_from_slice(b"x");
     ours.write_all(&bytes).await.unwrap();
     ours.shutdown().await.unwrap();
-    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("not narrow") };
+    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else {
+        panic!("not recognized as narrow")
+    };
     let kept: Rc<std::cell::RefCell<Option<Incoming>>> = Rc::default();
     let keeps = kept.clone();
     let service = move |_: Duration, body: Incoming| {
@@ -165,15 +169,17 @@ async fn a_body_that_outlives_its_connection_fails() {
     assert!(matches!(next(), Poll::Ready(Some(Err(_)))));
 }
 
-/// Begins to serve a peer, tells it that the connection ends, and answers the ping. Returns the
-/// connection, which has written everything, and the peer's end.
+/// Shuts down a connection whose peer has already answered the last ping. Returns the connection,
+/// which has written everything, and the peer's end of the stream.
 async fn shut_down() -> (Pin<Box<dyn Future<Output = Result<(), ConnectionError>>>>, DuplexStream) {
     let (mut ours, theirs) = duplex(1 << 20);
     let mut bytes = BytesMut::from(PREFACE);
     frame::put_settings(&mut bytes, &settings::ours(1 << 16, 0));
     frame::put_ping(&mut bytes, LAST, true);
     ours.write_all(&bytes).await.unwrap();
-    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else { panic!("not narrow") };
+    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else {
+        panic!("not recognized as narrow")
+    };
     let mut connection = Connection::new(opening, Hello, BOUNDS);
     connection.graceful_shutdown();
     let mut connection: Pin<Box<dyn Future<Output = _>>> = Box::pin(connection);
@@ -186,16 +192,16 @@ async fn shut_down() -> (Pin<Box<dyn Future<Output = Result<(), ConnectionError>
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_ends_reads_what_its_peer_still_sends() {
+async fn a_connection_that_was_shut_down_reads_what_its_peer_still_sends() {
     let (mut connection, mut ours) = shut_down().await;
-    ours.write_all(b"a request that was on its way").await.unwrap();
+    ours.write_all(b"a request that was in transit").await.unwrap();
     assert!(futures::poll!(&mut connection).is_pending());
     drop(ours);
     connection.await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_never_ends_a_connection_is_given_up() {
+async fn a_connection_ends_even_if_its_peer_never_ends_it() {
     let (connection, _ours) = shut_down().await;
     connection.await.unwrap();
 }

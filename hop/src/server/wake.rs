@@ -1,4 +1,5 @@
-//! The slots that have been woken. A waker adds its slot and wakes the connection's task.
+//! The queue of slots that have been woken. A waker adds its slot to the queue, and wakes the
+//! connection's task.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,7 @@ use futures::task::AtomicWaker;
 
 /// The woken slots of a connection.
 pub(super) struct Queue {
-    /// `None` once the connection has ended: its slots refer to the queue.
+    /// `None` once the connection has ended, because the queue and its slots refer to each other.
     woken: Mutex<Option<Vec<Arc<Wake>>>>,
     task: AtomicWaker,
 }
@@ -27,7 +28,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Registers the connection's task, which is woken with the next slot.
+    /// Registers the connection's task, which the next woken slot wakes.
     pub(super) fn register(&self, task: &Waker) {
         self.task.register(task);
     }
@@ -39,15 +40,15 @@ impl Queue {
         }
     }
 
-    /// Moves the woken slots to `taken`, which is empty, in their order.
+    /// Moves the woken slots to `taken`, which is empty, in the order in which they were woken.
     pub(super) fn take(&self, taken: &mut Vec<Arc<Wake>>) {
         self.woken().iter_mut().for_each(|woken| std::mem::swap(woken, taken));
     }
 
-    /// Forgets the slots and the task: the connection has ended.
+    /// Drops the slots and the task, because the connection has ended.
     pub(super) fn close(&self) {
         let woken = self.woken().take();
-        // Outside the lock.
+        // The slots are dropped outside the lock.
         drop((woken, self.task.take()));
     }
 
@@ -63,7 +64,7 @@ impl Wake {
 
     /// Returns the slot, which can be woken again from now on.
     pub(super) fn take(&self) -> usize {
-        // Acquires what another thread wrote before it found the slot queued.
+        // Acquires what another thread wrote before it found that the slot was queued.
         self.is_queued.swap(false, Ordering::AcqRel);
         self.index
     }

@@ -1,9 +1,9 @@
 //! The rustls configurations of an identity, for either side of a connection.
 //!
 //! Only TLS 1.3 and HTTP/2 are used. A peer is identified by the role in its certificate, not by
-//! its address. The sessions that a configuration can resume end with the configuration, and it
-//! ends with its identity: no client can resume a session whose certificate would no longer be
-//! accepted.
+//! its address. The sessions that a configuration can resume end with the configuration, and the
+//! configuration ends with its identity: no client can resume a session whose certificate would no
+//! longer be accepted.
 
 use std::sync::Arc;
 
@@ -26,10 +26,11 @@ use super::role::Role;
 
 const ALPN: &[u8] = b"h2";
 
-/// Number of servers whose sessions a client remembers. A forgotten one costs a full handshake.
+/// Maximum number of servers whose sessions a client remembers. A connection to a forgotten server
+/// costs a full handshake.
 const REMEMBERED_SERVERS: usize = 1024;
 
-/// Returns the configuration for clients of a process of this role.
+/// Returns the configuration with which a process of this role accepts clients.
 pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, IdentityError> {
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider())
@@ -66,13 +67,13 @@ pub(super) fn client(identity: &Identity, peer: Role) -> Result<ClientConfig, Id
         }))
         .with_client_cert_resolver(Arc::new(resolver(identity)));
     config.alpn_protocols = vec![ALPN.to_vec()];
-    // The server's name serves only as the key of remembered sessions.
+    // The server's name is used only as the key of remembered sessions.
     config.enable_sni = false;
     config.resumption = Resumption::in_memory_sessions(REMEMBERED_SERVERS);
     Ok(config)
 }
 
-/// Returns whether a verified certificate is for this role. It may be for several.
+/// Returns whether a verified certificate is for this role. A certificate may be for several roles.
 pub(super) fn is_for(certificate: &CertificateDer<'_>, role: Role) -> bool {
     let parsed = ParsedCertificate::try_from(certificate);
     parsed.is_ok_and(|parsed| verify_server_name(&parsed, &role.server_name()).is_ok())
@@ -82,7 +83,7 @@ fn resolver(identity: &Identity) -> SingleCertAndKey {
     SingleCertAndKey::from(Arc::clone(&identity.certified))
 }
 
-/// Verifies clients, and admits those of the right role.
+/// Verifies clients, and admits those whose role may call this server.
 #[derive(Debug)]
 struct ClientVerifier {
     verifier: Arc<dyn ClientCertVerifier>,

@@ -28,7 +28,7 @@ impl Connector {
     /// Creates a connector.
     ///
     /// # Arguments
-    /// * `tls` - if `None`, connections are plain.
+    /// * `tls` - the TLS state of this process, or `None` for plain connections.
     /// * `peer` - the role of the server.
     /// * `connect_timeout` - the timeout of the TCP connect, divided among the addresses of a name.
     pub fn new(tls: Option<Tls>, peer: Role, connect_timeout: Duration) -> Self {

@@ -1,11 +1,11 @@
-//! The cryptography of every handshake and of every check of a certificate.
+//! The cryptography that every handshake and every check of a certificate uses.
 
 use std::sync::{Arc, LazyLock};
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{self, cipher_suite};
 
-/// AES-128 comes first, because it is the cheapest cipher on current processors.
+/// The provider, which prefers AES-128, the cheapest cipher on current processors.
 static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
     let cipher_suites = vec![
         cipher_suite::TLS13_AES_128_GCM_SHA256,

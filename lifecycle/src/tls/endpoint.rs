@@ -1,4 +1,5 @@
-//! One process's side of every handshake: its current identity, and the connections made with it.
+//! A process's side of every handshake: the current identity of the process, and the connections
+//! that are made with this identity.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -22,14 +23,14 @@ use super::metrics::Metrics;
 use super::role::Role;
 use super::stream::Stream;
 
-/// A connection that has not completed its handshake after this time is closed.
+/// Maximum duration of a handshake with a client.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum number of handshakes in progress on all threads of a process. Each takes about ten
-/// kilobytes.
+/// Maximum number of handshakes with clients that are in progress on all threads of a process. Each
+/// handshake uses about ten kilobytes.
 const HANDSHAKES: usize = 1024;
 
-/// The TLS state of a process. Clones share it; any thread may use it.
+/// The TLS state of a process. Clones share the state, and any thread may use it.
 #[derive(Clone)]
 pub struct Tls(pub(super) Arc<Shared>);
 
@@ -48,7 +49,8 @@ struct Current {
 }
 
 impl Tls {
-    /// Returns a state without a certificate. Until one is installed no handshake succeeds.
+    /// Returns a state without a certificate. No handshake succeeds until a certificate is
+    /// installed.
     ///
     /// # Errors
     /// Fails if the registry already has the metrics of TLS.
@@ -61,14 +63,14 @@ impl Tls {
     /// Uses this certificate for all handshakes from now on.
     ///
     /// # Errors
-    /// Fails if it is not valid; the previous one then stays in use.
+    /// Fails if the certificate is not valid; the previous certificate then stays in use.
     pub fn install(&self, bundle: &Bundle) -> Result<(), IdentityError> {
         self.0.install(bundle)
     }
 
-    /// Performs the handshake with a client and checks that its role is admitted. The connection is
-    /// closed if the handshake takes too long, or if there are too many handshakes and this one has
-    /// taken longest.
+    /// Performs the handshake with a client and checks that the client's role is admitted. The
+    /// connection is closed if the handshake takes too long, or if there are too many handshakes
+    /// and this one has taken longest.
     ///
     /// # Errors
     /// Fails if the handshake fails or the role is not admitted.
@@ -85,7 +87,8 @@ impl Tls {
     ///   address.
     ///
     /// # Errors
-    /// Fails if the server does not have that role, or refuses this client.
+    /// Fails if the handshake fails, the server does not have that role, or the server refuses this
+    /// client.
     pub async fn connect(
         &self,
         peer: Role,
@@ -115,15 +118,15 @@ impl Shared {
         let failed = |reason, source| HandshakeError { reason, source };
         let mut slot = self.limiter.enter();
         let current = self.current.load_full().ok_or(failed(Reason::NoIdentity, None))?;
-        let shaken = tokio::select! {
+        let accepted = tokio::select! {
             // A handshake that has just completed takes precedence over its displacement.
             biased;
-            shaken = timeout(HANDSHAKE_TIMEOUT, current.acceptor.accept(stream)) => shaken,
+            accepted = timeout(HANDSHAKE_TIMEOUT, current.acceptor.accept(stream)) => accepted,
             () = slot.displaced() => return Err(failed(Reason::Crowded, None)),
         };
-        let stream = shaken
+        let stream = accepted
             .map_err(|_| failed(Reason::Timeout, None))?
-            .map_err(|error| failed(Reason::of(&error), Some(error)))?;
+            .map_err(|error| failed(Reason::from_error(&error), Some(error)))?;
         self.metrics.record_handshake(stream.get_ref().1.handshake_kind());
         Ok(Stream::Tls(Box::new(stream.into())))
     }
@@ -136,31 +139,32 @@ impl Shared {
     ) -> Result<Stream, HandshakeError> {
         let failed = |reason, source| HandshakeError { reason, source };
         let current = self.current.load_full().ok_or(failed(Reason::NoIdentity, None))?;
-        // A URL has an IPv6 address in brackets. Sessions of an address that is neither a name nor
-        // an IP address are remembered under the name of the role.
+        // In a URL, an IPv6 address is in brackets. Sessions of an address that is neither a name
+        // nor an IP address are remembered under the name of the role.
         let address = address.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(address).unwrap_or_else(|_| peer.server_name());
-        let shaken = async {
+        let connected = async {
             let mut stream = current.connectors[peer as usize].connect(name, stream).await?;
             await_admission(&mut stream).await?;
             Ok(stream)
         };
-        let stream = shaken.await.map_err(|error| failed(Reason::of(&error), Some(error)))?;
+        let stream =
+            connected.await.map_err(|error| failed(Reason::from_error(&error), Some(error)))?;
         self.metrics.record_handshake(stream.get_ref().1.handshake_kind());
         Ok(Stream::Tls(Box::new(stream.into())))
     }
 }
 
 /// Waits for the server's first message. In TLS 1.3 a client completes the handshake before the
-/// server has verified its certificate (RFC 8446, section 2). A request sent at once would reach a
-/// server that may still close the connection, and would be counted as lost.
+/// server has verified its certificate (RFC 8446, section 2). A request that was sent immediately
+/// could reach a server that then closes the connection, and would be counted as lost.
 async fn await_admission(stream: &mut TlsStream<TcpStream>) -> io::Result<()> {
     let (tcp, session) = stream.get_mut();
     loop {
         let state = session
             .process_new_packets()
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        // A session ticket, which our servers send, or any application data after it.
+        // The server has sent a session ticket, as our servers do, or application data.
         if session.tls13_tickets_received() > 0 || state.plaintext_bytes_to_read() > 0 {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use super::identity::IdentityError;
 /// The reason why TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("cannot read {}: {source}; mount a Secret with tls.crt, tls.key and ca.crt there", path.display())]
+    #[error("cannot read {}: {source}; mount a Secret that contains this file", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("{}: {source}", directory.display())]
     Identity { directory: PathBuf, source: IdentityError },

@@ -37,19 +37,21 @@ crate::label_values! {
 
 impl Reason {
     /// Returns the reason for an error from tokio-rustls.
-    pub(super) fn of(error: &io::Error) -> Self {
+    pub(super) fn from_error(error: &io::Error) -> Self {
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
         match tls {
             None => Self::Closed,
             Some(Error::NoCertificatesPresented) => Self::NoCertificate,
-            Some(Error::InvalidCertificate(certificate)) => Self::of_certificate(certificate),
+            Some(Error::InvalidCertificate(certificate)) => {
+                Self::from_certificate_error(certificate)
+            }
             Some(Error::AlertReceived(_)) => Self::Refused,
             Some(Error::InvalidMessage(_)) => Self::NotTls,
             Some(_) => Self::Protocol,
         }
     }
 
-    fn of_certificate(error: &CertificateError) -> Self {
+    fn from_certificate_error(error: &CertificateError) -> Self {
         match error {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::Untrusted,
             CertificateError::Expired
@@ -64,7 +66,7 @@ impl Reason {
     }
 }
 
-/// A failed handshake. It has been counted and logged.
+/// The error for a failed handshake, which has been counted and logged.
 #[derive(Debug)]
 pub struct HandshakeError {
     pub reason: Reason,

@@ -1,4 +1,5 @@
-//! The directory with a process's certificate, and its changes.
+//! Reads a process's certificate from a directory, and reloads the certificate when the directory
+//! changes.
 //!
 //! ```text
 //!  tls.crt ─► ..data/tls.crt      ..data ─► ..2026_11_22_…/
@@ -7,8 +8,8 @@
 //! ```
 //!
 //! The directory is polled every few seconds. inotify is not used, because its watches are limited
-//! per user and machine, and all Pods on a machine share the user that ours run as. Each poll reads
-//! three small files that are nearly always in the page cache.
+//! per user and machine, and many Pods on a machine run as the same user. Each poll reads three
+//! small files that are nearly always in the page cache.
 
 use std::fs;
 use std::io;
@@ -25,7 +26,7 @@ use super::identity::{AUTHORITIES, Bundle, CERTIFICATE, KEY};
 use super::role::Role;
 use crate::vital;
 
-/// Interval between two polls. The kubelet itself takes up to a minute or two to update a volume.
+/// Interval between two polls. The kubelet itself takes up to two minutes to update a volume.
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// The symbolic link that the kubelet switches when a volume changes.
@@ -34,27 +35,28 @@ const DATA: &str = "..data";
 /// A polled directory.
 pub(super) struct Files {
     directory: PathBuf,
+    /// The bundle in use.
     used: Bundle,
-    /// The last error, already logged and counted.
+    /// The message of the last error, which has been logged and counted.
     last_error: Option<String>,
 }
 
-/// Reads files of a volume, all from the same version of it.
+/// Reads files of a volume, all from the same version of the volume.
 ///
 /// # Errors
-/// Fails if a file cannot be read; the error names it.
+/// Fails if a file cannot be read; the error names the file.
 pub fn read_volume<const N: usize>(
     directory: &Path,
     files: [&str; N],
 ) -> Result<[Vec<u8>; N], TlsError> {
-    // Reads through the link could return files of two versions if the link is switched between
-    // them.
+    // Reads through the link could return files of two versions if the link were switched between
+    // two reads.
     let data = directory.join(DATA);
     let version = data.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let mut contents = files.map(|_| Vec::new());
     for (content, file) in contents.iter_mut().zip(files) {
-        let cannot = |source| TlsError::Read { path: directory.join(file), source };
-        *content = fs::read(version.join(file)).map_err(cannot)?;
+        let failed = |source| TlsError::Read { path: directory.join(file), source };
+        *content = fs::read(version.join(file)).map_err(failed)?;
     }
     Ok(contents)
 }
@@ -65,7 +67,7 @@ pub(super) fn read(directory: &Path) -> Result<Bundle, TlsError> {
 }
 
 impl Tls {
-    /// Reads the certificate, and starts a thread that watches it for changes.
+    /// Reads the certificate, and starts a thread that polls the directory for changes.
     ///
     /// # Errors
     /// Fails if the directory does not contain a valid certificate for this role.
@@ -97,7 +99,7 @@ impl Files {
         Self { directory, used, last_error: None }
     }
 
-    /// Polls the directory on a thread of its own, until the identity is dropped.
+    /// Polls the directory on a thread of its own, until the TLS state is dropped.
     pub(super) fn watch(mut self, shared: Weak<Shared>) -> io::Result<()> {
         vital::spawn("certificates".to_owned(), move || {
             loop {
@@ -109,7 +111,7 @@ impl Files {
         .map(drop)
     }
 
-    /// Installs the directory's current content if it has changed and is valid.
+    /// Installs the directory's current content if the content has changed and is valid.
     pub(super) fn reload(&mut self, shared: &Shared) {
         let directory = &self.directory;
         let loaded = read(directory).and_then(|bundle| {

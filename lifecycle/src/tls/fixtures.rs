@@ -58,8 +58,8 @@ pub(super) fn process(role: Role, bundle: &Bundle) -> Tls {
     tls
 }
 
-/// Connects `client`, which expects a server of the role `expected_role`, to `server`, and returns
-/// the outcome of both sides.
+/// Connects `client`, which expects a server of the role `expected_role`, to `server`. Returns the
+/// results of the client and of the server.
 pub(super) async fn handshake(
     client: &Tls,
     server: &Tls,
@@ -73,7 +73,8 @@ pub(super) async fn handshake(
     (connected.map_err(|error| error.reason), accepted.map_err(|error| error.reason))
 }
 
-/// Returns the reasons why a handshake failed on the client's and on the server's side, if it did.
+/// Returns the reasons for which a handshake failed on the client's and on the server's side, or
+/// `None` for a side on which the handshake succeeded.
 pub(super) async fn outcome(
     client: &Tls,
     server: &Tls,

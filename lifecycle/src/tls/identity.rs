@@ -1,5 +1,5 @@
-//! An identity: a certificate, its key, and the trusted authorities. It is parsed and fully checked
-//! before it is used.
+//! An identity: a certificate, its key, and the trusted authorities. An identity is parsed and
+//! fully checked before it is used.
 //!
 //! This module reads no files and no clock.
 
@@ -65,7 +65,7 @@ pub enum IdentityError {
     #[error("{KEY} is not the key of {CERTIFICATE}; replace both with a matching pair")]
     KeyMismatch,
     #[error(
-        "{CERTIFICATE} is not issued by an authority in {AUTHORITIES}; add its authority there"
+        "{CERTIFICATE} is not issued by an authority in {AUTHORITIES}; add its authority to that file"
     )]
     Untrusted,
     #[error("{CERTIFICATE} has expired; renew it")]
@@ -83,11 +83,11 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// Checks that peers with the same trusted authorities would accept the certificate, for `role`
-    /// and at the time `now`.
+    /// Parses an identity, and checks that peers with the same trusted authorities would accept its
+    /// certificate for `role` at the time `now`.
     ///
     /// # Errors
-    /// Fails if they would not; the error names the file and the remedy.
+    /// Fails if peers would not accept the certificate; the error names the file and the remedy.
     pub fn of(bundle: &Bundle, role: Role, now: UnixTime) -> Result<Self, IdentityError> {
         let chain = certificates(CERTIFICATE, &bundle.certificate)?;
         let authorities = certificates(AUTHORITIES, &bundle.authorities)?;
@@ -134,7 +134,7 @@ impl Identity {
 /// Parses the certificates in a file.
 ///
 /// # Errors
-/// Fails if there is none, or the content is malformed.
+/// Fails if the file contains no certificate, or a malformed one.
 pub fn certificates(
     file: &'static str,
     pem: &[u8],
@@ -191,14 +191,14 @@ fn roots(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, Ident
     Ok(roots)
 }
 
-/// Verifies the certificate as a server's and as a client's, as a peer would.
+/// Verifies the certificate as a peer would, both as a server's and as a client's certificate.
 fn verify(
     leaf: &CertificateDer<'_>,
     intermediates: &[CertificateDer<'_>],
     roots: &Arc<RootCertStore>,
     now: UnixTime,
 ) -> Result<(), IdentityError> {
-    let why = |error| match error {
+    let to_identity_error = |error| match error {
         Error::InvalidCertificate(
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
         ) => IdentityError::Untrusted,
@@ -217,11 +217,12 @@ fn verify(
     let parsed = ParsedCertificate::try_from(leaf).map_err(IdentityError::Certificate)?;
     let algorithms = provider.signature_verification_algorithms.all;
     verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)
-        .map_err(why)?;
+        .map_err(to_identity_error)?;
     let client_verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider).build();
     let client_verifier = client_verifier.map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
-    client_verifier.verify_client_cert(leaf, intermediates, now).map(drop).map_err(why)
+    let verified = client_verifier.verify_client_cert(leaf, intermediates, now);
+    verified.map(drop).map_err(to_identity_error)
 }
 
 fn has_issued(

@@ -1,5 +1,6 @@
-//! A bound on concurrent handshakes. If there are too many, the oldest is closed: honest handshakes
-//! complete within milliseconds, and connections that stay silent displace one another.
+//! Bounds the number of concurrent handshakes. If there are too many, the oldest handshake is
+//! closed: honest handshakes complete within milliseconds, and connections that stay silent
+//! displace one another.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,12 +15,13 @@ pub(super) struct HandshakeLimiter {
 
 #[derive(Default)]
 struct Waiting {
+    /// The number of the next handshake.
     next: u64,
-    /// The handshakes in order of arrival. One whose sender is dropped is displaced.
+    /// The handshakes in order of arrival. Dropping the sender of a handshake displaces it.
     all: BTreeMap<u64, oneshot::Sender<()>>,
 }
 
-/// A handshake in progress; it ends when this is dropped.
+/// A handshake in progress, which is counted until this value is dropped.
 pub(super) struct HandshakeSlot<'a> {
     limiter: &'a HandshakeLimiter,
     number: u64,
@@ -44,7 +46,7 @@ impl HandshakeLimiter {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Each change of the map is one call, so a panic cannot leave it half changed.
+        // Each change of the map is one call, so a panic cannot leave the map half changed.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_handshake_leaves_room() {
+    fn a_finished_handshake_makes_room_for_another() {
         let limiter = HandshakeLimiter::new(2);
         let (first, mut second) = (limiter.enter(), limiter.enter());
         drop(first);

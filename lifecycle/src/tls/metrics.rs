@@ -10,8 +10,8 @@ use super::failure::{HandshakeError, Reason};
 use super::identity::Identity;
 use crate::metrics::{EnumCounters, Register as _};
 
-/// Interval between two log lines about failed handshakes. Without a bound, any client that can
-/// reach a port could cause any number of lines.
+/// Minimum interval between two warnings about failed handshakes. Without a bound, a client that
+/// can reach a port could cause any number of log lines.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 pub(super) struct Metrics {
@@ -25,10 +25,10 @@ pub(super) struct Metrics {
     warnings: Warnings,
 }
 
-/// Rate limit of the log lines about failed handshakes.
+/// Rate limit of the warnings about failed handshakes.
 struct Warnings {
     epoch: Instant,
-    /// Earliest time of the next line, in milliseconds after `epoch`.
+    /// Earliest time of the next warning, in milliseconds after `epoch`.
     next: AtomicU64,
     suppressed: AtomicU64,
 }
@@ -82,7 +82,7 @@ impl Metrics {
         let reason = error.reason;
         self.failures.inc(reason);
         tracing::debug!(reason = reason.as_str(), %error, "a TLS handshake failed");
-        // A port scan or TCP probe also closes the connection, so that is not worth a line.
+        // Port scans and TCP probes close connections too, so a closed one is not worth a warning.
         if reason != Reason::Closed
             && let Some(more) = self.warnings.next()
         {
@@ -118,17 +118,18 @@ impl Metrics {
 }
 
 impl Warnings {
-    /// Returns the number of suppressed lines if a line may be logged now, and `None` otherwise.
+    /// Returns the number of suppressed warnings if a warning may be logged now, and `None`
+    /// otherwise.
     fn next(&self) -> Option<u64> {
         let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
         let next = self.next.load(Ordering::Relaxed);
         let later = now.saturating_add(WARNING_INTERVAL.as_millis() as u64);
-        let is_time = now >= next
+        let may_log = now >= next
             && self
                 .next
                 .compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
-        if is_time {
+        if may_log {
             Some(self.suppressed.swap(0, Ordering::Relaxed))
         } else {
             self.suppressed.fetch_add(1, Ordering::Relaxed);

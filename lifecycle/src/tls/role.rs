@@ -47,7 +47,7 @@ impl Role {
 
     pub(super) fn server_name(self) -> ServerName<'static> {
         ServerName::DnsName(
-            DnsName::try_from(self.dns_name()).expect("a role's name is a DNS name"),
+            DnsName::try_from(self.dns_name()).expect("the role's name is not a DNS name"),
         )
     }
 }

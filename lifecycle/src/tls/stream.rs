@@ -1,4 +1,4 @@
-//! A connection, encrypted or not, behind one type for code that speaks HTTP/2 over it.
+//! A connection with or without TLS, as one type for code that speaks HTTP/2 over the connection.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -29,7 +29,8 @@ impl Stream {
         }
     }
 
-    /// Returns whether decrypted data waits to be read, which does not make the socket readable.
+    /// Returns whether decrypted data waits to be read. Such data does not make the socket
+    /// readable.
     pub fn has_plaintext(&self) -> bool {
         match self {
             Self::Plain(_) => false,

@@ -1,4 +1,4 @@
-//! Handshakes of two processes, with certificates of every kind.
+//! Tests handshakes between two processes, with certificates of every kind.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ async fn a_peer_of_another_authority_is_refused() {
         (Some(Reason::Untrusted), Some(Reason::Refused))
     );
 
-    // A client that trusts the node is refused if the node does not trust it.
+    // A client that trusts the node is refused if the node does not trust the client.
     let (trusted, unrelated) = (Authority::new("one"), Authority::new("another"));
     let node = process(Role::RuntimeNode, &trusted.bundle(Role::RuntimeNode));
     let trusting = Bundle {
@@ -147,7 +147,7 @@ async fn a_client_without_tls_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_disconnects_is_not_an_error() {
+async fn a_client_that_disconnects_is_reported_as_closed() {
     assert_eq!(
         reason_of_refusal(&Authority::new("one"), async |stream| drop(stream)).await,
         Reason::Closed
@@ -163,7 +163,7 @@ async fn a_silent_client_is_disconnected() {
 }
 
 #[tokio::test]
-async fn a_process_without_a_certificate_yet_admits_no_client() {
+async fn a_process_admits_no_client_until_it_has_a_certificate() {
     let authority = Authority::new("one");
     let router = process(Role::Router, &authority.bundle(Role::Router));
     let operator = Tls::without_certificate(Role::Operator, &Registry::new()).unwrap();

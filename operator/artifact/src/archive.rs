@@ -1,7 +1,7 @@
-//! The bytes of an artifact. This module is pure.
+//! Packs a bundle into the bytes of an artifact, and unpacks them. This module is pure.
 //!
-//! Equal bundles have equal bytes, so that a bundle that is pushed again needs no upload and keeps
-//! its digest.
+//! Equal bundles have equal bytes, so a bundle that is pushed again needs no upload and keeps its
+//! digest.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,20 +14,22 @@ use tenon_proto::revision::{MAX_MODULES, MAX_SOURCE_BYTES};
 
 use crate::Bundle;
 
-/// The largest compressed layer, in bytes.
+/// Maximum size of a compressed layer, in bytes.
 pub const MAX_PACKED_BYTES: usize = 10 * 1024 * 1024;
 
-/// The largest config, in bytes.
+/// Maximum size of a config, in bytes.
 pub const MAX_CONFIG_BYTES: usize = 64 * 1024;
 
-/// Level of compression. Higher ones save a few percent and take several times as long.
+/// Level of compression. Higher levels save a few percent of the bytes and take several times as
+/// long.
 const LEVEL: i32 = 9;
 
-/// Largest window of a compressed layer, as a power of two: 32 MiB, more than a layer unpacks to.
+/// Base-2 logarithm of the maximum window of a compressed layer, in bytes. The window is 32 MiB,
+/// which is more than a layer unpacks to.
 const WINDOW_LOG_MAX: u32 = 25;
 
-/// The largest size of an entry without its content, in bytes: its header, the headers of a long
-/// name, and padding.
+/// Maximum size of an entry without its content, in bytes: its header, the headers of a long name,
+/// and padding.
 const ENTRY_OVERHEAD: usize = 4 * 1024;
 
 /// A bundle as the two blobs of an artifact.
@@ -50,7 +52,7 @@ pub enum PackError {
     #[error(transparent)]
     Bounds(#[from] OutOfBounds),
     #[error(
-        "the modules take {0} bytes when compressed, more than {MAX_PACKED_BYTES}; remove or minify some"
+        "the modules take {0} bytes when compressed, more than {MAX_PACKED_BYTES}; remove or minify modules"
     )]
     Packed(usize),
     #[error("the entrypoint {0:?} is not among the modules")]
@@ -59,29 +61,29 @@ pub enum PackError {
     Compress(#[from] io::Error),
 }
 
-/// The reason why an artifact has no usable content.
+/// The reason why an artifact cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     #[error(transparent)]
     Bounds(#[from] OutOfBounds),
-    #[error("its config is not valid: {0}")]
+    #[error("the config is not valid: {0}")]
     Config(#[from] serde_json::Error),
-    #[error("its layer is not a zstd-compressed tar archive: {0}")]
+    #[error("the layer is not a zstd-compressed tar archive: {0}")]
     Layer(#[from] io::Error),
-    #[error("its layer contains {0:?}, which is not a regular file")]
+    #[error("the layer contains {0:?}, which is not a regular file")]
     NotAFile(String),
-    #[error("its layer contains {0:?} twice")]
+    #[error("the layer contains {0:?} twice")]
     Duplicate(String),
 }
 
-/// The limit that the modules of a bundle exceed.
+/// The rule that the modules of a bundle violate.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum OutOfBounds {
     #[error("there are no modules")]
     Empty,
-    #[error("there are more than {MAX_MODULES} modules; bundle them")]
+    #[error("there are more than {MAX_MODULES} modules; bundle them into fewer modules")]
     Modules,
-    #[error("the modules have more than {MAX_SOURCE_BYTES} bytes in total; remove some")]
+    #[error("the modules have more than {MAX_SOURCE_BYTES} bytes in total; remove modules")]
     Source,
     #[error(
         "{0:?} is not a module name; use a relative path of at most 253 letters, digits, dots, dashes and underscores"
@@ -92,7 +94,7 @@ pub enum OutOfBounds {
 /// Packs a bundle.
 ///
 /// # Errors
-/// Fails if the bundle exceeds a limit.
+/// Fails if the bundle violates a rule, or does not contain its entrypoint.
 pub fn pack(bundle: &Bundle) -> Result<Packed, PackError> {
     check(&bundle.modules)?;
     if let Some(entrypoint) = &bundle.entrypoint
@@ -118,10 +120,10 @@ pub fn pack(bundle: &Bundle) -> Result<Packed, PackError> {
     Ok(Packed { config, layer: layer.into() })
 }
 
-/// Unpacks an artifact. For any input, it reads no more than the limits allow.
+/// Unpacks an artifact. For any input, this function reads no more bytes than the limits allow.
 ///
 /// # Errors
-/// Fails if the bytes are not those of an artifact, or exceed a limit.
+/// Fails if the bytes do not form an artifact, or the modules violate a rule.
 pub fn unpack(config: &[u8], layer: &[u8]) -> Result<Bundle, UnpackError> {
     let Config { entrypoint } = serde_json::from_slice(config)?;
     let mut decoder = zstd::Decoder::new(layer)?;
@@ -180,7 +182,8 @@ fn check(modules: &BTreeMap<String, Bytes>) -> Result<(), OutOfBounds> {
     if bytes > MAX_SOURCE_BYTES { Err(OutOfBounds::Source) } else { Ok(()) }
 }
 
-/// Returns whether a WorkerRevision accepts the name, and the name stays within its folder.
+/// Returns whether a WorkerRevision accepts a module of this name, and the name does not lead out
+/// of its folder.
 fn is_module_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
     let is_segment = |segment: &str| !["", ".", ".."].contains(&segment);

@@ -1,4 +1,4 @@
-//! Credentials of registries, from a Docker configuration. This module is pure.
+//! Reads the credentials of registries from a Docker configuration. This module is pure.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,15 +22,15 @@ pub enum Credentials {
     Bearer(String),
 }
 
-/// The reason why a Docker configuration cannot be read.
+/// The reason why a Docker configuration gives no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidCredentials {
-    #[error("it is not a Docker configuration in JSON: {0}")]
+    #[error("the content is not a Docker configuration in JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error("the field auth of {0:?} is not USERNAME:PASSWORD in Base64")]
     Auth(String),
     #[error(
-        "it has no credentials for {0}; add them with docker login, or with kubectl create secret docker-registry"
+        "the configuration has no credentials for {0}; add them with docker login, or with kubectl create secret docker-registry"
     )]
     NoRegistry(String),
 }
@@ -56,14 +56,14 @@ impl Credentials {
     /// of a Secret of type `kubernetes.io/dockerconfigjson`.
     ///
     /// # Arguments
-    /// * `registry` - as in a reference: `ghcr.io`.
+    /// * `registry` - the registry as a reference names it, such as `ghcr.io`.
     ///
     /// # Errors
-    /// Fails if the configuration is malformed, or has none for the registry.
+    /// Fails if the configuration is malformed, or has no credentials for the registry.
     pub fn from_docker_config(json: &[u8], registry: &str) -> Result<Self, InvalidCredentials> {
         let DockerConfig { auths } = serde_json::from_slice(json)?;
         let matching = auths.into_iter().filter(|(key, _)| host(key) == host(registry));
-        // The shortest key is the one for the whole registry, if there are others for a part of it.
+        // If other keys are for a part of the registry, the shortest key is for the whole registry.
         let found = matching.min_by_key(|(key, _)| key.len());
         let (key, auth) =
             found.ok_or_else(|| InvalidCredentials::NoRegistry(registry.to_owned()))?;
@@ -101,12 +101,12 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Returns the host and port of the registry that a key names, possibly as a URL.
+/// Returns the host and port of a registry. The key is the name of the registry or a URL.
 fn host(key: &str) -> String {
     let authority = key.trim_start_matches("https://").trim_start_matches("http://");
     let host = authority.split('/').next().unwrap_or_default().to_ascii_lowercase();
     match host.as_str() {
-        // The names under which Docker Hub has been known.
+        // These are other names of Docker Hub.
         "index.docker.io" | "registry-1.docker.io" => "docker.io".to_owned(),
         _ => host,
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_is_found_by_any_of_its_forms() {
+    fn a_registry_is_found_by_its_name_and_by_its_url() {
         let config = format!(
             r#"{{"auths": {{
                 "https://index.docker.io/v1/": {{"auth": "{}"}},

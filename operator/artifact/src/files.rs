@@ -1,6 +1,7 @@
-//! Static files as a layer of an artifact: a zstd-compressed tar archive.
+//! Converts static files into a layer of an artifact, which is a zstd-compressed tar archive, and a
+//! layer into a pack.
 //!
-//! Layers may be large, so they are read and written as streams.
+//! Files may be large, so they are read as streams.
 
 use std::fs;
 use std::io::{self, Read};
@@ -11,21 +12,23 @@ use tar::EntryType;
 use tenon_assets::pack::{IGNORE_FILE, MAX_FILES, MAX_SITE_BYTES};
 use tenon_assets::{PackError, Packer};
 
-/// The largest compressed layer, in bytes.
+/// Maximum size of a compressed layer, in bytes.
 pub const MAX_PACKED_ASSETS: usize = 512 << 20;
 
-/// Level of compression: a site is packed at each deployment, and most of its bytes are images that
-/// are compressed already.
+/// Level of compression. The level is low, because a site is packed at each deployment, and most of
+/// its bytes are images that are compressed already.
 const LEVEL: i32 = 3;
 
-/// Largest window of a compressed layer, as a power of two, which no level of zstd exceeds.
+/// Base-2 logarithm of the maximum window of a compressed layer, in bytes. No level of zstd uses a
+/// larger window.
 const WINDOW_LOG_MAX: u32 = 27;
 
-/// The largest extension header, in bytes, which describes the next entry, such as by its path.
+/// Maximum size of an extension header, in bytes. Such a header contains, for example, the path of
+/// the next entry.
 const MAX_EXTENSION: u64 = 16 * 1024;
 
-/// The largest size of an entry without its content, in bytes: its header, the headers of a long
-/// name, and padding.
+/// Maximum size of an entry without its content, in bytes: its header, the headers of a long name,
+/// and padding.
 const ENTRY_OVERHEAD: u64 = 4 * 1024;
 
 /// The reason why files cannot become a layer.
@@ -33,13 +36,15 @@ const ENTRY_OVERHEAD: u64 = 4 * 1024;
 pub enum LayerError {
     #[error("cannot pack {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("the files take {0} bytes when compressed, more than {MAX_PACKED_ASSETS}; remove some")]
+    #[error(
+        "the files take {0} bytes when compressed, more than {MAX_PACKED_ASSETS}; remove files"
+    )]
     Packed(usize),
     #[error("cannot compress the files: {0}")]
     Compress(#[from] io::Error),
 }
 
-/// The reason why a layer is not a site.
+/// The reason why a layer cannot be packed as a site.
 #[derive(Debug, thiserror::Error)]
 pub enum AssetsError {
     #[error(transparent)]
@@ -79,7 +84,8 @@ pub fn layer(files: &[(String, PathBuf)]) -> Result<Bytes, LayerError> {
     Ok(layer.into())
 }
 
-/// Packs the site in a layer. For any input, it reads no more than the limits allow.
+/// Packs the site in a layer. For any input, this function reads no more bytes than the limits
+/// allow.
 ///
 /// # Errors
 /// Fails if the bytes are not a layer, or the site exceeds a limit.
@@ -89,7 +95,7 @@ pub fn pack(layer: impl Read, mut packer: Packer) -> Result<(), AssetsError> {
     let limit = MAX_SITE_BYTES + MAX_FILES as u64 * ENTRY_OVERHEAD;
     let mut archive = tar::Archive::new(decoder.take(limit));
     let mut long_path = None;
-    // Raw, because the library would read a path of any length into memory.
+    // The entries are raw, because the library would read a path of any length into memory.
     for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
         let type_ = entry.header().entry_type();
@@ -125,7 +131,7 @@ pub fn pack(layer: impl Read, mut packer: Packer) -> Result<(), AssetsError> {
     Ok(())
 }
 
-/// Reads an extension header, which describes the next entry.
+/// Returns the content of an extension header.
 fn extension(entry: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     entry.take(MAX_EXTENSION + 1).read_to_end(&mut content)?;
@@ -142,7 +148,7 @@ fn pax_path(header: &[u8]) -> Option<Vec<u8>> {
     paths.next().map(|field| field.value_bytes().to_vec())
 }
 
-/// A reader that counts the bytes.
+/// A reader that counts the bytes that it has read.
 struct Counted<R> {
     content: R,
     bytes: u64,
@@ -162,7 +168,7 @@ mod tests {
     use std::io::Write as _;
     use tenon_assets::Site;
 
-    fn packed(layer: &[u8]) -> Result<Site, AssetsError> {
+    fn site_from_layer(layer: &[u8]) -> Result<Site, AssetsError> {
         let file = tempfile::tempfile().unwrap();
         pack(layer, Packer::new(file.try_clone().unwrap()))?;
         Ok(Site::of(file).unwrap())
@@ -182,11 +188,14 @@ mod tests {
         });
         let layer = layer(&files).unwrap();
         assert_eq!(layer, self::layer(&files).unwrap());
-        let site = packed(&layer).unwrap();
+        let site = site_from_layer(&layer).unwrap();
         assert_eq!((site.file_count(), site.file("a.txt").unwrap().length), (3, 5));
         assert_eq!(site.file(&long).unwrap().length, 1);
         for cut in 0..layer.len() {
-            assert!(packed(&layer[..cut]).is_err(), "{cut}");
+            assert!(
+                site_from_layer(&layer[..cut]).is_err(),
+                "a layer of only {cut} bytes was packed"
+            );
         }
     }
 
@@ -198,11 +207,11 @@ mod tests {
         header.set_size(0);
         archive.append_link(&mut header, "a", "/etc/passwd").unwrap();
         let layer = archive.into_inner().unwrap().finish().unwrap();
-        assert!(matches!(packed(&layer), Err(AssetsError::NotAFile(name)) if name == "a"));
+        assert!(matches!(site_from_layer(&layer), Err(AssetsError::NotAFile(name)) if name == "a"));
     }
 
     #[test]
-    fn a_path_may_be_in_a_pax_header_but_not_too_long() {
+    fn a_path_may_be_in_a_pax_header_of_limited_length() {
         let with = |extension: EntryType, content: &[u8]| {
             let mut archive = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).unwrap());
             for (type_, content) in [(extension, content), (EntryType::Regular, b"x")] {
@@ -211,7 +220,7 @@ mod tests {
                 header.set_size(content.len() as u64);
                 archive.append_data(&mut header, "short", content).unwrap();
             }
-            packed(&archive.into_inner().unwrap().finish().unwrap())
+            site_from_layer(&archive.into_inner().unwrap().finish().unwrap())
         };
         let site = with(EntryType::XHeader, b"14 path=a/b/c\n").unwrap();
         assert_eq!(site.file("a/b/c").unwrap().length, 1);
@@ -221,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_that_unpacks_to_too_much_is_refused() {
+    fn a_layer_that_unpacks_to_more_than_the_limit_is_refused() {
         let mut archive = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).unwrap());
         let zeros = vec![0; 20 << 20];
         for file in 0..30 {
@@ -230,9 +239,9 @@ mod tests {
             archive.append_data(&mut header, file.to_string(), &zeros[..]).unwrap();
         }
         let layer = archive.into_inner().unwrap().finish().unwrap();
-        assert!(matches!(packed(&layer), Err(AssetsError::Pack(PackError::Site))));
+        assert!(matches!(site_from_layer(&layer), Err(AssetsError::Pack(PackError::Site))));
         let mut other = zstd::Encoder::new(Vec::new(), 1).unwrap();
         other.write_all(b"no archive").unwrap();
-        assert!(packed(&other.finish().unwrap()).is_err());
+        assert!(site_from_layer(&other.finish().unwrap()).is_err());
     }
 }

@@ -9,10 +9,10 @@
 //! An artifact is an OCI image manifest with a JSON config, which names the entrypoint, and one
 //! layer, a zstd-compressed tar archive of the modules. A second layer of the same form has the
 //! static files, if there are any. Tools that know OCI artifacts, such as crane, oras and cosign,
-//! can copy, list and sign it.
+//! can copy, list and sign such an artifact.
 //!
-//! - [`archive`]: from a bundle to the bytes of an artifact and back. Pure.
-//! - [`files`]: from a folder of static files to a layer, and on to a pack.
+//! - [`archive`]: the conversion of a bundle into the bytes of an artifact, and back. Pure.
+//! - [`files`]: the conversion of static files into a layer, and of a layer into a pack.
 //! - [`Credentials`]: the credentials of a registry, from a Docker configuration. Pure.
 //! - [`Registry`]: a client of registries.
 //! - [`store`]: compiled modules of artifacts, on disk.
@@ -50,7 +50,7 @@ pub const ASSETS_TYPE: &str = "application/vnd.tenon.worker.assets.v1.tar+zstd";
 pub struct Bundle {
     /// Name of the module whose default export handles events, if the bundle names one.
     pub entrypoint: Option<String>,
-    /// Source text by module name.
+    /// Content of each module, by its name.
     pub modules: BTreeMap<String, Bytes>,
 }
 
@@ -58,6 +58,7 @@ pub struct Bundle {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulled {
     pub bundle: Bundle,
-    /// Digest of the layer with the static files, `sha256:` and hexadecimal, if there is one.
+    /// Digest of the layer with the static files, as `sha256:` and hexadecimal digits, if the
+    /// artifact has such a layer.
     pub assets: Option<String>,
 }

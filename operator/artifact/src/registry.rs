@@ -1,7 +1,7 @@
 //! A client of OCI registries, for artifacts of Workers only.
 //!
-//! Every call has its own connection and token store: the store keeps a token by the name of its
-//! registry, where another tenant's call must not find it.
+//! Every call has its own connection and token store. A store finds a token by the name of the
+//! registry alone, and a call must not find the token of another tenant.
 
 mod blob;
 
@@ -23,26 +23,27 @@ use crate::files::MAX_PACKED_ASSETS;
 use crate::{ASSETS_TYPE, BUNDLE_TYPE, Bundle, CONFIG_TYPE, Credentials, Pulled};
 use blob::{blob, blob_into};
 
-/// Time limits of a connection: until it is established, and between two pieces of a response.
+/// Time limit until a connection is established.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit between two pieces of a response.
 const READ_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The largest manifest, in bytes.
+/// Maximum size of a manifest, in bytes.
 const MAX_MANIFEST_BYTES: usize = 256 * 1024;
 
-/// The longest message of a registry that an error repeats, in bytes.
+/// Maximum length of a registry's message that an error repeats, in bytes.
 const MAX_MESSAGE: usize = 300;
 
-/// How to reach registries.
+/// The settings of connections to registries.
 #[derive(Clone, Debug, Default)]
 pub struct RegistryConfig {
-    /// Certificates of authorities in PEM, trusted besides those of the system.
+    /// Certificates of authorities, in PEM, to trust besides the authorities of the system.
     pub extra_roots: Vec<Vec<u8>>,
     /// Registries that are reached without TLS.
     pub plain_http: Vec<String>,
 }
 
-/// A client of registries. Cheap to clone.
+/// A client of registries. A client is cheap to clone.
 #[derive(Clone)]
 pub struct Registry {
     config: RegistryConfig,
@@ -61,7 +62,7 @@ pub enum RegistryError {
     NotAWorker { image: String, found: String },
     #[error("{image} has no layer {digest} of static files")]
     NoAssets { image: String, digest: String },
-    #[error("{image} has a blob of {bytes} bytes, more than a Worker may have")]
+    #[error("{image} has a blob of {bytes} bytes, more than the limit of a Worker allows")]
     TooLarge { image: String, bytes: i64 },
     #[error("{image} cannot be unpacked: {source}")]
     Unpack { image: String, source: UnpackError },
@@ -69,7 +70,7 @@ pub enum RegistryError {
     WrongDigest { image: String, cause: String },
     #[error("cannot store the content of {image}: {cause}")]
     Store { image: String, cause: String },
-    #[error("the registry cannot be reached for {image}: {cause}")]
+    #[error("the registry of {image} is unavailable: {cause}")]
     Unreachable { image: String, cause: String },
     #[error("the registry refuses {image}: {cause}")]
     Refused { image: String, cause: String },
@@ -86,17 +87,17 @@ impl RegistryError {
     fn of(image: &Reference, error: OciDistributionError) -> Self {
         use OciDistributionError as E;
         let image = image.to_string();
-        let cause = shortened(&error);
+        let cause = shorten(&error);
         match error {
             E::UnauthorizedError { .. } | E::AuthenticationFailure(_) => {
                 Self::Unauthorized { image }
             }
             E::ImageManifestNotFoundError(_) => Self::NotFound { image },
             E::UnsupportedMediaTypeError(found) => {
-                Self::NotAWorker { image, found: shortened(&found) }
+                Self::NotAWorker { image, found: shorten(&found) }
             }
-            // Errors of the network are of another kind. Errors of the disk have an OS error
-            // number, and that of [`Bounded`] has none.
+            // An error of the network is not an `IoError`. An error of the disk has an OS error
+            // number, and the error of [`blob::Bounded`] has none.
             E::IoError(error) if error.raw_os_error().is_some() => Self::Store { image, cause },
             E::DigestError(_) | E::IoError(_) => Self::WrongDigest { image, cause },
             E::ServerError { code: 404, .. } => Self::NotFound { image },
@@ -121,27 +122,27 @@ impl RegistryError {
                     Self::Refused { image, cause }
                 }
             }
-            // Failures of the network, of the server, and of a proxy in between.
+            // The network, the server, or a proxy between them has failed.
             _ => Self::Unreachable { image, cause },
         }
     }
 }
 
 impl Registry {
-    /// Creates a client. It does not connect before the first call.
+    /// Creates a client. The client does not connect before the first call.
     ///
     /// # Errors
     /// Fails if an authority is not a certificate.
     pub fn new(config: RegistryConfig) -> Result<Self, RegistryError> {
         let registry = Self { config };
-        // Without extra roots, a machine that has no authorities at all fails only when it pulls.
+        // Without extra roots, a machine that has no authorities is accepted until the first call.
         if !registry.config.extra_roots.is_empty() {
             registry.client()?;
         }
         Ok(registry)
     }
 
-    /// Returns the digest of an artifact's manifest, `sha256:` and hexadecimal.
+    /// Returns the digest of an artifact's manifest, as `sha256:` and hexadecimal digits.
     ///
     /// # Errors
     /// Fails if the registry does not know the artifact, or cannot be reached.
@@ -160,7 +161,7 @@ impl Registry {
     /// * `image` - a reference with a digest.
     ///
     /// # Errors
-    /// Fails if the artifact is not a Worker's, exceeds a limit, or cannot be pulled.
+    /// Fails if the artifact is not that of a Worker, exceeds a limit, or cannot be pulled.
     pub async fn pull(
         &self,
         image: &Reference,
@@ -174,7 +175,7 @@ impl Registry {
         // This takes milliseconds for a large bundle.
         let unpacked = spawn_blocking(move || archive::unpack(&config, &layer)).await;
         let bundle = unpacked
-            .expect("unpacking does not panic")
+            .expect("unpacking panicked")
             .map_err(|source| RegistryError::Unpack { image: image.to_string(), source })?;
         Ok(Pulled { bundle, assets: assets.map(|assets| assets.digest) })
     }
@@ -187,7 +188,7 @@ impl Registry {
     /// * `output` - receives the compressed layer, or a part of it if the call fails.
     ///
     /// # Errors
-    /// Fails if the artifact has no such layer, or it cannot be pulled.
+    /// Fails if the artifact has no such layer, or the layer cannot be pulled.
     pub async fn pull_assets(
         &self,
         image: &Reference,
@@ -203,11 +204,11 @@ impl Registry {
         blob_into(&client, image, &assets, MAX_PACKED_ASSETS, output).await
     }
 
-    /// Pushes a bundle, and returns its reference with the digest. The artifact gets a tag that
-    /// follows from its content, so that a registry that deletes untagged artifacts keeps it.
+    /// Pushes a bundle, and returns the reference of the artifact, with the digest. The artifact
+    /// gets a tag that follows from its content, because some registries delete untagged artifacts.
     ///
     /// # Arguments
-    /// * `repository` - its tag is ignored.
+    /// * `repository` - the repository to push to. The tag of the reference is ignored.
     /// * `assets` - the layer with the static files.
     ///
     /// # Errors
@@ -288,13 +289,13 @@ async fn fetch_descriptors(
 fn parse_descriptors(image: &Reference, manifest: &[u8]) -> Result<Descriptors, RegistryError> {
     let not_a_worker = |found: &str| RegistryError::NotAWorker {
         image: image.to_string(),
-        found: shortened(&found),
+        found: shorten(&found),
     };
     if manifest.len() > MAX_MANIFEST_BYTES {
-        return Err(not_a_worker("something with a manifest that is too large"));
+        return Err(not_a_worker("an artifact whose manifest is too large"));
     }
     let manifest: OciImageManifest = serde_json::from_slice(manifest)
-        .map_err(|_| not_a_worker("something without an image manifest"))?;
+        .map_err(|_| not_a_worker("an artifact without an image manifest"))?;
     // The client would request these URLs, and a tenant could name any address in the cluster.
     let without_urls = |descriptor| OciDescriptor { urls: None, ..descriptor };
     if manifest.config.media_type != CONFIG_TYPE {
@@ -322,7 +323,7 @@ fn manifest(config: &Bytes, layer: &Bytes, assets: Option<&Bytes>) -> Vec<u8> {
     let descriptor = |media_type: &str, blob: &Bytes| OciDescriptor {
         media_type: media_type.to_owned(),
         digest: sha256(blob),
-        size: i64::try_from(blob.len()).expect("blobs are small"),
+        size: i64::try_from(blob.len()).expect("the size of a blob is not an i64"),
         ..OciDescriptor::default()
     };
     let manifest = OciImageManifest {
@@ -332,7 +333,7 @@ fn manifest(config: &Bytes, layer: &Bytes, assets: Option<&Bytes>) -> Vec<u8> {
         config: descriptor(CONFIG_TYPE, config),
         layers: [
             Some(descriptor(BUNDLE_TYPE, layer)),
-            assets.map(|it| descriptor(ASSETS_TYPE, it)),
+            assets.map(|assets| descriptor(ASSETS_TYPE, assets)),
         ]
         .into_iter()
         .flatten()
@@ -348,8 +349,8 @@ fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// Returns the start of an error's text, which may contain a proxy's error page.
-fn shortened(error: &impl Display) -> String {
+/// Returns the beginning of a text. The text of an error may contain the error page of a proxy.
+fn shorten(error: &impl Display) -> String {
     let mut text = error.to_string();
     text.truncate(text.floor_char_boundary(MAX_MESSAGE));
     text

@@ -1,8 +1,8 @@
-//! Static files on the disk of the Pod, each site in one pack ([`tenon_assets::pack`]), for
-//! routers.
+//! Keeps static files for routers on the disk of the Pod, each site in one pack
+//! ([`tenon_assets::pack`]).
 //!
 //! ```text
-//!  layer ─► download: a partial file ─► pack: another one ─► entry of the disk's cache
+//!  layer ─► download: a partial file ─► pack: another file ─► entry of the disk's cache
 //! ```
 
 use std::fs::File;
@@ -20,8 +20,9 @@ use tokio::task::spawn_blocking;
 
 use crate::files::{self, AssetsError};
 
-/// Maximum number of packs that stay open for further requests, and the time since the last one.
+/// Maximum number of packs that stay open for further requests.
 const OPEN: u64 = 64;
+/// Time after the last request for which a pack stays open.
 const OPEN_FOR: Duration = Duration::from_secs(60);
 
 /// The reason why a site cannot be stored.
@@ -33,14 +34,14 @@ pub enum SiteError {
     Disk(#[from] io::Error),
 }
 
-/// The sites of this process, shared by all clones.
+/// A handle to the sites of this process, which all clones of the handle share.
 #[derive(Clone)]
 pub struct Sites {
     disk: Arc<Mutex<DiskCache<SiteId>>>,
     open: Cache<SiteId, Arc<File>>,
 }
 
-/// A layer while it is downloaded. Its file is removed when this is dropped.
+/// A layer that is being downloaded. The file of the layer is removed when this value is dropped.
 pub struct Download {
     file: tokio::fs::File,
     partial: Partial,
@@ -57,7 +58,7 @@ impl Sites {
     /// Opens the sites in a directory.
     ///
     /// # Arguments
-    /// * `capacity` - in bytes.
+    /// * `capacity` - the capacity of the directory, in bytes.
     ///
     /// # Errors
     /// Fails if the directory cannot be created or read.
@@ -70,19 +71,20 @@ impl Sites {
     /// Begins a download.
     ///
     /// # Errors
-    /// Fails if its file cannot be created.
+    /// Fails if the file of the download cannot be created.
     pub fn download(&self) -> Result<Download, SiteError> {
         let partial = lock(&self.disk).create_partial()?;
         Ok(Download { file: tokio::fs::File::from_std(partial.file()?), partial })
     }
 
-    /// Returns a pack. Concurrent callers wait for one download.
+    /// Returns the pack of a site. Concurrent callers wait for one download.
     ///
     /// # Arguments
-    /// * `packed` - downloads and packs the site, if the disk does not have it.
+    /// * `packed` - a future that downloads and packs the site. It runs only if the disk does not
+    ///   have the pack.
     ///
     /// # Errors
-    /// Fails if `packed` does.
+    /// Fails if `packed` fails.
     pub async fn get_or<E: Send + Sync + 'static>(
         &self,
         id: SiteId,
@@ -101,7 +103,7 @@ impl Sites {
     /// Packs a downloaded layer.
     ///
     /// # Errors
-    /// Fails if the layer is not a site, or the disk fails.
+    /// Fails if the layer does not contain a site, or if the disk fails.
     pub async fn pack(&self, id: SiteId, layer: Download) -> Result<File, SiteError> {
         let Download { file, partial: download } = layer;
         let (mut layer, disk) = (file.into_std().await, self.disk.clone());
@@ -113,7 +115,7 @@ impl Sites {
             lock(&disk).adopt(id, &partial)?;
             Ok(partial.file()?)
         });
-        let packed = packed.await.expect("packing does not panic");
+        let packed = packed.await.expect("packing panicked");
         drop(download);
         packed
     }
@@ -141,7 +143,7 @@ mod tests {
         SiteId::of(namespace, &ArtifactDigest::new([1; 32]))
     }
 
-    async fn packed(sites: &Sites, id: SiteId, layer: &[u8]) -> Result<File, SiteError> {
+    async fn download_and_pack(sites: &Sites, id: SiteId, layer: &[u8]) -> Result<File, SiteError> {
         let mut download = sites.download()?;
         download.writer().write_all(layer).await?;
         download.writer().flush().await?;
@@ -153,7 +155,8 @@ mod tests {
         let (folder, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let open = || Sites::open(directory.path().join("sites"), 1 << 20).unwrap();
         let (sites, layer) = (open(), layer(folder.path(), "home"));
-        let pack = sites.get_or(id("shop"), packed(&sites, id("shop"), &layer)).await.unwrap();
+        let pack =
+            sites.get_or(id("shop"), download_and_pack(&sites, id("shop"), &layer)).await.unwrap();
         let site = Site::of(pack.try_clone().unwrap()).unwrap();
         assert_eq!(site.file("index.html").unwrap().length, 4);
 
@@ -163,7 +166,7 @@ mod tests {
         let missing = async { Err::<File, SiteError>(io::Error::other("gone").into()) };
         assert!(
             open().get_or(id("other"), missing).await.is_err(),
-            "another namespace has the site"
+            "a namespace got the site of another namespace"
         );
     }
 
@@ -171,7 +174,7 @@ mod tests {
     async fn a_layer_that_is_not_a_site_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let sites = Sites::open(directory.path().to_owned(), 1 << 20).unwrap();
-        let error = packed(&sites, id("shop"), b"no layer").await.unwrap_err();
+        let error = download_and_pack(&sites, id("shop"), b"no layer").await.unwrap_err();
         assert!(matches!(error, SiteError::Assets(_)), "{error}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }

@@ -1,5 +1,5 @@
-//! Compiled modules on the disk of the Pod. They survive a restart of the container, which can then
-//! serve them while a registry is unavailable.
+//! Keeps compiled modules on the disk of the Pod. The modules survive a restart of the container,
+//! which can then serve them while a registry is unavailable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -27,7 +27,7 @@ impl CodeKey {
         flags: &BTreeSet<CompatibilityFlag>,
     ) -> Self {
         let mut hash = Sha256::new();
-        // Another version may compile differently.
+        // Another version of this program may compile the modules differently.
         let flags = flags.iter().map(|flag| flag.as_str());
         for part in [env!("CARGO_PKG_VERSION"), entrypoint].into_iter().chain(flags) {
             hash.update((part.len() as u64).to_le_bytes());
@@ -52,25 +52,26 @@ impl FromStr for CodeKey {
     }
 }
 
-/// The content of a file.
+/// The content of a file of the store.
 #[derive(Clone, PartialEq, Message)]
 struct Stored {
-    /// The digest of the modules, which reveals damage.
+    /// The digest of the modules, which reveals whether the file is damaged.
     #[prost(bytes = "bytes", tag = "1")]
     digest: Bytes,
     #[prost(btree_map = "string, bytes", tag = "2")]
     modules: BTreeMap<String, Bytes>,
 }
 
-/// Compiled modules on disk, or nothing if there is no directory.
+/// A store of compiled modules on disk. A store without a directory is always empty.
 #[derive(Clone, Default)]
 pub struct Store(Option<Arc<Mutex<DiskCache<CodeKey>>>>);
 
 impl Store {
-    /// Opens a directory for this process alone.
+    /// Opens a directory that only this process uses.
     ///
     /// # Arguments
-    /// * `capacity` - in bytes; the least recently used modules are removed.
+    /// * `capacity` - the capacity of the directory, in bytes. Beyond it, the least recently used
+    ///   modules are removed.
     ///
     /// # Errors
     /// Fails if the directory cannot be created or read.

@@ -1,4 +1,4 @@
-//! Pulls from a registry that is honest, strict or hostile.
+//! Tests pulls from registries that are public, private, unavailable or hostile.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,6 +22,7 @@ const IMAGE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 /// A registry that serves fixed bodies by path.
 struct FakeRegistry {
     address: SocketAddr,
+    /// The paths that have been requested.
     paths: Arc<Mutex<Vec<String>>>,
 }
 
@@ -29,10 +30,11 @@ impl FakeRegistry {
     /// Starts a registry.
     ///
     /// # Arguments
-    /// * `password` - of the only user, `me`, if the registry is not public.
+    /// * `bodies` - the body of the response for each path.
+    /// * `password` - the password of the only user, `me`. If `None`, the registry is public.
     async fn start(bodies: BTreeMap<String, Vec<u8>>, password: Option<&'static str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("cannot bind a port");
-        let address = listener.local_addr().expect("the listener is bound");
+        let address = listener.local_addr().expect("the listener has no address");
         let paths = Arc::<Mutex<Vec<String>>>::default();
         let (bodies, log) = (Arc::new(bodies), Arc::clone(&paths));
         tokio::spawn(async move {
@@ -44,7 +46,7 @@ impl FakeRegistry {
     }
 
     fn image(&self, digest: &str) -> Reference {
-        format!("{}/shop/cart@{digest}", self.address).parse().expect("the reference is valid")
+        format!("{}/shop/cart@{digest}", self.address).parse().expect("the reference is invalid")
     }
 
     async fn pull(&self, digest: &str, user: &Credentials) -> Result<Bundle, RegistryError> {
@@ -93,7 +95,7 @@ async fn answer(
 fn client(address: SocketAddr) -> Registry {
     let plain_http = vec![address.to_string()];
     Registry::new(RegistryConfig { plain_http, ..RegistryConfig::default() })
-        .expect("a client without extra authorities is valid")
+        .expect("cannot create a client without extra authorities")
 }
 
 fn bundle() -> Bundle {
@@ -122,7 +124,7 @@ fn manifest(Packed { config, layer }: &Packed) -> Value {
 
 /// Returns the bodies of a registry with one artifact, and the digest of its manifest.
 fn bodies(manifest: &Value, packed: &Packed) -> (BTreeMap<String, Vec<u8>>, String) {
-    let manifest = serde_json::to_vec(manifest).expect("values are JSON");
+    let manifest = serde_json::to_vec(manifest).expect("cannot serialize the manifest");
     let manifest_digest = digest(&manifest);
     let blob = |blob: &Bytes| (blob_path(&digest(blob)), blob.to_vec());
     let path = format!("/v2/shop/cart/manifests/{manifest_digest}");
@@ -145,7 +147,7 @@ async fn an_artifact_is_pulled_by_its_digest() {
 }
 
 #[tokio::test]
-async fn static_files_are_a_layer_of_their_own() {
+async fn static_files_are_pulled_as_a_separate_layer() {
     let (packed, files) = (archive::pack(&bundle()).unwrap(), b"any bytes".to_vec());
     let layer = digest(&files);
     let mut with_files = manifest(&packed);

@@ -1,4 +1,4 @@
-//! The static files of revisions. The catalog gets their packs when a router asks for them.
+//! The static files of revisions. The catalog gets their packs when a router requests them.
 
 use std::fs::File;
 use std::io;
@@ -14,8 +14,8 @@ use tonic::Status;
 
 use super::Catalog;
 
-/// Returns the pack of a revision's static files, or `None` if it cannot be had now; the log then
-/// says why.
+/// Returns the pack of a revision's static files, or `None` if it is unavailable; the log then says
+/// why.
 pub type AssetsSource =
     Arc<dyn Fn(Arc<Revision>) -> BoxFuture<'static, Option<Arc<File>>> + Send + Sync>;
 
@@ -28,15 +28,15 @@ impl Catalog {
         let _ = self.shared.assets.set(source);
     }
 
-    /// Returns the pack of a revision's static files, or `None` if it cannot be had now.
+    /// Returns the pack of a revision's static files, or `None` if it is unavailable.
     pub(super) async fn pack(&self, revision: Arc<Revision>) -> Option<Arc<File>> {
-        // In a task of its own, because it is worth while even if the caller leaves: it will ask
-        // again.
+        // This runs in a task of its own, because a caller that disconnects will ask again, and the
+        // work is then done.
         tokio::spawn(self.shared.assets.get()?(revision)).await.ok().flatten()
     }
 }
 
-/// Returns the messages with a pack.
+/// Returns the messages that carry a pack.
 pub(super) fn messages(
     pack: Arc<File>,
 ) -> impl Stream<Item = Result<GetAssetsResponse, Status>> + Send {

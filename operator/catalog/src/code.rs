@@ -1,5 +1,5 @@
 //! The modules of revisions whose code is in OCI artifacts. The catalog holds such revisions without
-//! their modules, and gets these when a node asks for them.
+//! their modules, and gets these when a node requests them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use tenon_proto::revision::Revision;
 
 use super::Catalog;
 
-/// Returns the modules of a revision whose code is in an OCI artifact, or `None` if they cannot be
-/// had now; the log then says why.
+/// Returns the modules of a revision whose code is in an OCI artifact, or `None` if they are
+/// unavailable; the log then says why.
 pub type CodeSource =
     Arc<dyn Fn(Arc<Revision>) -> BoxFuture<'static, Option<Modules>> + Send + Sync>;
 
-/// Modules by name, shared between those who use them.
+/// Modules by name, shared by their users.
 pub type Modules = Arc<BTreeMap<String, Bytes>>;
 
 impl Catalog {
@@ -25,7 +25,8 @@ impl Catalog {
         let _ = self.shared.code.set(source);
     }
 
-    /// Gets the modules of a revision that nodes will soon ask for, if they are in an artifact.
+    /// Starts to get the modules of a revision that nodes will soon request, if they are in an
+    /// artifact.
     pub fn prepare(&self, revision: &Arc<Revision>) {
         if revision.artifact.is_some()
             && let Some(source) = self.shared.code.get()
@@ -34,13 +35,13 @@ impl Catalog {
         }
     }
 
-    /// Returns the revision with its modules, or `None` if they cannot be had now.
+    /// Returns the revision with its modules, or `None` if they are unavailable.
     pub(super) async fn with_modules(&self, revision: Arc<Revision>) -> Option<Arc<Revision>> {
         if revision.artifact.is_none() {
             return Some(revision);
         }
-        // In a task of its own, because it is worth while even if the caller leaves: it will ask
-        // again.
+        // This runs in a task of its own, because a caller that disconnects will ask again, and the
+        // work is then done.
         let source = self.shared.code.get()?(Arc::clone(&revision));
         let modules = tokio::spawn(source).await.ok().flatten()?;
         Some(Arc::new(Revision { modules: (*modules).clone(), ..(*revision).clone() }))

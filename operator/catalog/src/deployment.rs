@@ -28,7 +28,7 @@ pub struct Deployment {
 /// A revision, and its share of the Worker's requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
-    /// Without the values of its secrets, if `digest` is held.
+    /// The revision, without the values of its secrets if `digest` is held.
     pub revision: Arc<Revision>,
     pub digest: Digest,
     /// Percentage of the requests.
@@ -40,10 +40,10 @@ pub struct Share {
 /// The digest by which nodes know a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digest {
-    /// Of the revision.
+    /// The digest of the revision.
     Resolved(RevisionDigest),
-    /// Of the revision with its secrets, which cannot be resolved now. Nodes that have the revision
-    /// continue to serve it; others are told that it is unavailable.
+    /// The digest of the revision with its secrets, which cannot be resolved now. Nodes that have
+    /// the revision continue to serve it; others are told that it is unavailable.
     Held(RevisionDigest),
 }
 
@@ -90,16 +90,17 @@ impl Deployment {
         }
     }
 
-    /// Returns the digests of the revisions, the first share's first.
+    /// Returns the digests of the revisions, in the order of the shares.
     pub fn digests(&self) -> impl Iterator<Item = RevisionDigest> {
         self.shares.iter().map(|share| share.digest.get())
     }
 
-    /// Returns the entry for routers. Returns `None` if there is no revision.
+    /// Returns the entry for routers, or `None` if there is no revision.
     pub fn entry(&self) -> Option<Worker> {
         let (first, others) = self.shares.split_first()?;
-        // The routes of the first revision alone are those of a variant without a share.
-        let alone = (!first.routes.is_empty()).then(|| Variant { percent: 0, ..first.variant() });
+        // An entry has no previews of its own revision, so these become a variant without a share.
+        let previews =
+            (!first.routes.is_empty()).then(|| Variant { percent: 0, ..first.variant() });
         let revision = &first.revision;
         Some(Worker {
             id: self.worker.to_string(),
@@ -110,7 +111,7 @@ impl Deployment {
             request_body_bytes: body_bytes(revision),
             services: services(revision),
             assets: revision.assets.clone(),
-            variants: others.iter().map(Share::variant).chain(alone).collect(),
+            variants: others.iter().map(Share::variant).chain(previews).collect(),
             session_affinity: self.session_affinity.clone(),
             rate_limits: self.rate_limits,
         })

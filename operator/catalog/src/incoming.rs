@@ -1,4 +1,5 @@
-//! Connections to the catalog: accepted, authenticated if TLS is on, and tagged with their caller.
+//! Accepts connections to the catalog, authenticates them if TLS is on, and tags them with their
+//! caller.
 //!
 //! Handshakes run concurrently. They make progress while the stream is polled, which the server
 //! does as long as it accepts.
@@ -24,7 +25,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller {
     pub(super) address: SocketAddr,
-    /// Set if the peer's certificate is a node's; `None` without TLS.
+    /// Whether the peer's certificate is a node's; `None` without TLS.
     pub(super) is_node: Option<bool>,
 }
 
@@ -39,23 +40,23 @@ pub(super) fn incoming(
     listener: TcpListener,
     tls: Option<Tls>,
 ) -> impl Stream<Item = io::Result<Connection>> {
-    let under_way = FuturesUnordered::new();
+    let admitting = FuturesUnordered::new();
     let accepted = stream::unfold(
-        (listener, tls, under_way),
-        |(listener, tls, mut under_way)| async move {
+        (listener, tls, admitting),
+        |(listener, tls, mut admitting)| async move {
             loop {
                 tokio::select! {
                     accepted = listener.accept() => match accepted {
-                        Ok((stream, address)) => under_way.push(admit(tls.clone(), stream, address)),
+                        Ok((stream, address)) => admitting.push(admit(tls.clone(), stream, address)),
                         Err(error) => {
                             tracing::warn!(%error, "cannot accept a connection");
                             tokio::time::sleep(ACCEPT_PAUSE).await;
                         }
                     },
-                    Some(connection) = under_way.next() => {
+                    Some(connection) = admitting.next() => {
                         // Refused connections have been logged.
                         if let Some(connection) = connection {
-                            return Some((Ok(connection), (listener, tls, under_way)));
+                            return Some((Ok(connection), (listener, tls, admitting)));
                         }
                     }
                 }

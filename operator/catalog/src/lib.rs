@@ -14,13 +14,13 @@
 //! - [`state`]: pure; every change has a version, every watcher a position.
 //! - [`revisions`]: pure; the revisions that nodes may fetch.
 //! - [`report`]: pure; nodes' reports about the Workers that they run.
-//! - [`quarantine`]: pure; the revisions that no node may run now, because they ended processes.
+//! - [`quarantine`]: pure; the revisions that no node may run, because they ended processes.
 //! - [`assets`]: the static files of revisions.
 //! - [`code`]: the modules of revisions whose code is in OCI artifacts.
 //! - [`service`], [`incoming`]: the gRPC edge; [`watchers`]: the connected watchers, and how far
 //!   behind they are.
 //!
-//! The crate knows nothing of Kubernetes. The lock is held for one map operation or to build one
+//! The crate does not depend on Kubernetes. The lock is held for one map operation or to build one
 //! message, never across an await.
 
 mod assets;
@@ -185,7 +185,7 @@ impl Catalog {
         nodes
     }
 
-    /// Makes every node of the Worker's pool refuse a revision, if it serves the Worker now.
+    /// Makes every node of the Worker's pool refuse a revision, if the revision serves the Worker.
     ///
     /// # Arguments
     /// * `revision` - the name of the WorkerRevision.
@@ -196,7 +196,7 @@ impl Catalog {
         digest.into_iter().for_each(|digest| self.refuse(digest, worker, remaining, times));
     }
 
-    /// Marks the catalog as complete; watchers are answered from then on. To be called once
+    /// Marks the catalog as complete; watchers are answered from then on. Must be called once
     /// everything deployed has been set.
     pub fn mark_synced(&self) {
         self.shared.progress_tx.send_modify(|progress| progress.synced = true);
@@ -212,7 +212,7 @@ impl Catalog {
         let _ = self.progress().wait_for(|progress| progress.synced).await;
     }
 
-    /// Returns the revision with that digest, if it serves or did so recently.
+    /// Returns the revision with this digest, if it serves or did so recently.
     pub fn revision(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
         self.read().revisions.get(digest)
     }
@@ -224,7 +224,7 @@ impl Catalog {
         digests.filter_map(|digest| Some((deployed.revisions.get(digest)?, *digest))).collect()
     }
 
-    /// Returns what routers are told of the Worker, if anything.
+    /// Returns the Worker's entry for routers, if there is one.
     pub fn entry(&self, worker: &WorkerId) -> Option<Worker> {
         self.read().state.worker(worker).cloned()
     }
@@ -236,9 +236,9 @@ impl Catalog {
     /// Returns the collector of the catalog's metrics, for registration.
     ///
     /// # Errors
-    /// Never in practice: the metrics' names are valid.
+    /// Never fails in practice: the metrics' names are valid.
     pub fn metrics(&self) -> prometheus::Result<CatalogMetrics> {
-        CatalogMetrics::of(self.clone())
+        CatalogMetrics::new(self.clone())
     }
 
     /// Sends nodes' reports to `sink` from now on. Reports before the first call are lost; later
@@ -258,12 +258,12 @@ impl Catalog {
             let digest = part.1;
             let outcome = match self.check_report(node, part) {
                 Ok((report, serves)) => {
-                    // The other nodes are told at once, not only when the Worker's status has been
+                    // The other nodes are told now, not only once the Worker's status has been
                     // written.
                     if let WorkerHealth::Quarantined { duration, times, .. } = report.health {
                         self.refuse(digest, &report.worker, duration, times);
                     }
-                    // A status is only about the revision that serves.
+                    // A status is only about revisions that serve.
                     let is_sent = !serves || sink.reports_tx.try_send(report).is_ok();
                     if is_sent { Outcome::Taken } else { Outcome::Full }
                 }
@@ -277,8 +277,8 @@ impl Catalog {
         result
     }
 
-    /// Checks a part of a node's report, and returns it with whether it is about the revision that
-    /// serves now. A quarantine may also be about a recently superseded revision: a tenant cannot
+    /// Checks a part of a node's report. Returns the report, and whether its revision serves now. A
+    /// quarantine may also be about a recently superseded revision: a tenant cannot
     /// avoid the quarantine by replacing a revision and restoring it.
     fn check_report(
         &self,
@@ -357,11 +357,11 @@ impl Catalog {
     fn announce(&self, deployed: &Deployed) {
         let version = deployed.state.version();
         self.shared.progress_tx.send_if_modified(|progress| {
-            let moved = progress.version != version;
-            if moved {
+            let is_newer = progress.version != version;
+            if is_newer {
                 (progress.version, progress.at) = (version, Some(Instant::now()));
             }
-            moved
+            is_newer
         });
     }
 

@@ -1,13 +1,13 @@
-//! The revisions that no node may run now, because they ended processes. This module is pure: the
-//! time is an argument.
+//! The revisions that no node may run, because they ended processes. This module is pure: the time
+//! is an argument.
 //!
 //! ```text
 //!  a node's report here ─────────────────────────┐
 //!  Workers' statuses: reports of other replicas ─┴─► Quarantine ─► every node of the Worker's pool
 //! ```
 //!
-//! An entry ends only when its time has elapsed. Serving another revision meanwhile, and then this
-//! one again, does not end it.
+//! An entry ends only when its time has elapsed. It does not end if another revision serves
+//! meanwhile, and then this one again.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const MAX_LISTED: usize = 1_000;
 /// entry that ends first is dropped.
 const MAX_ENTRIES: usize = 10_000;
 
-/// An entry is not extended by less than this: nodes report one revision within moments of each
+/// An entry is not extended by this or less: nodes report one revision within moments of each
 /// other, and statuses have a resolution of one second.
 const SLACK: Duration = Duration::from_secs(2);
 
@@ -66,12 +66,12 @@ impl Quarantine {
             self.entries.insert(entry.digest, entry);
             return true;
         };
-        let is_news = entry.times > known.times || entry.until > known.until + SLACK;
-        if is_news {
+        let is_extended = entry.times > known.times || entry.until > known.until + SLACK;
+        if is_extended {
             known.until = known.until.max(entry.until);
             known.times = known.times.max(entry.times);
         }
-        is_news
+        is_extended
     }
 
     /// Returns the entries of the chosen Workers, sorted by digest. If there are too many, those
@@ -138,7 +138,7 @@ mod tests {
         assert!(quarantine.add(entry(1, now + seconds(10), 1), now));
         assert!(
             !quarantine.add(entry(1, now + seconds(11), 1), now),
-            "the same, reported by another node"
+            "the same quarantine, reported by another node, counts as a change"
         );
         assert!(!quarantine.add(entry(1, now + seconds(5), 1), now));
         assert!(quarantine.add(entry(1, now + seconds(5), 3), now));

@@ -49,7 +49,7 @@ pub enum WorkerHealth {
 pub enum Cause {
     /// The process ended while the code ran.
     Crashed,
-    /// The process was killed because the code did not stop when it was told to.
+    /// The process was killed because the code did not stop when it was terminated.
     Hung,
 }
 
@@ -85,7 +85,7 @@ impl Outcome {
         )
     }
 
-    /// Returns the label's value in metrics.
+    /// Returns the value of the label in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Taken => "taken",
@@ -134,7 +134,7 @@ fn part(report: WorkerReport) -> Result<Part, MalformedReport> {
     let digest = RevisionDigest::try_from(&report.digest[..])?;
     let health = match report.state {
         Some(State::CrashLoop(reported)) => WorkerHealth::CrashLoop {
-            code: FailureCode::named(&reported.code).ok_or(MalformedReport::Code)?,
+            code: FailureCode::from_name(&reported.code).ok_or(MalformedReport::Code)?,
             failures: reported.failures,
             age: Duration::from_secs(reported.for_seconds),
             place: reported.place.and_then(place),
@@ -159,7 +159,7 @@ fn cause(reported: &catalog::Quarantined) -> Result<Cause, MalformedReport> {
 }
 
 /// Converts a position. The tenant or its source map chooses the file's name; a name that could be
-/// read as a sentence is dropped and never reaches a status.
+/// read as a sentence is dropped, so that it never reaches a status.
 fn place(reported: catalog::Place) -> Option<Place> {
     let catalog::Place { file, line, column } = reported;
     let is_blank = |character: char| character.is_whitespace() || character.is_control();

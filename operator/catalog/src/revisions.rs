@@ -14,8 +14,8 @@ use tenon_proto::revision::Revision;
 
 use crate::deployment::{Deployment, Digest, Share};
 
-/// Time for which a superseded revision can still be fetched. Far longer than any router lags
-/// behind, and than it takes to roll back a bad deployment.
+/// Time for which a superseded revision can still be fetched. This is far longer than any router
+/// lags behind, and than it takes to roll back a bad deployment.
 pub const GRACE: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub struct Revisions {
 /// A revision that nodes may fetch.
 enum Held {
     Resolved(Arc<Revision>),
-    /// The revision of this name cannot be resolved now.
+    /// The revision of this name, which cannot be resolved now.
     Unresolved(String),
 }
 
@@ -68,19 +68,19 @@ impl Revisions {
             }
         }
         let digests = deployment.digests().collect();
-        self.succeed(&deployment.worker, digests, now);
+        self.replace_serving(&deployment.worker, digests, now);
         added
     }
 
     /// Stops serving the Worker.
     pub fn retire(&mut self, worker: &WorkerId, now: Instant) {
-        self.succeed(worker, Vec::new(), now);
+        self.replace_serving(worker, Vec::new(), now);
     }
 
-    fn succeed(&mut self, worker: &WorkerId, digests: Vec<RevisionDigest>, now: Instant) {
+    fn replace_serving(&mut self, worker: &WorkerId, digests: Vec<RevisionDigest>, now: Instant) {
         let before = self.serving.remove(worker).unwrap_or_default();
-        let over = before.into_iter().filter(|digest| !digests.contains(digest));
-        self.superseded.extend(over.map(|digest| (now, worker.clone(), digest)));
+        let superseded = before.into_iter().filter(|digest| !digests.contains(digest));
+        self.superseded.extend(superseded.map(|digest| (now, worker.clone(), digest)));
         if !digests.is_empty() {
             self.serving.insert(worker.clone(), digests);
         }
@@ -116,8 +116,8 @@ impl Revisions {
         {
             let Some((_, worker, digest)) = self.superseded.pop_front() else { return };
             let serves = self.serving(&worker).contains(&digest);
-            // It may have served again and been superseded again since; then the later entry
-            // decides.
+            // It may have served again and been superseded again since then; in that case the later
+            // entry decides.
             if !serves && !self.superseded.iter().any(|(_, _, later)| *later == digest) {
                 self.held.remove(&digest);
             }

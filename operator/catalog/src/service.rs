@@ -188,7 +188,7 @@ impl catalog_server::Catalog for Service {
 }
 
 /// Refuses callers that are not nodes. Revisions contain code and secrets and are only for the
-/// nodes that run them, and only nodes can report on that. Without TLS the caller is unknown, and
+/// nodes that run them, and only these can report on them. Without TLS the caller is unknown, and
 /// the request is allowed.
 fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
     match Caller::of(request).and_then(|caller| caller.is_node) {
@@ -199,7 +199,7 @@ fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
     }
 }
 
-/// Refuses nodes, to which static files are of no use. Without TLS the caller is unknown, and the
+/// Refuses nodes, which need no static files. Without TLS the caller is unknown, and the
 /// request is allowed.
 fn routers_only<T>(request: &Request<T>) -> Result<(), Status> {
     match Caller::of(request).and_then(|caller| caller.is_node) {
@@ -253,7 +253,7 @@ impl Watcher {
                 .next(&mut self.walk)
                 .map_err(|behind| Status::aborted(behind.to_string()))?;
             let waited = if was_up_to_date && next.is_some() { self.catalog.age() } else { None };
-            self.registration.delivered(self.walk.position(), waited);
+            self.registration.record_delivery(self.walk.position(), waited);
             if let Some(response) = next {
                 return Ok(response);
             }
@@ -270,7 +270,7 @@ impl Watcher {
 struct QuarantineWatcher {
     catalog: Catalog,
     node: String,
-    /// The list in the last message.
+    /// The list that was sent last.
     sent: Option<Vec<Entry>>,
     sent_at: Instant,
     changes_rx: watch::Receiver<()>,

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A snapshot is a walk from the beginning, and a delta is a walk from a cursor. A walk holds two
-//! numbers: a slow watcher costs no memory and skips superseded changes, so a key that changed a
-//! hundred times meanwhile is sent once. Only tombstones accumulate, so their number is bounded: a
+//! numbers: a slow watcher costs no memory and skips superseded changes, so a key that has changed
+//! a hundred times since is sent once. Only tombstones accumulate, so their number is bounded: a
 //! watcher behind the last forgotten tombstone starts over with a snapshot.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -27,7 +27,7 @@ use tenon_proto::id::WorkerId;
 const PART_BYTES: usize = 1024 * 1024 - 64 * 1024;
 
 /// Maximum number of tombstones. At 100 removals a second, a client may be disconnected for minutes
-/// before it needs a snapshot again; each costs some 100 bytes.
+/// before it needs a snapshot again. Each tombstone takes about 100 bytes.
 const TOMBSTONES: usize = 32 * 1024;
 
 /// All deployed Workers and nodes.
@@ -39,8 +39,8 @@ pub struct State {
     version: u64,
     entries: HashMap<Key, Entry>,
     by_version: BTreeMap<u64, Key>,
-    /// The removals in order. A key that was added again remains here, and is skipped when it is
-    /// its turn to be forgotten.
+    /// The removals in order. A key that was added again remains here, and is skipped when its
+    /// removal is forgotten.
     tombstones: VecDeque<(u64, Key)>,
     /// Version up to which removals have been forgotten.
     forgotten: u64,
@@ -228,8 +228,8 @@ impl State {
     /// only because it was changing.
     ///
     /// # Errors
-    /// Fails if removals have been forgotten that are needed by a partly sent snapshot. The client
-    /// must watch again.
+    /// Fails if removals that a partly sent snapshot needs have been forgotten. The client must
+    /// watch again.
     pub fn next(&self, walk: &mut Walk) -> Result<Option<WatchResponse>, FellBehind> {
         match walk.phase {
             Phase::Snapshot { begun_at } if begun_at.max(walk.position) < self.forgotten => {
@@ -256,14 +256,14 @@ impl State {
         Ok(Some(response))
     }
 
-    /// Walks on until the response is full or the current version is reached.
+    /// Continues the walk until the response is full or the current version is reached.
     fn fill(&self, walk: &mut Walk, response: &mut WatchResponse) {
         let mut bytes = 0;
         for (&version, key) in
             self.by_version.range((Bound::Excluded(walk.position), Bound::Unbounded))
         {
             walk.position = version;
-            let value = &self.entries.get(key).expect("an indexed key has an entry").value;
+            let value = &self.entries.get(key).expect("every indexed key has an entry").value;
             match (value, key) {
                 (Some(Value::Worker(worker)), _) => {
                     bytes += worker.encoded_len();

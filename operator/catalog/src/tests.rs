@@ -16,7 +16,7 @@ use tonic::{Code, Streaming};
 use super::*;
 
 pub(super) fn revision(worker: &str, name: &str) -> Arc<Revision> {
-    let revision = Revision::of_source(WorkerId::new("shop", worker), "export default {}");
+    let revision = Revision::from_source(WorkerId::new("shop", worker), "export default {}");
     Arc::new(Revision { name: name.to_owned(), ..revision })
 }
 
@@ -137,7 +137,7 @@ async fn a_node_gets_the_revision_that_serves_and_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_held_revision_is_routed_to_and_cannot_be_fetched() {
+async fn a_held_revision_gets_requests_and_cannot_be_fetched() {
     let mut served = serve_new().await;
     let (cart, digest) = (revision("cart", "1"), revision("cart", "2").digest());
     let mut held = Deployment::new(cart.clone(), "default", vec![route()]);
@@ -284,12 +284,12 @@ async fn a_revision_that_ended_a_process_is_refused_by_every_node_of_its_pool() 
     let digest = served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     assert_eq!(served.watch_quarantine("b").await.unwrap_err().code(), Code::Unavailable);
     served.catalog.mark_synced();
-    let (mut of_pool, mut of_other) =
+    let (mut same_pool, mut other_pool) =
         (served.watch_quarantine("b").await.unwrap(), served.watch_quarantine("c").await.unwrap());
-    assert_eq!((next(&mut of_pool).await, next(&mut of_other).await), (Vec::new(), Vec::new()));
+    assert_eq!((next(&mut same_pool).await, next(&mut other_pool).await), (Vec::new(), Vec::new()));
 
     served.client.report(quarantine("a", "cart", digest, 3_600_000, 2)).await.unwrap();
-    let listed = next(&mut of_pool).await.remove(0);
+    let listed = next(&mut same_pool).await.remove(0);
     assert_eq!(
         (listed.worker.as_str(), listed.times, &listed.digest[..]),
         ("shop/cart", 2, &digest.as_bytes()[..])
@@ -307,12 +307,13 @@ async fn a_revision_that_ended_a_process_is_refused_by_every_node_of_its_pool() 
     // The node of the other pool is told only of that pool's revisions.
     let menu = served.catalog.set_worker(revision("menu", "1"), "other", vec![route()]);
     served.client.report(quarantine("c", "menu", menu, 3_600_000, 1)).await.unwrap();
-    let workers: Vec<_> = next(&mut of_other).await.into_iter().map(|entry| entry.worker).collect();
+    let workers: Vec<_> =
+        next(&mut other_pool).await.into_iter().map(|entry| entry.worker).collect();
     assert_eq!(workers, ["shop/menu"]);
 }
 
 #[tokio::test]
-async fn a_quarantine_of_a_replaced_revision_spares_its_successor() {
+async fn a_quarantine_of_a_replaced_revision_does_not_affect_its_successor() {
     let (mut served, mut reports_rx) = serve_pools().await;
     let old = served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
     served.catalog.set_worker(revision("cart", "2"), "default", vec![route()]);
@@ -321,7 +322,7 @@ async fn a_quarantine_of_a_replaced_revision_spares_its_successor() {
     served.client.report(quarantine("a", "menu", old, 3_600_000, 1)).await.unwrap();
     assert!(
         next(&mut served.watch_quarantine("b").await.unwrap()).await.is_empty(),
-        "the digest was never that Worker's"
+        "a digest that was never the Worker's is quarantined"
     );
     served.client.report(quarantine("a", "cart", old, 3_600_000, 1)).await.unwrap();
     let listed = next(&mut served.watch_quarantine("b").await.unwrap()).await;

@@ -47,7 +47,7 @@ impl Watchers {
         Registration { watchers: self.clone(), position }
     }
 
-    /// Returns the number of watchers, and the position of the slowest.
+    /// Returns the number of watchers, and the version of the slowest.
     fn count_and_slowest(&self) -> (usize, Option<u64>) {
         self.with(|positions| {
             let known = positions.iter().map(|position| position.0.load(Ordering::Relaxed));
@@ -67,7 +67,7 @@ impl Registration {
     /// # Arguments
     /// * `waited` - the time since the latest change, if the message was a delta and not part of a
     ///   snapshot.
-    pub(super) fn delivered(&self, version: u64, waited: Option<Duration>) {
+    pub(super) fn record_delivery(&self, version: u64, waited: Option<Duration>) {
         self.position.0.store(version, Ordering::Relaxed);
         waited.into_iter().for_each(|waited| self.watchers.delivery.observe(waited.as_secs_f64()));
     }
@@ -94,8 +94,8 @@ impl CatalogMetrics {
     /// Creates the metrics of a catalog.
     ///
     /// # Errors
-    /// Fails if a metric's name is invalid, and so never in practice.
-    pub(super) fn of(catalog: Catalog) -> prometheus::Result<Self> {
+    /// Never fails in practice: the names are valid.
+    pub(super) fn new(catalog: Catalog) -> prometheus::Result<Self> {
         let lag = "Versions that have not been sent to the slowest watcher.";
         let nodes = Opts::new("tenon_operator_nodes", "Nodes in the catalog, by pool and state.");
         let quarantined =
@@ -160,7 +160,7 @@ mod tests {
     fn value(registry: &Registry, family: &str, label: Option<&str>) -> f64 {
         let families = registry.gather();
         let family =
-            families.iter().find(|found| found.name() == family).expect("the family is registered");
+            families.iter().find(|found| found.name() == family).expect("no such metric family");
         let is_it = |metric: &&prometheus::proto::Metric| {
             label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
         };
@@ -182,12 +182,12 @@ mod tests {
         catalog.set_node(node("one", State::Ready));
         catalog.set_node(node("two", State::Ready));
         catalog.set_node(node("three", State::Draining));
-        assert_eq!((lag(), watchers()), (0.0, 0.0), "no lag without watchers");
+        assert_eq!((lag(), watchers()), (0.0, 0.0), "there is a lag without watchers");
 
         let (quick, slow) =
             (catalog.shared.watchers.register(), catalog.shared.watchers.register());
-        quick.delivered(3, Some(Duration::from_millis(1)));
-        slow.delivered(1, None);
+        quick.record_delivery(3, Some(Duration::from_millis(1)));
+        slow.record_delivery(1, None);
         assert_eq!((lag(), watchers()), (2.0, 2.0));
         drop(slow);
         assert_eq!((lag(), watchers()), (0.0, 1.0));

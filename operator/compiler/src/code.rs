@@ -1,5 +1,5 @@
-//! Compiles one module of code: its errors, its imports and exports, and the JavaScript generated
-//! from it.
+//! Compiles one module of code into its imports, its exports and the generated JavaScript, or into
+//! its errors.
 
 use std::thread;
 
@@ -17,14 +17,14 @@ use super::links::ModuleLinks;
 use super::typescript::{self, Jsx};
 
 /// Stack per byte of source, in bytes. The parser and the passes after it recurse for every level
-/// of nesting, and a level takes at least one byte of source (`[[[[…`), so with this much stack per
-/// byte no source up to [`MAX_STACK`] can overflow it. It is only address space: pages that an
-/// ordinary module does not reach are never touched.
+/// of nesting, and a level takes at least one byte of source (`[[[[…`). A source whose stack is not
+/// cut to [`MAX_STACK`] therefore cannot overflow the stack. A stack is only address space: pages
+/// that a module does not reach are never touched.
 const BYTES_PER_LEVEL: usize = 4 * 1024;
 
-/// The largest stack, in bytes: enough for half a million levels. Linux refuses to reserve more than
-/// a machine has. A larger module that nests deeper ends the process that compiles it
-/// ([`crate::process`]).
+/// Maximum size of the stack, in bytes, which is enough for half a million levels. Linux refuses to
+/// reserve more memory than a machine has. A larger module that nests deeper ends the process that
+/// compiles it ([`crate::process`]).
 const MAX_STACK: usize = 2 << 30;
 
 /// Stack for a source without any nesting, in bytes.
@@ -41,7 +41,7 @@ pub(super) struct Code<'a> {
 /// Compiles a module.
 ///
 /// # Errors
-/// Returns all errors of the module itself, without those of its imports.
+/// Returns all errors of the module itself, without the errors of its imports.
 pub(super) fn compile<'a>(
     file: &str,
     content: &'a [u8],
@@ -59,7 +59,7 @@ pub(super) fn compile<'a>(
     on_large_stack(file, source, || compile_here(file, source, jsx))
 }
 
-/// Runs `compile` on a stack that the module cannot overflow.
+/// Runs `compile` on a stack of a size that fits the module, up to [`MAX_STACK`].
 fn on_large_stack<T: Send>(
     file: &str,
     source: &str,
@@ -71,17 +71,18 @@ fn on_large_stack<T: Send>(
             .name("compile".into())
             .stack_size(stack)
             .spawn_scoped(scope, compile)
-            .map(|it| it.join())
+            .map(|thread| thread.join())
     });
     match result {
         Ok(Ok(compiled)) => compiled,
-        // A bug in the compiler, or a lack of threads: neither says anything about the module.
+        // A panic is a bug in the compiler, and a lack of threads is temporary. Neither means that
+        // the module is invalid.
         Ok(Err(_)) => {
             Err(vec![CompileError::of_module(file, "the compiler failed on this module")])
         }
         Err(error) => Err(vec![CompileError::of_module(
             file,
-            format!("cannot compile the module now: {error}"),
+            format!("cannot start a thread to compile the module: {error}"),
         )]),
     }
 }
@@ -101,7 +102,7 @@ fn compile_here<'a>(file: &str, source: &'a str, jsx: Jsx) -> Result<Code<'a>, V
     let generated = match ModuleKind::of(file) {
         ModuleKind::TypeScript => {
             let transformed = typescript::transform(&allocator, file, jsx, scoping, &mut program);
-            // Constructs that only cause a warning would not run either, such as `require`.
+            // Constructs that cause only a warning, such as `require`, would not run either.
             fail_if_any(file, source, transformed.iter())?;
             Some(typescript::print(file, &program))
         }
@@ -138,6 +139,7 @@ fn refuse_decorators(
     source: &str,
     program: &Program<'_>,
 ) -> Result<(), Vec<CompileError>> {
+    /// The offset of the first decorator, in bytes.
     struct First(Option<u32>);
 
     impl<'a> Visit<'a> for First {

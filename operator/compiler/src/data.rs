@@ -1,4 +1,4 @@
-//! Checks that the content of a module other than code matches its kind.
+//! Checks that the content of a module that is not code matches the module's kind.
 
 use serde::de::IgnoredAny;
 use tenon_proto::module::ModuleKind;
@@ -8,7 +8,7 @@ use super::CompileError;
 /// Checks a module's content.
 ///
 /// # Errors
-/// Fails if the content is malformed, with the position.
+/// Fails if the content is malformed. The error has the position.
 pub(super) fn check(kind: ModuleKind, file: &str, content: &[u8]) -> Result<(), CompileError> {
     if !matches!(kind, ModuleKind::Json | ModuleKind::Text) {
         return Ok(());
@@ -22,7 +22,7 @@ pub(super) fn check(kind: ModuleKind, file: &str, content: &[u8]) -> Result<(), 
     if kind == ModuleKind::Json { check_json(file, text) } else { Ok(()) }
 }
 
-/// Checks JSON. Ignored values are skipped without recursion, however deep they nest.
+/// Checks JSON. Values are skipped without recursion, so they may be nested to any depth.
 fn check_json(file: &str, text: &str) -> Result<(), CompileError> {
     // A byte order mark, which some editors write, is not part of the text.
     let json = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -1,24 +1,25 @@
-//! Compile errors, for display to people.
+//! Compile errors, and their form for people.
 
 use std::fmt;
 
 use super::position::Position;
 
-/// The longest message, in bytes, because names in it may be as long as a module. All errors of a
-/// Worker's modules must fit into one condition.
+/// Maximum length of a message, in bytes. Without it, a message could be as long as a name in a
+/// module, but all errors of a Worker's modules must fit into one condition.
 const MAX_MESSAGE: usize = 480;
 
-/// One compile error. Displayed as `worker.js:3:14: message`.
+/// A compile error, which is displayed as `worker.js:3:14: message`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
     /// Name of the module.
     pub file: String,
-    /// Starts at 1.
+    /// Number of the line, from 1.
     pub line: u32,
-    /// Counted in characters; starts at 1.
+    /// Number of the column, in characters, from 1.
     pub column: u32,
     pub message: String,
-    /// The line without its line break; empty if the error is about the module as a whole.
+    /// The line without its line break. Empty if the line is too long to be shown, or if the error
+    /// is about the module as a whole.
     pub source_line: String,
 }
 
@@ -59,7 +60,7 @@ impl CompileError {
             file: file.to_owned(),
             line,
             column,
-            message: short(message.into()),
+            message: shorten(message.into()),
             source_line: text.to_owned(),
         }
     }
@@ -70,13 +71,13 @@ impl CompileError {
             file: file.to_owned(),
             line: 1,
             column: 1,
-            message: short(message.into()),
+            message: shorten(message.into()),
             source_line: String::new(),
         }
     }
 }
 
-fn short(mut message: String) -> String {
+fn shorten(mut message: String) -> String {
     if message.len() > MAX_MESSAGE {
         message.truncate(message.floor_char_boundary(MAX_MESSAGE));
         message.push('…');

@@ -1,5 +1,5 @@
-//! Compiles a Worker's modules as written into those that a node runs, or reports what is wrong
-//! with them. The crate is pure, except for [`process`].
+//! Compiles the modules that a Worker's author wrote into the modules that a node runs, or reports
+//! their errors. The crate is pure, except for [`process`].
 //!
 //! ```text
 //!  bounds ─► each module: code ─ syntax, early errors ─► JavaScript and source map of TypeScript
@@ -7,22 +7,23 @@
 //!         ─► imports between modules ─► handlers of the entrypoint ─► source maps that fit
 //! ```
 //!
-//! ECMAScript's early errors are found here, with their position in the author's source; errors
-//! that only show when code runs are not. A module's name determines its kind
+//! The compiler finds ECMAScript's early errors, with their positions in the author's source. It
+//! does not find errors that occur only when the code runs. A module's name determines its kind
 //! ([`tenon_proto::module`]). The JavaScript compiled from a TypeScript module keeps the module's
-//! name, so that every import finds it, and its source map is the module `NAME.map`.
+//! name, so that every import finds it. The source map is the module `NAME.map`.
 //!
-//! Types are not checked; the author's editor and `tsc --noEmit` do that. Each module is compiled
-//! by itself, as with TypeScript's `isolatedModules`.
+//! The compiler does not check types, which the author's editor and `tsc --noEmit` do. Each module
+//! is compiled by itself, as with TypeScript's `isolatedModules`.
 //!
-//! - [`code`]: one module of code; [`typescript`]: compilation of TypeScript; [`data`]: one module
-//!   of any other kind.
-//! - [`links`]: imports and exports between modules; [`maps`]: generated source maps and those of
-//!   authors.
+//! - [`code`]: one module of code.
+//! - [`typescript`]: the compilation of TypeScript.
+//! - [`data`]: one module of any other kind.
+//! - [`links`]: imports and exports between modules.
+//! - [`maps`]: the source maps that are generated and those that authors provide.
 //! - [`error`], [`position`]: compile errors and their positions.
-//! - [`process`]: compiles in separate processes, which can be killed.
+//! - [`process`]: compilation in separate processes, which can be killed.
 //!
-//! Tenant code is hostile: see [`code::on_large_stack`].
+//! Tenant code may be hostile: see [`code::on_large_stack`].
 
 mod code;
 mod data;
@@ -48,30 +49,32 @@ pub use maps::without_maps_beyond;
 use typescript::Jsx;
 
 /// Maximum nesting of brackets, far above what people or bundlers write. If the parser cannot tell
-/// what a bracket begins (an arrow function, or type arguments), it tries one and then the other.
-/// Its time then grows with the square of the nesting, and far faster within some types, so
-/// untrusted code is compiled in a process that can be killed ([`process`]).
+/// whether a bracket begins an arrow function or type arguments, for example, it tries one after
+/// the other. The time to parse then grows with the square of the nesting, and far faster within
+/// some types, so untrusted code is compiled in a process that can be killed ([`process`]).
 const MAX_NESTING: usize = 1_000;
 
-/// Maximum number of reported errors. Later ones mostly follow from the first.
+/// Maximum number of reported errors. Later errors mostly follow from the first errors.
 const MAX_ERRORS: usize = 20;
 
-/// The compiled modules by name, or a non-empty list of all errors, sorted by module name and line.
+/// The compiled modules by name, or a non-empty list of the first errors.
 pub type Outcome = Result<BTreeMap<String, Bytes>, Vec<CompileError>>;
 
-/// Formats all errors for a person, each with its line of the source.
+/// Formats errors for a person, each with its source line.
 pub fn report(errors: &[CompileError]) -> String {
     let lines: Vec<_> = errors.iter().map(|error| error.with_source().to_string()).collect();
     lines.join("\n")
 }
 
-/// Compiles the modules of a Worker, by name, as they would be loaded from `entrypoint`.
+/// Compiles the modules of a Worker.
 ///
 /// # Arguments
-/// * `flags` - determine the built-in modules that can be imported.
+/// * `modules` - the content of each module, by its name.
+/// * `entrypoint` - the name of the module whose default export handles events.
+/// * `flags` - the flags, which determine the built-in modules that can be imported.
 ///
 /// # Errors
-/// All errors of the modules.
+/// Returns the first errors of the modules.
 pub fn compile(
     modules: &BTreeMap<String, Bytes>,
     entrypoint: &str,
@@ -80,13 +83,15 @@ pub fn compile(
     compile_with_progress(modules, entrypoint, flags, |_| ())
 }
 
-/// Compiles like [`compile`], and reports its progress to a caller that may have to interrupt it.
+/// Compiles the modules like [`compile`], and reports the progress to a caller that may have to
+/// interrupt the compilation.
 ///
 /// # Arguments
-/// * `on_module` - called with the name of each module before it is compiled.
+/// * `on_module` - a function that is called with the name of each module before the module is
+///   compiled.
 ///
 /// # Errors
-/// All errors of the modules.
+/// Returns the first errors of the modules.
 pub fn compile_with_progress(
     modules: &BTreeMap<String, Bytes>,
     entrypoint: &str,
@@ -104,7 +109,7 @@ pub fn compile_with_progress(
     Err(errors)
 }
 
-/// Returns the source map of a JavaScript module, with all its fields, as its author wrote it.
+/// Returns the source map of a JavaScript module with all fields, as the map's author wrote it.
 pub fn source_map_as_written(modules: &BTreeMap<String, Bytes>, name: &str) -> Option<Bytes> {
     let content = modules.get(name)?;
     let source = std::str::from_utf8(content).ok()?;
@@ -118,20 +123,20 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
     if modules.len() > MAX_MODULES {
         let found = modules.len();
         return error_of_all(format!(
-            "the Worker has {found} modules, more than {MAX_MODULES}; bundle them"
+            "the Worker has {found} modules, more than {MAX_MODULES}; bundle them into fewer modules"
         ));
     }
     let bytes: usize = modules.iter().map(|(file, source)| file.len() + source.len()).sum();
     if bytes > MAX_SOURCE_BYTES {
         return error_of_all(format!(
-            "the modules have {bytes} bytes in total, more than {MAX_SOURCE_BYTES}; remove or minify some"
+            "the modules have {bytes} bytes in total, more than {MAX_SOURCE_BYTES}; remove or minify modules"
         ));
     }
     let broken = modules.iter().filter_map(|(file, source)| {
         let message = if nesting(ModuleKind::of(file), source) > MAX_NESTING {
-            format!("brackets nest more than {MAX_NESTING} deep; nest them less deeply")
+            format!("brackets are nested more than {MAX_NESTING} deep; nest them less deeply")
         } else if ModuleKind::of(file).is_code() && properties(source) > MAX_PROPERTIES {
-            format!("regular expressions use more than {MAX_PROPERTIES} Unicode properties (a property of strings counts many times); use fewer")
+            format!("regular expressions use more than {MAX_PROPERTIES} Unicode properties (a property of strings counts many times); use fewer properties")
         } else {
             return None;
         };
@@ -140,9 +145,9 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
     broken.collect()
 }
 
-/// Returns how deep brackets nest in code, by a scan that also counts those in strings and
-/// comments. In TypeScript `<` may be a bracket, until the end of the statement or of the enclosing
-/// bracket.
+/// Returns how deeply brackets are nested in code. Brackets in strings and comments count too. In
+/// TypeScript, `<` may be a bracket, which ends at the latest with the statement or with the
+/// enclosing bracket.
 fn nesting(kind: ModuleKind, source: &[u8]) -> usize {
     let has_angles = match kind {
         ModuleKind::JavaScript => false,
@@ -204,7 +209,8 @@ fn compile_all(
             },
         }
     }
-    // If modules do not parse, every import of them would be reported as an error of its own.
+    // The exports of a module with errors are unknown, so every import of the module would be
+    // reported as another error.
     if errors.is_empty() {
         errors = links.check(modules, entrypoint, flags);
     }

@@ -1,7 +1,7 @@
 //! The imports and exports of a Worker's modules, and the check that they match.
 //!
-//! Cycles are legal in ECMAScript. Nothing here follows imports recursively except `export *`,
-//! which visits each module once.
+//! Cyclic imports are legal in ECMAScript. The check follows only `export *` recursively, and then
+//! visits each module once.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -19,12 +19,12 @@ use super::CompileError;
 #[derive(Default)]
 pub(super) struct ModuleLinks {
     exports: HashSet<String>,
-    /// Specifiers of `export * from`.
+    /// The specifiers in `export * from`.
     stars: Vec<String>,
     requests: Vec<Request>,
 }
 
-/// One `import … from` or `export … from`.
+/// An `import … from` or `export … from`.
 struct Request {
     /// Position of the specifier, as a byte offset.
     offset: usize,
@@ -36,7 +36,7 @@ struct Request {
 }
 
 impl ModuleLinks {
-    /// Returns the links of a program without types.
+    /// Returns the links of a program from which types have been removed.
     pub(super) fn of(program: &Program<'_>) -> Self {
         let mut links = Self::default();
         for statement in &program.body {
@@ -127,10 +127,11 @@ impl<'a> Links<'a> {
         self.modules.insert(file, (source, links));
     }
 
-    /// Returns an error for every import that cannot be resolved.
+    /// Returns an error for every import that cannot be resolved, and for an entrypoint without a
+    /// handler.
     ///
     /// # Arguments
-    /// * `all` - all modules of the Worker, JavaScript or not.
+    /// * `all` - all modules of the Worker, with code or with data.
     pub(super) fn check(
         &self,
         all: &BTreeMap<String, Bytes>,
@@ -154,8 +155,9 @@ impl<'a> Links<'a> {
         let Some((_, links)) = self.modules.get(entrypoint) else {
             let names: Vec<_> = self.modules.keys().copied().collect();
             let message = match &names[..] {
-                [] => "the entrypoint is not a code module; add one such as worker.js or worker.ts"
-                    .to_owned(),
+                [] => {
+                    "the entrypoint is not a code module; add a module such as worker.js".to_owned()
+                }
                 names => format!(
                     "the entrypoint is not a code module; choose one of {}",
                     names.join(", ")
@@ -163,9 +165,9 @@ impl<'a> Links<'a> {
             };
             return Some(CompileError::of_module(entrypoint, message));
         };
-        let handles = links.exports.contains("default")
+        let has_handler = links.exports.contains("default")
             || self.modules.values().any(|(source, _)| source.contains("addEventListener"));
-        (!handles).then(|| {
+        (!has_handler).then(|| {
             let message = "no handler for requests; add `export default { fetch(request) { … } }` to the entrypoint, or call \
                            `addEventListener(\"fetch\", …)`";
             CompileError::of_module(entrypoint, message)
@@ -227,13 +229,13 @@ impl<'a> Links<'a> {
         name: &str,
         visited: &mut HashSet<String>,
     ) -> bool {
-        // A module other than code exports only `default`.
+        // A module that is not code exports only `default`.
         let Some((_, links)) = self.modules.get(file) else { return name == "default" };
         if links.exports.contains(name) {
             return true;
         }
-        // `export *` re-exports everything but `default`. The exports of a built-in module are not
-        // known here.
+        // `export *` re-exports everything but `default`. A built-in module may export any name,
+        // because its exports are not known here.
         name != "default"
             && visited.insert(file.to_owned())
             && links.stars.iter().any(|star| {

@@ -1,9 +1,9 @@
-//! Source maps: those generated from TypeScript, and those that authors provide.
+//! The source maps that are generated from TypeScript and those that authors provide.
 //!
-//! Bundlers write one beside a module, `worker.js.map`, or into a comment at the module's end, `//#
-//! sourceMappingURL=data:application/json;base64,…`. A node needs only positions, so a map is
-//! stored without the sources and names that it may contain, always as `NAME.map`. A malformed map
-//! is ignored, because code runs without it.
+//! Bundlers write a source map beside a module, as `worker.js.map`, or into a comment at the end of
+//! the module, `//# sourceMappingURL=data:application/json;base64,…`. A node needs only positions,
+//! so a map is stored without the sources and names that it may contain, always as `NAME.map`. A
+//! malformed map is ignored, because code runs without a map.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use oxc_sourcemap::{SourceMap, Token};
 use tenon_proto::module::{ModuleKind, resolve, source_map_of};
 use tenon_proto::revision::{MAX_MODULES, MAX_SOURCE_BYTES};
 
-/// The prefix of the last line of a module that names its source map (ECMA-426).
+/// The prefix of the comment in a module's last line that names the source map (ECMA-426).
 const COMMENT: &str = "//# sourceMappingURL=";
 
-/// Returns the code to run and the source map, if any, of a module that its author compiled.
+/// Returns the code of a JavaScript module and its source map, if the author provides one.
 ///
 /// # Arguments
 /// * `content` - the bytes of `source`.
@@ -32,7 +32,8 @@ pub(super) fn from_author(
     (code, map.and_then(|json| read(&json)))
 }
 
-/// Returns the same as [`from_author`], but the source map as its author wrote it.
+/// Returns the code and the source map like [`from_author`], but with all fields of the map, as its
+/// author wrote it.
 pub(super) fn as_written(
     modules: &BTreeMap<String, Bytes>,
     file: &str,
@@ -93,7 +94,8 @@ pub(super) fn positions_only(map: SourceMap<'_>) -> Bytes {
         .into()
 }
 
-/// Removes leading `./` and `../` segments. Bundlers name a source relative to the bundle.
+/// Removes leading `./` and `../` segments. Bundlers write these because they name a source
+/// relative to the bundle.
 fn without_leading_dots(mut path: &str) -> &str {
     while let Some(rest) = path.strip_prefix("../").or_else(|| path.strip_prefix("./")) {
         path = rest;
@@ -101,21 +103,21 @@ fn without_leading_dots(mut path: &str) -> &str {
     path
 }
 
-/// Adds maps beside their modules, smallest first, up to [`MAX_SOURCE_BYTES`]. Maps that do not fit
-/// are left out; stack traces then show lines of the JavaScript.
+/// Adds source maps to modules, the smallest maps first, up to a total of [`MAX_SOURCE_BYTES`].
+/// Stack traces of a module whose map does not fit show lines of the JavaScript.
 ///
 /// # Arguments
-/// * `maps` - by the name of the module.
+/// * `maps` - the source maps, by the names of their modules.
 pub(super) fn add(modules: &mut BTreeMap<String, Bytes>, maps: BTreeMap<String, Bytes>) {
     let maps = maps.into_iter().map(|(module, map)| (source_map_of(&module), map));
     insert_up_to(MAX_SOURCE_BYTES, modules, maps.collect());
 }
 
-/// Leaves out the largest source maps of compiled modules, if not all fit where they are stored.
+/// Leaves out the largest source maps of compiled modules if not all maps fit into a size.
 ///
 /// # Arguments
-/// * `max_bytes` - maximum total size of modules, maps and their names. Modules that exceed it
-///   stay.
+/// * `max_bytes` - the maximum total size of modules, maps and their names, in bytes. All modules
+///   are kept, even if they exceed this size.
 #[must_use]
 pub fn without_maps_beyond(
     max_bytes: usize,
@@ -161,7 +163,7 @@ mod tests {
     }
 
     /// Returns the code and map of the first module.
-    fn of_first(sources: &[(&str, &str)]) -> (String, Option<String>) {
+    fn code_and_map_of_first(sources: &[(&str, &str)]) -> (String, Option<String>) {
         let all = modules(sources);
         let (file, source) = sources[0];
         let (code, map) = from_author(&all, file, source, &all[file]);
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_map_beside_a_module_is_kept_without_unused_fields() {
-        let (code, map) = of_first(&[("worker.js", "let a"), ("worker.js.map", MAP)]);
+        let (code, map) = code_and_map_of_first(&[("worker.js", "let a"), ("worker.js.map", MAP)]);
         assert_eq!(code, "let a");
         let map = map.unwrap();
         assert!(
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn the_last_line_of_a_module_may_name_its_source_map() {
         let code = "let a\n//# sourceMappingURL=maps/w.map\n";
-        let (kept, map) = of_first(&[("lib/w.js", code), ("lib/maps/w.map", MAP)]);
+        let (kept, map) = code_and_map_of_first(&[("lib/w.js", code), ("lib/maps/w.map", MAP)]);
         assert!(map.is_some());
         assert_eq!(kept, code);
     }
@@ -196,7 +198,7 @@ mod tests {
         let code = format!(
             "let a\n//# sourceMappingURL=data:application/json;charset=utf-8;base64,{data}\n"
         );
-        let (kept, map) = of_first(&[("worker.js", &code)]);
+        let (kept, map) = code_and_map_of_first(&[("worker.js", &code)]);
         assert_eq!(kept, "let a\n");
         assert!(map.is_some());
     }
@@ -210,15 +212,15 @@ mod tests {
             r#"{"version":3,"sources":[],"mappings":"AAAA"}"#,
         ] {
             assert_eq!(
-                of_first(&[("worker.js", "let a"), ("worker.js.map", map)]).1,
+                code_and_map_of_first(&[("worker.js", "let a"), ("worker.js.map", map)]).1,
                 None,
                 "{map}"
             );
         }
         let code = "//# sourceMappingURL=data:application/json;base64,%%%";
-        assert_eq!(of_first(&[("worker.js", code)]), (String::new(), None));
+        assert_eq!(code_and_map_of_first(&[("worker.js", code)]), (String::new(), None));
         let code = "let a = '//# sourceMappingURL=data:,x'; let b";
-        assert_eq!(of_first(&[("worker.js", code)]), (code.to_owned(), None));
+        assert_eq!(code_and_map_of_first(&[("worker.js", code)]), (code.to_owned(), None));
     }
 
     #[test]

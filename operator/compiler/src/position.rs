@@ -3,21 +3,22 @@
 /// A position in a source text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Position<'a> {
-    /// Starts at 1.
+    /// Number of the line, from 1.
     pub(super) line: u32,
-    /// Counted in characters; starts at 1.
+    /// Number of the column, in characters, from 1.
     pub(super) column: u32,
-    /// The whole line, without its line break.
+    /// The whole line without its line break, or an empty text if the line is too long.
     pub(super) text: &'a str,
 }
 
-/// The longest line that is shown, in bytes. A line of minified code is not useful in full.
+/// Maximum length of a line that is shown, in bytes. A longer line, such as minified code, is not
+/// useful.
 const MAX_TEXT: usize = 400;
 
 impl<'a> Position<'a> {
-    /// Returns the position of a byte offset. An offset past the end, or within a character, is
-    /// moved back. The end is that of the last non-empty line, which is where the author has to
-    /// continue.
+    /// Returns the position of a byte offset. An offset within a character is moved back to the
+    /// beginning of the character. An offset past the last non-empty line is moved back to the end
+    /// of that line, where the author has to continue.
     pub(super) fn of(source: &'a str, offset: usize) -> Self {
         let end = source.trim_end_matches(['\r', '\n']).len();
         let offset = source.floor_char_boundary(offset.min(end));

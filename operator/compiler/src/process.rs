@@ -5,13 +5,14 @@
 //!                                                      └─ over a limit: report it, exit
 //! ```
 //!
-//! The compiler is not written for hostile input. A hostile program makes it try one interpretation
-//! of its brackets after another, for a time quadratic in its length or longer. A thread cannot be
-//! stopped from outside; a process can, and its memory is freed with it. The process gets none of
-//! the operator's environment.
+//! The compiler is not written for hostile input. A hostile program makes the compiler try one
+//! interpretation of the program's brackets after another, for a time that grows with the square of
+//! the program's length or faster. A thread cannot be stopped from outside. A process can be
+//! killed, and its memory is then freed. The process does not inherit the operator's environment.
 //!
-//! A namespace compiles one Worker at a time, so that its slow Workers delay only its own. The
-//! total number of processes is limited to the number of CPUs, but at least two.
+//! A namespace compiles one Worker at a time, so that slow Workers delay only the Workers of their
+//! own namespace. The number of processes is limited to the number of CPUs, but the limit is at
+//! least two.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read as _, Write as _};
@@ -36,15 +37,16 @@ use crate::{CompileError, Outcome, compile_with_progress};
 /// The argument with which the operator's program compiles one job and exits.
 pub const ARGUMENT: &str = "compile";
 
-/// CPU limit of one compilation. The largest possible Worker takes a second or two.
+/// Maximum CPU time of one compilation. The largest possible Worker takes a second or two.
 const CPU: Duration = Duration::from_secs(5);
-/// Memory limit of one compilation, in MiB.
+/// Maximum resident memory of one compilation, in MiB.
 const MEMORY: u64 = 1024;
 
 /// Interval at which the process checks its resource usage.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Timeout for a process that gets no CPU. Its expiry says nothing about the Worker.
+/// Time limit of a process, which may get no CPU. A process that exceeds it is not the fault of the
+/// Worker.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The input of one compilation.
@@ -55,7 +57,7 @@ pub struct Job {
     pub flags: BTreeSet<CompatibilityFlag>,
 }
 
-/// The error of a compilation without a result. The caller may retry.
+/// The reason why a compilation has no result. The caller may retry the compilation.
 #[derive(Debug, thiserror::Error)]
 pub enum CompilerError {
     #[error("cannot run the compiler process: {0}")]
@@ -66,6 +68,7 @@ pub enum CompilerError {
     TimedOut,
 }
 
+/// A handle that compiles Workers in separate processes.
 #[derive(Clone)]
 pub struct Compiler {
     program: PathBuf,
@@ -75,13 +78,13 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Creates a compiler, without starting a process.
+    /// Creates a compiler. This function starts no process.
     ///
     /// # Arguments
     /// * `program` - the operator's executable, which is run with [`ARGUMENT`].
     pub fn new(program: PathBuf) -> Self {
         let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        // At least two, so that one slow job does not block all others.
+        // There are at least two permits, so that one slow job does not block all others.
         Self {
             program,
             processes: Arc::new(Semaphore::new(cpus.max(2))),
@@ -92,7 +95,7 @@ impl Compiler {
     /// Compiles a job. Dropping the future kills the process.
     ///
     /// # Errors
-    /// Fails if the process cannot be started, or gives no valid answer before the timeout.
+    /// Fails if the process cannot be started, or gives no valid result within the time limit.
     pub async fn compile(&self, namespace: &str, job: &Job) -> Result<Outcome, CompilerError> {
         let _permit = self.by_namespace.acquire(namespace).await;
         let _process = self.processes.acquire().await.expect("the semaphore is never closed");
@@ -113,7 +116,8 @@ impl Compiler {
         }
     }
 
-    /// Returns the output of a process, or `None` if it ran out of stack or memory.
+    /// Runs a process for a job. Returns the output of the process, or `None` if the process ran
+    /// out of stack or memory.
     async fn run(&self, job: &Job) -> Result<Option<Bytes>, CompilerError> {
         let mut process = Command::new(&self.program);
         process
@@ -124,7 +128,7 @@ impl Compiler {
             .kill_on_drop(true);
         let mut process = process.spawn().map_err(CompilerError::Process)?;
         let (mut stdin, mut stdout) =
-            process.stdin.take().zip(process.stdout.take()).expect("both are pipes");
+            process.stdin.take().zip(process.stdout.take()).expect("a pipe is missing");
         let request = Request::from(job).encode_to_vec();
         let write = async {
             stdin.write_all(&request).await?;
@@ -148,8 +152,8 @@ impl Compiler {
     }
 }
 
-/// A semaphore with one permit for each namespace. It exists while a caller waits for the permit or
-/// holds it.
+/// A semaphore for each namespace, with one permit. A semaphore exists while a caller waits for its
+/// permit or holds the permit.
 #[derive(Clone, Default)]
 pub struct NamespaceSemaphores(Arc<Mutex<HashMap<String, Weak<Semaphore>>>>);
 
@@ -172,11 +176,11 @@ impl NamespaceSemaphores {
     }
 }
 
-/// Runs the compiling process: reads a job from standard input, compiles it, and writes the outcome
-/// to standard output.
+/// Reads a job from standard input, compiles it, and writes the outcome to standard output. This is
+/// what the separate process does.
 ///
 /// # Errors
-/// Fails if the input is not that of a [`Compiler`], or the output cannot be written.
+/// Fails if the input does not come from a [`Compiler`], or the output cannot be written.
 pub fn compile_stdin() -> io::Result<()> {
     let mut request = Vec::new();
     io::stdin().read_to_end(&mut request)?;
@@ -213,7 +217,7 @@ fn compile_within_limits(job: Job) -> Outcome {
             }
             Err(RecvTimeoutError::Timeout) if usage::memory() > MEMORY => {
                 format!(
-                    "the module takes more than {MEMORY} MiB to compile; split it, or nest brackets less deeply"
+                    "the module takes more than {MEMORY} MiB to compile; split the module, or nest brackets less deeply"
                 )
             }
             Err(RecvTimeoutError::Timeout) => continue,
@@ -223,19 +227,20 @@ fn compile_within_limits(job: Job) -> Outcome {
     }
 }
 
-/// Resource usage of this process, from the kernel. If it cannot be read, the parent's timeout
-/// applies.
+/// The resource usage of this process, as the kernel reports it. A usage that cannot be read counts
+/// as zero, and then only the parent's time limit applies.
 mod usage {
     use std::fs;
     use std::time::Duration;
 
-    /// Length of a clock tick; a hundredth of a second in proc(5) on every supported architecture.
+    /// Length of a clock tick in proc(5), a hundredth of a second on every supported architecture.
     const TICK: Duration = Duration::from_millis(10);
 
+    /// Returns the CPU time that this process has used.
     pub(super) fn cpu() -> Duration {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // Counted from after the name, which may contain anything, user and system time are fields
-        // 12 and 13.
+        // The name may contain any characters. Among the fields after it, the user time is the
+        // twelfth and the system time the thirteenth.
         let fields =
             stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_ascii_whitespace();
         let ticks: u32 =

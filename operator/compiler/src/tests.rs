@@ -102,7 +102,7 @@ fn early_errors_are_found() {
 }
 
 #[test]
-fn an_unresolved_import_names_the_remedy() {
+fn the_error_of_an_unresolved_import_names_a_remedy() {
     let worker = format!(
         "import './greet';\nimport 'greet';\nimport 'lodash';\nimport './none.js';\n{HANDLER}"
     );
@@ -114,7 +114,7 @@ fn an_unresolved_import_names_the_remedy() {
 }
 
 #[test]
-fn a_missing_export_is_named() {
+fn the_error_of_an_import_names_the_missing_export() {
     let worker = format!("import greet, {{ name }} from './greet.js';\n{HANDLER}");
     let found = errors(&[("worker.js", &worker), ("greet.js", "export const nam = 1")]);
     let expected = [

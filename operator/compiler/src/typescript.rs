@@ -1,8 +1,8 @@
 //! Compiles TypeScript and JSX into JavaScript that V8 runs unchanged, and a source map.
 //!
 //! Types, and imports that only types use, are removed. Enums, namespaces and parameter properties
-//! are compiled as TypeScript does. Everything else is ECMAScript and stays. The options are those
-//! of `tsc` for a modern ES module with `isolatedModules`; there is no `tsconfig.json`.
+//! are compiled as `tsc` compiles them. Everything else is ECMAScript and is kept. The options are
+//! those of `tsc` for a modern ES module with `isolatedModules`. A `tsconfig.json` has no effect.
 //!
 //! JSX becomes calls of `jsx` from `react/jsx-runtime` if the Worker has a module of that name, and
 //! of `React.createElement` otherwise, as with TypeScript's `"jsx": "react"`. A comment at the head

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::{ArtifactError, Source};
 
-/// Permits for transfers: a number in total, and one for each namespace.
+/// The permits for transfers. Their total number is limited, and each namespace has one permit.
 #[derive(Clone)]
 pub(super) struct Pulls {
     permits: Arc<Semaphore>,
@@ -20,16 +20,17 @@ impl Pulls {
     /// Creates permits.
     ///
     /// # Arguments
-    /// * `limit` - the time limit of a transfer, once it has its permits.
+    /// * `permits` - the maximum number of concurrent transfers.
+    /// * `limit` - the time limit of a transfer. The wait for permits does not count.
     pub(super) fn new(permits: usize, limit: Duration) -> Self {
         let (permits, by_namespace) = (Arc::new(Semaphore::new(permits)), Default::default());
         Self { permits, by_namespace, limit }
     }
 
-    /// Performs a transfer when it has its permits, within the time limit.
+    /// Waits for the permits of a transfer, and then performs the transfer.
     ///
     /// # Errors
-    /// Fails if the transfer does, or takes too long.
+    /// Fails if the transfer fails or exceeds the time limit.
     pub(super) async fn within<T>(
         &self,
         source: &Source,

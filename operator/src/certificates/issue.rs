@@ -1,4 +1,4 @@
-//! Issues certificates: makes keys, and signs.
+//! Generates keys and signs certificates.
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
@@ -7,7 +7,8 @@ use rcgen::{
 };
 use tenon_lifecycle::tls::Role;
 
-/// Time before its signing from which a certificate is valid, because clocks of machines differ.
+/// Time by which a certificate's validity begins before the certificate is signed, because the
+/// clocks of machines differ.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_hours(1);
 
 /// A certificate and its key, in PEM.
@@ -23,6 +24,9 @@ pub struct CertifiedKey {
 pub struct IssueError(#[from] rcgen::Error);
 
 /// Makes a self-signed authority.
+///
+/// # Errors
+/// Fails if no key can be generated.
 pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<CertifiedKey, IssueError> {
     let key = KeyPair::generate()?;
     Ok(CertifiedKey {
@@ -34,8 +38,8 @@ pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<CertifiedKe
 /// Makes a certificate for processes of this role.
 ///
 /// # Arguments
-/// * `authority` - made by [`authority`]; with any other the certificate would name the wrong
-///   issuer.
+/// * `authority` - an authority that [`authority`] has made. With another authority, the
+///   certificate would name the wrong issuer.
 ///
 /// # Errors
 /// Fails if the authority's key is malformed.

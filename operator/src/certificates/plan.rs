@@ -1,9 +1,10 @@
 //! Decides which certificates to issue, keep and trust. This module is pure.
 //!
 //! Processes see a change late: the kubelet updates a Secret's volume within a minute or two, at
-//! different times in different Pods. Until all processes have seen it, each must accept the
-//! certificates of those that have not. Therefore no authority signs before all processes trust it,
-//! and no process stops trusting an authority while certificates from it may be in use:
+//! different times in different Pods. Until all processes have seen a change, each process must
+//! accept the certificates of the processes that have not seen it. Therefore no authority signs
+//! before all processes trust it, and no process stops trusting an authority while certificates
+//! from that authority may be in use:
 //!
 //! ```text
 //!  authority   A ──────────── B is made ─────────────────────────────────────────► B signs
@@ -12,10 +13,10 @@
 //!                             └──── propagation ─────►└── propagation ──►┘
 //! ```
 //!
-//! Everything follows from the Secrets' content and their write times, so an operator that stops
-//! halfway is continued by the next one. Only the key of the newest authority is kept: in the short
-//! time before the newest may sign, nothing has to be signed, except for a missing or unusable
-//! Secret, which gets a certificate at once.
+//! Every decision follows from the Secrets' content and their write times, so if an operator stops
+//! halfway, the next operator continues its work. Only the key of the newest authority is kept. In
+//! the short time before the newest authority may sign, only a missing or unusable Secret needs a
+//! certificate, which the newest authority signs immediately.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +24,7 @@ use jiff::{SignedDuration, Timestamp};
 use tenon_lifecycle::tls::Role;
 use tenon_lifecycle::tls::identity::Validity;
 
-/// Lifetimes of certificates, and the delay until Secrets are read.
+/// The lifetimes of certificates, and the delay until processes have read a Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     pub authority: SignedDuration,
@@ -40,7 +41,7 @@ pub type Authority = Vec<u8>;
 pub struct State {
     /// The authority whose key is stored.
     pub newest: Option<(Authority, Validity)>,
-    /// All authorities to be trusted, according to the last decision.
+    /// All authorities that processes must trust, according to the last decision.
     pub trusted: BTreeSet<Authority>,
     /// The role Secrets in the order of [`Role::ALL`]; `None` if a Secret is missing or unusable.
     pub issued: [Option<Issued>; Role::ALL.len()],
@@ -59,13 +60,13 @@ pub struct Issued {
 /// The Secrets to write, and the time of the next run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Make an authority, which becomes the newest.
+    /// Whether to make an authority, which becomes the newest.
     pub make_authority: bool,
-    /// Authorities to trust, in addition to the newest.
+    /// The authorities to trust. An authority that the plan makes is trusted in addition.
     pub trust: BTreeSet<Authority>,
     /// The steps in the order of [`Role::ALL`].
     pub steps: [Step; Role::ALL.len()],
-    /// The next time at which something may be due.
+    /// The next time at which a Secret may have to change.
     pub next_run: Timestamp,
 }
 
@@ -79,10 +80,12 @@ pub enum Step {
     Issue,
 }
 
+/// Decides how to change the Secrets at `now`.
 pub fn plan(state: &State, terms: &Terms, now: Timestamp) -> Plan {
     let newest = state.newest.as_ref().filter(|(_, validity)| now < renewal(validity));
     let has_propagated = has_propagated(state, terms, now);
-    // Every certificate holder trusts the newest authority, and has had the time to read that.
+    // Every Secret trusts the newest authority, and every process has had the time to read its
+    // Secret.
     let may_sign = newest.is_some_and(|(newest, _)| {
         has_propagated && held(state).all(|issued| issued.trusts.contains(newest))
     });
@@ -135,7 +138,8 @@ fn has_propagated(state: &State, terms: &Terms, now: Timestamp) -> bool {
     })
 }
 
-/// Returns the time of the last write. A time in the future is ignored, because a clock was wrong.
+/// Returns the time of the last write. A time in the future is ignored, because it comes from a
+/// wrong clock.
 fn write_time(issued: &Issued, now: Timestamp) -> Option<Timestamp> {
     issued.written.filter(|written| *written <= now)
 }
@@ -146,8 +150,8 @@ fn next_run(state: &State, terms: &Terms, now: Timestamp, is_settled: bool) -> T
     let recheck =
         if is_settled { None } else { Some(latest.map_or(now, |at| after(at, terms.propagation))) };
     let recheck = recheck.map(|at| if at > now { at } else { after(now, terms.propagation) });
-    let of_newest = state.newest.iter().map(|(_, validity)| renewal(validity));
-    let renewals = held(state).map(|issued| renewal(&issued.validity)).chain(of_newest);
+    let authority_renewal = state.newest.iter().map(|(_, validity)| renewal(validity));
+    let renewals = held(state).map(|issued| renewal(&issued.validity)).chain(authority_renewal);
     let next = recheck.into_iter().chain(renewals).filter(|at| *at > now).min();
     next.unwrap_or_else(|| after(now, terms.propagation))
 }

@@ -1,4 +1,4 @@
-//! The Secrets in which certificates are stored: reads their content, and builds the new content.
+//! Reads the Secrets in which certificates are stored, and builds their new content.
 //!
 //! | Secret | `tls.crt`, `tls.key` | `ca.crt` |
 //! | --- | --- | --- |
@@ -23,7 +23,7 @@ use super::plan::{Authority, Issued, Plan, State, Step, Terms};
 /// The Secret of the newest authority.
 pub const AUTHORITY: &str = "tenon-ca";
 
-/// The annotation with the write time on the Secret of a role.
+/// The annotation of a role's Secret that contains the time of the last write.
 pub const WRITTEN: &str = "tenon.dev/written";
 
 /// Returns the name of the Secret with a role's certificate.
@@ -56,7 +56,7 @@ pub struct SecretScope {
 }
 
 impl Secrets {
-    /// Returns the Secrets' content. Unreadable content counts as missing.
+    /// Returns the content of the Secrets. Unreadable content counts as missing.
     pub fn state(&self, now: Timestamp) -> State {
         let pair = self.authority.as_ref().and_then(|secret| authority(secret, now));
         let newest = pair.as_ref().and_then(|pair| {
@@ -68,7 +68,7 @@ impl Secrets {
         });
         let mut role = Role::ALL.into_iter();
         let issued = self.roles.each_ref().map(|secret| {
-            let role = role.next().expect("there is a Secret for each role");
+            let role = role.next().expect("there are more Secrets than roles");
             secret.as_ref().and_then(|secret| issued(secret, role, now))
         });
         let mut trusted = match (&newest, &self.authority) {
@@ -82,16 +82,16 @@ impl Secrets {
         State { newest, trusted, issued }
     }
 
-    /// Returns the Secrets to write, in this order: an authority before the Secrets that depend on
-    /// it.
+    /// Returns the Secrets to write, in the order in which they must be written: the authority
+    /// before the Secrets that depend on it.
     ///
     /// # Errors
-    /// Fails if keys cannot be generated.
+    /// Fails if a key or certificate cannot be made.
     pub fn carry_out(
         &self,
         plan: &Plan,
         terms: &Terms,
-        place: &SecretScope,
+        scope: &SecretScope,
         now: Timestamp,
     ) -> Result<Vec<Secret>, IssueError> {
         let kept = self
@@ -114,7 +114,7 @@ impl Secrets {
             self.authority.as_ref().is_some_and(|secret| authorities_in(secret) == trusted);
         if plan.make_authority || !is_listed {
             let data = data(&authority, &trusted_pem);
-            written.push(secret(AUTHORITY, data, self.authority.as_ref(), place, None));
+            written.push(secret(AUTHORITY, data, self.authority.as_ref(), scope, None));
         }
         for ((role, stored), step) in Role::ALL.into_iter().zip(&self.roles).zip(plan.steps) {
             let pair = match (step, stored) {
@@ -130,7 +130,7 @@ impl Secrets {
                 name(role),
                 data(&pair, &trusted_pem),
                 stored.as_ref(),
-                place,
+                scope,
                 Some(now),
             ));
         }
@@ -145,8 +145,8 @@ pub fn bundle(secret: &Secret) -> Bundle {
     Bundle { certificate, key, authorities }
 }
 
-/// Returns the authority in a Secret, if it is complete, was made here, and verifies a certificate
-/// that it signs.
+/// Returns the authority in a Secret, if the authority is complete and verifies a certificate that
+/// it signs.
 fn authority(secret: &Secret, now: Timestamp) -> Option<CertifiedKey> {
     let pair = CertifiedKey { certificate: text(secret, CERTIFICATE), key: text(secret, KEY) };
     let signed =
@@ -193,17 +193,17 @@ fn secret(
     name: &str,
     data: BTreeMap<String, ByteString>,
     stored: Option<&Secret>,
-    place: &SecretScope,
+    scope: &SecretScope,
     written: Option<Timestamp>,
 ) -> Secret {
     let labels =
         [("app.kubernetes.io/managed-by", "tenon"), ("app.kubernetes.io/part-of", "tenon")];
     let metadata = ObjectMeta {
         name: Some(name.to_owned()),
-        namespace: Some(place.namespace.clone()),
+        namespace: Some(scope.namespace.clone()),
         labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
         annotations: written.map(|at| [(WRITTEN.to_owned(), at.to_string())].into()),
-        owner_references: place.owner.clone().map(|owner| vec![owner]),
+        owner_references: scope.owner.clone().map(|owner| vec![owner]),
         // The write fails if the Secret has been changed meanwhile.
         resource_version: stored.and_then(ResourceExt::resource_version),
         ..ObjectMeta::default()

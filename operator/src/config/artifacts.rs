@@ -19,17 +19,19 @@ pub struct ArtifactArgs {
     /// Allowed registries that are reached without TLS.
     #[arg(long, env = "TENON_PLAIN_HTTP_REGISTRY", value_delimiter = ',', value_name = "HOST")]
     pub plain_http_registry: Vec<String>,
-    /// File with certificates, in PEM, of authorities to trust for registries besides those of the
-    /// system.
+    /// File with certificates, in PEM, of authorities to trust for registries besides the
+    /// authorities of the system.
     #[arg(long, env = "TENON_REGISTRY_CA", value_name = "FILE")]
     pub registry_ca: Option<PathBuf>,
-    /// Directory, for this process alone, in which compiled code of artifacts survives a restart.
+    /// Directory in which the compiled code of artifacts survives a restart. No other process may
+    /// use it.
     #[arg(long, env = "TENON_CODE_CACHE_DIR", value_name = "DIRECTORY")]
     pub code_cache_dir: Option<PathBuf>,
     /// Capacity of --code-cache-dir, in MiB.
     #[arg(long, env = "TENON_CODE_CACHE_MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(32..))]
     pub code_cache_mib: u32,
-    /// Directory, for this process alone, for static files of Workers. Defaults to a temporary one.
+    /// Directory for the static files of Workers. No other process may use it. Defaults to a
+    /// temporary directory.
     #[arg(long, env = "TENON_ASSETS_CACHE_DIR", value_name = "DIRECTORY")]
     pub assets_cache_dir: Option<PathBuf>,
     /// Capacity of --assets-cache-dir, in MiB. While a site is packed, up to twice 512 MiB more are

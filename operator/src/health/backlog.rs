@@ -1,5 +1,5 @@
-//! Nodes' reports about Workers, until they are in the Workers' statuses. Pure, and bounded however
-//! many reports arrive and however long the API server is unavailable.
+//! Nodes' reports about Workers, until they are in the Workers' statuses. This module is pure. Its
+//! size is bounded for any number of reports and any outage of the API server.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarantine_is_taken_from_any_number_of_nodes() {
+    fn a_quarantine_is_accepted_from_any_number_of_nodes() {
         let (mut backlog, cart) = (Backlog::default(), WorkerId::new("shop", "cart"));
         (0..NODES).for_each(|i| {
             assert!(backlog.add(report("cart", &format!("node-{i}"), crash_loop(0)), now()))
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_age_is_taken_as_zero() {
+    fn an_impossible_age_counts_as_zero() {
         let mut backlog = Backlog::default();
         backlog.add(report("cart", "node-a", crash_loop(u64::MAX)), now());
         let reported = backlog.take(&WorkerId::new("shop", "cart")).by_node["node-a"]

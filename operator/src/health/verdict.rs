@@ -11,8 +11,8 @@
 //!   neither ──────► Healthy=True Running
 //! ```
 //!
-//! A Worker that never had a crash loop or quarantine has no such condition, because nodes know
-//! nothing about code that gets no requests.
+//! A Worker that never had a crash loop or quarantine has no `Healthy` condition, because nodes
+//! know nothing about code that gets no requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,7 +26,7 @@ use tenon_crds::{
 };
 use tenon_proto::failure::{FailureCode, Place};
 
-/// A crash loop that was not renewed for this long has expired. Nodes renew every minute.
+/// A crash loop that was not renewed for this long has expired. Nodes renew theirs every minute.
 pub const EXPIRY: Duration = Duration::from_secs(300);
 
 /// A renewed crash loop is not written again until this long after the last write, because a status
@@ -93,9 +93,9 @@ pub fn verdict(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) 
         return None;
     }
     let (holds, reason, message) = match &quarantine {
-        Some(quarantine) => (false, QUARANTINED, quarantined(quarantine)),
+        Some(quarantine) => (false, QUARANTINED, quarantine_message(quarantine)),
         None if is_well => (true, RUNNING, "no node reports a failure of the code".to_owned()),
-        None => (false, CRASH_LOOP, message(&crash_loops)),
+        None => (false, CRASH_LOOP, crash_loop_message(&crash_loops)),
     };
     let condition = condition(
         &status.conditions,
@@ -151,8 +151,8 @@ pub fn longer(one: Quarantine, other: Quarantine) -> Quarantine {
     Quarantine { times: times.unwrap_or(longer.times), ..longer }
 }
 
-/// Returns whether a report is about another revision, or about this one with other bindings. A
-/// status stores whole seconds.
+/// Returns whether a report of this time is about another revision, or about this one with other
+/// bindings. A status stores whole seconds.
 fn is_void(at: &Time, pending: &PendingReports) -> bool {
     pending.redeployed_at.is_some_and(|redeployed_at| at.0.as_second() < redeployed_at.as_second())
 }
@@ -190,13 +190,13 @@ fn crash_loops(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) 
             None => drop(loops.insert(node, crash_loop(node, &report.revision, reported, now))),
         }
     }
-    shortened(loops, &listed)
+    shorten(loops, &listed)
 }
 
 /// Limits crash loops to the number that a status holds. A listed node keeps its place until it
 /// recovers or falls silent, and free places are assigned by name after all reports are merged, so
 /// that replicas with reports of different nodes do not replace each other's entries.
-fn shortened(loops: BTreeMap<&str, CrashLoop>, listed: &BTreeSet<&str>) -> Vec<CrashLoop> {
+fn shorten(loops: BTreeMap<&str, CrashLoop>, listed: &BTreeSet<&str>) -> Vec<CrashLoop> {
     let (old, new): (Vec<_>, Vec<_>) =
         loops.into_iter().partition(|(node, _)| listed.contains(node));
     let mut kept: Vec<_> =
@@ -229,16 +229,18 @@ fn place(reported: &ReportedCrashLoop) -> Option<String> {
 /// Truncates a time to whole seconds, as a status stores it. Otherwise a stored time would look
 /// changed when it is read back.
 pub fn whole_seconds(at: Timestamp) -> Time {
-    Time(Timestamp::from_second(at.as_second()).expect("a timestamp's seconds are a timestamp's"))
+    Time(Timestamp::from_second(at.as_second()).expect("whole seconds are in range"))
 }
 
-/// Returns the time since `at`, as an absolute value, because the clock of the replica that wrote
-/// it may be ahead.
+/// Returns the absolute time difference, because the clock of the replica that wrote `at` may be
+/// ahead.
 fn since(at: &Time, now: Timestamp) -> Duration {
     SignedDuration::unsigned_abs(now.duration_since(at.0))
 }
 
-fn quarantined(Quarantine { revision, cause, node, times, until, .. }: &Quarantine) -> String {
+fn quarantine_message(
+    Quarantine { revision, cause, node, times, until, .. }: &Quarantine,
+) -> String {
     let how = match cause {
         QuarantineCause::Crashed => "ended a process of node",
         QuarantineCause::Hung => {
@@ -253,7 +255,7 @@ fn quarantined(Quarantine { revision, cause, node, times, until, .. }: &Quaranti
     )
 }
 
-fn message(loops: &[CrashLoop]) -> String {
+fn crash_loop_message(loops: &[CrashLoop]) -> String {
     let revision = loops.first().map(|known| known.revision.as_str()).unwrap_or_default();
     let failures: BTreeSet<_> = loops
         .iter()

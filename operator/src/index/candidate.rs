@@ -24,17 +24,17 @@ pub struct Candidate {
     pub revisions: Vec<Arc<WorkerRevision>>,
     /// Limits of the pool that its spec names; `None` if there is no such pool.
     pub pool: Option<PoolLimits>,
-    /// The routes of its spec, each with its holder.
+    /// The routes that its spec requests, each with its holder.
     pub routes: Vec<(Route, Holder)>,
-    /// The hosts of the previews of its spec, each with its holder.
+    /// The hosts of the previews that its spec requests, each with its holder.
     pub previews: Vec<(Route, Holder)>,
-    /// The catalog's revisions of it whose bindings are resolved, with their digests.
+    /// Its revisions in the catalog whose bindings are resolved, with their digests.
     pub serving: Vec<(Arc<Revision>, RevisionDigest)>,
-    /// The catalog's entry of it, if there is one.
+    /// Its entry in the catalog, if there is one.
     pub published: Option<Published>,
 }
 
-/// An entry of the catalog, as routers get it, and what they say of it.
+/// An entry of the catalog, as routers receive it, and whether they have acknowledged it.
 #[derive(Clone)]
 pub struct Published {
     pub entry: catalog::Worker,
@@ -48,7 +48,7 @@ pub enum SourceState {
     MissingConfigMap(String),
     Artifact {
         oci: OciSource,
-        /// The Secret that it names, if that exists.
+        /// The Secret that `oci` names, if it exists.
         pull_secret: Option<Arc<Secret>>,
     },
 }

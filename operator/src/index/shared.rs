@@ -1,4 +1,4 @@
-//! The index as the watches and the reconcilers share it.
+//! The index, shared by the watches and the reconcilers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ impl SharedIndex {
         Self(Arc::new(Mutex::new(index)))
     }
 
-    /// Calls `f` with the index. The lock is to be held only for a few map operations.
+    /// Calls `f` with the index. `f` must be short, a few map operations, because the lock is held.
     pub fn with<T>(&self, f: impl FnOnce(&mut Index) -> T) -> T {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -107,12 +107,12 @@ fn a_worker_is_served_once_its_status_names_an_existing_revision() {
 
     let touched = index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it serves") };
+    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     assert_eq!(serving.routes[0].host, "cart.shop.localhost");
 }
 
 #[test]
-fn a_changed_secret_is_served_as_another_digest_and_a_lost_one_changes_nothing() {
+fn a_changed_secret_changes_the_digest_and_a_deleted_one_leaves_it_unresolved() {
     let mut index = Index::new("localhost");
     let mut cart = worker(
         "cart",
@@ -128,7 +128,7 @@ fn a_changed_secret_is_served_as_another_digest_and_a_lost_one_changes_nothing()
 
     let digest = |index: &Index| match index.serving(&id("cart")) {
         Service::Serving(serving) => serving.shares[0].digest.get(),
-        _ => panic!("it serves"),
+        _ => panic!("not served"),
     };
     assert_eq!(
         index.apply(Change::Secret(applied(secret("old")))).workers,
@@ -142,7 +142,7 @@ fn a_changed_secret_is_served_as_another_digest_and_a_lost_one_changes_nothing()
 }
 
 #[test]
-fn a_worker_without_its_secret_is_held_by_the_digest_that_was_recorded() {
+fn a_worker_without_its_secret_keeps_the_recorded_digest() {
     let mut index = Index::new("localhost");
     let mut cart = worker(
         "cart",
@@ -155,19 +155,23 @@ fn a_worker_without_its_secret_is_held_by_the_digest_that_was_recorded() {
     index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     index.apply(Change::Worker(applied(cart.clone())));
     index.apply(Change::Secret(applied(secret("value"))));
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it serves") };
+    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     let unsalted = Revision { salt: Bytes::new(), ..(*serving.shares[0].revision).clone() };
     let digest = serving.shares[0].digest.get();
-    assert_ne!(digest, unsalted.digest(), "a status must not reveal a guessable digest");
+    assert_ne!(
+        digest,
+        unsalted.digest(),
+        "the digest is not salted, so secrets can be guessed from it"
+    );
 
     cart.status.as_mut().unwrap().accepted.as_mut().unwrap().digest = Some(digest.to_string());
     let mut restarted = Index::new("localhost");
     restarted.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     restarted.apply(Change::Worker(applied(cart)));
-    let Service::Serving(held) = restarted.serving(&id("cart")) else { panic!("it serves") };
+    let Service::Serving(held) = restarted.serving(&id("cart")) else { panic!("not served") };
     assert_eq!((held.shares[0].digest, &held.routes), (Digest::Held(digest), &serving.routes));
     restarted.apply(Change::Secret(applied(secret("value"))));
-    let Service::Serving(again) = restarted.serving(&id("cart")) else { panic!("it serves") };
+    let Service::Serving(again) = restarted.serving(&id("cart")) else { panic!("not served") };
     assert_eq!(again.shares[0].digest, Digest::Resolved(digest));
 }
 
@@ -183,7 +187,7 @@ fn pool(max_cpu_ms: Option<i32>, ready: i32) -> RuntimePool {
 }
 
 #[test]
-fn limits_of_a_pool_affect_its_workers_and_its_status_affects_none() {
+fn the_limits_of_a_pool_affect_its_workers_and_its_status_does_not() {
     let mut index = Index::new("localhost");
     let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
     cart.status = Some(accepted("default", "cart.shop.localhost"));
@@ -193,7 +197,7 @@ fn limits_of_a_pool_affect_its_workers_and_its_status_affects_none() {
     index.apply(Change::Worker(applied(worker("elsewhere", elsewhere))));
     let granted = |index: &Index| match index.serving(&id("cart")) {
         Service::Serving(serving) => serving.shares[0].revision.limits.cpu_ms,
-        _ => panic!("it serves"),
+        _ => panic!("not served"),
     };
     assert_eq!(granted(&index), 1000);
 
@@ -208,7 +212,7 @@ fn limits_of_a_pool_affect_its_workers_and_its_status_affects_none() {
 }
 
 #[test]
-fn a_quarantine_in_a_status_is_that_of_the_revision_that_serves() {
+fn a_quarantine_is_returned_only_for_a_revision_that_serves() {
     let mut index = Index::new("localhost");
     let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
     let status = |latest: &str| {
@@ -243,7 +247,7 @@ fn the_route_of_a_deleted_worker_passes_to_the_next() {
 }
 
 #[test]
-fn the_accepted_revision_serves_whatever_the_spec_requests() {
+fn the_accepted_revision_serves_regardless_of_the_spec() {
     let mut index = Index::new("localhost");
     let spec = json!({
         "source": {"modules": {"worker.js": "broken("}},
@@ -256,14 +260,14 @@ fn the_accepted_revision_serves_whatever_the_spec_requests() {
     asks.status = Some(accepted("default", "old.example.com"));
     index.apply(Change::Worker(applied(asks)));
     index.apply(Change::Revision(applied(snapshot_of(&good, "cart-1"))));
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it serves") };
+    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     assert_eq!(serving.pool, "default");
     let hosts: Vec<_> = serving.routes.iter().map(|route| route.host.as_str()).collect();
     assert_eq!(hosts, ["old.example.com"]);
 }
 
 #[test]
-fn a_new_or_deleted_pool_affects_the_workers_that_ask_for_it_and_those_in_it() {
+fn a_new_or_deleted_pool_affects_the_workers_that_request_it_and_those_in_it() {
     let mut index = Index::new("localhost");
     let mut leaves =
         worker("leaves", json!({"source": {"modules": {"a.js": ""}}, "pool": "other"}));
@@ -338,9 +342,12 @@ fn the_accepted_traffic_divides_the_requests() {
         let cart = worker("cart", json!({"source": {"modules": {}}, "vars": {"V": code}}));
         index.apply(Change::Revision(applied(snapshot_of(&cart, name))));
     }
-    assert!(matches!(index.serving(&id("cart")), Service::Unresolved), "cart-2 has not been seen");
+    assert!(
+        matches!(index.serving(&id("cart")), Service::Unresolved),
+        "a division serves without cart-2"
+    );
     index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-2"))));
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it serves") };
+    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     let shares = serving.shares.iter();
     let shares: Vec<_> = shares.map(|share| (&*share.revision.name, share.percent)).collect();
     assert_eq!(shares, [("cart-1", 90), ("cart-2", 10), ("cart-0", 0)]);
@@ -362,7 +369,7 @@ fn two_targets_of_one_revision_are_one_share() {
     cart.status = Some(status);
     index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     index.apply(Change::Worker(applied(cart)));
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it serves") };
+    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     assert_eq!((serving.shares.len(), serving.shares[0].percent), (1, 100));
     let entry = serving.entry().unwrap();
     assert_eq!(entry.variants[0].routes.len(), 1, "the preview is lost");

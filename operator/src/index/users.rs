@@ -14,11 +14,12 @@ pub(super) struct Users {
 }
 
 impl Users {
-    pub(super) fn of(&self, key: &Key) -> BTreeSet<WorkerId> {
+    /// Returns the Workers that refer to an object.
+    pub(super) fn get(&self, key: &Key) -> BTreeSet<WorkerId> {
         self.by_object.get(key).cloned().unwrap_or_default()
     }
 
-    /// Adds an object to those of its namespace to which `user` refers.
+    /// Records that `user` refers to an object of its namespace.
     pub(super) fn add(&mut self, user: &WorkerId, name: String) {
         self.by_object
             .entry((user.namespace().to_owned(), name.clone()))
@@ -27,7 +28,7 @@ impl Users {
         self.by_worker.entry(user.clone()).or_default().insert(name);
     }
 
-    /// Replaces the objects of its namespace to which `user` refers.
+    /// Replaces the set of objects of its namespace to which `user` refers.
     pub(super) fn set(&mut self, user: &WorkerId, names: BTreeSet<String>) {
         for name in self.by_worker.remove(user).unwrap_or_default() {
             let key = (user.namespace().to_owned(), name);

@@ -1,4 +1,4 @@
-//! A client whose writes end with the term of this replica.
+//! A client whose writes fail after the end of this replica's term.
 //!
 //! A leader that was stopped may resume in the middle of a plan, after another replica has become
 //! the leader. Each write is therefore checked against the clock immediately before it is sent, and
@@ -21,8 +21,8 @@ use tower_service::Service;
 #[error("this replica no longer leads; the leader does the work")]
 pub struct NotLeading;
 
-/// Returns a client that reads as `client` does, and whose writes fail with [`NotLeading`] from the
-/// time in `until_rx` on, or if there is none.
+/// Returns a client that reads as `client` does. Its writes fail with [`NotLeading`] from the time
+/// in `until_rx` on, and also if `until_rx` contains no time.
 pub fn fenced(client: &Client, until_rx: watch::Receiver<Option<Instant>>) -> Client {
     let namespace = client.default_namespace().to_owned();
     Client::new(Fenced { client: client.clone(), until_rx }, namespace)
@@ -45,9 +45,9 @@ impl Service<Request<Body>> for Fenced {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let reads = [Method::GET, Method::HEAD].contains(request.method());
+        let is_read = [Method::GET, Method::HEAD].contains(request.method());
         let leads = self.until_rx.borrow().is_some_and(|until| Instant::now() < until);
-        if !(reads || leads) {
+        if !(is_read || leads) {
             return ready(Err(NotLeading.into())).boxed();
         }
         let client = self.client.clone();
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// Records the methods of the requests.
+    /// An API server that records the methods of requests.
     struct ApiServer(Arc<Mutex<Vec<Method>>>);
 
     impl Service<Request<Body>> for ApiServer {
@@ -96,7 +96,7 @@ mod tests {
 
         until_tx.send_replace(Some(Instant::now() + Duration::from_secs(10)));
         send(Method::PATCH).await.unwrap();
-        // The election has not noticed yet, as after SIGSTOP.
+        // The election has not noticed the end of the term yet, as after SIGSTOP.
         tokio::time::advance(Duration::from_secs(10)).await;
         for method in [Method::PATCH, Method::POST, Method::PUT, Method::DELETE] {
             send(method).await.unwrap_err();

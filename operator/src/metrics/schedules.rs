@@ -3,15 +3,15 @@
 use prometheus::{Histogram, IntCounterVec, Registry};
 use tenon_lifecycle::metrics::Register as _;
 
-/// Bucket boundaries in seconds. The delay includes a write to the API server, which may be behind
-/// many others in a busy minute or after a change of leader.
+/// Bucket boundaries in seconds. The delay includes a write to the API server, which may wait for
+/// many other writes in a busy minute or after a change of leader.
 const DELAY_BUCKETS: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0];
 
 /// Metrics of schedules.
 pub struct ScheduleMetrics {
-    /// Due times by outcome: `ok`, a failure code, or `passed_over`.
+    /// Number of due times by outcome: `ok`, a failure code, or `passed_over`.
     pub calls: IntCounterVec,
-    /// Delay between a schedule's due time and the call of its Worker.
+    /// Delay between a schedule's due time and the call of its Worker, in seconds.
     pub delay: Histogram,
 }
 

@@ -5,6 +5,7 @@ use tenon_lifecycle::metrics::Register as _;
 
 /// Metrics of the watches.
 pub struct WatchMetrics {
+    /// Number of interrupted watches.
     pub interruptions: IntCounterVec,
     /// Number of stored objects that do not match their schema.
     pub malformed: IntGaugeVec,

@@ -32,8 +32,8 @@ pub const SELECTOR: &str = "app.kubernetes.io/component=runtime-node";
 
 const FIRST_SHARD_PORT: i32 = 7100;
 
-/// Annotation on the Pod template: the digest of the referenced objects that Pods read when they
-/// start.
+/// The annotation of the Pod template that contains the digest of the referenced objects. Pods read
+/// these objects only when they start.
 const REFERENCES_ANNOTATION: &str = "tenon.dev/references";
 
 /// Settings that all pools share.
@@ -42,7 +42,7 @@ pub struct Settings {
     pub image: String,
     /// If `None`, Kubernetes' default for the image applies.
     pub image_pull_policy: Option<String>,
-    /// Names of Secrets.
+    /// Names of the Secrets for pulling the image.
     pub image_pull_secrets: Vec<String>,
     pub service_account: Option<String>,
     pub priority_class: Option<String>,
@@ -93,7 +93,7 @@ pub fn children(
     }
 }
 
-/// Returns the name of each object of a pool.
+/// Returns the name that all objects of a pool have.
 pub fn child_name(pool: &RuntimePool) -> String {
     format!("tenon-pool-{}", pool.name_any())
 }
@@ -101,8 +101,8 @@ pub fn child_name(pool: &RuntimePool) -> String {
 fn service(pool: &RuntimePool, selector: &BTreeMap<String, String>) -> ServiceSpec {
     let ports = ports(pool).map(|(name, port)| ServicePort {
         port,
-        // By name: a Pod from before an increase of the shards has no such port, and its endpoint
-        // does not list it.
+        // The target is a name, because a Pod that is older than an increase of the shards has no
+        // such port, and its endpoint then does not list the port.
         target_port: Some(IntOrString::String(name.clone())),
         name: Some(name),
         protocol: Some("TCP".to_owned()),
@@ -158,7 +158,7 @@ fn deployment(
     }
 }
 
-/// Returns a node's ports by name: those of its shards, then those of its lanes.
+/// Returns the name and number of each port of a node: first the shards, then the lanes.
 fn ports(pool: &RuntimePool) -> impl Iterator<Item = (String, i32)> + use<> {
     let (shards, lanes) = (pool.spec.shards_per_node, pool.spec.lanes);
     let shard = |i| (format!("shard-{i}"), FIRST_SHARD_PORT + i);
@@ -174,7 +174,7 @@ pub(super) fn selector(pool: &RuntimePool) -> BTreeMap<String, String> {
     ])
 }
 
-/// Returns all labels of the objects whose Pods have these labels.
+/// Returns the labels of a pool's objects: the labels that select its Pods, and recommended ones.
 fn labels(selector: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let recommended = [("managed-by", "tenon"), ("component", "runtime-node")];
     let recommended =

@@ -5,9 +5,9 @@
 //!                              └─ missing ─► Ready=False names the field; existing nodes stay
 //! ```
 //!
-//! Nodes read them when they start, from a volume and from their environment. Kubernetes would
-//! start Pods that then wait for missing objects, and never restarts Pods whose ConfigMap has
-//! changed; the two branches of the picture handle these cases.
+//! Nodes read these objects when they start, from a volume and from their environment. Kubernetes
+//! never restarts Pods whose ConfigMap has changed, and would start Pods that then wait for missing
+//! objects. The two branches of the picture handle these cases.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -36,14 +36,14 @@ pub enum Kind {
 
 /// The error for a referenced object or key that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: key {:?} of {} {} does not exist in namespace {namespace}; create it", .reference.field, .reference.key, .reference.kind, .reference.name)]
+#[error("{}: key {:?} of {} {} does not exist in namespace {namespace}; create the key", .reference.field, .reference.key, .reference.kind, .reference.name)]
 pub struct Missing {
     pub reference: Reference,
     pub namespace: String,
 }
 
-/// Keys of a pool's Secret with credentials, and the environment variables of a node that hold
-/// their values.
+/// The keys of a Secret with a proxy's credentials, each with the environment variable of a node
+/// that contains the value.
 pub const CREDENTIALS: [(&str, &str); 2] =
     [("username", "TENON_EGRESS_PROXY_USERNAME"), ("password", "TENON_EGRESS_PROXY_PASSWORD")];
 
@@ -67,8 +67,8 @@ pub fn references(pool: &RuntimePool) -> Vec<Reference> {
     certificates.chain(credentials).collect()
 }
 
-/// Returns the kind of the object with certificates, and the key. `None` for a value that the
-/// schema would refuse.
+/// Returns the kind of the object with certificates, and the reference to the key. Returns `None`
+/// for a value that the schema would refuse.
 pub fn authority(certificates: &CaCertificates) -> Option<(Kind, &KeyRef)> {
     match (&certificates.config_map_key_ref, &certificates.secret_key_ref) {
         (Some(key), None) => Some((Kind::ConfigMap, key)),
@@ -81,8 +81,8 @@ pub fn authority(certificates: &CaCertificates) -> Option<(Kind, &KeyRef)> {
 /// references.
 ///
 /// # Errors
-/// The inner error is the first missing reference; the outer one a failed request to the API
-/// server.
+/// The outer error is a failed request to the API server, and the inner error is the first
+/// reference whose key does not exist.
 pub async fn read(
     client: &Client,
     namespace: &str,
@@ -117,7 +117,7 @@ fn digest(
         .then(|| digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()))
 }
 
-/// Returns the content of an object, which is empty if there is none.
+/// Returns the content of an object, which is empty if the object does not exist.
 async fn object(
     client: &Client,
     namespace: &str,
@@ -205,13 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_is_named_with_the_field_and_the_namespace() {
+    fn the_error_of_a_missing_key_names_the_field_and_the_namespace() {
         let references = references(&pool());
         let mut objects = with_every_key(&references);
         objects.insert((Kind::Secret, "inner".to_owned()), BTreeMap::new());
         let message = digest("tenon-system", &references, &objects).unwrap_err().to_string();
         let expected = "spec.egress.caCertificates[1]: key \"ca.crt\" of Secret inner does not exist in namespace \
-                        tenon-system; create it";
+                        tenon-system; create the key";
         assert_eq!(message, expected);
     }
 

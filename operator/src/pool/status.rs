@@ -1,4 +1,4 @@
-//! The status of a RuntimePool, from its Deployment and the objects to which it refers.
+//! Computes the status of a RuntimePool from its Deployment and the objects to which it refers.
 //! This module is pure.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus};
@@ -72,8 +72,8 @@ fn observed(deployment: &Deployment) -> Option<&DeploymentStatus> {
         .filter(|status| status.observed_generation >= deployment.metadata.generation)
 }
 
-/// Returns whether all Pods are of the current template. Until then, Pods of the previous one are
-/// ready and say nothing about the new one.
+/// Returns whether all Pods are of the current template. Until then, ready Pods may be of the
+/// previous template and say nothing about the current template.
 fn is_rolled_out(deployment: &Deployment) -> bool {
     let replicas = deployment.spec.replicas.unwrap_or(1);
     observed(deployment).is_some_and(|counts| {
@@ -82,7 +82,7 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
     })
 }
 
-/// Returns Kubernetes' message if the rollout has stalled. Kubernetes keeps trying.
+/// Returns Kubernetes' message if the rollout has stalled. Kubernetes continues the rollout.
 fn stalled(deployment: &Deployment) -> Option<&str> {
     let is_stalled = |condition: &&DeploymentCondition| {
         let pair = (condition.type_.as_deref(), condition.status.as_deref());
@@ -121,7 +121,8 @@ mod tests {
         deployment
     }
 
-    /// Returns the condition of a pool of three nodes for a status of its Deployment.
+    /// Returns the status, the reason and the message of the condition `Ready` of a pool of three
+    /// nodes, for a status of its Deployment.
     fn ready(status_of_deployment: serde_json::Value) -> (ConditionStatus, String, String) {
         let mut deployment = deployment(3, status_of_deployment);
         deployment.metadata.generation = Some(2);
@@ -176,13 +177,13 @@ mod tests {
             (reason.as_str(), message.as_str()),
             ("Stalled", "0 of 3 nodes are ready; exceeded quota")
         );
-        // A condition about the pool's previous generation.
+        // This condition is about the Deployment's previous generation.
         let (_, reason, _) = ready(json!({"observedGeneration": 1, "conditions": refused}));
         assert_eq!(reason, "Progressing");
     }
 
     #[test]
-    fn tools_tell_current_pools_from_those_in_progress_and_failed_ones() {
+    fn tools_distinguish_pools_that_are_current_in_progress_or_failed() {
         let rolled_out = json!({"replicas": 3, "updatedReplicas": 3, "readyReplicas": 3});
         let quota =
             json!({"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "no"}]});

@@ -1,4 +1,4 @@
-//! Tests of snapshots, their digests, and their resolution.
+//! Tests snapshots, their digests, and their resolution.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn worker_js_is_the_entrypoint_of_several_modules() {
 }
 
 #[test]
-fn a_missing_entrypoint_is_named() {
+fn the_error_names_an_entrypoint_that_is_not_among_the_modules() {
     let mut worker = worker(&["a.js"]);
     worker.spec.entrypoint = Some("b.js".to_owned());
     assert_eq!(
@@ -46,7 +46,7 @@ fn a_missing_entrypoint_is_named() {
 }
 
 #[test]
-fn a_change_of_code_or_configuration_changes_the_name() {
+fn a_change_of_configuration_changes_the_name() {
     let base = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();
     assert_eq!(base, snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap());
 
@@ -58,7 +58,7 @@ fn a_change_of_code_or_configuration_changes_the_name() {
     );
 }
 
-/// Otherwise an upgrade of the operator would create a new revision of every Worker.
+/// If digests changed, an upgrade of the operator would create a new revision of every Worker.
 #[test]
 fn digests_of_snapshots_do_not_change_from_version_to_version() {
     let plain = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();

@@ -1,7 +1,7 @@
 //! Calls a Worker's `scheduled` handler through the routers' internal listener.
 //!
 //! A call is retried, for a limited time, if it has not begun: no router could be reached, or the
-//! router's failure shows that no node has run anything. Any other outcome is final.
+//! router's failure shows that no node has run the handler. Any other outcome is final.
 
 use std::time::Duration;
 
@@ -18,17 +18,20 @@ use tonic::{ConnectError, Status};
 
 use super::due::{CATCH_UP, Call};
 
-/// Delay between attempts: the first, and the longest.
+/// Delay between the first two attempts. It doubles with each further attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// Maximum delay between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
+/// Time limit until a connection to a router is established.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A router that does not answer pings is considered dead.
+/// Interval between pings of the connected router.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// Time after an unanswered ping at which the connection is closed.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Calls Workers. Clones share a connection, which is opened on first use.
+/// A client that calls Workers. Clones share a connection, which is opened on first use.
 #[derive(Clone)]
 pub struct Caller {
     runtime: RuntimeClient<Channel>,
@@ -39,7 +42,7 @@ impl Caller {
     ///
     /// # Arguments
     /// * `router` - URL of the internal listener: `http://HOST:PORT`, or `https://` with TLS.
-    /// * `tls` - required for `https://`.
+    /// * `tls` - the TLS state of this process, which is required for `https://`.
     pub fn new(router: Uri, tls: Option<Tls>) -> Self {
         let endpoint = Endpoint::from(router)
             .connect_timeout(CONNECT_TIMEOUT)
@@ -80,8 +83,8 @@ impl Caller {
         let message = InvokeRequest { part: Some(invoke_request::Part::Head(head)) };
         let whole = async {
             let mut runtime = self.runtime.clone();
-            let mut answer = runtime.invoke(stream::iter([message])).await?.into_inner();
-            while answer.message().await?.is_some() {}
+            let mut response = runtime.invoke(stream::iter([message])).await?.into_inner();
+            while response.message().await?.is_some() {}
             Ok(())
         };
         whole.await.map_err(|status: Status| failure(&status))

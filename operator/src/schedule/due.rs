@@ -7,11 +7,11 @@
 //!                      now − CATCH_UP
 //! ```
 //!
-//! The status says how far each schedule has progressed. It is written *before* the Worker is
-//! called, with the resource version on which it is based: of two concurrent claims only one
-//! succeeds, so there are never two calls for a time. If a replica dies between the write and
-//! the call, there is no call for that time. If it dies before the write, or cannot write, the next
-//! leader makes the call, up to [`CATCH_UP`] late.
+//! The status states how far each schedule has progressed. The status is written *before* the
+//! Worker is called, with the resource version on which it is based: of two concurrent claims, only
+//! one succeeds, so there are never two calls for a time. If a replica ends between the write and
+//! the call, there is no call for that time. If a replica ends before the write, or cannot write,
+//! the next leader makes the call, up to [`CATCH_UP`] late.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -23,16 +23,16 @@ use super::timetable::Timetable;
 /// takes, and short enough that work is not started at an unexpected time.
 pub const CATCH_UP: SignedDuration = SignedDuration::from_mins(5);
 
-/// The due actions for a Worker's schedules.
+/// The actions that are due for a Worker's schedules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Due {
-    /// The schedules of the new status, if it differs from the current one.
+    /// The schedules of the new status, if they differ from those of the current status.
     pub claim: Option<Vec<ScheduleStatus>>,
     /// The calls to make once the claim is written.
     pub calls: Vec<Call>,
     /// Schedules with times that were skipped, because no call was made within [`CATCH_UP`].
     pub passed_over: Vec<Schedule>,
-    /// The next time at which something is due.
+    /// The next time at which a call is due.
     pub next: Option<Timestamp>,
 }
 
@@ -44,14 +44,14 @@ pub struct Call {
 }
 
 impl Due {
-    /// Returns what is due by `now`.
+    /// Returns the actions that are due by `now`.
     pub fn of(worker: &Worker, now: Timestamp) -> Self {
         let status = worker.status.as_ref();
         let before = status.map(|status| status.schedules.as_slice()).unwrap_or_default();
         let serves = status.is_some_and(|status| status.latest_revision.is_some());
         let mut due = Self::default();
         let mut after = Vec::new();
-        // Nothing is called before a revision serves. Invalid schedules are reported in the
+        // No handler is called before a revision serves. Invalid schedules are reported in the
         // conditions.
         let schedules = worker.spec.schedules.iter().filter(|_| serves);
         for (schedule, timetable) in
@@ -81,7 +81,7 @@ impl Due {
         let mut handled = last;
         if timetable.next_after(last).is_some_and(|next| next < earliest) {
             self.passed_over.push(schedule.clone());
-            // Just before the earliest time for which a call may still be made.
+            // This is just before the earliest time for which a call may still be made.
             handled = earliest.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(last);
         }
         let mut next = timetable.next_after(handled);

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use jiff::Timestamp;
 
-/// Keys by the time at which they are due, each at most once.
+/// A queue of keys by the times at which they are due. It contains each key at most once.
 #[derive(Debug)]
 pub struct TimerQueue<K> {
     by_time: BTreeSet<(Timestamp, K)>,
@@ -35,7 +35,7 @@ impl<K: Clone + Eq + Hash + Ord> TimerQueue<K> {
         self.by_time.first().map(|(time, _)| *time)
     }
 
-    /// Removes and returns a key that is due by `now`.
+    /// Removes and returns the key with the earliest time, if that time is not after `now`.
     pub fn take(&mut self, now: Timestamp) -> Option<K> {
         if self.next()? > now {
             return None;
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earliest_timer_fires_first_and_each_once() {
+    fn keys_are_taken_in_the_order_of_their_times_and_only_once() {
         let mut timers = TimerQueue::default();
         timers.set(&"b", at(20));
         timers.set(&"a", at(30));

@@ -9,9 +9,9 @@ use tenon_crds::Schedule;
 
 /// A parsed schedule.
 ///
-/// Changes to and from daylight saving time are treated as in Vixie cron. A job for certain hours
-/// runs immediately if the clocks skip its time, and once if they show its time twice; a job for
-/// every hour is not affected.
+/// Changes to and from daylight saving time are treated as in Vixie cron. A schedule for certain
+/// hours is due immediately if the clocks skip its time, and once if the clocks show its time
+/// twice. A schedule for every hour is not affected.
 #[derive(Clone, Debug)]
 pub struct Timetable {
     cron: Cron,
@@ -25,7 +25,7 @@ pub enum InvalidSchedule {
         "spec.schedules.cron: {cron:?} is not a cron expression ({why}); use five fields such as */15 9-17 * * MON-FRI"
     )]
     Cron { cron: String, why: String },
-    #[error("spec.schedules.cron: {0:?} never matches; change its day or its month")]
+    #[error("spec.schedules.cron: {0:?} never matches; change its fields to match a time")]
     Never(String),
     #[error(
         "spec.schedules.timeZone: unknown time zone {0:?}; use a name such as Europe/Berlin or UTC"
@@ -37,7 +37,7 @@ impl Timetable {
     /// Parses a schedule.
     ///
     /// # Errors
-    /// Fails if the schedule matches the schema, but is invalid or never due.
+    /// Fails if the schedule is invalid or never due.
     pub fn of(schedule: &Schedule) -> Result<Self, InvalidSchedule> {
         let Schedule { cron, time_zone } = schedule;
         let zone =
@@ -66,7 +66,7 @@ impl Timetable {
 }
 
 /// Returns whether a pattern has modifiers, which the schema refuses and the parser accepts. Only a
-/// search could tell when such a day occurs.
+/// search could determine when a day with a modifier occurs.
 fn has_modifiers(pattern: &CronPattern) -> bool {
     pattern.days.has_modifiers() || pattern.days_of_week.has_modifiers()
 }
@@ -78,14 +78,14 @@ fn has_a_time(pattern: &CronPattern) -> bool {
     [minutes, hours, days, months, days_of_week].iter().all(|field| !field.values().is_empty())
 }
 
-/// Returns whether such a day exists in any year. The parser would search until the year 5000,
-/// which blocks a shared thread for milliseconds.
+/// Returns whether a day that the pattern matches exists in any year. The parser would search until
+/// the year 5000, which blocks a shared thread for milliseconds.
 fn has_a_day(pattern: &CronPattern) -> bool {
     const LONGEST: [u16; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let months = pattern.months.values();
     let longest = months.iter().filter_map(|month| LONGEST.get(usize::from(month - 1))).max();
-    // If both kinds of day are restricted, either matches, and every month has all days of the
-    // week.
+    // If the day of the week is restricted, it suffices that a day matches it, and every month has
+    // all days of the week.
     !pattern.is_dow_wildcard() || pattern.days.values().first() <= longest
 }
 
@@ -146,8 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn times_skipped_by_a_clock_change_are_due_at_once() {
-        // In Berlin 02:00 to 03:00 of that day is skipped, at 01:00 UTC.
+    fn times_skipped_by_a_clock_change_are_due_immediately() {
+        // In Berlin, the clocks skip the time from 02:00 to 03:00 of that day, at 01:00 UTC.
         let times =
             times("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z");
         assert_eq!(times, ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn times_repeated_by_a_clock_change_are_due_once() {
-        // 02:00 to 03:00 is shown twice, from 00:00 to 02:00 UTC.
+        // In Berlin, the clocks show the time from 02:00 to 03:00 of that day twice, from 00:00 to
+        // 02:00 UTC.
         let times =
             times("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
         assert_eq!(times, ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
@@ -241,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_time_is_a_whole_minute_after_the_last(
+        fn every_time_is_a_whole_minute_and_later_than_the_previous_time(
             minute in field(0..=59), hour in field(0..=23), day in field(1..=28), month in field(1..=12),
             weekday in field(0..=6), zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Australia/Lord_Howe"]),
             from in 1_500_000_000_i64..2_000_000_000,

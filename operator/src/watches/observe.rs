@@ -1,4 +1,4 @@
-//! The watch of one kind of object: its changes, and the objects that do not match its schema.
+//! Watches one kind of object, and reports changes and the objects that do not match the schema.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -22,16 +22,17 @@ pub(super) enum Observation {
     Change(Box<Change>),
     /// All existing objects of the kind have been listed.
     Synced(&'static str),
-    /// A stored object that does not match its schema, and why.
+    /// A stored object that does not match its schema, and the reason.
     Malformed(Box<ObjectReference>, String),
 }
 
-/// The delays between attempts to restore a broken watch: kube's own, which grow to half a minute,
-/// capped at [`MAX_BACKOFF`]. Once the API server is back, the watches and the changes made then
-/// should not wait that long.
+/// The delays between attempts to restore a broken watch. They are kube's default delays, which
+/// grow to half a minute, but capped at [`MAX_BACKOFF`], so that changes are soon seen once the API
+/// server is back.
 #[derive(Default)]
 struct CappedBackoff(DefaultBackoff);
 
+/// Maximum delay between attempts to restore a watch.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
 impl Iterator for CappedBackoff {
@@ -60,19 +61,20 @@ pub(super) fn watch<K>(
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    // To find deletions in a new listing: `listed` holds the objects of the listing so far.
+    // `listed` contains the objects of the current listing so far. A seen object that a complete
+    // listing lacks has been deleted.
     let (mut seen, mut listed) = (Seen::default(), HashSet::new());
-    // Creates the series with value 0, so that "no malformed objects" is distinct from "no data".
+    // The series exists from the start, so that "no malformed objects" is distinct from "no data".
     let malformed = metrics.watches.malformed.with_label_values(&[kind]);
     malformed.set(0);
     let interruptions = metrics.watches.interruptions.with_label_values(&[kind]);
     let events = watcher(api, config).backoff(CappedBackoff::default()).flat_map(move |event| {
         let mut observed = Vec::new();
         match event {
-            Ok(Event::Apply(object)) => observed.push(parsed(kind, object, change, &mut seen)),
+            Ok(Event::Apply(object)) => observed.push(parse(kind, object, change, &mut seen)),
             Ok(Event::InitApply(object)) => {
                 listed.insert(key(&object));
-                observed.push(parsed(kind, object, change, &mut seen));
+                observed.push(parse(kind, object, change, &mut seen));
             }
             Ok(Event::Delete(object)) => {
                 let key = key(&object);
@@ -101,8 +103,9 @@ where
 /// The existing objects of a kind.
 #[derive(Default)]
 struct Seen {
-    /// Those that were reported to the index, some of which may be malformed by now.
+    /// The objects that were reported to the index. Some of them may have become malformed.
     known: HashSet<Key>,
+    /// The objects that do not match their schema.
     malformed: HashSet<Key>,
 }
 
@@ -113,7 +116,7 @@ impl Seen {
     }
 }
 
-fn parsed<K>(
+fn parse<K>(
     kind: &'static str,
     object: DeserializeGuard<K>,
     change: fn(Watched<K>) -> Change,

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Compilation takes time and its input is hostile, so it runs elsewhere ([`tenon_compiler`]),
-//! between [`draft`] and [`plan`], as does the download of an artifact ([`crate::artifacts`]). [`placement`] decides where the revision may be served, and
-//! [`propagation`] when it is. If the API server refuses the revision, the Worker is planned again
-//! with that refusal.
+//! between [`draft`] and [`plan`], as does the download of an artifact ([`crate::artifacts`]).
+//! [`placement`] decides where the revision may be served, and [`propagation`] whether routers
+//! serve it. If the API server refuses the revision, the Worker is planned again with that refusal.
 
 mod artifact;
 mod fault;
@@ -50,7 +50,7 @@ pub struct Plan {
     /// Names of WorkerRevisions over the history limit.
     pub delete: Vec<String>,
     pub events: Vec<Event>,
-    /// Whether the routers are to be asked about the catalog's entry.
+    /// Whether routers must be asked if they serve the catalog's entry.
     pub asks_routers: bool,
 }
 
@@ -80,7 +80,7 @@ impl Draft {
         }
     }
 
-    /// Adds the compiled artifact, or the reason why there is none.
+    /// Returns the next stage, with the compiled artifact or the reason why there is none.
     #[must_use]
     pub fn pulled(self, worker: &Worker, pulled: Result<Compiled, &ArtifactError>) -> Self {
         let Stage::Artifact(source) = self.0 else { return self };
@@ -93,23 +93,23 @@ impl Draft {
         }))
     }
 
-    /// Adds the outcome of the compilation job.
+    /// Returns the next stage, with the outcome of the compilation job.
     #[must_use]
     pub fn compiled(self, outcome: Outcome) -> Self {
         let Stage::Source { spec, .. } = self.0 else { return self };
         Self(Stage::Settled(match outcome {
             Ok(compiled) => Ok(revision::with_compiled(spec, compiled)),
-            Err(errors) => Err(Fault::of_errors(&errors)),
+            Err(errors) => Err(Fault::from_compile_errors(&errors)),
         }))
     }
 
-    /// Adds the error of a compilation job without an outcome.
+    /// Returns the next stage, with the error of a compilation job that had no outcome.
     #[must_use]
     pub fn not_compiled(self, error: &CompilerError) -> Self {
         Self(Stage::Settled(Err(Fault::waiting("CompilerFailed", error.to_string()))))
     }
 
-    /// Compiles in the calling thread, for trusted code.
+    /// Compiles in the calling thread, which is safe for trusted code only.
     #[must_use]
     pub fn compiled_here(self) -> Self {
         let outcome = self.job().map(|Job { modules, entrypoint, flags }| {
@@ -159,15 +159,15 @@ pub fn plan(
     refused: Option<Refusal>,
     now: Timestamp,
 ) -> Plan {
-    let before = own(candidate.worker.status.clone().unwrap_or_default());
+    let before = own_part(candidate.worker.status.clone().unwrap_or_default());
     let compiled = match &draft.0 {
         Stage::Settled(settled) => settled.as_ref().map_err(Clone::clone),
         Stage::Source { .. } | Stage::Artifact(_) => {
             Err(Fault::waiting("NotCompiled", "the modules have not been compiled"))
         }
     };
-    let bound = bound(candidate);
-    let placed = placement::placed(candidate)
+    let bound = count_bound_secrets(candidate);
+    let placed = placement::requested(candidate)
         .and_then(|placed| refused.map_or(Ok(placed), |refusal| Err(refusal.into())));
 
     let snapshot = compiled.as_ref().ok().copied().filter(|_| bound.is_ok() && placed.is_ok());
@@ -195,7 +195,7 @@ pub fn plan(
             revision
         });
     let propagation = snapshot.zip(accepted.as_ref()).map(|(spec, accepted)| {
-        Propagation::of(candidate, &before, &revision_name(spec), accepted)
+        Propagation::new(candidate, &before, &revision_name(spec), accepted)
     });
     let asks_routers = matches!(propagation, Some(Propagation::Asked(_)));
     let programmed = placed
@@ -234,7 +234,7 @@ const CONDITIONS: [&str; 6] =
 
 /// Returns the part of a status that this module sets. [`crate::health`] writes what nodes report,
 /// and [`crate::schedule`] the progress of schedules.
-fn own(mut status: WorkerStatus) -> WorkerStatus {
+fn own_part(mut status: WorkerStatus) -> WorkerStatus {
     status.conditions.retain(|condition| CONDITIONS.contains(&condition.type_.as_str()));
     status.crash_loops.clear();
     status.quarantine = None;
@@ -254,7 +254,7 @@ fn labels(worker: &str) -> BTreeMap<String, String> {
 }
 
 /// Returns the number of bound Secrets, if all that the spec names exist.
-fn bound(candidate: &Candidate) -> Result<usize, Fault> {
+fn count_bound_secrets(candidate: &Candidate) -> Result<usize, Fault> {
     for binding in &candidate.worker.spec.secrets {
         let reference = &binding.secret_key_ref;
         let found = candidate
@@ -316,7 +316,7 @@ fn status(
     let summary = match fault {
         None => make("Ready", HOLDS, "Serving", serving.as_deref().unwrap_or_default()),
         Some(fault) => {
-            let keeps = serving.as_ref().filter(|_| !fault.is_of_propagation());
+            let keeps = serving.as_ref().filter(|_| !fault.is_propagation());
             let keeps = keeps.map(|name| format!("\nrevision {name} keeps serving"));
             let message = format!("{}{}", fault.message, keeps.unwrap_or_default());
             make("Ready", fault.status(), fault.reason, &message)
@@ -366,8 +366,8 @@ fn superseded(candidate: &Candidate, before: &WorkerStatus, after: &WorkerStatus
     history.iter().skip(limit).map(|revision| revision.name_any()).collect()
 }
 
-/// Returns the Event for a changed outcome. A revision on its way to routers has none yet, so that a
-/// deployment has one.
+/// Returns the Event for a changed outcome. A revision on its way to routers gets none yet, so that
+/// each deployment has exactly one.
 fn events(before: &WorkerStatus, after: &WorkerStatus) -> Vec<Event> {
     let ready =
         |status: &WorkerStatus| status.conditions.iter().find(|c| c.type_ == "Ready").cloned();

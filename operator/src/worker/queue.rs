@@ -1,8 +1,8 @@
-//! The work queue. Each Worker is queued at most once and runs at most once at a time; failed work
-//! is retried with exponential backoff.
+//! The work queue. Each key, such as a Worker, is queued at most once and runs at most once at a
+//! time. Failed work is retried with exponential backoff.
 //!
-//! Tenants take turns, and the running work of each is limited: a tenant with thousands of Workers,
-//! or with Workers that take long to compile, delays only its own.
+//! Tenants take turns, and the number of running keys of each tenant is limited. A tenant with
+//! thousands of Workers, or with Workers that are slow to compile, delays only its own Workers.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Display;
@@ -17,13 +17,15 @@ use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
 use tokio_util::time::{DelayQueue, delay_queue};
 
-/// Delays of the first retry and the longest; the delay doubles with each failure.
+/// Delay of the first retry. The delay doubles with each further failure.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
+/// Maximum delay of a retry.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
-/// Maximum number of keys in progress, of all tenants and of one. Most of these keys wait for a
-/// permit to compile or to write, of which there are fewer.
+/// Maximum number of running keys. Most of these keys wait for a permit to compile or to write, of
+/// which there are fewer.
 const CONCURRENCY: usize = 256;
+/// Maximum number of running keys of one tenant.
 const PER_TENANT: usize = 16;
 
 /// Gauges of a queue's depth.
@@ -31,15 +33,15 @@ const PER_TENANT: usize = 16;
 pub struct QueueGauges {
     pub waiting: IntGauge,
     pub running: IntGauge,
-    /// Items that have failed and will be retried.
+    /// Number of keys that have failed and will be retried.
     pub retrying: IntGauge,
 }
 
 impl QueueGauges {
-    /// Registers the family of all queues.
+    /// Registers the family of the gauges of all queues.
     ///
     /// # Errors
-    /// Fails if the registry already has it.
+    /// Fails if the registry already has this family.
     pub fn register(registry: &Registry) -> prometheus::Result<IntGaugeVec> {
         registry.gauges(
             "tenon_operator_queue_depth",
@@ -71,13 +73,14 @@ impl Tenanted for WorkerId {
     }
 }
 
-/// Works on touched keys while this replica leads, until one of the channels is closed.
+/// Works on touched keys while this replica leads, until `touched_rx` or `leading_rx` is closed.
 ///
 /// # Arguments
 /// * `touched_rx` - the keys to work on.
-/// * `leading_rx` - whether this replica leads. When it becomes the leader, all keys of `all` are
-///   queued.
-/// * `work` - performs the work of one key. It never runs twice at once for one key.
+/// * `leading_rx` - whether this replica leads.
+/// * `all` - a function that returns the keys to queue when this replica becomes the leader.
+/// * `work` - a function that performs the work of one key. It never runs concurrently for the same
+///   key.
 /// * `gauges` - the queue's metrics.
 pub async fn run<K, E, Work, Done>(
     mut touched_rx: mpsc::UnboundedReceiver<K>,
@@ -126,7 +129,7 @@ pub async fn run<K, E, Work, Done>(
                 if let Err(error) = &result {
                     tracing::warn!(%key, %error, "cannot reconcile; retrying");
                 }
-                let retry = queue.ended(&key, result.is_ok());
+                let retry = queue.end(&key, result.is_ok());
                 retries.set(&key, retry.filter(|_| leads));
             },
             changed = leading_rx.changed() => if changed.is_err() {
@@ -136,7 +139,7 @@ pub async fn run<K, E, Work, Done>(
     }
 }
 
-/// The timers of failed keys, one for each.
+/// The timers of failed keys, one timer for each key.
 struct Retries<K> {
     timers: DelayQueue<K>,
     by_key: HashMap<K, delay_queue::Key>,
@@ -169,7 +172,8 @@ impl<K: Clone + Eq + Hash> Retries<K> {
         self.by_key.clear();
     }
 
-    /// Returns the next key that is due, or `None` if there are no timers.
+    /// Waits for the first timer to expire, and returns its key. Returns `None` if there are no
+    /// timers.
     async fn next(&mut self) -> Option<K> {
         let key = self.timers.next().await?.into_inner();
         self.by_key.remove(&key);
@@ -243,8 +247,8 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
         Some(key)
     }
 
-    /// Records the end of a run. Returns the delay of the retry, if it failed.
-    fn ended(&mut self, key: &K, succeeded: bool) -> Option<Duration> {
+    /// Records the end of a run. Returns the delay of the retry, if the run failed.
+    fn end(&mut self, key: &K, succeeded: bool) -> Option<Duration> {
         if self.running.remove(key)
             && let Some(tenant) = self.tenants.get_mut(key.tenant())
         {
@@ -299,7 +303,7 @@ mod tests {
         assert_eq!(order.len(), PER_TENANT + 2);
         queue.touch("c/1");
         assert_eq!([queue.next(), queue.next()], [Some("c/1"), None]);
-        queue.ended(&"a/0", true);
+        queue.end(&"a/0", true);
         assert_eq!([queue.next(), queue.next()], [Some("a/16"), None]);
     }
 
@@ -312,8 +316,8 @@ mod tests {
         assert_eq!([queue.next(), queue.next()], [Some("a/1"), Some("b/1")]);
         queue.forget_waiting();
         assert_eq!(queue.next(), None);
-        queue.ended(&"a/1", true);
-        queue.ended(&"b/1", true);
+        queue.end(&"a/1", true);
+        queue.end(&"b/1", true);
         assert!(queue.tenants.is_empty() && queue.turns.is_empty());
     }
 
@@ -334,7 +338,7 @@ mod tests {
         queue.touch("a");
         queue.touch("a");
         assert_eq!(queue.next(), None);
-        assert_eq!(queue.ended(&"a", true), None);
+        assert_eq!(queue.end(&"a", true), None);
         assert_eq!([queue.next(), queue.next()], [Some("a"), None]);
     }
 
@@ -355,7 +359,7 @@ mod tests {
         touched_tx.send("a/2").unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!((gauges.waiting.get(), done_rx.try_recv().ok()), (0, None));
-        // A touch that comes at the same moment does not hide the change.
+        // A touch at the same moment does not hide the change of the leadership.
         touched_tx.send("b/1").unwrap();
         leading_tx.send_replace(true);
         touched_tx.send("a/1").unwrap();
@@ -382,11 +386,11 @@ mod tests {
     #[test]
     fn failing_work_is_retried_after_longer_delays_of_up_to_a_minute() {
         let mut queue = Queue::default();
-        let delays: Vec<_> = (0..20).map(|_| queue.ended(&"a", false).unwrap()).collect();
+        let delays: Vec<_> = (0..20).map(|_| queue.end(&"a", false).unwrap()).collect();
         assert_eq!(delays[0], FIRST_RETRY);
         assert_eq!(delays[1], FIRST_RETRY * 2);
         assert_eq!(delays[19], LONGEST_RETRY);
-        assert_eq!(queue.ended(&"a", true), None);
-        assert_eq!(queue.ended(&"a", false), Some(FIRST_RETRY));
+        assert_eq!(queue.end(&"a", true), None);
+        assert_eq!(queue.end(&"a", false), Some(FIRST_RETRY));
     }
 }

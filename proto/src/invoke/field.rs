@@ -5,8 +5,9 @@ use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
 use crate::frame::HEADER_LEN;
 
-/// The fields `head` and `body` of both `InvokeRequest` and `InvokeResponse`.
+/// Number of the field `head` of both `InvokeRequest` and `InvokeResponse`.
 pub(super) const PART_HEAD: u32 = 1;
+/// Number of the field `body` of both `InvokeRequest` and `InvokeResponse`.
 pub(super) const PART_BODY: u32 = 2;
 
 /// Writes gRPC's header of a message, and the key and length of its only field.
@@ -24,7 +25,7 @@ pub(super) fn message_key_len(len: usize) -> usize {
     HEADER_LEN + key_len(len)
 }
 
-/// Writes a field.
+/// Writes the key, the length and the value of a field.
 pub(super) fn put(field: u32, value: &[u8], to: &mut impl BufMut) {
     put_key(field, value.len(), to);
     to.put_slice(value);

@@ -1,4 +1,4 @@
-//! Reads the messages of a stream, regardless of its DATA frames.
+//! Reads the messages of a stream, regardless of the boundaries of its DATA frames.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,7 +10,7 @@ use prost::Message;
 
 use crate::frame::{Decoder, FrameError};
 
-/// A stream of messages. The caller decides what may follow the last message.
+/// A reader of the messages of a stream. The caller decides what may follow the last message.
 pub struct Reader<B> {
     decoder: Decoder,
     stream: B,
@@ -42,7 +42,7 @@ impl<B: Body<Data = Bytes> + Unpin> Reader<B> {
         Self { decoder: Decoder::default(), stream }
     }
 
-    /// Returns what comes next. Must not be called again after the end or an error.
+    /// Returns the next element. This method must not be called again after the end or an error.
     ///
     /// # Errors
     /// Fails if the stream breaks, or if its bytes are not messages.
@@ -71,7 +71,7 @@ impl<B: Body<Data = Bytes> + Unpin> Reader<B> {
     /// Checks that the trailers or the end came between two messages.
     ///
     /// # Errors
-    /// [`FrameError::Truncated`] if they came within a message.
+    /// Fails with [`FrameError::Truncated`] if the trailers or the end came within a message.
     pub fn finish(&self) -> Result<(), FrameError> {
         self.decoder.finish()
     }
@@ -115,7 +115,7 @@ mod tests {
 
     fn next(reader: &mut Reader<Buffered>) -> Result<Next<Route>, ReadError<&'static str>> {
         let Poll::Ready(next) = reader.poll_next(&mut Context::from_waker(Waker::noop())) else {
-            unreachable!("a buffered stream is always ready");
+            unreachable!("a buffered stream is not ready");
         };
         next
     }

@@ -1,7 +1,7 @@
 //! Encodes an invocation's head directly from the request into one gRPC message.
 //!
 //! The generated types would first copy every header into a string of its own. The encoding is that
-//! of `InvokeRequest`, field by field; a test decodes it with the generated types.
+//! of `InvokeRequest`, field by field, and a test decodes it with the generated types.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::encoding::{WireType, encode_key, encode_varint};
@@ -9,7 +9,7 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 use super::field::{PART_HEAD, key_len, message_key_len, put, put_key, put_message};
 use crate::frame::HEADER_LEN;
 
-/// The fields of `InvokeHead`, and those of `Header` and `Service`, which share their numbers.
+// The numbers of the fields of `InvokeHead`.
 const WORKER: u32 = 1;
 const DIGEST: u32 = 2;
 const REQUEST_ID: u32 = 3;
@@ -20,17 +20,18 @@ const BODY: u32 = 7;
 const MORE_BODY: u32 = 8;
 const SERVICES: u32 = 12;
 const STAY: u32 = 13;
+// The numbers of the fields of `Header`, which are also those of `Service`.
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
 
-/// Space for the bytes before the head that can be written only after it: gRPC's header, the key of
-/// the part, and the part's length in up to five bytes.
+/// Size of the space for the bytes before the head, which can be written only after the head:
+/// gRPC's header, the key of the part, and the part's length in up to five bytes.
 const PROLOGUE: usize = HEADER_LEN + 1 + 5;
 
-/// The initial capacity of a head, in bytes. Typical heads fit without growing.
+/// The initial capacity of the buffer of a head, in bytes. A typical head fits.
 const CAPACITY: usize = 1024;
 
-/// Encodes one head.
+/// A writer that encodes one head.
 pub struct HeadWriter {
     buffer: BytesMut,
 }
@@ -65,7 +66,7 @@ impl HeadWriter {
         self.pair(HEADERS, name, value);
     }
 
-    /// Adds a Worker that this one may call, and the digest of its current revision.
+    /// Adds a Worker that the invoked Worker may call, and the digest of its current revision.
     pub fn service(&mut self, worker: &str, digest: &[u8; 32]) {
         self.pair(SERVICES, worker, digest);
     }

@@ -6,8 +6,8 @@
 //!  └────────────────────────────────── prologue ──────────────────────────────────────────┘
 //! ```
 //!
-//! The generated types would copy the body into the message. The bytes written here are the same
-//! `InvokeResponse`, with the body as its last field; a test decodes them with the generated types.
+//! The generated types would copy the body into the message. This module writes the same
+//! `InvokeResponse`, with the body as its last field. A test decodes it with the generated types.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
@@ -35,12 +35,12 @@ impl<'a> Prologue<'a> {
         Self { head: Some(head), head_len: head.encoded_len(), body_len }
     }
 
-    /// Creates the prologue of a later message, or of one in a request.
+    /// Creates the prologue of a later message of a response, or of a later message of a request.
     pub fn of_piece(body_len: usize) -> Self {
         Self { head: None, head_len: 0, body_len }
     }
 
-    /// Returns its length, in bytes.
+    /// Returns the length of the prologue, in bytes.
     pub fn encoded_len(&self) -> usize {
         message_key_len(self.part_len()) + self.part_len() - self.body_len
     }

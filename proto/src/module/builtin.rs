@@ -2,8 +2,8 @@
 //! import, and the supported modules of Node.js, for Workers that enable them with a compatibility
 //! flag.
 //!
-//! A Node.js module can be imported as `node:buffer` or as `buffer`, as in Node.js; but a Worker's
-//! own module takes precedence over one of the same name.
+//! A Node.js module can be imported as `node:buffer` or as `buffer`, as in Node.js. A Worker's own
+//! module takes precedence over a built-in module of the same name.
 
 use crate::revision::CompatibilityFlag;
 
@@ -60,10 +60,11 @@ pub enum NotBuiltin {
 }
 
 /// Returns the canonical name, with its scheme, of the built-in module to which a specifier refers,
-/// or `None` if it refers to none. To be called if the Worker has no module of that name.
+/// or `None` if the specifier refers to no built-in module. Callers must first look for a module of
+/// the Worker with that name.
 ///
 /// # Errors
-/// Fails if it refers to a built-in module that is not available.
+/// Fails if the specifier refers to a built-in module that is not available.
 pub fn builtin(
     specifier: &str,
     flags: impl IntoIterator<Item = CompatibilityFlag>,

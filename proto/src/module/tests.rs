@@ -62,7 +62,7 @@ fn the_error_names_an_unknown_attribute() {
     );
 }
 
-fn resolved(importer: &str, specifier: &str) -> Option<String> {
+fn resolve_from(importer: &str, specifier: &str) -> Option<String> {
     let modules = [
         "main.js",
         "lib/a.js",
@@ -79,36 +79,36 @@ fn resolved(importer: &str, specifier: &str) -> Option<String> {
 
 #[test]
 fn a_relative_specifier_starts_from_the_importing_module() {
-    assert_eq!(resolved("main.js", "./lib/a.js").as_deref(), Some("lib/a.js"));
-    assert_eq!(resolved("lib/a.js", "./b.js").as_deref(), Some("lib/b.js"));
-    assert_eq!(resolved("lib/deep/c.js", "../../main.js").as_deref(), Some("main.js"));
-    assert_eq!(resolved("lib/a.js", "./deep/../b.js").as_deref(), Some("lib/b.js"));
+    assert_eq!(resolve_from("main.js", "./lib/a.js").as_deref(), Some("lib/a.js"));
+    assert_eq!(resolve_from("lib/a.js", "./b.js").as_deref(), Some("lib/b.js"));
+    assert_eq!(resolve_from("lib/deep/c.js", "../../main.js").as_deref(), Some("main.js"));
+    assert_eq!(resolve_from("lib/a.js", "./deep/../b.js").as_deref(), Some("lib/b.js"));
 }
 
 #[test]
 fn a_bare_specifier_is_a_full_module_name() {
-    assert_eq!(resolved("lib/deep/c.js", "lib/a.js").as_deref(), Some("lib/a.js"));
-    assert_eq!(resolved("lib/b.js", "a.js"), None);
-    assert_eq!(resolved("lib/a.js", "/main.js").as_deref(), Some("main.js"));
-    assert_eq!(resolved("lib/a.js", "file:///lib/b.js").as_deref(), Some("lib/b.js"));
+    assert_eq!(resolve_from("lib/deep/c.js", "lib/a.js").as_deref(), Some("lib/a.js"));
+    assert_eq!(resolve_from("lib/b.js", "a.js"), None);
+    assert_eq!(resolve_from("lib/a.js", "/main.js").as_deref(), Some("main.js"));
+    assert_eq!(resolve_from("lib/a.js", "file:///lib/b.js").as_deref(), Some("lib/b.js"));
 }
 
 #[test]
 fn a_javascript_specifier_resolves_to_its_typescript_module() {
-    assert_eq!(resolved("lib/a.js", "./t.js").as_deref(), Some("lib/t.ts"));
-    assert_eq!(resolved("main.js", "./view.js").as_deref(), Some("view.tsx"));
-    assert_eq!(resolved("main.js", "./view.jsx").as_deref(), Some("view.tsx"));
-    assert_eq!(resolved("main.js", "./m.mjs").as_deref(), Some("m.mts"));
-    assert_eq!(resolved("main.js", "./both.js").as_deref(), Some("both.js"));
-    assert_eq!(resolved("main.js", "./m.js"), None);
-    assert_eq!(resolved("main.js", "./lib/t"), None);
+    assert_eq!(resolve_from("lib/a.js", "./t.js").as_deref(), Some("lib/t.ts"));
+    assert_eq!(resolve_from("main.js", "./view.js").as_deref(), Some("view.tsx"));
+    assert_eq!(resolve_from("main.js", "./view.jsx").as_deref(), Some("view.tsx"));
+    assert_eq!(resolve_from("main.js", "./m.mjs").as_deref(), Some("m.mts"));
+    assert_eq!(resolve_from("main.js", "./both.js").as_deref(), Some("both.js"));
+    assert_eq!(resolve_from("main.js", "./m.js"), None);
+    assert_eq!(resolve_from("main.js", "./lib/t"), None);
 }
 
 #[test]
 fn no_specifier_leads_out_of_the_worker() {
-    assert_eq!(resolved("main.js", "../main.js"), None);
-    assert_eq!(resolved("lib/a.js", "../../../main.js"), None);
-    assert_eq!(resolved("main.js", "https://example.com/main.js"), None);
+    assert_eq!(resolve_from("main.js", "../main.js"), None);
+    assert_eq!(resolve_from("lib/a.js", "../../../main.js"), None);
+    assert_eq!(resolve_from("main.js", "https://example.com/main.js"), None);
 }
 
 proptest! {

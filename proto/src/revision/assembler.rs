@@ -1,7 +1,8 @@
 //! Assembles a revision from the messages of a `GetRevision` stream.
 //!
-//! The catalog is trusted and has checked the same limits. They are checked here again, message by
-//! message, because by the end of the stream a node would hold all of it in memory.
+//! The catalog is trusted and has checked the same limits. The assembler checks them again with
+//! each message, because at the end of the stream a node would already have the whole revision in
+//! memory.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -50,21 +51,22 @@ pub enum MalformedRevision {
 /// The size limit that a revision exceeds.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TooLarge {
-    #[error("a Worker has at most {MAX_MODULES} modules")]
+    #[error("the revision has more than {MAX_MODULES} modules")]
     Modules,
     #[error("the modules have more than {MAX_SOURCE_BYTES} bytes in total")]
     Source,
     #[error(
-        "a Worker has at most {MAX_BINDINGS} bindings, compatibility flags and patterns in total"
+        "the revision has more than {MAX_BINDINGS} bindings, compatibility flags and patterns in total"
     )]
     Bindings,
 }
 
-/// Assembles a revision from the messages of a `GetRevision` stream.
+/// An assembler of a revision from the messages of a `GetRevision` stream.
 #[derive(Default)]
 pub struct Assembler {
     head: Option<catalog::RevisionHead>,
     modules: BTreeMap<String, Bytes>,
+    /// The module whose last chunk has not arrived yet.
     partial: Option<(String, BytesMut)>,
     /// Total size of module names and modules so far, in bytes.
     source: usize,
@@ -86,7 +88,7 @@ impl Assembler {
             }
             Some(Part::Head(head)) => self.head = Some(head),
             Some(Part::Module(chunk)) => self.push_chunk(chunk)?,
-            // A part from a newer server, which this version does not know.
+            // A newer server has sent a part that this version does not know.
             None => {}
         }
         Ok(())
@@ -114,14 +116,15 @@ impl Assembler {
         Ok(())
     }
 
-    /// Returns the revision. To be called at the end of the stream.
+    /// Returns the revision and its digest. This method must be called at the end of the stream.
     ///
     /// # Errors
-    /// Fails if something is missing, or the content's digest differs from the announced one.
+    /// Fails if a part of the revision is missing or malformed, or if the digest of the content
+    /// differs from the announced digest.
     pub fn finish(self) -> Result<(RevisionDigest, Revision), MalformedRevision> {
         let head = self.head.ok_or(MalformedRevision::NoHead)?;
         let state = head.state().into();
-        // Without `..`, so that a new field is not forgotten here.
+        // The pattern does not use `..`, so the compiler demands that a new field is handled here.
         let catalog::RevisionHead {
             digest,
             worker,

@@ -17,17 +17,17 @@ pub enum Binding {
     Assets,
 }
 
-/// The bindings of a revision by kind, each kind sorted by name: their order in messages, in the
-/// digest and in `env`.
+/// The bindings of a revision by kind, each kind sorted by name. This is the order of bindings in
+/// messages, in the digest and in `env`.
 ///
-/// Code that handles every kind destructures this, so that the compiler names that code when a kind
-/// is added.
+/// Code that handles every kind destructures this struct, so that the compiler names that code when
+/// a kind is added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ByKind<'a> {
     pub vars: Vec<(&'a str, &'a str)>,
     pub secrets: Vec<(&'a str, &'a str)>,
     pub services: Vec<(&'a str, &'a WorkerId)>,
-    /// At most one.
+    /// The name of the binding to the static files, of which there is at most one.
     pub assets: Option<&'a str>,
 }
 

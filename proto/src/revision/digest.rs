@@ -1,8 +1,9 @@
 //! The digest of a revision: a hash of everything that affects how a node runs it.
 //!
-//! A field that was added later is hashed only if it differs from the behaviour before the field
-//! existed, so that the digests of revisions that do not set it stay the same across versions of
-//! the operator and of nodes. When it is hashed, it follows a word that names it.
+//! A field that was added later is hashed only if it changes the behaviour from that before the
+//! field existed. The digests of revisions that do not set the field therefore stay the same across
+//! versions of the operator and of nodes. Such a field, except `state`, is hashed after a word that
+//! names it.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +17,11 @@ use crate::id::RevisionDigest;
 
 impl Revision {
     /// Returns the SHA-256 hash over every field in a fixed order, each preceded by its length, so
-    /// that no two revisions share an encoding. It covers the resolved secrets: a changed Secret
-    /// gives another digest, and therefore new isolates. An artifact stands for its modules.
+    /// that no two revisions have the same encoding. The hash covers the resolved secrets: a
+    /// changed Secret leads to another digest, and therefore to new isolates. The digest of an
+    /// artifact is hashed in place of its modules.
     pub fn digest(&self) -> RevisionDigest {
-        // Without `..`, so that a new field is not forgotten here.
+        // The pattern does not use `..`, so the compiler demands that a new field is handled here.
         let Self {
             worker,
             name,
@@ -76,7 +78,7 @@ impl Revision {
             hash.list(services.iter().flat_map(|(name, worker)| [*name, worker.as_str()]));
         }
         if let Some(assets) = assets {
-            // Without `..`, so that a new field is not forgotten here.
+            // The pattern does not use `..`, for the same reason as above.
             let catalog::Assets { site, html_handling, not_found_handling, run_worker_first } =
                 assets;
             hash.field("assets");

@@ -77,7 +77,7 @@ fn assemble(
 }
 
 #[test]
-fn a_revision_survives_being_split_into_messages() {
+fn a_revision_is_assembled_from_its_messages_unchanged() {
     assert_eq!(assemble(messages(&revision())), Ok(revision()));
     assert_eq!(assemble(messages(&with_every_option())), Ok(with_every_option()));
     let closed = Revision { egress: Egress::Only(Vec::new()), ..revision() };
@@ -119,7 +119,7 @@ fn an_unknown_flag_is_refused() {
 }
 
 #[test]
-fn too_many_bindings_are_refused_at_once() {
+fn too_many_bindings_are_refused_with_the_head() {
     let var = |n: usize| (format!("V{n}"), Binding::Var(String::new()));
     let with = |count| Revision { bindings: (0..count).map(var).collect(), ..revision() };
     assert!(assemble(messages(&with(MAX_BINDINGS))).is_ok());
@@ -141,7 +141,7 @@ fn a_lost_message_is_detected() {
     let count = messages(&revision()).count();
     for lost in 0..count {
         let rest = messages(&revision()).enumerate().filter(|(i, _)| *i != lost).map(|(_, m)| m);
-        assert!(assemble(rest).is_err(), "without message {lost}");
+        assert!(assemble(rest).is_err(), "a revision was assembled without message {lost}");
     }
 }
 
@@ -232,15 +232,15 @@ fn every_field_is_part_of_the_digest() {
     for (i, change) in changes.iter().enumerate() {
         let mut changed = revision();
         change(&mut changed);
-        assert!(digests.insert(changed.digest()), "change {i}");
+        assert!(digests.insert(changed.digest()), "change {i} does not change the digest");
     }
 }
 
-/// Isolates are kept by digest, and nodes and operators of several versions must agree on it.
+/// Isolates are kept by digest, and nodes and operators of several versions must agree on digests.
 #[test]
 fn digests_do_not_change_from_version_to_version() {
     let text = |value: &str| value.to_owned();
-    // No kind is before or after another by name.
+    // In the order of names, the kinds of bindings are mixed.
     let mixed = Revision {
         modules: [("worker.js".to_owned(), Bytes::from_static(b"export default {}"))].into(),
         bindings: [

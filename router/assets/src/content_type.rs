@@ -1,14 +1,14 @@
-//! The content type of a file, by its name. This module is pure.
+//! Determines the content type of a file from its name. This module is pure.
 
 /// Returns the content type of a file, and whether its content is worth compressing.
 pub fn of(path: &str) -> (&'static str, bool) {
     let known = if path.ends_with(".map") {
-        // A source map.
+        // The file is a source map.
         "application/json"
     } else {
         mime_guess::from_path(path).first_raw().unwrap_or("application/octet-stream")
     };
-    // Text is UTF-8, regardless of the default of its type.
+    // Text is declared as UTF-8, regardless of the default of its type.
     let named = match known {
         "text/html" => "text/html; charset=utf-8",
         "text/css" => "text/css; charset=utf-8",

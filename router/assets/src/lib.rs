@@ -1,21 +1,21 @@
-//! Static files of Workers, their assets.
+//! Static files of Workers, which are called assets.
 //!
 //! ```text
 //!  files ─► Packer ─► one file: a pack ─► Site::open ─► resolve(path) ─► a file, a redirect, nothing
 //! ```
 //!
-//! A site is the set of a Worker's assets. The operator packs it into one file, which routers keep
-//! on disk and serve from.
+//! A site is the set of a Worker's assets. The operator packs a site into one file. Routers keep
+//! this file on disk and serve the assets from it.
 //!
-//! - [`pack`]: the file that contains a site, written and opened.
-//! - [`resolve`](mod@resolve): from the path of a request to a file or a redirect. Pure.
-//! - [`rules`]: what the site's own `_headers` and `_redirects` say. Pure.
+//! - [`pack`]: writes and opens the file that contains a site.
+//! - [`resolve`](mod@resolve): resolves the path of a request to a file or a redirect. Pure.
+//! - [`rules`]: the rules in the site's own `_headers` and `_redirects`. Pure.
 //! - [`path`]: paths of files, and of URLs. Pure.
 //! - [`pattern`]: patterns of paths. Pure.
 //! - [`content_type`]: the content type of a file, by its name. Pure.
 //!
-//! The content comes from tenants. [`pack`] states its limits, and no lookup costs more than a pass
-//! over the path for each of a bounded number of rules.
+//! The content comes from tenants, so [`pack`] limits its size, and no lookup costs more than a
+//! pass over the path for each of a bounded number of rules.
 
 pub mod content_type;
 pub mod pack;

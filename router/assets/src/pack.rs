@@ -1,12 +1,12 @@
-//! A pack: one file that contains a site.
+//! A pack, which is one file that contains a site.
 //!
 //! ```text
 //!  contents of all files │ index │ length of the index: 8 bytes │ magic: 8 bytes
 //! ```
 //!
 //! The index is a protobuf message with the path, position, length and hash of each file, sorted by
-//! path. It is in memory while a site is open, in one buffer for all paths; contents are read on
-//! demand.
+//! path. While a site is open, the index is in memory, with one buffer for all paths; contents are
+//! read on demand.
 
 use std::fs;
 use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write as _};
@@ -23,20 +23,22 @@ use crate::rules::{HEADERS_FILE, InvalidRule, MAX_RULES_BYTES, REDIRECTS_FILE};
 
 /// The maximum number of files of a site.
 pub const MAX_FILES: usize = 20_000;
-/// The largest file, in bytes.
+/// The maximum size of a file, in bytes.
 pub const MAX_FILE_BYTES: u64 = 25 << 20;
 /// The maximum size of all files together, in bytes.
 pub const MAX_SITE_BYTES: u64 = 512 << 20;
-/// The file that says which files of a folder are not packed. It is not served.
+/// The name of the file that lists the files of a folder that are not packed. This file is not
+/// packed either.
 pub const IGNORE_FILE: &str = ".assetsignore";
 
 const MAGIC: [u8; 8] = *b"tenonas1";
 const FOOTER: u64 = 16;
 
-/// The largest index, in bytes: a file's entry besides its path takes at most 64 bytes.
+/// The maximum size of an index, in bytes: the entry of a file takes at most 64 bytes besides the
+/// path.
 const MAX_INDEX: u64 = (MAX_FILES * (MAX_PATH + 64) + 2 * MAX_RULES_BYTES) as u64;
 
-/// The largest pack, in bytes.
+/// The maximum size of a pack, in bytes.
 pub const MAX_PACK_BYTES: u64 = MAX_SITE_BYTES + MAX_INDEX + FOOTER;
 
 #[derive(Clone, PartialEq, Message)]
@@ -67,7 +69,7 @@ struct IndexedFile {
 pub enum PackError {
     #[error("there are more than {MAX_FILES} files; leave some out")]
     Files,
-    #[error("{path:?} is larger than {} MiB, the limit of a file", MAX_FILE_BYTES >> 20)]
+    #[error("{path:?} is larger than {} MiB, the maximum size of a file", MAX_FILE_BYTES >> 20)]
     File { path: String },
     #[error("the files are larger than {} MiB in total; leave some out", MAX_SITE_BYTES >> 20)]
     Site,
@@ -106,7 +108,7 @@ impl Packer {
     ///
     /// # Arguments
     /// * `path` - relative, with `/` between its segments.
-    /// * `content` - no more of it is read than a file may have.
+    /// * `content` - read to its end, or until it exceeds a limit.
     ///
     /// # Errors
     /// Fails if a limit is exceeded, or reading or writing fails.
@@ -155,11 +157,11 @@ impl Packer {
         Ok(())
     }
 
-    /// Writes the rest of the pack. Returns the SHA-256 hash of its index, which is the same for the
-    /// same files and rules.
+    /// Writes the rest of the pack. Returns the SHA-256 hash of its index, which is the same for
+    /// the same files and rules.
     ///
     /// # Errors
-    /// Fails if the site's rules are invalid, two files have one path, or writing fails.
+    /// Fails if the site's rules are invalid, two files have the same path, or writing fails.
     pub fn finish(self) -> Result<[u8; 32], PackError> {
         let Self { mut writer, mut index, .. } = self;
         let mut faults = Headers::parse(&index.headers).err().unwrap_or_default();
@@ -193,7 +195,7 @@ fn rules(name: &'static str, content: &mut impl Read) -> Result<String, PackErro
 #[derive(Debug)]
 pub struct Site {
     pack: fs::File,
-    /// All paths, one after the other, in their order.
+    /// All paths, sorted and concatenated.
     paths: String,
     files: Vec<FileEntry>,
     pub(crate) headers: Headers,
@@ -217,7 +219,7 @@ pub struct File<'s> {
     pub length: u32,
     /// The position of the content in the pack, in bytes.
     pub offset: u64,
-    /// Identifies the content.
+    /// The first 16 bytes of the SHA-256 hash of the content.
     pub hash: [u8; 16],
 }
 
@@ -248,9 +250,10 @@ impl Site {
         pack.read_exact_at(&mut bytes, footer)?;
         let (length, magic) = bytes.split_at(8);
         if magic != MAGIC {
-            return Err(damaged("the pack has another format"));
+            return Err(damaged("the pack has an unknown format"));
         }
-        let length = u64::from_le_bytes(length.try_into().expect("half of 16 bytes is 8 bytes"));
+        let length =
+            u64::from_le_bytes(length.try_into().expect("the length does not have 8 bytes"));
         let contents = footer
             .checked_sub(length)
             .filter(|_| length <= MAX_INDEX)
@@ -263,13 +266,14 @@ impl Site {
         for IndexedFile { path, offset, length, hash } in indexed {
             paths.push_str(&path);
             let entry = FileEntry {
-                path_end: u32::try_from(paths.len()).map_err(|_| damaged("too many paths"))?,
+                path_end: u32::try_from(paths.len())
+                    .map_err(|_| damaged("the paths are too long"))?,
                 length: u32::try_from(length).map_err(|_| damaged("a file is too large"))?,
                 offset,
-                hash: hash[..].try_into().map_err(|_| damaged("a file has no hash"))?,
+                hash: hash[..].try_into().map_err(|_| damaged("a hash has a wrong length"))?,
             };
             if offset.checked_add(length).is_none_or(|end| end > contents) {
-                return Err(damaged("a file is not in the pack"));
+                return Err(damaged("a file is outside of the pack"));
             }
             files.push(entry);
         }
@@ -288,7 +292,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Returns the file with a path, which has no slash at its beginning.
+    /// Returns the file with this path, which does not begin with a slash.
     pub fn file(&self, path: &str) -> Option<File<'_>> {
         let (mut low, mut high) = (0, self.files.len());
         while low < high {
@@ -315,7 +319,7 @@ impl Site {
         &self.pack
     }
 
-    /// Returns the memory that the open site takes, in bytes.
+    /// Returns an estimate of the memory that the open site takes, in bytes.
     pub fn memory(&self) -> usize {
         self.paths.len() + self.files.len() * size_of::<FileEntry>() + 2 * MAX_RULES_BYTES
     }

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-/// The longest path of a file, in bytes.
+/// The maximum length of a file's path, in bytes.
 pub const MAX_PATH: usize = 1_024;
 
-/// The characters that a path in a location must not contain.
+/// The characters that are percent-encoded in the path of a location.
 const IN_PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -30,12 +30,12 @@ pub fn is_path(text: &str) -> bool {
         && text.split('/').all(|segment| !["", ".", ".."].contains(&segment))
 }
 
-/// Decodes a path. A path that is not UTF-8 finds no file.
+/// Percent-decodes a path. Bytes that are not UTF-8 become U+FFFD.
 pub(crate) fn decode(path: &str) -> Cow<'_, str> {
     percent_decode_str(path).decode_utf8_lossy()
 }
 
-/// Encodes a path for a URL.
+/// Percent-encodes a path for a URL.
 pub(crate) fn encode(path: &str) -> String {
     utf8_percent_encode(path, IN_PATH).to_string()
 }

@@ -1,12 +1,12 @@
 //! Patterns of paths: text, `:name` for a part of one segment, and `*` for any text. This module is
 //! pure.
 //!
-//! A pattern has at most one `*`, after which only text may follow, so that a match is one pass over
-//! the path.
+//! A pattern has at most one `*`, after which only text may follow, so that a match is one pass
+//! over the path.
 
 use std::collections::BTreeMap;
 
-/// The longest pattern, in bytes.
+/// The maximum length of a pattern, in bytes.
 pub const MAX_PATTERN: usize = 1_000;
 
 /// A pattern of paths.
@@ -29,11 +29,11 @@ pub type Captures<'p> = BTreeMap<&'p str, &'p str>;
 /// The reason why a text is not a pattern.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidPattern {
-    #[error("a path must begin with /")]
+    #[error("the path does not begin with /")]
     NoSlash,
-    #[error("a path must have at most {MAX_PATTERN} bytes")]
+    #[error("the path is longer than {MAX_PATTERN} bytes")]
     Long,
-    #[error("a path must have at most one *, and no :name after it")]
+    #[error("the path has more than one *, or a :name after the *")]
     Splat,
 }
 
@@ -79,7 +79,7 @@ impl Pattern {
         Ok(Self { parts })
     }
 
-    /// Returns the path that the pattern matches if it contains only text.
+    /// Returns the only path that the pattern matches, if the pattern consists only of text.
     pub fn as_text(&self) -> Option<&str> {
         match &self.parts[..] {
             [Part::Text(text)] => Some(text),
@@ -92,7 +92,7 @@ impl Pattern {
         self.captures(path).is_some()
     }
 
-    /// Matches a path, and returns what the names matched.
+    /// Returns the parts of a path that the names match, or `None` if the pattern does not match.
     pub fn captures<'p>(&'p self, path: &'p str) -> Option<Captures<'p>> {
         let (mut captures, mut rest) = (Captures::new(), path);
         let mut parts = self.parts.iter().peekable();
@@ -137,8 +137,8 @@ fn push_text(parts: &mut Vec<Part>, text: &str) {
     }
 }
 
-/// Returns a text in which every `:name` is replaced with what the name has matched. Names that have
-/// matched nothing stay unchanged.
+/// Returns the template with every `:name` replaced by the text that the name has matched. Names
+/// without a match stay unchanged.
 pub fn substitute(template: &str, captures: &Captures<'_>) -> String {
     let (mut text, mut rest) = (String::with_capacity(template.len()), template);
     while let Some((before, after)) = rest.split_once(':') {

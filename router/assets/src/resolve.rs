@@ -1,8 +1,8 @@
 //! Resolves the path of a request to a file, a redirect or nothing, and handles HTML pages as
 //! Cloudflare Workers does. This module is pure.
 //!
-//! Lookups use the decoded path; locations of redirects are made from it again, so they are always
-//! on the same host.
+//! Lookups use the decoded path. The location of a redirect to the URL of a page is encoded from
+//! the decoded path, so this location is always on the same host.
 
 use crate::pack::{File, Site};
 use crate::path::{self, decode, encode};
@@ -14,7 +14,7 @@ pub use tenon_proto::catalog::{HtmlHandling, NotFoundHandling};
 
 const TEMPORARY_REDIRECT: u16 = 307;
 
-/// How a Worker's assets are served.
+/// The settings with which a Worker's assets are served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     pub html: HtmlHandling,
@@ -27,8 +27,8 @@ impl Settings {
     /// Returns whether the Worker runs for a path although there may be a file.
     ///
     /// # Arguments
-    /// * `path` - percent-encoded. It is compared as files are looked up, or a client could reach
-    ///   a file under another spelling of its path.
+    /// * `path` - percent-encoded. The path is decoded, as for the lookup of a file; otherwise a
+    ///   client could reach a file by another spelling of its path.
     pub fn is_worker_first(&self, path: &str) -> bool {
         !self.worker_first.is_empty() && self.worker_first.contains(&decode(path))
     }
@@ -46,7 +46,7 @@ impl Settings {
     }
 }
 
-/// A set of paths: those that a pattern matches, without those that a pattern with `!` matches.
+/// The set of the paths that match a pattern, and that match no pattern with `!`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathSet {
     included: Vec<Pattern>,
@@ -57,7 +57,7 @@ impl PathSet {
     /// Parses patterns such as `/api/*` and `!/api/docs/*`.
     ///
     /// # Errors
-    /// Fails if one of them is not a pattern.
+    /// Fails if one of the texts is not a pattern.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidPattern> {
         let mut set = Self::default();
         for text in texts {
@@ -83,7 +83,7 @@ impl PathSet {
 /// The sender of a request for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// A client. If there is no file, the Worker answers its request.
+    /// A client. If there is no file, the Worker answers the client's request.
     Client {
         /// A browser opens the path as a page.
         navigates: bool,
@@ -92,7 +92,7 @@ pub enum Audience {
     Worker,
 }
 
-/// The response to a path.
+/// The result for a path.
 #[derive(Debug, PartialEq)]
 pub enum Resolved<'s> {
     File {
@@ -113,7 +113,7 @@ impl Site {
     ///
     /// # Arguments
     /// * `path` - percent-encoded, as in the URL.
-    /// * `query` - kept by redirects to other URLs of a page.
+    /// * `query` - the query, which a redirect to the URL of a page keeps.
     pub fn resolve(
         &self,
         settings: &Settings,
@@ -126,7 +126,7 @@ impl Site {
             if status != 200 {
                 return Resolved::Redirect { status, location: target };
             }
-            // The client sees the content of another path, which redirects no further.
+            // The client sees the content of another path, to which no rule applies again.
             let path = target.split(['?', '#']).next().unwrap_or_default();
             decoded = path::decode(path).into_owned().into();
         }
@@ -166,7 +166,7 @@ impl Site {
         found.map_or(Resolved::Nothing, |(file, status)| Resolved::File { file, status })
     }
 
-    /// Finds the page or other file of a decoded path.
+    /// Finds the page or other file at a decoded path.
     fn page(&self, html: HtmlHandling, path: &str) -> Option<Page<'_>> {
         let name = path.strip_prefix('/')?;
         let exact = self.file(name);
@@ -197,7 +197,7 @@ impl Site {
         Some(if url == path { Page::File(found) } else { Page::At(url) })
     }
 
-    /// Returns the changes of the headers of the response to a path.
+    /// Returns the changes that the site's rules make to the headers of the response to a path.
     pub fn headers(&self, path: &str) -> Vec<Change> {
         self.headers.of(&decode(path))
     }
@@ -205,11 +205,11 @@ impl Site {
 
 enum Page<'s> {
     File(File<'s>),
-    /// The URL of the page, decoded.
+    /// The page has another URL, whose decoded path this is.
     At(String),
 }
 
-/// Returns the path of a page without its extension, or `None` if it is that of another file.
+/// Returns the path of a page without its extension, or `None` if the file is not a page.
 fn stem(path: &str) -> Option<&str> {
     path.strip_suffix(".html").filter(|stem| is_stem(stem))
 }
@@ -219,7 +219,7 @@ fn is_stem(path: &str) -> bool {
     !path.is_empty() && !path.ends_with('/')
 }
 
-/// Returns the URL of a page, decoded.
+/// Returns the decoded path of the URL of a page.
 fn url(html: HtmlHandling, file: &str) -> String {
     let stem = stem(file).unwrap_or(file);
     let folder = if stem == "index" { Some("") } else { stem.strip_suffix("/index") };

@@ -9,12 +9,12 @@ pub mod redirects;
 
 use crate::pattern::InvalidPattern;
 
-/// The file with headers, which is not served.
+/// The name of the file with headers, which is not served.
 pub const HEADERS_FILE: &str = "_headers";
-/// The file with redirects, which is not served.
+/// The name of the file with redirects, which is not served.
 pub const REDIRECTS_FILE: &str = "_redirects";
 
-/// The largest file of rules, in bytes.
+/// The maximum size of a file of rules, in bytes.
 pub const MAX_RULES_BYTES: usize = 128 * 1024;
 
 /// A line that is not a valid rule.
@@ -22,28 +22,29 @@ pub const MAX_RULES_BYTES: usize = 128 * 1024;
 #[error("{file}:{line}: {fault}")]
 pub struct InvalidRule {
     pub file: &'static str,
-    /// Starts at 1.
+    /// The number of the line, from 1.
     pub line: usize,
     pub fault: RuleFault,
 }
 
+/// The reason why a line is not a valid rule.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RuleFault {
     #[error(transparent)]
     Pattern(#[from] InvalidPattern),
-    #[error("a rule must be a path, a target and optionally a status, separated by spaces")]
+    #[error("the line is not a path, a target and optionally a status, separated by spaces")]
     Words,
     #[error("{0:?} is not a redirect status; use 200, 301, 302, 303, 307 or 308")]
     Status(String),
     #[error(
-        "a target must be a path, or begin with http:// or https://; only paths may have status 200"
+        "the target is neither a path nor an http:// or https:// URL in ASCII, or it is a URL with status 200; use a path for status 200"
     )]
     Target,
-    #[error("there are more than {0} such rules; leave some out")]
+    #[error("the file has more than {0} entries of this kind; remove some")]
     Count(usize),
-    #[error("a header must be indented, and follow the path that it is for")]
+    #[error("the header follows no path; put it below the path to which it applies")]
     NoPath,
-    #[error("a header must have the form NAME: VALUE, or ! NAME to remove one")]
+    #[error("the line is not a header; use NAME: VALUE, or ! NAME to remove a header")]
     Header,
     #[error("the header {0} is set by the router; remove it")]
     Reserved(String),

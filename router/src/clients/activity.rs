@@ -1,6 +1,7 @@
-//! The activity of a connection: whether it works or waits for its client, and since when.
+//! The activity of a connection: whether the connection works or waits for its client, and since
+//! when.
 //!
-//! Shared between the connection and the list of clients, on one thread.
+//! The connection and the list of clients share the activity, on one thread.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -56,7 +57,7 @@ impl Activity {
         self.wait();
     }
 
-    /// Records that one response more, or one less, waits for the client to read on.
+    /// Records that one response more, or one fewer, waits for the client to read on.
     pub(super) fn count_unread(&self, is_unread: bool) {
         let unread = self.unread.load(Relaxed);
         self.unread.store(if is_unread { unread + 1 } else { unread - 1 }, Relaxed);
@@ -65,7 +66,7 @@ impl Activity {
         }
     }
 
-    /// Records that the first bytes of a head have arrived, which starts its timeout.
+    /// Records that the first bytes of a head have arrived, which starts the head's timeout.
     pub(crate) fn begin_head(&self) {
         self.in_head.store(true, Relaxed);
         self.wait();
@@ -111,7 +112,7 @@ impl Activity {
         in_flight == 0 || in_flight == unread && self.waited(Instant::now()) >= UNREAD_FOR
     }
 
-    /// Returns how long the connection has waited for its client.
+    /// Returns the time for which the connection has waited for its client.
     pub(super) fn waited(&self, now: Instant) -> Duration {
         let since = self.waiting_since.load(Relaxed);
         Duration::from_millis(self.millis(now).wrapping_sub(since).into())
@@ -127,7 +128,7 @@ impl Activity {
     }
 
     fn millis(&self, now: Instant) -> u32 {
-        // Only differences matter, and they are short.
+        // The value wraps after 49 days, but only differences matter, which are shorter.
         now.saturating_duration_since(self.epoch).as_millis() as u32
     }
 

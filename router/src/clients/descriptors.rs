@@ -11,8 +11,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// have not ended yet.
 const OURS: u64 = 8;
 
-/// Raises the soft limit of file descriptors to the hard limit, and returns how many of them are
-/// for clients.
+/// Raises the soft limit of file descriptors to the hard limit, and returns the number of
+/// descriptors for clients.
 pub fn for_clients() -> u64 {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });

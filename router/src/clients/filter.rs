@@ -1,5 +1,5 @@
-//! A client's connection as hyper reads it: whole heads, one message at a time, and nothing
-//! ambiguous.
+//! Filters a client's connection for hyper, which reads whole heads, one message at a time, and
+//! nothing ambiguous.
 //!
 //! ```text
 //! socket ──► HeadFilter ─┬─ a partial head: held, and charged to the client's memory
@@ -10,7 +10,7 @@
 //! Therefore hyper has no buffer that grows with an unfinished head, and a connection between two
 //! messages can be taken out of hyper and put back: hyper never holds any part of the next message.
 //!
-//! HTTP/2 passes through unchanged. Its client has at most one partial head, whose size the
+//! HTTP/2 passes through unchanged. An HTTP/2 client has at most one partial head, whose size the
 //! protocol bounds.
 
 use std::io;
@@ -28,17 +28,18 @@ use crate::clients::{self, ByteHandling, Client};
 const STAND_IN: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
 const REFUSED: &str = "REFUSED";
 
-/// The allocation granularity of a partial head, and the maximum size of one read of it, in bytes.
+/// The allocation granularity of a partial head, in bytes.
 const PIECE: usize = 4 * 1024;
+/// The maximum size of one read of a partial head, in bytes.
 const READ: usize = 16 * 1024;
 
 /// The number of bytes after a refused head that are read and discarded, so that the client
 /// receives the response and not a reset.
 const IGNORED: usize = 256 * 1024;
 
-/// Returns the reason if a request is the stand-in for a refused head.
+/// Returns the reason for the refusal if a request is the stand-in for a refused head.
 pub(crate) fn refusal<T>(client: &Client, request: &http::Request<T>) -> Option<Refusal> {
-    // A client may use this method itself, and then nothing has been refused.
+    // A client may use this method itself. In this case, nothing has been refused.
     if request.method().as_str() == REFUSED { client.refusal() } else { None }
 }
 
@@ -59,6 +60,7 @@ pub(crate) struct HeadFilter {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    /// Messages are followed to their ends.
     Following,
     /// Bytes pass without inspection: HTTP/2, or a tunnel.
     Through,
@@ -92,7 +94,7 @@ impl HeadFilter {
         }
     }
 
-    fn hand_on(&mut self, buf: &mut ReadBuf<'_>) {
+    fn pass_on(&mut self, buf: &mut ReadBuf<'_>) {
         let len = self.ready.min(buf.remaining());
         buf.put_slice(&self.held[..len]);
         self.held.drain(..len);
@@ -104,7 +106,7 @@ impl HeadFilter {
         }
     }
 
-    /// Reads more bytes into the held ones, and returns their number.
+    /// Reads more bytes, appends them to the held ones, and returns the number of bytes read.
     fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut space = [std::mem::MaybeUninit::uninit(); READ];
         let mut piece = ReadBuf::uninit(&mut space);
@@ -145,7 +147,7 @@ impl HeadFilter {
         Ok(self.ready > 0)
     }
 
-    /// Charges data that waits to be written, here and in the kernel.
+    /// Charges the client for data that waits to be written, in the caller and in the kernel.
     fn charge_unwritten<T>(
         &mut self,
         written: Poll<io::Result<T>>,
@@ -186,7 +188,7 @@ impl HeadFilter {
         while let Stage::Refused(left @ 1..) = self.stage {
             let mut piece = ReadBuf::uninit(&mut space);
             ready!(Pin::new(&mut self.stream).poll_read(cx, &mut piece))?;
-            // The client may have closed its sending half only, and still read the response.
+            // The client may have closed only its sending half, and may still read the response.
             let left = if piece.filled().is_empty() {
                 0
             } else {
@@ -197,8 +199,9 @@ impl HeadFilter {
         Poll::Pending
     }
 
-    /// Reads into the caller's buffer and examines the bytes there, without a copy: they are mostly
-    /// a whole message. Returns whether to return to the caller.
+    /// Reads into the caller's buffer and examines the bytes there, without a copy, because the
+    /// bytes are usually a whole message. Returns whether the caller of `poll_read` has something
+    /// to read.
     fn poll_directly(
         &mut self,
         cx: &mut Context<'_>,
@@ -238,7 +241,7 @@ impl AsyncRead for HeadFilter {
                 (this.stage, this.ready) = (Stage::Through, this.held.len());
             }
             if this.ready > 0 {
-                this.hand_on(buf);
+                this.pass_on(buf);
                 return Poll::Ready(Ok(()));
             }
             if this.stage == Stage::Following && handling == ByteHandling::Held {
@@ -263,7 +266,7 @@ impl AsyncRead for HeadFilter {
                     if this.examine_held()? {
                         continue;
                     }
-                    debug_assert!(this.held.len() <= MAX_HEAD + READ, "a longer head is refused");
+                    debug_assert!(this.held.len() <= MAX_HEAD + READ, "the held head is too long");
                     if ready!(this.poll_more(cx))? == 0 {
                         return Poll::Ready(Ok(()));
                     }

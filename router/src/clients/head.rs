@@ -5,7 +5,7 @@
 //! ```text
 //!          head is whole                     its body is whole
 //!   Head ────────────────► Length, Chunked ────────────────────► Head
-//!     └── no body: the next one begins at once
+//!     └── no body: the next head follows
 //! ```
 //!
 //! hyper parses the messages that pass this filter. This module examines only the parts that
@@ -17,12 +17,13 @@
 /// The maximum size of a head, in bytes.
 pub(crate) const MAX_HEAD: usize = 64 * 1024;
 
-/// The maximum size of a chunk's extensions, and of all trailers together, in bytes.
+/// The maximum size of the line with a chunk's size and extensions, in bytes.
 const MAX_CHUNK_LINE: u32 = 1024;
+/// The maximum size of all trailers together, in bytes.
 const MAX_TRAILERS: u32 = 16 * 1024;
 
-/// The maximum value of `content-length`. No actual body is longer, and a longer one does not fit
-/// into all integer types.
+/// The maximum value of `content-length`. No actual body is longer, and a larger value does not fit
+/// into a signed 64-bit integer.
 const MAX_LENGTH: u64 = i64::MAX as u64;
 
 /// Follows the messages that a client sends.
@@ -31,11 +32,11 @@ pub(crate) struct Messages(State);
 
 #[derive(Debug)]
 enum State {
-    /// This many bytes of the head have been examined.
     Head {
+        /// The number of bytes of the head that have been examined.
         scanned: usize,
     },
-    /// The remaining bytes of the body.
+    /// The number of remaining bytes of the body.
     Length(u64),
     Chunked(Chunked),
 }
@@ -43,9 +44,9 @@ enum State {
 /// The decision on the bytes that have not passed yet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// This many bytes pass; they end at the end of a message or of a part of one.
+    /// This many bytes pass. They do not extend beyond the end of a message.
     Pass(usize),
-    /// All bytes wait for more.
+    /// No byte passes until more bytes have arrived.
     Hold,
     Refuse(Refusal),
 }
@@ -91,8 +92,8 @@ impl Messages {
     /// Examines the bytes, and advances past those that pass.
     ///
     /// # Arguments
-    /// * `bytes`: all bytes that have not passed, at least one: held bytes are given again, with
-    ///   more.
+    /// * `bytes`: all bytes that have not passed, at least one. Held bytes are given again,
+    ///   together with new ones.
     pub(crate) fn step(&mut self, bytes: &[u8]) -> Step {
         match &mut self.0 {
             State::Head { scanned } => {
@@ -102,7 +103,7 @@ impl Messages {
                     Ok(_) => return Step::Refuse(Refusal::TooLong),
                     Err(refusal) => return Step::Refuse(refusal),
                 };
-                match after(&bytes[..end]) {
+                match state_after(&bytes[..end]) {
                     Ok(state) => self.0 = state,
                     Err(refusal) => return Step::Refuse(refusal),
                 }
@@ -130,8 +131,8 @@ impl Messages {
     }
 }
 
-/// Returns the end of the head, after its empty line, if that has arrived. Leading empty lines
-/// belong to the head.
+/// Returns the end of the head, after its empty line, if the empty line has arrived. Leading empty
+/// lines belong to the head.
 fn head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Refusal> {
     if *scanned < 4 && !may_begin_head(bytes) {
         return Err(Refusal::NotHttp);
@@ -154,8 +155,8 @@ fn head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Refusal>
 }
 
 /// Returns whether these can be the first bytes of a head: at most one empty line (RFC 9112,
-/// section 2.2), then a token. A client that speaks another protocol is refused at once, and not
-/// after a timeout.
+/// section 2.2), then a token. A client that speaks another protocol is refused immediately,
+/// instead of after a timeout.
 fn may_begin_head(bytes: &[u8]) -> bool {
     let line = bytes.strip_prefix(b"\r\n").unwrap_or(bytes);
     match line {
@@ -165,11 +166,11 @@ fn may_begin_head(bytes: &[u8]) -> bool {
 }
 
 /// Returns the state after a head.
-fn after(head: &[u8]) -> Result<State, Refusal> {
+fn state_after(head: &[u8]) -> Result<State, Refusal> {
     let (mut length, mut chunked) = (None, false);
     let mut lines =
         head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    // The request line, after an optional empty one.
+    // Skips an optional empty line and the request line.
     let _ = lines.find(|line| !line.is_empty());
     for line in lines {
         match line.first() {
@@ -201,10 +202,10 @@ fn after(head: &[u8]) -> Result<State, Refusal> {
     }
 }
 
-/// Returns the value of a header line, if it has this name.
+/// Returns the value of a header line, if the header has this name.
 fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (found, rest) = line.split_at_checked(name.len())?;
-    // Whitespace before the colon is invalid, and hyper refuses it; the intended header is clear.
+    // Whitespace before the colon is ignored here, because hyper refuses it.
     let value = rest.trim_ascii_start().strip_prefix(b":")?;
     found.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
 }
@@ -223,9 +224,9 @@ fn number(digits: &[u8]) -> Result<u64, Refusal> {
 #[derive(Debug, Default)]
 struct Chunked {
     at: At,
-    /// The size of the chunk as read so far, and then its remaining bytes.
+    /// The chunk's size as far as it has been read, and then the number of its remaining bytes.
     size: u64,
-    /// Bytes of the line, or of all trailers.
+    /// The number of bytes read of the line with the size, or of all trailers.
     line: u32,
 }
 
@@ -248,7 +249,7 @@ enum At {
 }
 
 impl Chunked {
-    /// Returns how many of the bytes belong to the body, and whether it ends with them.
+    /// Returns how many of the bytes belong to the body, and whether the body ends with them.
     fn pass(&mut self, bytes: &[u8]) -> Result<(usize, bool), Refusal> {
         let mut passed = 0;
         while let Some(&byte) = bytes.get(passed) {

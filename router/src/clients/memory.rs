@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// The memory assumed for a machine that does not report any, in bytes: the chart's limit.
+/// The memory that is assumed for a machine that reports none, in bytes: the chart's limit.
 const ASSUMED: u64 = 512 << 20;
 
 /// Returns half of the process's memory limit, in bytes: the other half is for the program, the
@@ -13,8 +13,8 @@ const ASSUMED: u64 = 512 << 20;
 /// * `root`: the root of the file system, which tests replace.
 pub fn for_clients(root: &Path) -> u64 {
     let number = |file: &str| fs::read_to_string(root.join(file)).ok()?.trim().parse::<u64>().ok();
-    // Inside a container its own cgroup is the root; cgroup version 1 expresses "no limit" by a
-    // number beyond any memory.
+    // Inside a container, the container's own cgroup is the root. Version 1 of cgroups expresses
+    // "no limit" by a number beyond any memory.
     let limits = ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .into_iter()
         .filter_map(number);

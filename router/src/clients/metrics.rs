@@ -13,11 +13,11 @@ pub(crate) struct ClientFamilies {
 
 /// The metrics of one thread. No other thread writes the gauges.
 pub(crate) struct ClientMetrics {
-    /// Connections of clients, and of the platform's own processes.
+    /// The number of open connections of clients, and of the platform's own processes.
     pub(crate) connections: IntGauge,
     /// The memory that clients hold, in bytes.
     pub(crate) memory: IntGauge,
-    /// Connections closed or refused for lack of memory, of all threads.
+    /// The number of connections that all threads have closed or refused for lack of memory.
     pub(crate) shed: IntCounter,
 }
 

@@ -10,11 +10,13 @@ use futures::task::AtomicWaker;
 /// An instruction to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
+    /// The connection gives up its buffers.
     Rest = 1,
+    /// The connection ends.
     End = 2,
 }
 
-/// The instruction that a connection has yet to follow.
+/// The instruction that a connection has not followed yet.
 #[derive(Default)]
 pub(crate) struct Orders {
     /// An [`Order`], or 0.
@@ -36,7 +38,7 @@ impl Orders {
         self.pending.load(Relaxed) == Order::End as u8
     }
 
-    /// Waits for an instruction. [`Order::End`] stays in force.
+    /// Waits for an instruction. [`Order::End`] stays pending.
     pub(crate) async fn next(&self) -> Order {
         let order = poll_fn(|cx| {
             self.waker.register(cx.waker());

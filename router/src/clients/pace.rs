@@ -5,12 +5,12 @@
 //!    ▲────── grows with each byte received, up to its initial value ──────┘
 //! ```
 //!
-//! So a client may pause for as long as the grace, and must send at the rate at least in the long
-//! run, regardless of what it has sent before: a fast start does not earn more than the grace. Only
-//! the client's own delay counts: the time in which the router reads and nothing has arrived. A
-//! Worker that is slow to read costs no time.
+//! A client may therefore pause for at most the grace, and must in the long run send at least at
+//! the minimum rate. A fast start does not earn more than the grace. Only the client's own delay
+//! counts, which is the time in which the router reads and nothing arrives. A Worker that reads
+//! slowly costs the client no time.
 //!
-//! Belongs to one thread.
+//! A timer belongs to one thread.
 
 use std::num::NonZeroU32;
 use std::pin::Pin;
@@ -32,7 +32,7 @@ impl Default for Pace {
     /// Returns a pace that a modem could keep. A slower client, or one that pauses for longer, is
     /// not served.
     fn default() -> Self {
-        const RATE: NonZeroU32 = NonZeroU32::new(500).expect("500 is not zero");
+        const RATE: NonZeroU32 = NonZeroU32::new(500).expect("the rate is zero");
         Self { grace: Duration::from_secs(30), rate: RATE }
     }
 }
@@ -40,8 +40,8 @@ impl Default for Pace {
 /// The time that a client has left to send one body.
 pub(crate) struct PaceTimer {
     left: Left,
-    /// Fires no later than when the time is up. It is reset if it fires too early, and not with
-    /// each piece.
+    /// Fires when the time is up, or earlier. The alarm is reset when it has fired too early, and
+    /// not with each piece.
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
@@ -55,7 +55,7 @@ impl PaceTimer {
         self.left.received(bytes, Instant::now);
     }
 
-    /// Resolves when the time of a client that has sent nothing is up.
+    /// Waits until the time of a client that sends nothing is up.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let end = self.left.end(Instant::now);
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
@@ -69,7 +69,7 @@ impl PaceTimer {
     }
 }
 
-/// The arithmetic, with the time as an argument.
+/// The computation of the time that is left, with the current time as an argument.
 struct Left {
     pace: Pace,
     left: Duration,
@@ -78,8 +78,8 @@ struct Left {
 }
 
 impl Left {
-    /// Records that the router waits for the client. Returns when its time is up, which is
-    /// never earlier than the previous one.
+    /// Records that the router waits for the client. Returns the time at which the client's time is
+    /// up. This end never becomes earlier, unless it has already passed.
     fn end(&mut self, now: impl FnOnce() -> Instant) -> Instant {
         *self.since.get_or_insert_with(now) + self.left
     }
@@ -101,7 +101,8 @@ mod tests {
 
     const PACE: Pace = Pace { grace: Duration::from_secs(30), rate: NonZeroU32::new(500).unwrap() };
 
-    /// Returns how long a client that repeatedly pauses and sends is served, for an hour at most.
+    /// Returns the time for which a client that repeatedly pauses and sends is served, up to an
+    /// hour.
     fn served(pause: Duration, bytes: usize) -> Duration {
         let (began, mut now) = (Instant::now(), Instant::now());
         let mut left = Left { pace: PACE, left: PACE.grace, since: None };
@@ -117,17 +118,17 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_sends_nothing_has_the_grace() {
+    fn a_client_that_sends_nothing_is_served_for_the_grace() {
         assert_eq!(served(Duration::from_secs(31), 0).as_secs(), 30);
     }
 
     #[test]
-    fn a_byte_a_second_gets_no_more_than_the_grace() {
+    fn a_client_that_sends_a_byte_a_second_is_served_for_little_more_than_the_grace() {
         assert!((30..32).contains(&served(Duration::from_secs(1), 1).as_secs()));
     }
 
     #[test]
-    fn a_client_that_keeps_the_rate_is_served_indefinitely() {
+    fn a_client_that_keeps_the_rate_is_served_for_an_hour() {
         assert!(served(Duration::from_secs(29), 15_000).as_secs() >= 3600);
         assert!(served(Duration::from_millis(100), 50).as_secs() >= 3600);
     }
@@ -151,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_deadline_never_moves_backwards(steps in prop::collection::vec((0_u64..40_000, 0_usize..10_000), 1..50)) {
+        fn a_deadline_never_moves_backwards_before_it_has_passed(steps in prop::collection::vec((0_u64..40_000, 0_usize..10_000), 1..50)) {
             let mut now = Instant::now();
             let mut left = Left { pace: PACE, left: PACE.grace, since: None };
             let mut last = left.end(|| now);

@@ -1,9 +1,9 @@
-//! Distinguishes HTTP/1 and HTTP/2 by the first bytes of a connection, since without TLS there is
-//! no ALPN. With TLS, a client that speaks another protocol than it has negotiated is served
+//! Distinguishes HTTP/1 and HTTP/2 by the first bytes of a connection, because without TLS there is
+//! no ALPN. With TLS, a client that speaks another protocol than the negotiated one is served
 //! anyway.
 //!
 //! An HTTP/2 connection begins with a preface that is not a valid HTTP/1 request (RFC 9113, section
-//! 3.4). The bytes that were read to decide are passed on first.
+//! 3.4). The bytes that were read for the decision are passed on first.
 
 use std::io;
 use std::pin::Pin;
@@ -20,20 +20,20 @@ pub(crate) enum Protocol {
     Http2,
 }
 
-/// A connection whose first bytes are known.
+/// A connection whose first bytes have been read.
 pub(crate) struct Opening {
     stream: Stream,
     first: [u8; PREFACE.len()],
     len: usize,
-    handed_on: usize,
+    passed_on: usize,
 }
 
 impl Opening {
     /// Reads until the two protocols can be distinguished.
     ///
     /// # Errors
-    /// Fails if the connection fails before that. A connection that ends before that counts as
-    /// HTTP/1, whose parser reports the error.
+    /// Fails if the connection breaks first. A connection that ends first counts as HTTP/1, whose
+    /// parser reports the error.
     pub(crate) async fn read(mut stream: Stream) -> io::Result<Self> {
         let (mut first, mut len) = ([0; PREFACE.len()], 0);
         while len < PREFACE.len() && first[..len] == PREFACE[..len] {
@@ -42,7 +42,7 @@ impl Opening {
                 read => len += read,
             }
         }
-        Ok(Self { stream, first, len, handed_on: 0 })
+        Ok(Self { stream, first, len, passed_on: 0 })
     }
 
     pub(crate) fn stream(&self) -> &Stream {
@@ -51,7 +51,7 @@ impl Opening {
 
     /// Returns whether there is data that has been read from the socket and not been passed on yet.
     pub(crate) fn has_more(&self) -> bool {
-        self.handed_on < self.len || self.stream.has_plaintext()
+        self.passed_on < self.len || self.stream.has_plaintext()
     }
 
     pub(crate) fn protocol(&self) -> Protocol {
@@ -65,12 +65,12 @@ impl AsyncRead for Opening {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.handed_on == self.len {
+        if self.passed_on == self.len {
             return Pin::new(&mut self.stream).poll_read(cx, buf);
         }
-        let len = buf.remaining().min(self.len - self.handed_on);
-        buf.put_slice(&self.first[self.handed_on..self.handed_on + len]);
-        self.handed_on += len;
+        let len = buf.remaining().min(self.len - self.passed_on);
+        buf.put_slice(&self.first[self.passed_on..self.passed_on + len]);
+        self.passed_on += len;
         Poll::Ready(Ok(()))
     }
 }

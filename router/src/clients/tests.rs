@@ -1,4 +1,4 @@
-//! Tests of which connections are admitted, rest and end.
+//! Tests which connections are admitted, rest and end.
 
 use futures::FutureExt as _;
 
@@ -17,7 +17,7 @@ fn must_end(admitted: &Admitted) -> bool {
 }
 
 #[test]
-fn connections_are_bounded_by_memory_at_the_expense_of_the_crowd() {
+fn when_memory_is_short_only_connections_of_the_crowd_end() {
     let clients = Clients::new(100 * RESTING, 1000, IDLE);
     let early: Vec<_> = (0..4).map(|i| clients.admit(address(i), PLAIN).unwrap()).collect();
     let mut crowd = Vec::new();
@@ -26,7 +26,7 @@ fn connections_are_bounded_by_memory_at_the_expense_of_the_crowd() {
         assert!(clients.memory() <= 100 * RESTING);
         crowd.retain(|client| !must_end(client));
     }
-    assert!((60..100).contains(&crowd.len()), "{}", crowd.len());
+    assert!((60..100).contains(&crowd.len()), "{} connections are left", crowd.len());
     assert!(early.iter().all(|client| !must_end(client)));
     drop((early, crowd));
     assert_eq!(clients.memory(), 0);
@@ -34,19 +34,19 @@ fn connections_are_bounded_by_memory_at_the_expense_of_the_crowd() {
 }
 
 #[test]
-fn connections_are_bounded_by_descriptors_and_the_next_address_finds_one() {
+fn a_crowd_leaves_descriptors_for_another_address() {
     let clients = Clients::new(1 << 30, 100, IDLE);
     let mut crowd = Vec::new();
     for _ in 0..1000 {
         crowd.push(clients.admit(address(100), PLAIN).unwrap());
         crowd.retain(|client| !must_end(client));
-        assert!(crowd.len() <= 75, "{}", crowd.len());
+        assert!(crowd.len() <= 75, "{} connections are left", crowd.len());
     }
     let next: Vec<_> = (0..10).map(|_| clients.admit(address(1), PLAIN).unwrap()).collect();
     assert!(next.iter().all(|client| !must_end(client)));
 }
 
-/// Returns as many connections of an address as are admitted, each with a request in flight.
+/// Opens connections of an address, each with a request in flight, until none is admitted.
 fn all_in_flight(clients: &Clients, last: u8) -> Vec<(Admitted, InFlight)> {
     let admit = || {
         let admitted = clients.admit(address(last), PLAIN)?;
@@ -60,7 +60,7 @@ fn all_in_flight(clients: &Clients, last: u8) -> Vec<(Admitted, InFlight)> {
 fn a_connection_with_a_request_in_flight_does_not_end_for_another() {
     let clients = Clients::new(10 * RESTING, 1000, IDLE);
     let working = all_in_flight(&clients, 1);
-    assert!((7..=10).contains(&working.len()), "{}", working.len());
+    assert!((7..=10).contains(&working.len()), "{} connections were admitted", working.len());
     assert!(clients.admit(address(1), PLAIN).is_none());
     assert!(working.iter().all(|(client, _)| !must_end(client)));
     assert!(working[0].0.0.memory(RESTING).is_none());
@@ -81,7 +81,7 @@ fn a_connection_with_only_unread_responses_may_end_for_another() {
     }
     assert!(
         clients.admit(address(1), PLAIN).is_none(),
-        "the clients have not been slow for long enough"
+        "a connection ended although its client had only just stopped reading"
     );
     for client in [first, second] {
         client.activity.wait_since_start();
@@ -91,14 +91,14 @@ fn a_connection_with_only_unread_responses_may_end_for_another() {
     assert_eq!(
         [first, second].map(|client| client.can_end()),
         [false, false],
-        "one client is working, and one has ended"
+        "a working connection, or one that has ended, can end"
     );
     assert!(must_end(&crowd[1].0) && !must_end(&crowd[0].0));
     second_request.unread(true);
     first.activity.wait_since_start();
     assert!(first.can_end());
     second_request.unread(false);
-    assert!(!first.can_end(), "the client reads its response again");
+    assert!(!first.can_end(), "a connection whose client reads again can end");
     drop((second_request, crowd));
     assert_eq!([first, second].map(|client| client.activity.unread()), [0, 0]);
 }
@@ -112,13 +112,14 @@ fn the_rate_of_connections_ended_for_a_growing_crowd_is_bounded() {
     let grown =
         crowd.iter().filter(|client| !must_end(client) && client.0.grow(2 * RESTING)).count();
     let ended = crowd.iter().filter(|client| must_end(client)).count();
-    // Two are ended for one that doubles, since with less free an address may have less.
-    assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended, so that {grown} grew");
+    // Two connections end for one that doubles, because the share of an address shrinks with the
+    // free memory.
+    assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended so that {grown} grew");
     assert!(grown + ended < crowd.len());
-    assert!(clients.admit(address(100), PLAIN).is_some(), "a newcomer still finds room");
+    assert!(clients.admit(address(100), PLAIN).is_some(), "a new connection was refused");
     assert!(
         clients.admit(address(1), PLAIN).unwrap().0.grow(2 * RESTING),
-        "other addresses are not affected"
+        "a connection of another address did not grow"
     );
 }
 

@@ -4,7 +4,7 @@
 //!  site ─► resolve ─► file ─► does the client have it? ─► part, coding ─► read ─► answer
 //! ```
 //!
-//! - [`negotiation`]: what a request's headers ask for. Pure.
+//! - [`negotiation`]: the form of a content for which a request's headers ask. Pure.
 
 pub(crate) mod negotiation;
 
@@ -23,7 +23,7 @@ use crate::sites::metrics::Answer as Counted;
 use crate::sites::read::{self, FileStream, PIECE};
 use crate::table::{Assets, Worker};
 
-/// Caches may keep a file, but must ask whether it has changed.
+/// The default of `Cache-Control`: caches may keep a file, but must check whether it has changed.
 const REVALIDATED: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");
 
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -44,7 +44,7 @@ pub(crate) struct Answer {
 }
 
 pub(crate) enum Content {
-    /// A content of at most [`PIECE`] bytes, or a compressed one.
+    /// A content of at most [`PIECE`] bytes, or a compressed content.
     Bytes(Bytes),
     File(FileStream),
 }
@@ -70,7 +70,7 @@ pub(crate) fn client(headers: &HeaderMap) -> Audience {
     Audience::Client { navigates: headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate") }
 }
 
-/// Answers a request. Returns `None` if there is no file, so the Worker answers.
+/// Answers a request. Returns `None` if there is neither a file nor a redirect.
 ///
 /// # Errors
 /// Fails if the site is unavailable, or cannot be read.
@@ -152,7 +152,7 @@ async fn serve_file(
     };
     headers.insert(
         header::ETAG,
-        HeaderValue::try_from(tag).expect("an entity tag is a valid header value"),
+        HeaderValue::try_from(tag).expect("the entity tag is not a valid header value"),
     );
     if is_compressible {
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
@@ -212,11 +212,11 @@ fn with_length(mut headers: HeaderMap, length: u64) -> HeaderMap {
 
 fn range(part: &str, length: u64) -> HeaderValue {
     HeaderValue::try_from(format!("bytes {part}/{length}"))
-        .expect("a range is a valid header value")
+        .expect("the range is not a valid header value")
 }
 
-/// Applies the site's own rules. The first that sets a header replaces its default, and further ones
-/// add values.
+/// Applies the site's own rules. The first rule that sets a header replaces the header's default,
+/// and further rules add values.
 fn apply_rules(map: &mut HeaderMap, changes: Vec<Change>) {
     let mut set = Vec::new();
     for change in changes {

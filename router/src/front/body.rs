@@ -1,7 +1,7 @@
-//! The body of a client's request: small bodies of known length are read first and travel inside
-//! the head, others stream as an [`upload`](crate::upstream::upload).
+//! The body of a client's request. A small body of known length is read first and travels inside
+//! the head; any other body streams as an [`upload`](crate::upstream::upload).
 //!
-//! Belongs to one thread.
+//! A body belongs to one thread.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use crate::upstream::upload::{Source, Upload, broken, too_large};
 /// the client's window plus the node's.
 const STREAMED: usize = 192 * 1024;
 
-/// A body as the path of a request sees it.
+/// The body of a request, which has been read or will be streamed.
 pub(crate) enum RequestBody {
     /// The whole body, and the memory that it takes.
     Inline {
@@ -54,7 +54,7 @@ pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
 /// * `memory`: the memory that the body needs.
 ///
 /// # Errors
-/// Fails if the body breaks off or arrives too slowly.
+/// Fails if the body ends prematurely or arrives too slowly.
 pub(crate) async fn admit(
     body: Incoming,
     limit: u64,
@@ -76,7 +76,7 @@ pub(crate) async fn admit(
     }
 }
 
-/// A body from a client that must keep its pace.
+/// A body from a client that must keep a minimum pace.
 struct FromClient {
     body: Incoming,
     timer: PaceTimer,

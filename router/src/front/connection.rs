@@ -1,5 +1,5 @@
-//! Serves one connection, in HTTP/1 or HTTP/2, until it ends: by itself, because the router leaves,
-//! or because memory is short.
+//! Serves one connection, in HTTP/1 or HTTP/2, until the connection ends by itself, the router
+//! drains, or memory is short.
 //!
 //! ```text
 //!  a client ─► HTTP/1 or HTTP/2? ─┬─► HTTP/1 ◄──► rests without buffers
@@ -35,26 +35,28 @@ use crate::front::response::WrittenResponse;
 use crate::front::scheme::Scheme;
 use crate::thread::RouterThread;
 
-/// The maximum size of a request's head, and of each read of a body, in bytes.
+/// The maximum size of the head of an HTTP/1 request, and of each read of its body, in bytes.
 const HTTP1_BUFFER: usize = 64 * 1024;
+/// The maximum size of the head of an HTTP/2 request, in bytes.
 const HTTP2_HEAD: u32 = 64 * 1024;
 /// The maximum number of concurrent streams of one connection.
 const HTTP2_STREAMS: u32 = 128;
-/// The flow-control windows of one stream and of the connection, in bytes: how much body may be
-/// buffered unread. The first is charged to each request.
+/// The flow-control windows of one stream and of the connection, in bytes, which bound the buffered
+/// part of bodies. The window of a stream is charged to its request.
 const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
 const HTTP2_CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// The maximum part of a response that is buffered in the connection, in bytes.
 const HTTP2_SEND_BUFFER: usize = 64 * 1024;
 
-/// A client that accepts no data for this long is dead.
+/// The time after which a client that accepts no data counts as lost.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An HTTP/2 client that does not answer pings is dead.
+/// The interval between two pings to an HTTP/2 client.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// The time after which a client that has not answered a ping counts as lost.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// An idle peer, such as that of a tunnel, is probed after `KEEPALIVE`, and is dead after
+/// An idle peer, such as that of a tunnel, is probed after `KEEPALIVE`, and counts as lost after
 /// `KEEPALIVE_PROBES` unanswered probes.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
@@ -64,7 +66,7 @@ const KEEPALIVE_PROBES: u32 = 3;
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The limits for the platform's own processes, each of which sends the requests of many callers on
-/// one connection.
+/// one connection. Windows are in bytes.
 const INTERNAL_STREAMS: u32 = 4096;
 const INTERNAL_STREAM_WINDOW: u32 = 256 * 1024;
 const INTERNAL_CONNECTION_WINDOW: u32 = (1 << 31) - 1;
@@ -79,13 +81,13 @@ pub(super) enum Stage {
 
 pub(super) type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// Shuts a connection down gracefully, once its requests in flight are done.
+/// Shuts a connection down gracefully, after its requests in flight have been answered.
 macro_rules! finish {
     ($has_request:expr, $connection:expr) => {{
         let mut connection = $connection;
         connection.as_mut().graceful_shutdown();
         if !$has_request.get() {
-            // hyper would wait for the first request of a connection without limit.
+            // Without the timeout, hyper would wait for the first request indefinitely.
             match tokio::time::timeout(FIRST_REQUEST_TIMEOUT, connection.as_mut()).await {
                 Ok(ended) => return Ok(ended?),
                 Err(_) if !$has_request.get() => return Ok(()),
@@ -96,7 +98,8 @@ macro_rules! finish {
     }};
 }
 
-/// Drives both kinds of connection. They behave alike but share no trait.
+/// Drives a connection of either protocol. hyper's types for the protocols behave alike but share
+/// no trait.
 macro_rules! drive {
     ($stage_rx:ident, $has_request:expr, $connection:expr, $last_stage:expr) => {{
         let mut connection = pin!($connection);
@@ -109,18 +112,18 @@ macro_rules! drive {
     }};
 }
 
-/// Waits until a connection should end: from stage `last` on, and, if it has sent no request yet,
-/// after a short delay in which it may send one.
+/// Waits until a connection should end, which is at the stage `last`, or
+/// [`FIRST_REQUEST_TIMEOUT`] later if the connection has sent no request yet.
 async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, has_request: &Cell<bool>) {
-    // The sender outlives every receiver.
+    // The wait cannot fail, because the sender outlives every receiver.
     let _ = stage_rx.clone().wait_for(|stage| *stage >= last).await;
     if !has_request.get() {
         tokio::time::sleep(FIRST_REQUEST_TIMEOUT).await;
     }
 }
 
-/// Waits for the start of a connection. Returns `None` if it has not arrived some time after the
-/// listener has stopped accepting.
+/// Waits for the start of a connection. Returns `None` if the start has not arrived
+/// [`FIRST_REQUEST_TIMEOUT`] after the listener has stopped accepting connections.
 async fn begin<T>(
     stage_rx: &watch::Receiver<Stage>,
     beginning: impl Future<Output = T>,
@@ -145,20 +148,20 @@ pub(super) async fn serve_client(
     let socket = SockRef::from(&stream);
     socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
     socket.set_tcp_user_timeout(Some(SEND_TIMEOUT))?;
-    // The send buffer does not limit data in flight to a client that reads.
+    // This limit applies only to unsent data, not to data in flight to a client that reads.
     socket.set_tcp_notsent_lowat(clients::UNSENT)?;
     let client = caller.client.clone();
     let opening = begin(&stage_rx, async {
         tokio::select! {
             biased;
             opening = open(&thread, caller.scheme, stream) => Some(opening),
-            () = ended(&client) => None,
+            () = told_to_end(&client) => None,
         }
     });
     let Some(Some(opening)) = opening.await else { return Ok(()) };
     let caller = Rc::new(caller);
     let mut filter = HeadFilter::new(opening?, client.clone());
-    // The state of an active connection is boxed, so that it is no part of an idle one.
+    // The state of an active connection is boxed, so that an idle connection does not contain it.
     if filter.protocol() == Protocol::Http2 {
         return Box::pin(serve_http2(thread, filter, caller, stage_rx)).await;
     }
@@ -175,13 +178,13 @@ pub(super) async fn serve_client(
         tokio::select! {
             biased;
             readable = filter.readable() => readable?,
-            () = ended(&client) => return Ok(()),
+            () = told_to_end(&client) => return Ok(()),
             () = until(&stage_rx, Stage::Closing, &has_request) => return Ok(()),
         }
     }
 }
 
-/// Reads the start of a connection, after the handshake if the client uses TLS.
+/// Reads the first bytes of a connection, after the handshake if the client uses TLS.
 async fn open(thread: &RouterThread, scheme: Scheme, stream: TcpStream) -> io::Result<Opening> {
     let stream = match (scheme, &thread.https) {
         (Scheme::Https, Some(https)) => https.accept(stream).await?,
@@ -192,11 +195,12 @@ async fn open(thread: &RouterThread, scheme: Scheme, stream: TcpStream) -> io::R
 
 /// Waits until a connection is told to end, because memory is short or it has been idle for too
 /// long.
-async fn ended(client: &clients::Client) {
+async fn told_to_end(client: &clients::Client) {
     while client.orders.next().await != Order::End {}
 }
 
-/// Serves until the connection ends, or until it is idle and gives up its buffers.
+/// Serves HTTP/1 until the connection ends, or until it is idle and gives up its buffers. In the
+/// second case, returns the filter.
 async fn serve_http1(
     thread: Rc<RouterThread>,
     filter: HeadFilter,
@@ -245,7 +249,7 @@ async fn serve_http1(
             return tokio::select! {
                 biased;
                 finished = finished => Served::map(finished, |()| None),
-                () = ended(&client) => Ok(None),
+                () = told_to_end(&client) => Ok(None),
             };
         }
     };
@@ -285,7 +289,7 @@ async fn serve_http2(
     tokio::select! {
         biased;
         served = driven => served,
-        () = ended(&client) => Ok(()),
+        () = told_to_end(&client) => Ok(()),
     }
 }
 

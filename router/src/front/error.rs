@@ -30,19 +30,19 @@ pub(crate) fn response(failure: &Failure, request: &Parts, request_id: &str) -> 
     };
     let mut response = Response::new(Bytes::from(body));
     *response.status_mut() = StatusCode::from_u16(code.http_status())
-        .expect("every failure code has a valid HTTP status");
+        .expect("the failure code has no valid HTTP status");
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(seconds) = retry_after(*code) {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
-    // The rest of a body that does not arrive is not waited for (RFC 9110, section 15.5.9).
+    // The router does not wait for the rest of the body (RFC 9110, section 15.5.9).
     if *code == FailureCode::RequestTimeout && request.version < Version::HTTP_2 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if *code == FailureCode::UpgradeRequired {
         response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, handshake::VERSION);
-        // HTTP/2 has no such headers.
+        // HTTP/2 has neither of these headers.
         if request.version < Version::HTTP_2 {
             response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("websocket"));
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
@@ -67,7 +67,7 @@ pub(crate) fn add_rate_limit(headers: &mut HeaderMap, Limited { limit, rate, wai
     }
 }
 
-/// Returns the Retry-After of a transient failure, in seconds.
+/// Returns the value of Retry-After in seconds, or `None` if the failure is not temporary.
 fn retry_after(code: FailureCode) -> Option<u32> {
     match code {
         FailureCode::Overloaded | FailureCode::Draining => Some(1),
@@ -80,8 +80,8 @@ fn retry_after(code: FailureCode) -> Option<u32> {
     }
 }
 
-/// Returns whether the client prefers JSON to plain text, or accepts both equally. Without `accept`
-/// any type is acceptable.
+/// Returns whether the client prefers JSON to plain text, or accepts both equally. Without an
+/// `accept` header, any type is acceptable.
 fn prefers_json(headers: &HeaderMap) -> bool {
     let mut accept = headers.get_all(header::ACCEPT).into_iter().peekable();
     if accept.peek().is_none() {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_failure_has_a_retry_after_header() {
+    fn only_a_temporary_failure_has_a_retry_after_header() {
         assert!(
             answer(FailureCode::Overloaded, None).0.headers().contains_key(header::RETRY_AFTER)
         );
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_has_a_response() {
+    fn every_code_has_a_response_with_its_status() {
         for code in FailureCode::ALL {
             assert_eq!(answer(*code, None).0.status().as_u16(), code.http_status());
         }

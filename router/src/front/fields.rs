@@ -1,4 +1,4 @@
-//! The parts of header fields that several modules read. This module is pure.
+//! Names and values of header fields that several modules read. This module is pure.
 
 use http::{HeaderMap, HeaderName};
 

@@ -1,10 +1,10 @@
-//! Determines the client of a request that has passed proxies: its address and its scheme. This
-//! module is pure.
+//! Determines the address and the scheme of the client whose request has passed through proxies.
+//! This module is pure.
 //!
 //! A proxy adds the address of its own client to `X-Forwarded-For`, and overwrites
 //! `X-Forwarded-Proto`. Any client can send these headers, so they count only on connections from
-//! networks that the administrator trusts, and the client is the last address that no trusted proxy
-//! has.
+//! networks that the administrator trusts. The client is the last address that does not belong to a
+//! trusted proxy.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -77,11 +77,12 @@ impl Sender {
     }
 }
 
-/// Returns the last address that is not a trusted proxy's, or the first that a proxy has named.
+/// Returns the last address that does not belong to a trusted proxy, or otherwise the first address
+/// that a proxy has named.
 fn client(peer: IpAddr, headers: &HeaderMap, trusted: &TrustedProxies) -> IpAddr {
     let named: Vec<_> = members(headers, &FORWARDED_FOR).collect();
     let mut client = peer;
-    // Entries before one that is not an address are ignored: no trusted proxy vouches for them.
+    // Entries before a malformed entry are ignored, because no trusted proxy vouches for them.
     for address in named.into_iter().rev().map_while(parse) {
         client = address;
         if !trusted.contains(address) {
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_the_last_address_that_no_trusted_proxy_has() {
+    fn the_client_is_the_last_address_that_does_not_belong_to_a_trusted_proxy() {
         for (named, expected) in [
             ("1.1.1.1, 192.0.2.7, 10.0.0.1", "192.0.2.7"),
             ("1.1.1.1, 192.0.2.7:4711, 10.0.0.1:80", "192.0.2.7"),

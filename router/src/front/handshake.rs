@@ -23,8 +23,9 @@ use tenon_proto::invoke::HeadWriter;
 
 use crate::front::fields;
 
-/// The protocol's name, and the only version of it that is not a draft.
+/// The name of the protocol.
 const WEBSOCKET: &str = "websocket";
+/// The only version of the protocol that is not a draft.
 pub(crate) const VERSION: HeaderValue = HeaderValue::from_static("13");
 
 /// The length of the key before it is encoded, in bytes.
@@ -49,18 +50,18 @@ impl Handshake {
     pub(crate) fn of(parts: &Parts, has_body: bool) -> Result<Option<Self>, Failure> {
         let Some(handshake) = Self::requested(parts) else { return Ok(None) };
         if has_body {
-            return Err(bad("a request for a WebSocket must not have a body"));
+            return Err(bad("the request for a WebSocket has a body"));
         }
         if sole(&parts.headers, &header::SEC_WEBSOCKET_VERSION) != Some(&VERSION) {
-            let message = "Sec-WebSocket-Version must be 13";
+            let message = "Sec-WebSocket-Version is not 13";
             return Err(Failure::new(FailureCode::UpgradeRequired, Phase::Admission, message));
         }
-        // HTTP/2 needs no key: there no endpoint can be tricked into taking another response for a
-        // handshake.
+        // HTTP/2 needs no key, because its endpoints cannot be tricked into mistaking another
+        // response for a handshake.
         if handshake == Self::Http1
             && !sole(&parts.headers, &header::SEC_WEBSOCKET_KEY).is_some_and(is_key)
         {
-            return Err(bad("Sec-WebSocket-Key must be 16 bytes in base64"));
+            return Err(bad("Sec-WebSocket-Key is not 16 bytes in base64"));
         }
         Ok(Some(handshake))
     }
@@ -96,7 +97,7 @@ impl Handshake {
         *self == Self::Http2 && *name == header::SEC_WEBSOCKET_KEY
     }
 
-    /// Writes the headers of the handshake that the client's own headers lack.
+    /// Writes the headers of the handshake that are not among the forwarded headers.
     ///
     /// # Arguments
     /// * `random`: the bytes of a key, if the client sent none.
@@ -109,12 +110,14 @@ impl Handshake {
     }
 
     /// Returns whether the client would take this status for an acceptance by the Worker, although
-    /// the Worker has not accepted. In HTTP/2 any success is one (RFC 8441, section 5).
-    pub(crate) fn mistakes(&self, status: StatusCode) -> bool {
+    /// the Worker has not accepted. In HTTP/2, any successful status is an acceptance (RFC 8441,
+    /// section 5).
+    pub(crate) fn looks_accepted(&self, status: StatusCode) -> bool {
         *self == Self::Http2 && status.is_success()
     }
 
-    /// Converts the Worker's acceptance into the response to the client, and returns its status.
+    /// Converts the Worker's acceptance into the response to the client, and returns the status of
+    /// this response.
     ///
     /// # Arguments
     /// * `headers`: the headers of the Worker's response, without hop-by-hop headers.
@@ -195,9 +198,9 @@ mod tests {
     fn an_extended_connect_for_the_protocol_is_a_handshake() {
         let mut connect = parts(&[("sec-websocket-version", "13")]);
         (connect.method, connect.version) = (Method::CONNECT, Version::HTTP_2);
-        assert_eq!(Handshake::of(&connect, false), Ok(None), "an ordinary CONNECT");
+        assert_eq!(Handshake::of(&connect, false), Ok(None), "an ordinary CONNECT was accepted");
         connect.extensions.insert(Protocol::from_static("connect-udp"));
-        assert_eq!(Handshake::of(&connect, false), Ok(None), "another protocol's");
+        assert_eq!(Handshake::of(&connect, false), Ok(None), "another protocol was accepted");
         connect.extensions.insert(Protocol::from_static("websocket"));
         assert_eq!(Handshake::of(&connect, false), Ok(Some(Handshake::Http2)));
     }
@@ -241,6 +244,6 @@ mod tests {
         }
         let twice: Vec<_> = WELL_FORMED.into_iter().chain([WELL_FORMED[3]]).collect();
         assert_eq!(refusal(&parts(&twice)), FailureCode::BadRequest);
-        assert!(Handshake::of(&parts(&WELL_FORMED), true).is_err(), "a body");
+        assert!(Handshake::of(&parts(&WELL_FORMED), true).is_err(), "a body was accepted");
     }
 }

@@ -1,4 +1,4 @@
-//! Selects the headers that are forwarded with a request, and adds those of the router.
+//! Selects the headers that are forwarded with a request, and adds the router's own headers.
 //!
 //! This module is pure.
 
@@ -14,11 +14,11 @@ use crate::front::forwarded::Sender;
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The maximum length of a client's request id, in bytes. Longer ones are replaced.
+/// The maximum length of a client's request id, in bytes. Longer ids are replaced.
 const MAX_REQUEST_ID: usize = 128;
 
-/// Returns whether a header is meant for the next hop only (RFC 9110, section 7.6.1, and what
-/// predates it).
+/// Returns whether a header is meant only for the next hop (RFC 9110, section 7.6.1, and older
+/// conventions).
 pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
     [header::CONNECTION, header::TE, header::TRANSFER_ENCODING, header::UPGRADE].contains(name)
         || matches!(name.as_str(), "keep-alive" | "proxy-connection")
@@ -29,14 +29,14 @@ pub(crate) fn is_ours(name: &HeaderName) -> bool {
     name.as_str().starts_with("tenon-")
 }
 
-/// Returns whether only a proxy sets a header, besides those that the router replaces itself. Many
-/// frameworks take the client's address from one of them.
+/// Returns whether a header that the router does not replace is set only by proxies. Many
+/// frameworks take the client's address from such a header.
 fn is_set_by_proxies(name: &HeaderName) -> bool {
     *name == header::FORWARDED
         || matches!(name.as_str(), "x-real-ip" | "x-forwarded-port" | "x-forwarded-prefix")
 }
 
-/// What the router, as the edge, knows of a request itself.
+/// The facts about a request that the router, as the edge, knows by itself.
 pub(crate) struct Edge<'a> {
     pub(crate) sender: Sender,
     pub(crate) host: &'a str,
@@ -47,9 +47,9 @@ pub(crate) struct Edge<'a> {
 
 /// Writes the request headers that the Worker sees.
 ///
-/// The router is the edge: `x-forwarded-for`, `-proto` and `-host` describe its own connection. Behind
-/// a trusted proxy, the peer's address is appended to `x-forwarded-for`, and the others stay as the
-/// proxy has set them.
+/// The router is the edge: `x-forwarded-for`, `-proto` and `-host` describe the router's
+/// connection. Behind a trusted proxy, the peer's address is appended to `x-forwarded-for`, and the
+/// other two headers stay as the proxy has set them.
 ///
 /// # Arguments
 /// * `replaced`: returns whether a header of the client is dropped because it is written
@@ -62,14 +62,14 @@ pub(crate) fn write(
 ) {
     let has_host = sender.is_trusted && headers.contains_key(FORWARDED_HOST);
     let named = headers.contains_key(header::CONNECTION);
-    // The headers that the sender declares to concern this connection only.
+    // The names of the headers that, according to the sender, concern only this connection.
     let named: Option<Vec<&str>> = named.then(|| members(headers, &header::CONNECTION).collect());
     let mut forwarded_for = String::new();
     for (name, value) in headers {
         let dropped = is_hop_by_hop(name)
             || is_ours(name)
             || !sender.is_trusted && is_set_by_proxies(name)
-            // hyper has answered it.
+            // hyper has answered the expectation.
             || *name == header::EXPECT
             || *name == header::HOST
             || *name == REQUEST_ID
@@ -99,8 +99,7 @@ pub(crate) fn write(
     }
 }
 
-/// Returns the memory that headers take, in bytes: as received, and in the message that is made of
-/// them.
+/// Returns the memory that headers take, in bytes: as received, and in the message to the node.
 pub(crate) fn size(headers: &HeaderMap) -> usize {
     2 * headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
 }
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trusted_proxy_forwards_is_kept() {
+    fn the_headers_of_a_trusted_proxy_are_kept() {
         let sent = [
             ("x-forwarded-for", "1.1.1.1"),
             ("x-forwarded-for", "2.2.2.2"),

@@ -1,5 +1,5 @@
-//! What https changes in responses: redirects to it, and the header that makes clients remember it.
-//! This module is pure.
+//! Redirects requests to https, and adds the header that makes clients use https from then on. This
+//! module is pure.
 
 use http::{HeaderMap, HeaderValue, header};
 
@@ -7,14 +7,14 @@ use crate::front::scheme::Scheme;
 use crate::front::target::Target;
 use crate::https::Https;
 
-/// The port that a URL with the scheme https need not name.
+/// The default port of URLs with the scheme https.
 const DEFAULT_PORT: u16 = 443;
 
 /// The paths under which certificate authorities ask for a proof of control, without TLS (RFC 8555,
 /// section 8.3).
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 
-/// Returns the location to which a request without TLS is redirected, if it is.
+/// Returns the location to which a request is redirected, or `None` if the request is served.
 pub(crate) fn redirect(
     https: Option<&Https>,
     scheme: Scheme,
@@ -37,7 +37,7 @@ fn location(target: &Target<'_>, port: u16) -> Option<HeaderValue> {
 }
 
 /// Adds `Strict-Transport-Security` (RFC 6797) to a response over TLS, unless the Worker has added
-/// it.
+/// the header.
 pub(crate) fn add_hsts(https: Option<&Https>, scheme: Scheme, headers: &mut HeaderMap) {
     if let Some(hsts) = https.and_then(|https| https.settings.hsts.as_ref())
         && scheme == Scheme::Https

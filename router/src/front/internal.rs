@@ -93,20 +93,20 @@ async fn answer(
         head.request_id = thread.request_id();
     }
     let mut trace = Trace::new(false, thread.settings.access_log);
-    let line = trace.for_log.then(|| Line::of(&head));
+    let line = trace.for_log.then(|| LogLine::of(&head));
     let result = invoke(thread, accounts, head, messages, &mut trace).await;
     let outcome = match &result {
-        Ok(called) => Outcome::Answered(called.status()),
+        Ok(reply) => Outcome::Answered(reply.status()),
         Err(failure) => Outcome::Failed(failure.code),
     };
-    let took = started.elapsed();
-    thread.meters.observe(outcome, took);
+    let elapsed = started.elapsed();
+    thread.meters.observe(outcome, elapsed);
     if let Some(line) = line {
-        trace.log(&line.logged(peer), outcome, took);
+        trace.log(&line.to_request(peer), outcome, elapsed);
     }
     match result {
-        Ok(Called::Worker(reply, held)) => relay::reply(reply, held),
-        Ok(Called::Assets(answer, permit)) => relay::file(answer, permit),
+        Ok(CallReply::Worker(reply, held)) => relay::reply(reply, held),
+        Ok(CallReply::Assets(answer, permit)) => relay::file(answer, permit),
         Err(failure) => relay::failure(&failure),
     }
 }
@@ -117,7 +117,7 @@ async fn invoke(
     mut head: InvokeHead,
     messages: Messages,
     trace: &mut Trace,
-) -> Result<Called, Failure> {
+) -> Result<CallReply, Failure> {
     head.check_depth()?;
     let view = thread.view();
     let id: Option<WorkerId> = head.worker.parse().ok();
@@ -127,14 +127,14 @@ async fn invoke(
     let permit = thread.admit(accounts)?;
     if head.assets {
         let revision = worker.with_digest(&head.digest).unwrap_or(worker);
-        return Ok(Called::Assets(assets::called(thread, revision, &head).await?, permit));
+        return Ok(CallReply::Assets(assets::answer_call(thread, revision, &head).await?, permit));
     }
     let session = |affinity: &_| session::of_call(&head.headers, affinity);
     let worker = worker.draw(session, || thread.random() as u64);
     if head.body.len() as u64 > worker.body_limit {
         return Err(too_large(worker.body_limit));
     }
-    let slot = if head.asks_for_tunnel() { Some(thread.admit_tunnel(accounts)?) } else { None };
+    let slot = if head.requests_tunnel() { Some(thread.admit_tunnel(accounts)?) } else { None };
     let limit = if slot.is_some() { u64::MAX } else { worker.body_limit };
     let upload = head
         .more_body
@@ -160,17 +160,17 @@ async fn invoke(
         }
         (false, _) => Held::request(permit),
     };
-    Ok(Called::Worker(reply, held))
+    Ok(CallReply::Worker(reply, held))
 }
 
 /// The result of a call.
-enum Called {
+enum CallReply {
     Worker(Reply, Held),
-    /// The Worker's static files have answered.
+    /// The reply comes from the Worker's static files.
     Assets(Answer, Permit),
 }
 
-impl Called {
+impl CallReply {
     fn status(&self) -> StatusCode {
         match self {
             // Nodes answer with valid HTTP statuses.
@@ -207,14 +207,14 @@ fn no_worker(id: &str) -> Failure {
 }
 
 /// The parts of a call's head that the access log needs after the head has been forwarded.
-struct Line {
+struct LogLine {
     request_id: String,
     caller: String,
     method: String,
     url: String,
 }
 
-impl Line {
+impl LogLine {
     fn of(head: &InvokeHead) -> Self {
         let event = || "SCHEDULED".to_owned();
         let method = if head.scheduled.is_some() { event() } else { head.method.clone() };
@@ -226,7 +226,7 @@ impl Line {
         }
     }
 
-    fn logged(&self, peer: IpAddr) -> LoggedRequest<'_> {
+    fn to_request(&self, peer: IpAddr) -> LoggedRequest<'_> {
         let after_scheme = self.url.split_once("://").map_or("", |(_, rest)| rest);
         let (host, path) =
             after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));

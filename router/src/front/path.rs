@@ -107,8 +107,8 @@ pub(crate) async fn serve(
         trace.write(response.headers_mut(), &request_id);
     }
     https::add_hsts(thread.https.as_ref(), sender.scheme, response.headers_mut());
-    let took = started.elapsed();
-    thread.meters.observe(outcome, took);
+    let elapsed = started.elapsed();
+    thread.meters.observe(outcome, elapsed);
     if thread.settings.access_log {
         let host = parts.uri.authority().map(|authority| authority.as_str());
         let host = host.or_else(|| parts.headers.get(header::HOST)?.to_str().ok());
@@ -121,7 +121,7 @@ pub(crate) async fn serve(
             path: parts.uri.path(),
             protocol: parts.version,
         };
-        trace.log(&request, outcome, took);
+        trace.log(&request, outcome, elapsed);
     }
     Ok(response)
 }
@@ -135,11 +135,11 @@ async fn answer(
     trace: &mut Trace,
 ) -> Result<Response<ResponseBody>, Refused> {
     let Caller { address, scheme: _, client, accounts } = caller;
-    // Clients behind a proxy share its connections, and not what each may have in flight.
+    // Clients behind a trusted proxy share its connections, but each has its own account.
     let behind_proxy = sender.is_trusted.then(|| thread.accounts(sender.address));
     let accounts = behind_proxy.as_ref().unwrap_or(accounts);
     if let Some(refusal) = parts.extensions.get() {
-        return Err(refused(*refusal).into());
+        return Err(refusal_failure(*refusal).into());
     }
     // Match. To the Worker a WebSocket request is a GET, however the client made it.
     let handshake = Handshake::of(parts, !body.is_end_stream())?;
@@ -169,7 +169,7 @@ async fn answer(
         let permit = thread.admit(accounts)?;
         let answer = assets::answer(&thread.sites, worker, assets, audience, &request).await?;
         if let Some(answer) = answer {
-            return Ok(response::of_file(answer, permit, client));
+            return Ok(response::from_file(answer, permit, client));
         }
     }
 
@@ -227,13 +227,13 @@ async fn answer(
 
     // Answer.
     let Some((handshake, tunnel)) = tunnel else {
-        return Ok(response::of(method, reply, permit, client)?);
+        return Ok(response::from_reply(method, reply, permit, client)?);
     };
     if response::switches_protocols(&reply) {
         return Ok(response::tunnel(&handshake, tunnel, reply));
     }
-    let response = response::of(method, reply, permit, client)?;
-    if handshake.mistakes(response.status()) { Err(no_websocket().into()) } else { Ok(response) }
+    let response = response::from_reply(method, reply, permit, client)?;
+    if handshake.looks_accepted(response.status()) { Err(no_websocket().into()) } else { Ok(response) }
 }
 
 /// The reason why a request has no response of its Worker.
@@ -265,7 +265,7 @@ impl From<Limited> for Refused {
     }
 }
 
-fn refused(refusal: Refusal) -> Failure {
+fn refusal_failure(refusal: Refusal) -> Failure {
     let code = if refusal == Refusal::Huge {
         FailureCode::RequestTooLarge
     } else {

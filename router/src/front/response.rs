@@ -62,7 +62,7 @@ pub(crate) struct Streaming {
 ///
 /// # Errors
 /// Fails if the node's head is not a valid HTTP response.
-pub(crate) fn of(
+pub(crate) fn from_reply(
     method: &Method,
     reply: Reply,
     permit: Permit,
@@ -82,7 +82,7 @@ pub(crate) fn of(
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let mut map = header_map(headers);
     if !more_body {
-        end(rest);
+        finish(rest);
         if bodiless {
             set_head_length(&mut map, method, body.len());
         } else {
@@ -106,7 +106,7 @@ pub(crate) fn of(
 
 /// Builds the response with a static file. If there is no memory for its pieces, the response is an
 /// empty 503.
-pub(crate) fn of_file(
+pub(crate) fn from_file(
     Answer { status, headers, content }: Answer,
     permit: Permit,
     client: &Arc<Client>,
@@ -157,8 +157,8 @@ fn build(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Response
 fn header_map(headers: Vec<Header>) -> HeaderMap {
     let mut map = HeaderMap::with_capacity(headers.len() + 2);
     for Header { name, value } in headers {
-        // The node has checked the headers already; an invalid one is dropped, so that the
-        // response does not fail because of it.
+        // The node has checked the headers already. An invalid one is dropped instead of failing
+        // the response.
         let (Ok(name), Ok(value)) =
             (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value))
         else {
@@ -178,12 +178,12 @@ fn set_head_length(headers: &mut HeaderMap, method: &Method, len: usize) {
     }
 }
 
-/// Finishes a reply that is complete except for the end of its stream, which has mostly arrived
-/// with it. If not, a task waits for it: dropping the stream earlier would tell the node that the
-/// client has disconnected.
-fn end(mut rest: Rest) {
-    let over = rest.is_over() || poll_fn(|cx| rest.poll_next(cx)).now_or_never().is_some();
-    if !over {
+/// Finishes a reply that is complete except for the end of its stream, which has usually arrived
+/// with it. If not, a task waits for the end: dropping the stream earlier would tell the node that
+/// the client has disconnected.
+fn finish(mut rest: Rest) {
+    let has_ended = rest.is_over() || poll_fn(|cx| rest.poll_next(cx)).now_or_never().is_some();
+    if !has_ended {
         spawn_local(async move { poll_fn(|cx| rest.poll_next(cx)).await.is_ok() });
     }
 }
@@ -236,7 +236,7 @@ impl Streaming {
     }
 }
 
-/// A response that keeps its request in flight until it has been written.
+/// The body of a response that keeps its request in flight until it has been written.
 pub(crate) struct WrittenResponse {
     body: ResponseBody,
     _memory: Option<Hold>,

@@ -15,7 +15,7 @@ impl Scheme {
         }
     }
 
-    /// Returns the beginning of a URL.
+    /// Returns the beginning of a URL with this scheme.
     pub(crate) const fn prefix(self) -> &'static str {
         match self {
             Self::Http => "http://",

@@ -1,5 +1,5 @@
-//! The session that a request belongs to: the value of a cookie or of a header, which selects the
-//! revision of its Worker.
+//! The session to which a request belongs: the value of a cookie or of a header, which selects a
+//! revision of the request's Worker.
 
 use http::{HeaderMap, header};
 use tenon_proto::runtime::Header;

@@ -1,8 +1,9 @@
 //! The target of a request: its host and path, for every version of HTTP.
 //!
 //! The path is the one that the Worker sees in `request.url`: the URL Standard removes dot
-//! segments, `%2e` and backslashes among them, and percent-encodes some characters. A router that
-//! matched the path as it was sent would let `/x/../admin` bypass the route `/admin`.
+//! segments, even if they are written with `%2e` or backslashes, and percent-encodes some
+//! characters. A router that matched the path as it was sent would let `/x/../admin` bypass the
+//! route `/admin`.
 //!
 //! This module is pure.
 
@@ -36,7 +37,7 @@ impl<'a> Target<'a> {
             return Err(bad("the methods CONNECT and TRACE are not supported"));
         }
         if !uri.path().starts_with('/') {
-            return Err(bad("the request's target must be a path"));
+            return Err(bad("the request's target is not a path"));
         }
         let mut hosts = headers.get_all(header::HOST).into_iter();
         let host = hosts.next();
@@ -65,7 +66,7 @@ impl<'a> Target<'a> {
             (None, None) => return Err(bad("the request has no host")),
         };
         if authority.as_str().contains('@') {
-            return Err(bad("the host must not contain a user name"));
+            return Err(bad("the host contains a user name"));
         }
         if !has_valid_port(&authority) {
             return Err(bad("the host's port is not valid"));
@@ -130,8 +131,8 @@ fn seen_by_the_worker<'a>(
     Ok((Cow::Owned(whole), len))
 }
 
-/// Returns whether the URL Standard leaves the path unchanged. May return `false` for a path that
-/// it does leave unchanged.
+/// Returns whether the URL Standard leaves the path unchanged. The result may be `false` for a path
+/// that the URL Standard leaves unchanged.
 fn is_plain(path: &str) -> bool {
     let bytes = path.as_bytes();
     let mut before = b'/';
@@ -220,8 +221,8 @@ mod tests {
             proptest::prop_assert_eq!(target.path(), parsed.path());
             proptest::prop_assert_eq!(target.path_and_query(), &parsed[Position::BeforePath..]);
             // The path that is forwarded does not change again.
-            let handed_on = Url::parse(&format!("http://shop{}", target.path_and_query())).unwrap();
-            proptest::prop_assert_eq!(handed_on.path(), parsed.path());
+            let forwarded = Url::parse(&format!("http://shop{}", target.path_and_query())).unwrap();
+            proptest::prop_assert_eq!(forwarded.path(), parsed.path());
         }
     }
 
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictory_authority_and_host_in_http2_are_refused() {
+    fn an_authority_and_a_host_that_differ_are_refused_in_http2() {
         for (host, valid) in [("shop", true), ("SHOP", true), ("bank", false)] {
             let mut parts = parts("GET", "http://shop/", &[host]);
             parts.version = Version::HTTP_2;

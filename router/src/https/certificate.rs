@@ -1,4 +1,4 @@
-//! One certificate, checked before it is used. This module is pure.
+//! A certificate, which is checked before it is used. This module is pure.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use webpki::EndEntityCert;
 #[derive(Clone, Debug)]
 pub(super) struct Certificate {
     pub(super) certified: Arc<CertifiedKey>,
-    /// The DNS names for which it is valid, in lower case, such as `*.example.com`.
+    /// The DNS names for which the certificate is valid, in lower case, such as `*.example.com`.
     pub(super) names: Vec<String>,
-    /// The end of its validity, in seconds since 1970.
+    /// The end of the certificate's validity, in seconds since 1970.
     pub(super) not_after: i64,
 }
 
@@ -44,7 +44,7 @@ impl Certificate {
     ///
     /// # Errors
     /// Fails if the files are malformed, or do not belong together. An expired certificate is
-    /// accepted, because clients that ignore its expiry are better served with it than with none.
+    /// accepted, because it still serves the clients that ignore the expiry.
     pub(super) fn parse(certificate: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         let chain = identity::certificates(CERTIFICATE, certificate)?;
         let leaf = chain.first().ok_or(IdentityError::NoCertificate(CERTIFICATE))?;
@@ -70,7 +70,7 @@ mod tests {
     use crate::https::fixtures::Files;
 
     #[test]
-    fn a_certificate_has_the_names_that_it_was_issued_for() {
+    fn a_certificate_has_the_names_for_which_it_was_issued() {
         let files = Files::issued_for(&["Shop.example.com", "*.example.com"]);
         let parsed = Certificate::parse(&files.certificate, &files.key).unwrap();
         assert_eq!(parsed.names, ["shop.example.com", "*.example.com"]);

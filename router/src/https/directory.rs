@@ -1,7 +1,7 @@
-//! The directory of certificates, and its changes.
+//! Reads certificates from a directory, and reloads them when the directory changes.
 //!
-//! It is polled, as [`tenon_lifecycle::tls`] polls the directory of the process's own certificate,
-//! and for the same reason.
+//! The directory is polled for the same reason for which [`tenon_lifecycle::tls`] polls the
+//! directory of the process's own certificate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ use super::certificate::{Certificate, CertificateError};
 use super::metrics::HttpsMetrics;
 use super::selection::Selection;
 
-/// Interval between two polls. The kubelet itself takes up to a minute or two to update a volume.
+/// Interval between two polls. The kubelet itself takes up to two minutes to update a volume.
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// The contents of `tls.crt` and `tls.key`.
@@ -27,9 +27,10 @@ type Files = [Vec<u8>; 2];
 /// A directory with a folder for each certificate.
 pub(super) struct Directory {
     path: PathBuf,
-    /// The certificates in use by the names of their folders, with the files that they come from.
+    /// The certificates in use, and the files from which they were parsed, by the name of the
+    /// folder.
     used: BTreeMap<String, (Files, Certificate)>,
-    /// The last error of each folder, already logged.
+    /// The message of the last error of each folder, which has been logged.
     errors: BTreeMap<String, String>,
     metrics: HttpsMetrics,
 }
@@ -42,7 +43,7 @@ impl Directory {
     /// Reads the directory. Returns the certificates, or `None` if they have not changed.
     ///
     /// # Errors
-    /// Fails if the directory cannot be listed; its certificates then stay in use.
+    /// Fails if the directory cannot be listed; the current certificates then stay in use.
     pub(super) fn reload(&mut self) -> io::Result<Option<Selection>> {
         let folders = folders(&self.path)?;
         let before = self.used.len();
@@ -80,7 +81,7 @@ impl Directory {
         Ok(true)
     }
 
-    /// Logs an error of a folder once.
+    /// Logs an error of a folder, unless it is the same as the folder's last error.
     fn report(&mut self, name: String, error: &CertificateError) {
         let message = error.to_string();
         if self.errors.get(&name) != Some(&message) {
@@ -98,8 +99,9 @@ impl Directory {
     /// Polls the directory on a thread of its own.
     ///
     /// # Arguments
-    /// * `install` - called with changed certificates, unless none is left: then the last ones stay
-    ///   in use. The thread ends when it returns `false`.
+    /// * `install` - called with the certificates after a change, unless none is left; in this
+    ///   case, the previous certificates stay in use. The thread ends when `install` returns
+    ///   `false`.
     ///
     /// # Errors
     /// Fails if the thread cannot be started.
@@ -168,7 +170,7 @@ mod tests {
         }
 
         /// Returns whether the certificates have changed.
-        fn changes(&mut self) -> bool {
+        fn has_changed(&mut self) -> bool {
             self.directory.reload().unwrap().is_some()
         }
 
@@ -178,29 +180,29 @@ mod tests {
     }
 
     #[test]
-    fn certificates_follow_their_folders() {
+    fn certificates_change_with_their_folders() {
         let mut scenario = Scenario::new();
-        assert!(!scenario.changes());
+        assert!(!scenario.has_changed());
         Files::issued_for(&["a"]).write(&scenario.path.join("a"));
-        assert!(scenario.changes());
-        assert!(!scenario.changes());
+        assert!(scenario.has_changed());
+        assert!(!scenario.has_changed());
         Files::issued_for(&["a"]).write(&scenario.path.join("a"));
-        assert!(scenario.changes());
+        assert!(scenario.has_changed());
         fs::remove_dir_all(scenario.path.join("a")).unwrap();
         assert!(scenario.directory.reload().unwrap().is_some_and(|selection| selection.is_empty()));
     }
 
     #[test]
-    fn a_broken_certificate_keeps_its_predecessor_and_is_counted() {
+    fn a_broken_certificate_is_counted_and_the_previous_one_stays_in_use() {
         let mut scenario = Scenario::new();
         let folder = scenario.path.join("a");
         Files::issued_for(&["a"]).write(&folder);
-        assert!(scenario.changes());
+        assert!(scenario.has_changed());
         fs::write(folder.join(KEY), "no key").unwrap();
-        assert!(!scenario.changes());
+        assert!(!scenario.has_changed());
         assert_eq!((scenario.rejected(), scenario.directory.used.len()), (1, 1));
         Files::issued_for(&["a"]).write(&folder);
-        assert!(scenario.changes());
+        assert!(scenario.has_changed());
         assert_eq!(scenario.rejected(), 0);
     }
 }

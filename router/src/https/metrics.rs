@@ -13,7 +13,7 @@ pub(super) struct HttpsMetrics {
     full: IntCounter,
     resumed: IntCounter,
     failed: IntCounter,
-    /// Folders whose current content cannot be used.
+    /// The number of folders whose current content cannot be used.
     pub(super) rejected: IntGauge,
     expiry: IntGaugeVec,
     /// The folders that have a gauge of their expiry.
@@ -48,12 +48,12 @@ impl HttpsMetrics {
         })
     }
 
-    pub(super) fn completed(&self, kind: Option<HandshakeKind>) {
+    pub(super) fn record_handshake(&self, kind: Option<HandshakeKind>) {
         if kind == Some(HandshakeKind::Resumed) { &self.resumed } else { &self.full }.inc();
     }
 
-    /// Counts a failed handshake. These are frequent, so they are logged for debugging only.
-    pub(super) fn failed(&self, error: &io::Error) {
+    /// Counts a failed handshake. Failures are frequent, so they are logged only for debugging.
+    pub(super) fn record_failure(&self, error: &io::Error) {
         self.failed.inc();
         tracing::debug!(%error, "a client failed its TLS handshake");
     }

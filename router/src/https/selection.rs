@@ -1,4 +1,4 @@
-//! The choice of a certificate by the name that a client requests. This module is pure.
+//! Selects a certificate by the name that a client requests. This module is pure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +17,11 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Indexes certificates. Of several for one name, the one that is valid the longest is used.
+    /// Indexes certificates. If several certificates have a name, the one that expires last is
+    /// used.
     ///
     /// # Arguments
-    /// * `certificates` - the first is the default.
+    /// * `certificates` - the certificates, of which the first is the default.
     pub(super) fn new<'a>(certificates: impl Iterator<Item = &'a Certificate> + Clone) -> Self {
         let default = certificates.clone().next();
         let mut selection =
@@ -44,8 +45,8 @@ impl Selection {
         self.default.is_none()
     }
 
-    /// Returns the certificate for a name, or the default: a client without a name, or with one
-    /// that no certificate has, learns from its error message what it has reached.
+    /// Returns the certificate for a name. A client that requests no name, or an unknown one, gets
+    /// the default certificate; its error message then shows which server it has reached.
     pub(super) fn of(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
         let by_name = |name: &str| {
             let name = name.to_ascii_lowercase();
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_certificates_for_a_name_the_one_that_lasts_longer_is_used() {
+    fn of_two_certificates_for_a_name_the_one_that_expires_last_is_used() {
         let mut all = certificates(&[&["a"], &["a"]]);
         for longer in [0, 1] {
             all[longer].not_after = 2;

@@ -1,5 +1,6 @@
-//! Contents in the codings that clients accept. Each is made once, on another thread and only one at
-//! a time, after it was first requested; until then, clients get the content as it is.
+//! Contents in the codings that clients accept. A content is compressed once, after its first
+//! request, on another thread that compresses one content at a time. Until then, clients get the
+//! uncompressed content.
 
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
@@ -12,14 +13,14 @@ use moka::sync::Cache;
 use tenon_assets::{File, Site};
 use tokio::task::spawn_blocking;
 
-/// Memory of compressed contents, in bytes.
+/// The maximum memory for compressed contents, in bytes.
 const CAPACITY: u64 = 64 << 20;
 
-/// The sizes of files that are worth compressing, in bytes: a small one fits into a packet or two
-/// anyway, and a large one would occupy the thread for seconds.
+/// The sizes of files that are worth compressing, in bytes. A smaller file fits into one or two
+/// packets anyway, and a larger file would occupy the thread for seconds.
 const SIZES: std::ops::RangeInclusive<u32> = 512..=4 << 20;
 
-/// The part of the content that compression must save.
+/// The minimum fraction of a content's size that compression must save.
 const WORTH: f64 = 0.1;
 
 /// A content coding that the router makes.
@@ -49,7 +50,7 @@ type Key = ([u8; 16], Coding);
 /// The compressed contents of all sites.
 #[derive(Clone)]
 pub(crate) struct Compressed {
-    /// `None` if the content does not become smaller.
+    /// The compressed content, or `None` if compression saves less than [`WORTH`].
     contents: Cache<Key, Option<Bytes>>,
     is_busy: Arc<AtomicBool>,
 }
@@ -65,7 +66,8 @@ impl Default for Compressed {
 }
 
 impl Compressed {
-    /// Returns a file's content in a coding, if there is one that is smaller.
+    /// Returns a file's content in a coding, if it has been compressed and is smaller. Otherwise
+    /// begins to compress the content, unless another content is being compressed.
     pub(crate) fn get(&self, site: &Arc<Site>, file: &File<'_>, coding: Coding) -> Option<Bytes> {
         if !SIZES.contains(&file.length) {
             return None;
@@ -77,7 +79,7 @@ impl Compressed {
             let (offset, length) = (file.offset, file.length as usize);
             spawn_blocking(move || {
                 let busy = Busy(&this.is_busy);
-                let made = make(&site, offset, length, coding);
+                let made = compress(&site, offset, length, coding);
                 let made = made
                     .inspect_err(|error| tracing::warn!(%error, "cannot compress a static file"));
                 this.contents.insert(key, made.unwrap_or_default());
@@ -96,7 +98,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-fn make(site: &Site, offset: u64, length: usize, coding: Coding) -> io::Result<Option<Bytes>> {
+fn compress(site: &Site, offset: u64, length: usize, coding: Coding) -> io::Result<Option<Bytes>> {
     let mut content = vec![0; length];
     site.pack().read_exact_at(&mut content, offset)?;
     let made = encode(&content, coding)?;

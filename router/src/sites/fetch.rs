@@ -17,8 +17,8 @@ use tonic::{Code, Status};
 use crate::server::Server;
 use crate::sites::lock;
 
-/// Pauses after a failed attempt: an operator that starts, or one whose registry is unreachable,
-/// may have the pack soon.
+/// The pauses after failed attempts. An operator that is starting, or whose registry is
+/// unreachable, may have the pack soon.
 const PAUSES: [Duration; 5] = [
     Duration::from_millis(50),
     Duration::from_millis(200),
@@ -30,16 +30,16 @@ const PAUSES: [Duration; 5] = [
 /// The reason why a router does not have a site.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
-    #[error("the operator does not send them: {0}")]
+    #[error("the operator does not send the files: {0}")]
     Server(#[from] Box<Status>),
-    #[error("they cannot be stored: {0}")]
+    #[error("the files cannot be stored: {0}")]
     Disk(#[from] io::Error),
 }
 
 /// Fetches a pack, keeps it on disk and opens it.
 ///
 /// # Errors
-/// Fails if no operator sends it, or it cannot be written.
+/// Fails if no operator sends the pack, or the pack cannot be written.
 pub(super) async fn fetch(
     server: &Server,
     disk: &Mutex<DiskCache<SiteId>>,
@@ -82,7 +82,7 @@ async fn download(
     let mut room = MAX_PACK_BYTES;
     while let Some(message) = messages.message().await.map_err(Box::new)? {
         room = room.checked_sub(message.data.len() as u64).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, "the pack is larger than a site may be")
+            io::Error::new(io::ErrorKind::InvalidData, "the pack exceeds the maximum size")
         })?;
         let written = spawn_blocking(move || file.write_all(&message.data).map(|()| file)).await;
         file = written.map_err(io::Error::from).flatten()?;

@@ -5,7 +5,7 @@ use tenon_lifecycle::label_values;
 use tenon_lifecycle::metrics::{EnumCounters, Register as _};
 
 label_values! {
-    /// The response to a request for a static file.
+    /// The result of a request for a static file.
     pub(crate) enum Answer {
         /// The file, or a part of it.
         File = "file",
@@ -52,7 +52,7 @@ impl SiteMetrics {
     }
 
     /// Counts a fetch.
-    pub(crate) fn fetched(&self, done: bool) {
+    pub(crate) fn record_fetch(&self, done: bool) {
         self.fetches.inc(if done { Fetch::Done } else { Fetch::Failed });
     }
 }

@@ -1,5 +1,5 @@
-//! Reads contents of a pack without blocking the thread: at once if the kernel has them in memory,
-//! and on another thread otherwise.
+//! Reads contents of a pack without blocking the thread: immediately if the kernel has the contents
+//! in memory, and on another thread otherwise.
 //!
 //! A stream belongs to one thread.
 
@@ -14,7 +14,8 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tenon_assets::Site;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// The largest part of a file in memory at once, in bytes. A smaller file is read whole.
+/// The maximum part of a file that is in memory at the same time, in bytes. A smaller file is read
+/// whole.
 pub(crate) const PIECE: usize = 64 * 1024;
 
 /// Reads a part of a pack.
@@ -67,7 +68,7 @@ impl FileStream {
         Self { site, offset, left: length, reading: None }
     }
 
-    /// Returns the length of what has not been read, in bytes.
+    /// Returns the number of bytes that have not been read.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }

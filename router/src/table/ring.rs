@@ -5,8 +5,8 @@
 //! <https://arxiv.org/abs/1505.00062>). A plain ring evens out its arcs with a thousand points per
 //! slot; here the *key* is hashed `PROBES` times and goes to the point nearest after any of its
 //! probes, so that the length of one arc hardly matters. A slot's share is then at most `k/(k-1)`
-//! of the mean for `k` probes in a large ring; `POINTS` points per slot do the same for a ring of a
-//! few slots, where chance has less to average.
+//! of the mean for `k` probes in a large ring; `POINTS` points per slot do the same for a ring of
+//! few slots, in which chance averages out less.
 //!
 //! ```text
 //!            p1        p0            p2          probes of one key
@@ -293,7 +293,7 @@ fn hash(parts: &[&[u8]]) -> u64 {
     let mut hasher = Sha256::new();
     parts.iter().for_each(|part| hasher.update(part));
     let digest = hasher.finalize();
-    u64::from_le_bytes(digest[..8].try_into().expect("SHA-256 has 32 bytes"))
+    u64::from_le_bytes(digest[..8].try_into().expect("a SHA-256 digest has 32 bytes"))
 }
 
 /// The finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number

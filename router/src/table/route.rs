@@ -2,11 +2,11 @@
 //!
 //! The most specific host with a matching path wins: the exact host, then the longest wildcard
 //! `*.suffix`, and so on to the shortest. Within a host the longest path prefix that ends at a
-//! segment boundary wins: `/api` takes `/api` and `/api/x`, not `/apix`. Paths are compared as the
-//! Worker sees them (`target`).
+//! segment boundary wins: `/api` matches `/api` and `/api/x`, not `/apix`. Paths are compared as
+//! the Worker sees them (`target`).
 //!
-//! Pure, and persistent: a clone shares its memory with the original, and a change copies only the
-//! parts that it affects.
+//! This module is pure. The map of routes is persistent: a clone shares its memory with the
+//! original, and a change copies only the parts that it affects.
 
 use std::sync::Arc;
 
@@ -169,7 +169,7 @@ impl<T> Paths<T> {
     /// Every prefix of `rest` sorts at or before it, and all entries between the two have that
     /// prefix too. So the greatest entry at or before `rest` either is the answer, or shares with
     /// `rest` everything that the answer can consist of, and the search continues with that part.
-    /// The number of steps is bounded by the number of segments of a route, independent of that of
+    /// The number of steps is bounded by the number of segments of a route, and does not depend on
     /// the request.
     fn find(&self, path: &str) -> Option<&T> {
         let mut rest = path;

@@ -1,6 +1,6 @@
-//! Exports how evenly the ring distributes Workers. The shares are computed from the current table
-//! during a scrape, and only if nodes have changed since the last one. Neither the serving threads
-//! nor the catalog's thread are involved.
+//! Exports metrics of how evenly the ring distributes Workers. The shares are computed from the
+//! current table during a scrape, and only if nodes have changed since the last one. Neither the
+//! serving threads nor the catalog's thread are involved.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_with_a_great_many_shards_is_reported_as_a_whole() {
+    fn a_very_large_pool_is_reported_as_a_whole() {
         let mut table = Table::default();
         table.apply(WatchResponse {
             nodes: vec![node("large", 1 + MAX_REPORTED_SLOTS as u32)],

@@ -50,15 +50,11 @@ fn a_changed_worker_leaves_its_old_routes() {
     assert_eq!(served_by(&table, "old"), None);
     assert_eq!(served_by(&table, "new"), Some("a/one".into()));
     assert_eq!(served_by(&table, "two"), Some("a/two".into()));
-    assert_eq!(
-        served_by(&before, "old"),
-        Some("a/one".into()),
-        "a published table does not change"
-    );
+    assert_eq!(served_by(&before, "old"), Some("a/one".into()), "a published table has changed");
 }
 
 #[test]
-fn a_route_changes_hands_within_a_message() {
+fn a_route_moves_to_another_worker_within_a_message() {
     let mut table = Table::default();
     table.apply(workers(vec![worker("a/one", "x"), worker("a/two", "y")]));
     table.apply(workers(vec![worker("a/two", "x"), worker("a/one", "y")]));
@@ -83,16 +79,16 @@ fn a_service_resolves_to_the_revision_that_serves_now() {
     let calling =
         catalog::Worker { services: vec!["a/two".into(), "a/none".into()], ..worker("a/one", "x") };
     table.apply(workers(vec![calling, worker("a/two", "y")]));
-    let of_one = |table: &Table| {
+    let services_of_one = |table: &Table| {
         let one = table.worker(&WorkerId::new("a", "one")).unwrap().clone();
         table
             .services_of(&one)
             .map(|service| (service.id.to_string(), service.digest))
             .collect::<Vec<_>>()
     };
-    assert_eq!(of_one(&table), [("a/two".to_owned(), RevisionDigest::new([7; 32]))]);
+    assert_eq!(services_of_one(&table), [("a/two".to_owned(), RevisionDigest::new([7; 32]))]);
     table.apply(workers(vec![catalog::Worker { digest: vec![8; 32], ..worker("a/two", "y") }]));
-    assert_eq!(of_one(&table), [("a/two".to_owned(), RevisionDigest::new([8; 32]))]);
+    assert_eq!(services_of_one(&table), [("a/two".to_owned(), RevisionDigest::new([8; 32]))]);
 }
 
 #[test]
@@ -114,7 +110,7 @@ fn a_draining_node_gets_no_workers_and_stays_known() {
 }
 
 #[test]
-fn lanes_are_known_and_take_no_part_in_the_ring() {
+fn lanes_are_listed_and_have_no_slot_in_the_ring() {
     let mut table = Table::default();
     let with_lanes =
         catalog::Node { lane_ports: vec![7200, 7201, 7202], ..node("n1", node::State::Ready) };
@@ -175,7 +171,7 @@ fn a_preview_belongs_to_its_variant_as_long_as_the_entry_has_it() {
 }
 
 #[test]
-fn only_a_revision_that_joins_is_news() {
+fn only_an_added_revision_is_news() {
     let mut table = Table::default();
     table.apply(WatchResponse { kind: Kind::Snapshot.into(), ..workers(vec![worker("a/b", "b")]) });
     let variants = vec![variant(8, 10, "next--b")];
@@ -192,8 +188,8 @@ fn entries_that_divide_requests_differently_are_different() {
         let variants = vec![variant(8, percent, preview)];
         Worker::new(catalog::Worker { variants, ..worker("a/b", "b") }).unwrap()
     };
-    assert!(entry(10, "next--b").serves_as(&entry(10, "next--b")));
-    assert!(!entry(10, "next--b").serves_as(&entry(20, "next--b")));
-    assert!(!entry(10, "next--b").serves_as(&entry(10, "other--b")));
-    assert!(!entry(10, "next--b").serves_as(&Worker::new(worker("a/b", "b")).unwrap()));
+    assert!(entry(10, "next--b").has_same_content(&entry(10, "next--b")));
+    assert!(!entry(10, "next--b").has_same_content(&entry(20, "next--b")));
+    assert!(!entry(10, "next--b").has_same_content(&entry(10, "other--b")));
+    assert!(!entry(10, "next--b").has_same_content(&Worker::new(worker("a/b", "b")).unwrap()));
 }

@@ -1,4 +1,4 @@
-//! How a Worker's requests are divided among its revisions.
+//! Divides a Worker's requests among its revisions.
 //!
 //! ```text
 //!  0            10                                                          100
@@ -6,7 +6,7 @@
 //!       ▲ position of a request: random, or a hash of its session
 //! ```
 //!
-//! A first variant keeps its positions when its share grows, so that each session changes its
+//! The first variant keeps its positions when its share grows, so that each session changes its
 //! revision at most once during a rollout. The hash is the same in every router.
 //!
 //! This module is pure.
@@ -22,7 +22,7 @@ use super::ring::Key;
 use super::route::Route;
 use super::{MalformedWorker, Worker};
 
-/// The revisions that share a Worker's requests with its own one.
+/// The revisions that share a Worker's requests with the Worker's own revision.
 #[derive(Debug, PartialEq)]
 pub(super) struct Traffic {
     pub(super) variants: Box<[Variant]>,
@@ -33,7 +33,8 @@ pub(super) struct Traffic {
 #[derive(Debug)]
 pub(super) struct Variant {
     pub(super) worker: Arc<Worker>,
-    /// The position at which its share ends, in percent. It begins where the one before ends.
+    /// The position at which its share ends, in percent. The share begins where the previous one
+    /// ends.
     end: u32,
     /// Routes of requests that only this revision serves.
     pub(super) routes: Box<[Route]>,
@@ -84,6 +85,7 @@ impl Traffic {
         Ok(Some(Box::new(Self { variants, session_affinity })))
     }
 
+    /// Returns the variant at a position, or `None` if the Worker's own revision is there.
     fn at(&self, position: u32) -> Option<&Arc<Worker>> {
         let variant = self.variants.iter().find(|variant| position < variant.end)?;
         Some(&variant.worker)
@@ -139,7 +141,7 @@ impl Worker {
     /// Sets the time at which each revision was announced.
     ///
     /// # Arguments
-    /// * `last`: the entry before, whose revisions were announced earlier.
+    /// * `last`: the previous entry, whose revisions were announced earlier.
     /// * `now`: `None` if the entry came with a snapshot.
     pub(super) fn announce(&mut self, last: Option<&Self>, now: Option<Instant>) {
         let known = |digest: &RevisionDigest| {
@@ -155,8 +157,8 @@ impl Worker {
 mod tests {
     use super::*;
 
-    /// Returns a Worker of which variants with these percentages serve requests. Each variant's
-    /// digest has its number.
+    /// Returns a Worker with variants of these percentages. The digest of a variant repeats its
+    /// number.
     fn worker(percents: &[u32], part: Option<Part>) -> Worker {
         let variants = percents.iter().zip(1..).map(|(&percent, number)| catalog::Variant {
             digest: vec![number; 32],
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_those_of_the_catalog() {
+    fn requests_are_divided_by_the_percentages_of_the_catalog() {
         let worker = worker(&[10, 0, 30], None);
         let mut counts = [0; 4];
         for position in 0..100 {
@@ -190,7 +192,7 @@ mod tests {
     #[test]
     fn a_worker_without_variants_serves_every_request_itself() {
         let worker = worker(&[], None);
-        assert_eq!(number(worker.draw(|_| panic!("unneeded"), || panic!("unneeded"))), 0);
+        assert_eq!(number(worker.draw(|_| panic!("session read"), || panic!("number drawn"))), 0);
         assert_eq!(worker.variants().count(), 0);
     }
 
@@ -210,7 +212,7 @@ mod tests {
                     assert_eq!(*affinity, SessionAffinity::Cookie("sid".into()));
                     Some(session.as_bytes())
                 },
-                || panic!("a session is not drawn at random"),
+                || panic!("a session is drawn at random"),
             ))
         };
         let mut moved = 0;

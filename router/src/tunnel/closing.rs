@@ -1,14 +1,15 @@
 //! Follows the frames of a WebSocket, and encodes a Close frame (RFC 6455, sections 5.2 and 5.5.1).
 //!
-//! A tunnel does not interpret its data. But when it must end early, because the router leaves or
-//! the node is lost, a Close frame tells its client the reason. A Close frame may come only between
-//! two frames, so the heads of the frames from the Worker are read as they pass.
+//! A tunnel does not interpret its data. But when a tunnel must end early, because the router
+//! drains or the node is lost, a Close frame tells the client the reason. A Close frame may come
+//! only between two frames, so the heads of the frames from the Worker are read as they pass.
 //!
 //! This module is pure.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Two bytes, a length of up to eight bytes and a mask of four.
+/// The maximum length of a frame's head, in bytes: two bytes, a length of up to eight bytes and a
+/// mask of four.
 const LONGEST_HEAD: usize = 14;
 
 const OPCODE: u8 = 0x0f;
@@ -16,8 +17,8 @@ const CLOSE: u8 = 0x08;
 const FIN: u8 = 0x80;
 const MASKED: u8 = 0x80;
 
-/// The maximum payload of a control frame, in bytes; that of a Close frame begins with a code of
-/// two bytes.
+/// The maximum length of a reason, in bytes: the maximum payload of a control frame, without the
+/// code of two bytes.
 const MAX_REASON: usize = 125 - 2;
 
 /// The reason why an endpoint closes (RFC 6455, section 7.4.1).
@@ -85,7 +86,7 @@ fn payload(head: &[u8]) -> Option<u64> {
 /// Encodes a Close frame as a server sends it.
 ///
 /// # Arguments
-/// * `reason`: ASCII text, truncated to the maximum.
+/// * `reason`: ASCII text, which is truncated to [`MAX_REASON`].
 pub(crate) fn frame(code: Code, reason: &str) -> Bytes {
     let reason = &reason.as_bytes()[..reason.len().min(MAX_REASON)];
     let mut frame = BytesMut::with_capacity(4 + reason.len());
@@ -119,14 +120,14 @@ mod tests {
             }
         }
         frame.extend(masked.then_some([1, 2, 3, 4]).into_iter().flatten());
-        // A payload that looks like a head must not be taken for one.
+        // A payload that looks like a head must not be mistaken for a head.
         frame.extend(std::iter::repeat_n(FIN | CLOSE, len));
         frame
     }
 
     proptest! {
         #[test]
-        fn the_end_of_every_frame_is_found_whatever_the_chunking(
+        fn the_end_of_every_frame_is_found_in_whatever_pieces_it_arrives(
             frames in prop::collection::vec(
                 (0_u8..8, prop_oneof![Just(0), 1_usize..130, 65_000_usize..66_000], any::<bool>()), 1..6),
             cut in 1_usize..70_000,
@@ -143,7 +144,7 @@ mod tests {
                 prop_assert!(follower.may_close());
             }
             follower.pass(&written(CLOSE, 2, false));
-            prop_assert!(!follower.may_close(), "nothing follows a Close frame");
+            prop_assert!(!follower.may_close(), "a second Close frame may be sent");
         }
     }
 

@@ -4,7 +4,7 @@
 //! Worker's wall limit, while an idle tunnel may be open for days, and a thread full of idle
 //! tunnels would serve no requests.
 //!
-//! Belongs to one thread.
+//! The slots belong to one thread.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const MAX: usize = 16_384;
 /// Registers the gauge of the tunnels of all threads.
 ///
 /// # Errors
-/// Fails if the registry already has it.
+/// Fails if the registry already has this gauge.
 pub(crate) fn register(registry: &Registry) -> prometheus::Result<IntGauge> {
     registry.gauge("tenon_router_tunnels", "WebSockets that are open or being opened.")
 }
@@ -37,7 +37,7 @@ pub(crate) struct Tunnels {
 /// The slot of one tunnel.
 pub(crate) struct TunnelSlot {
     _hold: Hold,
-    /// The connection that the tunnel is on.
+    /// The request of the tunnel, which stays in flight.
     in_flight: Option<InFlight>,
     gauge: IntGauge,
     end_rx: watch::Receiver<bool>,
@@ -77,7 +77,8 @@ impl Tunnels {
 }
 
 impl TunnelSlot {
-    /// Keeps the request of this tunnel in flight, since its connection may have no other.
+    /// Keeps the request of this tunnel in flight, because the connection may have no other
+    /// request.
     pub(crate) fn on(mut self, in_flight: InFlight) -> Self {
         self.in_flight = Some(in_flight);
         self
@@ -90,7 +91,7 @@ impl TunnelSlot {
 
     /// Waits until the tunnel must end.
     pub(crate) async fn ended(&mut self) {
-        // The thread outlives its tunnels; a dropped sender would mean the end as well.
+        // The thread outlives its tunnels, and a dropped sender would also end the tunnel.
         let _ = self.end_rx.wait_for(|ended| *ended).await;
     }
 }

@@ -1,16 +1,16 @@
-//! Bounds the number of a thread's requests that one shard may have: a silent or slow shard must
-//! not exhaust the permits for all others.
+//! Bounds the number of a thread's requests that one shard may have, because a silent or slow shard
+//! must not exhaust the permits for all other shards.
 //!
-//! A request counts from before it is sent until the last byte of its response has arrived. A tunnel
-//! does not count once it is open: tunnels have bounds of their own.
+//! A request counts from before it is sent until the last byte of its response has arrived. A
+//! tunnel does not count once it is open: tunnels have bounds of their own.
 //!
-//! Belongs to one thread.
+//! A bulkhead belongs to one thread.
 
 use crate::quota::{Hold, Peer, Quota};
 
-/// A shard may have one part in this many of its thread's maximum of requests in flight. A
-/// responsive shard has a hundred times fewer requests; if eight shards are unresponsive, the cause
-/// is not a single shard.
+/// The number of equal parts into which a thread's maximum of requests in flight is divided; a
+/// shard may have one part. A responsive shard has a hundred times fewer requests; if eight shards
+/// are unresponsive, the cause is not a single shard.
 const PARTS: usize = 8;
 
 /// The permits of one shard. Addresses share them, so that no crowd takes them all.
@@ -70,7 +70,8 @@ mod tests {
                 break;
             }
         }
-        assert!(all(&bulkhead, peer(100)).len() > 50, "beside {}", crowd.len());
+        let next = all(&bulkhead, peer(100)).len();
+        assert!(next > 50, "the crowd got {} permits, and the next address {next}", crowd.len());
     }
 
     #[test]

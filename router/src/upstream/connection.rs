@@ -1,7 +1,7 @@
-//! An HTTP/2 connection to a shard: how it is opened, the bounds on it, and how it has ended.
+//! An HTTP/2 connection to a shard: how the connection is opened and bounded, and how it ended.
 //!
-//! The kernel detects a peer that has vanished (machine or network) by keepalive probes within
-//! `VANISHED`.
+//! The kernel detects by keepalive probes within `VANISHED` that the peer's machine or the network
+//! has failed.
 
 use std::error::Error as _;
 use std::future::Future;
@@ -38,18 +38,18 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
 /// and a shard that has been unavailable gets less time.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// A connection on which a ping has not been answered for this long is closed. The time is twice
+/// The time after which a connection with an unanswered ping is closed. The time is twice that of
 /// the longest turn.
 const PING_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The time without a sign of life from the other machine after which the connection is dead.
+/// The time without a packet from the other machine after which the connection counts as lost.
 const VANISHED: Duration = Duration::from_secs(3);
 
 /// The maximum part of one response that is buffered for its client, in bytes.
 pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
 
-/// The connection's own window is the maximum of HTTP/2: a few clients that read slowly would
-/// otherwise exhaust it and block all other responses.
+/// The window of a whole connection, in bytes, which is the maximum of HTTP/2. A few clients that
+/// read slowly would exhaust a smaller window and block all other responses.
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 /// The maximum part of one request that is buffered in the connection, in bytes: the node's flow
@@ -63,7 +63,7 @@ const PINGS: Pings = Pings { after: pulse::PING_AFTER, timeout: PING_TIMEOUT };
 #[derive(Clone)]
 pub(crate) enum Sender {
     Narrow(client::Sender),
-    /// To a shard of another version.
+    /// The sender of a connection to a shard of another version.
     Complete(SendRequest<AttemptBody>),
 }
 
@@ -99,7 +99,7 @@ pub(crate) async fn open(
         })
     };
     let stream = connect(shard, tls, counts, timeout()).await?;
-    // Only the greeting has been written, and no request has been sent.
+    // The handshake writes only the preface and settings, and sends no request.
     let pings = pings.then_some(PINGS);
     let handshake =
         with_timeout(timeout(), client::handshake(stream, STREAM_WINDOW, pings)).await?;
@@ -164,8 +164,8 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(VANISHED))
 }
 
-/// Returns the URI of a path on a shard. An address that is not valid in a URI is still connected
-/// to, but its authority is a placeholder: nodes do not read it.
+/// Returns the URI of a path on a shard. If the shard's address is not valid in a URI, the
+/// authority is a placeholder, because nodes do not read the authority.
 pub(crate) fn uri(shard: &Shard, tls: bool, path: &'static str) -> Uri {
     let host = if shard.address.contains(':') {
         format!("[{}]", shard.address)
@@ -178,10 +178,10 @@ pub(crate) fn uri(shard: &Shard, tls: bool, path: &'static str) -> Uri {
     parts.scheme = Some(if tls { Scheme::HTTPS } else { Scheme::HTTP });
     parts.authority = Some(authority);
     parts.path_and_query = Some(PathAndQuery::from_static(path));
-    Uri::from_parts(parts).expect("a scheme, an authority and a path make a URI")
+    Uri::from_parts(parts).expect("the parts do not make a URI")
 }
 
-/// Returns how a connection has ended, from its error.
+/// Returns the way in which a connection has ended.
 fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
     let Err(error) = ended else { return Disconnect::Closed };
     tracing::debug!(%error, "lost the connection to a shard");

@@ -1,7 +1,7 @@
-//! A connection that counts reads, each of which is a sign of life, and writes: as long as there
-//! are no writes, no request has been sent.
+//! Counts the reads from a connection, which show that the peer responds, and the writes to it: as
+//! long as nothing has been written, no request has been sent.
 //!
-//! Belongs to one thread.
+//! A stream belongs to one thread.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};

@@ -1,7 +1,7 @@
 //! One attempt: sends a request to a shard over its link and returns the head of the reply, or the
 //! error.
 //!
-//! Belongs to one thread.
+//! An attempt belongs to one thread.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -43,7 +43,7 @@ pub(crate) struct Reply {
 
 pub(crate) struct Rest {
     stream: Reader<ReplyBody>,
-    /// The request counts among the shard's until the last byte.
+    /// The permit of the shard, held until the last byte of the reply.
     permit: Option<BulkheadPermit>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Rest {
 /// # Arguments
 /// * `peer`: the client address whose share of the bulkhead the request takes.
 /// * `head`: the framed head message.
-/// * `timeout`: the timeout that the node is told, rounded up to seconds.
+/// * `timeout`: the timeout that is sent to the node, rounded up to seconds.
 /// * `sent`: set to true as soon as the request may have been sent.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
@@ -79,7 +79,7 @@ pub(crate) async fn invoke(
         })
     };
     let reply = exchange.await;
-    // A failed body breaks the stream too; the body is the cause.
+    // A failed body also breaks the stream, and is then the cause of the error.
     reply.map_err(|error| {
         upload.and_then(|upload| upload.failure()).map_or(error, AttemptError::Upload)
     })
@@ -103,7 +103,8 @@ fn call(
     Ok(ReplyBody::Narrow(call))
 }
 
-/// Sends the request on another connection, and waits for the headers of the response.
+/// Sends the request on a connection to a shard of another version, and waits for the headers of
+/// the response.
 async fn request(
     mut sender: SendRequest<AttemptBody>,
     link: &Link,
@@ -143,7 +144,7 @@ fn seconds(timeout: Duration) -> u64 {
 
 fn grpc_timeout(timeout: Duration) -> HeaderValue {
     HeaderValue::try_from(format!("{}S", seconds(timeout)))
-        .expect("digits and a letter are a valid header value")
+        .expect("the timeout is not a valid header value")
 }
 
 async fn first_message(body: ReplyBody, permit: BulkheadPermit) -> Result<Reply, AttemptError> {
@@ -178,7 +179,7 @@ impl Rest {
         })
     }
 
-    /// Releases the permit: the request has become a tunnel, which is bounded elsewhere.
+    /// Releases the permit, because the request has become a tunnel, which is bounded elsewhere.
     pub(crate) fn release_permit(&mut self) {
         self.permit = None;
     }

@@ -30,11 +30,11 @@ use crate::upstream::retry::{AttemptError, Attempts};
 use crate::upstream::silence;
 use crate::upstream::upload::Upload;
 
-/// The time for which the router waits beyond the Worker's wall limit, which the node enforces. It
-/// covers a cold start.
+/// The time for which the router waits beyond the Worker's wall limit, which the node enforces.
+/// This time covers a cold start.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// If a response takes longer than this, the router watches its shard for silence. The time is
+/// The time without a reply after which the router watches the shard for silence. This time is
 /// shorter than the detection of silence takes.
 const BRISK: Duration = Duration::from_secs(1);
 
@@ -42,7 +42,7 @@ const BRISK: Duration = Duration::from_secs(1);
 pub(crate) struct Call<'a> {
     /// The client address whose share of a shard the request takes.
     pub(crate) peer: Peer,
-    /// The framed head message, which includes the body unless that streams.
+    /// The framed head message, which includes the body unless the body streams.
     pub(crate) head: &'a Bytes,
     pub(crate) upload: Option<&'a Rc<Upload>>,
     pub(crate) idempotency: Idempotency,
@@ -51,7 +51,7 @@ pub(crate) struct Call<'a> {
 /// Forwards a call to a shard, with retries, and returns its reply.
 ///
 /// # Errors
-/// Fails if no node takes the request, or if the node that took it fails.
+/// Fails if no node accepts the request, or if the node that accepted the request fails.
 pub(crate) async fn forward(
     upstream: &Upstream,
     view: &Table,
@@ -120,7 +120,7 @@ struct Forwarding<'a> {
 /// The way in which an attempt ended without a reply.
 enum Ended {
     Failed(AttemptError),
-    /// The shard is silent, and this target is better.
+    /// The request has left a silent shard for this target.
     Left(Target),
 }
 
@@ -136,7 +136,7 @@ impl Forwarding<'_> {
             self.timeout,
             &sent
         ));
-        // Nearly every response arrives within this time.
+        // Nearly every response arrives before `brisk`.
         let brisk = self.deadline.min(tokio::time::Instant::now() + BRISK);
         if let Ok(ended) = tokio::time::timeout_at(brisk, exchange.as_mut()).await {
             return ended.map_err(Ended::Failed);
@@ -158,7 +158,7 @@ impl Forwarding<'_> {
 
     /// Returns the error for a deadline that has passed without a reply.
     fn too_late(&self, sent: bool) -> AttemptError {
-        // A failed body breaks the stream too; the body is the cause.
+        // A failed body also breaks the stream, and is then the cause of the error.
         let body = self.upload.and_then(|upload| upload.failure()).map(AttemptError::Upload);
         body.unwrap_or(if sent {
             AttemptError::Silent
@@ -177,13 +177,13 @@ impl Forwarding<'_> {
         if !self.attempts.may_be_repeated(&error) {
             return None;
         }
-        self.picker.failed(from, &error);
+        self.picker.record_failure(from, &error);
         let next = self.picker.next_sound(self.preference(&error))?;
         self.may_go_on(&error).then(|| self.retry_on(&error, next))
     }
 
     /// Converts a request's second loss on one node into the loss of that node, unless another
-    /// process of the node answers: the processes of a node do not all end at once.
+    /// process of the node answers: the processes of a node do not all end at the same time.
     async fn examine(&self, target: &Target, error: AttemptError) -> AttemptError {
         let node_is_there =
             async || silence::node_answers(&self.upstream.links, self.view, &target.link).await;
@@ -206,7 +206,7 @@ impl Forwarding<'_> {
         {
             return self.follow(target, to);
         }
-        self.picker.failed(target, error);
+        self.picker.record_failure(target, error);
         if !self.may_go_on(error) {
             return None;
         }
@@ -219,8 +219,8 @@ impl Forwarding<'_> {
         next.map(|next| self.retry_on(error, next))
     }
 
-    /// Remembers where the node says that the Worker runs, and returns a target there. This is
-    /// neither an attempt nor a retry: nothing has begun.
+    /// Remembers where the Worker runs according to the node, and returns a target there. A
+    /// redirect is neither an attempt nor a retry, because nothing has begun.
     fn follow(&mut self, target: &Target, to: Move) -> Option<Target> {
         let (mut placements, now) = (self.upstream.placements.borrow_mut(), Instant::now());
         match target.is_lane() {

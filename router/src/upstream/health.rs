@@ -1,16 +1,16 @@
-//! Judges from a shard's failures whether it should get requests.
+//! Judges from the failures of a shard whether the shard should get requests.
 //!
-//! A shard that cannot be connected to is *ejected*: requests avoid it, and the thread that
-//! ejected it tries to connect in the background, at growing intervals, until that succeeds. No
-//! request serves as the probe of an ejected shard. Requests avoid a shard that says that it drains
-//! until the catalog announces a change of its nodes, or its process has gone and another one
-//! answers. They avoid a shard that becomes silent while requests wait ([`pulse`](super::pulse))
-//! until data arrives on its connection again. If a process breaks its connection off, it has
-//! ended, and requests wait for its *successor*, which the node's supervisor starts. The supervisor
-//! knows whose code ended the process and refuses that code; another node would run it and lose a
-//! process too. A new connection to a successor, or to a shard that was avoided, counts only
-//! after a response has arrived on it: the kernel accepts connections for a process that is stopped,
-//! or not yet started.
+//! A shard that cannot be connected to is *ejected*: requests avoid it, and the thread that ejected
+//! the shard tries to connect in the background, at growing intervals, until a connection succeeds.
+//! No request is used as a probe of an ejected shard. A draining shard gets no requests until the
+//! catalog announces a change of its nodes, or until the shard's process has ended and another
+//! process answers. A shard that becomes silent while requests wait ([`pulse`](super::pulse)) gets
+//! no requests until data arrives on its connection again. If a process breaks off its connection,
+//! the process has ended, and requests wait for its *successor*, which the node's supervisor
+//! starts. The supervisor knows whose code ended the process, and refuses that code; another node
+//! would run the code and lose a process too. A new connection to a successor, or to a shard that
+//! was avoided, counts only after a response has arrived on it: the kernel accepts connections even
+//! for a process that is stopped or has not started yet.
 //!
 //! This module is pure.
 
@@ -18,12 +18,13 @@ use std::time::Duration;
 
 use crate::upstream::metrics::Ejection;
 
-/// The number of consecutive refusals after which a shard is ejected. A single one may come from a
-/// listener that is just starting.
+/// The number of consecutive refusals after which a shard is ejected. A single refusal may come
+/// from a listener that is just starting.
 const STRIKES: u8 = 2;
 
-/// The pause before the first probe, and the longest pause.
+/// The pause before the first probe.
 const PROBE_MIN: Duration = Duration::from_millis(50);
+/// The maximum pause between two probes.
 const PROBE_MAX: Duration = Duration::from_secs(5);
 
 /// The timeout for the answer of a shard that has been unavailable.
@@ -33,17 +34,18 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// a tenth of a second.
 const SUCCESSION: Duration = Duration::from_secs(2);
 
+/// The health of a shard, as one thread knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
     Sound {
-        /// The number of failed connections since the last that succeeded.
+        /// The number of refused connections since the last successful one.
         strikes: u8,
     },
-    /// The shard has said that it drains, when the nodes had this version.
+    /// The shard has reported that it drains, when the nodes had this version.
     Draining { nodes_version: u64 },
     /// The shard has a connection and requests, and sends nothing.
     Silent {
-        /// The shard had said that it drains.
+        /// The shard had reported that it drains.
         drains: bool,
     },
     /// The process has ended, and its successor is expected.
@@ -68,7 +70,7 @@ pub(crate) enum ConnectFailure {
 pub(crate) enum Disconnect {
     /// The peer closed the connection properly.
     Closed,
-    /// The peer broke it off.
+    /// The peer broke off the connection.
     HungUp,
     /// The peer has sent nothing for too long.
     Vanished,
@@ -105,7 +107,7 @@ impl Health {
             | (Self::Silent { drains: false }, Disconnect::HungUp | Disconnect::Closed) => {
                 Self::AwaitsSuccessor
             }
-            // A process that was draining has ended, and its node may follow.
+            // A process that was draining has ended, and its node may end too.
             (Self::Draining { .. } | Self::Silent { .. }, _) => Self::Ejected { probes: 0 },
             (other, _) => other,
         }
@@ -128,7 +130,7 @@ impl Health {
         }
     }
 
-    /// Returns why requests avoid the shard, if they do because it does not work.
+    /// Returns the failure because of which requests avoid the shard, if there is one.
     pub(crate) fn ejection(self) -> Option<Ejection> {
         match self {
             Self::Silent { .. } => Some(Ejection::Silent),
@@ -155,7 +157,7 @@ impl Health {
         }
     }
 
-    /// Returns how long to wait before the next probe of an ejected shard.
+    /// Returns the pause before the next probe, or `None` if the shard is not ejected.
     ///
     /// # Arguments
     /// * `jitter`: a value in 0..1 that keeps the threads of many routers from probing at the same
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_connection_attempt_ejects_a_shard_at_once() {
+    fn one_unanswered_connection_attempt_ejects_a_shard() {
         assert!(Health::connected().failed_to_connect(ConnectFailure::Silent).is_ejected());
     }
 
@@ -207,7 +209,7 @@ mod tests {
     fn a_silent_shard_is_used_again_once_it_responds() {
         let silent = Health::connected().fell_silent();
         assert!(silent.ejection().is_some() && !silent.is_ejected() && !silent.takes_requests(0));
-        assert_eq!(silent.probe_pause(1.0), None, "the connection is still open and observed");
+        assert_eq!(silent.probe_pause(1.0), None, "a shard with an open connection is probed");
         assert_eq!(silent.resumed(), Health::connected());
         assert!(silent.disconnected(Disconnect::Vanished).is_ejected());
         let ejected = Health::Ejected { probes: 3 };
@@ -223,7 +225,7 @@ mod tests {
         assert_eq!(
             Health::connected().disconnected(Disconnect::Closed),
             Health::connected(),
-            "an idle connection that closes is no failure"
+            "the end of an idle connection counts as a failure"
         );
         assert!(
             awaits.takes_requests(0) && awaits.ejection().is_none() && awaits.proof().is_some()
@@ -231,7 +233,7 @@ mod tests {
         assert_eq!(
             awaits.fell_silent(),
             awaits,
-            "silence of the previous connection does not matter"
+            "the silence of the previous connection counts as a failure"
         );
         for how in [ConnectFailure::Refused, ConnectFailure::Silent] {
             assert!(awaits.failed_to_connect(how).is_ejected());

@@ -7,15 +7,15 @@
 //!    └────────── the connection ended: its requests fail ◄───────────────┘
 //! ```
 //!
-//! The kernel reports at once that a node has died, because its connections end. Keepalive probes
-//! detect a node whose machine or network has vanished ([`connection`]). A node that is stopped, or
-//! whose turn does not end, is detected by its silence: while requests wait for their first byte, a
-//! task watches the connection's [`pulse`](super::pulse), and HTTP/2 pings give an otherwise idle
-//! shard something to answer. The connection stays open, because a shard answers pings and TLS
-//! handshakes only between turns, and a long turn is not a failure; [`silence`](super::silence)
-//! decides what happens to the requests that wait.
+//! The kernel reports immediately that a shard's process has ended, because its connections end.
+//! Keepalive probes detect that a node's machine or network has failed ([`connection`]). A shard
+//! that is stopped, or whose turn does not end, is detected by its silence: while requests wait for
+//! their first byte, a task watches the connection's [`pulse`](super::pulse), and HTTP/2 pings give
+//! an otherwise idle shard something to answer. The connection stays open, because a shard answers
+//! pings and TLS handshakes only between turns, and a long turn is not a failure;
+//! [`silence`](super::silence) decides what happens to the requests that wait.
 //!
-//! Belongs to one thread.
+//! A link belongs to one thread.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -46,8 +46,8 @@ use crate::upstream::upload::AttemptBody;
 /// A path that no shard serves.
 const PROBE_PATH: &str = "/";
 
-/// The timeout for a shard to answer a probe of whether its node is alive. The requests that
-/// depend on the probe have waited for nearly two seconds already.
+/// The timeout for a shard to answer a probe, which determines whether its node is alive. The
+/// requests that depend on the probe have already waited for nearly two seconds.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(400);
 
 pub(crate) struct Link {
@@ -61,7 +61,7 @@ pub(crate) struct Link {
     health: Cell<Health>,
     /// Counts reads from the shard's connections and writes to them.
     counts: Rc<IoCounts>,
-    /// The number of requests that wait for the first byte of their answer, or for a connection.
+    /// The number of requests that wait for the first byte of their response, or for a connection.
     waiting: Cell<usize>,
     /// A task watches the pulse.
     watched: Cell<bool>,
@@ -79,7 +79,7 @@ enum State {
     Open(Sender),
 }
 
-/// The error of a shard without a connection. The reason has been logged.
+/// The error for a shard that cannot be connected to. The reason has been logged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unreachable(pub(crate) ConnectFailure);
 
@@ -130,20 +130,20 @@ impl Link {
         &self.uri
     }
 
-    /// Returns why the shard takes no requests, or `None` if it takes them.
+    /// Returns the reason why the shard gets no requests, or `None` if it gets requests.
     pub(crate) fn refuses(&self, nodes_version: u64) -> Option<Spill> {
         let health = self.health.get();
         let why = if health.ejection().is_some() { Spill::Ejected } else { Spill::Draining };
         (!health.takes_requests(nodes_version)).then_some(why)
     }
 
-    /// Returns whether requests avoid the shard because it does not work.
+    /// Returns whether requests avoid the shard because of a failure.
     pub(crate) fn is_avoided(&self) -> bool {
         self.health.get().ejection().is_some()
     }
 
-    /// Records that the node has said that it drains.
-    pub(crate) fn drains(&self, nodes_version: u64) {
+    /// Records that the shard has reported that it drains.
+    pub(crate) fn record_drain(&self, nodes_version: u64) {
         if !self.is_avoided() {
             self.health.set(Health::Draining { nodes_version });
         }
@@ -160,8 +160,8 @@ impl Link {
         self.bulkhead.acquire(peer)
     }
 
-    /// Has a task watch the pulse until the returned value is dropped, unless the shard may be
-    /// silent.
+    /// Counts a waiting request until the returned value is dropped. Meanwhile a task watches the
+    /// pulse, unless the shard may be silent.
     pub(crate) fn wait(self: &Rc<Self>) -> Waiting<'_> {
         self.waiting.set(self.waiting.get() + 1);
         if !self.may_pause && !self.watched.replace(true) {
@@ -177,8 +177,8 @@ impl Link {
         }
     }
 
-    /// Returns whether the shard sends anything now, in answer to a ping or to a request for a path
-    /// that no shard serves. No JavaScript is involved.
+    /// Returns whether the shard sends anything within [`PROBE_TIMEOUT`], in answer to a ping or to
+    /// a request for a path that no shard serves. The answer involves no JavaScript.
     pub(crate) async fn answers(self: &Rc<Self>) -> bool {
         let _waiting = self.wait();
         let reads = self.counts.reads();
@@ -239,12 +239,13 @@ impl Link {
                 });
                 if let Some(by) = prove_by {
                     if !self.is_answered(&sender, reads, by).await {
-                        return Err(
-                            self.failed(ConnectFailure::Silent, &io::ErrorKind::TimedOut.into())
-                        );
+                        return Err(self.connect_failed(
+                            ConnectFailure::Silent,
+                            &io::ErrorKind::TimedOut.into(),
+                        ));
                     }
                     if sender.is_closed() {
-                        return Err(self.failed(
+                        return Err(self.connect_failed(
                             ConnectFailure::Refused,
                             &io::ErrorKind::ConnectionAborted.into(),
                         ));
@@ -255,9 +256,9 @@ impl Link {
                 Ok(sender)
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Err(self.failed(ConnectFailure::Silent, &error))
+                Err(self.connect_failed(ConnectFailure::Silent, &error))
             }
-            Err(error) => Err(self.failed(ConnectFailure::Refused, &error)),
+            Err(error) => Err(self.connect_failed(ConnectFailure::Refused, &error)),
         }
     }
 
@@ -270,7 +271,7 @@ impl Link {
         self.counts.reads() != reads
     }
 
-    fn failed(self: &Rc<Self>, how: ConnectFailure, error: &io::Error) -> Unreachable {
+    fn connect_failed(self: &Rc<Self>, how: ConnectFailure, error: &io::Error) -> Unreachable {
         tracing::debug!(node = &*self.shard.node, shard = %self.shard.id, %error, "cannot connect to a shard");
         *self.state.borrow_mut() = State::Idle;
         self.change(self.health.get().failed_to_connect(how));
@@ -278,7 +279,7 @@ impl Link {
     }
 
     fn disconnected(self: &Rc<Self>, how: Disconnect) {
-        // A newer connection may have replaced it.
+        // A newer connection may have replaced the one that ended.
         let closed = matches!(&*self.state.borrow(), State::Open(sender) if sender.is_closed());
         if closed {
             *self.state.borrow_mut() = State::Idle;
@@ -336,8 +337,8 @@ async fn probe(link: Weak<Link>) {
     }
 }
 
-/// Watches the pulse while requests wait, and after that until a silent shard sends data again or
-/// loses its connection.
+/// Watches the pulse while requests wait, and then until a silent shard sends data again or loses
+/// its connection.
 async fn watch(link: Weak<Link>) {
     let mut ticks = tokio::time::interval_at(Instant::now() + pulse::TICK, pulse::TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,6 +1,6 @@
-//! The links of a thread, one for each shard that it has sent a request to.
+//! The links of a thread, one for each shard to which the thread has sent a request.
 //!
-//! Belongs to one thread.
+//! The links belong to one thread.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -52,8 +52,8 @@ impl Links {
         }
     }
 
-    /// Forgets the links to shards that are gone. Requests in flight keep their link, and the link
-    /// its connection, until they are done.
+    /// Drops the links to shards that no longer exist. A request in flight keeps its link, and the
+    /// link keeps its connection, until the request has ended.
     pub(crate) fn retain(&self, current: &Table) {
         self.by_shard.borrow_mut().retain(|shard, _| current.has_shard(shard));
     }

@@ -1,4 +1,4 @@
-//! The metrics of the way to the shards.
+//! The metrics of the requests and connections to shards.
 
 use std::rc::Rc;
 
@@ -16,9 +16,9 @@ const RETRIES: [&str; 6] =
 label_values! {
     /// The reason why requests avoid a shard.
     pub(crate) enum Ejection {
-        /// It cannot be connected to, or it disappeared while it drained.
+        /// The shard cannot be connected to, or has disappeared while it drained.
         Unreachable = "unreachable",
-        /// It has a connection and sends nothing.
+        /// The shard has a connection and sends nothing.
         Silent = "silent",
     }
 }
@@ -48,18 +48,18 @@ pub(crate) struct UpstreamFamilies {
     ejected: IntGaugeVec,
 }
 
-/// The metrics of one thread. No other thread writes the gauges; the counters are those of all
-/// threads, because what they count is rare.
+/// The metrics of one thread. No other thread writes the gauges. All threads share the counters,
+/// because the counted events are rare.
 pub(crate) struct UpstreamMetrics {
     retries: IntCounterVec,
     pub(crate) spills: EnumCounters<Spill>,
-    /// Shards that requests have begun to avoid.
+    /// The number of times that requests have begun to avoid a shard.
     pub(crate) ejections: EnumCounters<Ejection>,
     to_lane: IntCounter,
     to_shard: IntCounter,
-    /// Connections to shards.
+    /// The number of open connections to shards.
     pub(crate) links: IntGauge,
-    /// Shards that are ejected now.
+    /// The number of shards that are ejected now.
     pub(crate) ejected: IntGauge,
 }
 

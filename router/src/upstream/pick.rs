@@ -6,8 +6,9 @@
 //!  the request goes to       that shard, or a lane of node b; then likewise for the next
 //! ```
 //!
-//! A request goes to a lane if the Worker is known to run there or is new
-//! ([`placement`](super::placement)), if a shard says so, or if the request may have ended a shard.
+//! A request goes to a lane if the Worker is known to run in a lane or is new
+//! ([`placement`](super::placement)), if a shard redirects the request, or if the request may have
+//! ended a shard.
 //! The Worker's key selects the lane within a node, so that the Worker's isolate stays warm; if
 //! that lane is not available, another one of the same node is used.
 
@@ -26,19 +27,19 @@ use crate::upstream::metrics::Spill;
 use crate::upstream::placement::Move;
 use crate::upstream::retry::AttemptError;
 
-/// The maximum number of candidates examined per request. If all of them are unavailable, so is the
-/// pool.
+/// The maximum number of candidates that are examined per request. If all of them are unavailable,
+/// the pool counts as unavailable.
 const MAX_CANDIDATES: usize = 64;
 
-/// A shard or a lane that a request goes to.
+/// A shard or a lane to which a request goes.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) link: Rc<Link>,
-    /// The candidate that this target belongs to.
+    /// The candidate to which this target belongs.
     slot: SlotIndex,
-    /// It is a pinned shard, and its node has lanes for long turns.
+    /// The target is a pinned shard, and its node has lanes for long turns.
     pub(crate) turns_are_short: bool,
-    /// It is a lane that must run the request, because there is no alternative.
+    /// The target is a lane that must run the request, because there is no alternative.
     pub(crate) stays: bool,
 }
 
@@ -57,7 +58,7 @@ pub(crate) enum Preference {
     Lane,
 }
 
-/// One request's walk through its candidates.
+/// The progress of one request through its candidates.
 pub(crate) struct Picker<'a> {
     upstream: &'a Upstream,
     pool: &'a Pool,
@@ -65,23 +66,27 @@ pub(crate) struct Picker<'a> {
     worker: &'a Worker,
     nodes_version: u64,
     candidates: Candidates,
+    /// The number of candidates that may still be examined.
     left: usize,
-    /// Nodes that have failed this request, and nodes of which one process refused the connection.
+    /// Nodes that have failed this request.
     avoided: Vec<Arc<str>>,
+    /// Nodes of which one process refused the connection.
     refused: Vec<Arc<str>>,
-    /// The node that lost a process first, with this request.
+    /// The first node on which a process was lost while it had this request.
     lost: Option<Arc<str>>,
-    /// Some shard is unavailable.
+    /// A shard is unavailable.
     lost_some: bool,
-    /// Lanes that failed the request, and lanes whose processes ended while they had it.
+    /// Lanes that failed the request.
     failed: Vec<Rc<Link>>,
+    /// Lanes whose processes ended while they had the request.
     ended: Vec<Rc<Link>>,
-    /// The candidate that the request went to last.
+    /// The candidate to which the request went last.
     last: Option<SlotIndex>,
-    /// A shard that may be unavailable, used if there is no other.
+    /// A target that may be unavailable, which is used if there is no other.
     last_resort: Option<Target>,
-    /// The reason why the first candidate, the Worker's pin, was avoided.
+    /// The reason why the first candidate, the Worker's pinned shard, was avoided.
     passed: Option<Spill>,
+    /// The request has been counted in the metric of spills.
     spilled: bool,
 }
 
@@ -114,7 +119,7 @@ impl<'a> Picker<'a> {
     }
 
     /// Records that a target has failed the request.
-    pub(crate) fn failed(&mut self, target: &Target, error: &AttemptError) {
+    pub(crate) fn record_failure(&mut self, target: &Target, error: &AttemptError) {
         let why = match error {
             AttemptError::Full => Spill::Overloaded,
             AttemptError::Failed(failure) if failure.code == FailureCode::Overloaded => {
@@ -149,7 +154,7 @@ impl<'a> Picker<'a> {
         }
         match error {
             AttemptError::Failed(failure) if failure.code == FailureCode::Draining => {
-                target.link.drains(self.nodes_version)
+                target.link.record_drain(self.nodes_version)
             }
             // One missing process says little about the node; two say more.
             AttemptError::Unreachable(ConnectFailure::Refused) | AttemptError::NotBegun
@@ -176,12 +181,13 @@ impl<'a> Picker<'a> {
         self.avoided.push(node.clone());
     }
 
-    /// Returns whether the request was lost with another process of the same node before.
+    /// Returns whether another process of the same node was lost while it had the request.
     pub(crate) fn has_lost_another(&self, target: &Target) -> bool {
         self.lost.as_ref() == Some(&target.link.shard().node)
     }
 
-    /// Returns the next target: each candidate at most once, except for one as a last resort.
+    /// Returns the next target. Each candidate is returned at most once, except for one as the last
+    /// resort.
     pub(crate) fn next(&mut self, preference: Preference) -> Option<Target> {
         self.next_sound(preference).or_else(|| {
             // The only node may have lost a shard but no lane. Overload alone is no reason to use
@@ -225,8 +231,8 @@ impl<'a> Picker<'a> {
         None
     }
 
-    /// Returns the target of a request that a process has redirected: on the same node, or else the
-    /// next one.
+    /// Returns the target for a request that a process has redirected: a process of the same node,
+    /// or otherwise the next target.
     pub(crate) fn moved(&mut self, from: &Target, to: Move) -> Option<Target> {
         let there = match to {
             Move::Lane => self.lane(from.slot),

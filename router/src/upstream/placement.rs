@@ -1,4 +1,4 @@
-//! Remembers where on its node a Worker runs, on its shard or in a lane, as learned from responses.
+//! Remembers from the responses of nodes whether a Worker runs on its shard or in a lane.
 //!
 //! ```text
 //!             "moved" from the shard
@@ -8,12 +8,12 @@
 //!                                                 the time
 //! ```
 //!
-//! A revision that the catalog has just announced is known to no node: its first request goes to a
-//! lane at once.
+//! A revision that the catalog has just announced is known to no node, so its first request goes
+//! directly to a lane.
 //!
 //! The node decides, and the router follows: a wrong or forgotten entry costs a request one more
-//! hop within the node. So the memory may be small. It has a fixed size, and evicts entries if it
-//! is full.
+//! hop within the node. The memory may therefore be small. It has a fixed size, and evicts entries
+//! when it is full.
 //!
 //! This module is pure.
 
@@ -21,14 +21,16 @@ use std::time::{Duration, Instant};
 
 use tenon_proto::id::RevisionDigest;
 
-/// The minimum and the maximum time for which a place is remembered.
+/// The minimum time for which a placement is remembered.
 const SHORTEST: Duration = Duration::from_secs(1);
+/// The maximum time for which a placement is remembered.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// The number of revisions remembered: 4,096, in some 230 KB. The set of a revision is derived from
-/// its digest and a seed that no tenant knows, so that no tenant can choose code that evicts the
-/// entry of another.
+/// The number of sets. All sets together remember 4,096 revisions, in about 230 KB. The set of a
+/// revision is derived from its digest and a seed that no tenant knows, so that no tenant can
+/// choose code that evicts the entry of another tenant.
 const SETS: usize = 1024;
+/// The number of revisions in one set.
 const WAYS: usize = 4;
 
 /// The maximum number of redirects of one request between the processes of a node. The last one
@@ -46,6 +48,7 @@ pub(crate) struct Placements {
 struct Entry {
     digest: RevisionDigest,
     until: Instant,
+    /// The time from the last renewal to `until`.
     lasts: Duration,
 }
 
@@ -58,35 +61,35 @@ impl Placements {
         Self { sets: Vec::new(), seed }
     }
 
-    /// Returns whether to ask a lane first.
+    /// Returns whether a request should go to a lane first.
     pub(crate) fn is_in_lane(&self, digest: &RevisionDigest, now: Instant) -> bool {
         let set = self.sets.get(self.set_of(digest)).into_iter().flatten().flatten();
         set.filter(|entry| entry.digest == *digest).any(|entry| now < entry.until)
     }
 
-    /// Returns whether there is no entry for the revision, and creates one.
+    /// Returns whether there is no entry for the revision, and creates the missing entry.
     ///
-    /// The request after the first asks the shard, so that the node knows which shard to start the
-    /// revision on when it is promoted.
+    /// The second request goes to the shard, so that the node knows on which shard to start the
+    /// revision when the revision is promoted.
     pub(crate) fn is_first_sight(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         let (_, is_new) = self.entry(digest, now);
         is_new
     }
 
-    /// Records that the shard has said that the revision runs in a lane.
+    /// Records that the shard has reported that the revision runs in a lane.
     pub(crate) fn moved_to_lane(&mut self, digest: &RevisionDigest, now: Instant) {
         let (entry, _) = self.entry(digest, now);
         entry.renew(now);
     }
 
-    /// Records that a lane has said that the revision runs on its shard.
+    /// Records that a lane has reported that the revision runs on its shard.
     pub(crate) fn moved_to_shard(&mut self, digest: &RevisionDigest, now: Instant) {
         let (entry, _) = self.entry(digest, now);
         entry.until = entry.until.min(now);
         entry.lasts = Duration::ZERO;
     }
 
-    /// Returns the entry of a revision, and whether it is new.
+    /// Returns the entry of a revision, and whether the entry is new.
     fn entry(&mut self, digest: &RevisionDigest, now: Instant) -> (&mut Entry, bool) {
         if self.sets.is_empty() {
             self.sets.resize(SETS, [None; WAYS]);
@@ -94,19 +97,20 @@ impl Placements {
         let at = self.set_of(digest);
         let set = &mut self.sets[at];
         let known = set.iter().position(|entry| entry.is_some_and(|entry| entry.digest == *digest));
-        // Otherwise an empty way, or that of the entry that expires first.
+        // An unknown revision gets an empty way, or that of the entry that expires first.
         let until = |way: &usize| set[*way].map(|entry| entry.until);
-        let way = known.or_else(|| (0..WAYS).min_by_key(until)).expect("a set has ways");
+        let way = known.or_else(|| (0..WAYS).min_by_key(until)).expect("the set has no ways");
         let fresh = Entry { digest: *digest, until: now, lasts: Duration::ZERO };
-        let place = &mut set[way];
+        let entry = &mut set[way];
         if known.is_none() {
-            *place = Some(fresh);
+            *entry = Some(fresh);
         }
-        (place.get_or_insert(fresh), known.is_none())
+        (entry.get_or_insert(fresh), known.is_none())
     }
 
     fn set_of(&self, digest: &RevisionDigest) -> usize {
-        let (first, _) = digest.as_bytes().split_first_chunk().expect("a digest has 32 bytes");
+        let (first, _) =
+            digest.as_bytes().split_first_chunk().expect("the digest has fewer than 8 bytes");
         let mixed = (u64::from_le_bytes(*first) ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 32) as usize % SETS
     }
@@ -115,7 +119,7 @@ impl Placements {
 impl Entry {
     fn renew(&mut self, now: Instant) {
         if now < self.until {
-            // The request was sent before the entry was made.
+            // The request was sent before the entry was renewed.
             return;
         }
         let right_after = now < self.until + self.lasts;
@@ -169,9 +173,9 @@ mod tests {
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
             placements.moved_to_lane(&digest(1), now);
             now += Duration::from_secs(seconds) - Duration::from_millis(1);
-            assert!(placements.is_in_lane(&digest(1), now), "{seconds}");
+            assert!(placements.is_in_lane(&digest(1), now), "just before {seconds} s");
             now += Duration::from_millis(1);
-            assert!(!placements.is_in_lane(&digest(1), now), "{seconds}");
+            assert!(!placements.is_in_lane(&digest(1), now), "after {seconds} s");
         }
     }
 
@@ -208,7 +212,7 @@ mod tests {
         placements.moved_to_lane(&digest(1), now);
         assert!(
             !placements.is_in_lane(&digest(1), now + SHORTEST),
-            "the time in the lane starts at the shortest again"
+            "the time in the lane does not start at the shortest again"
         );
     }
 
@@ -217,7 +221,7 @@ mod tests {
         let now = Instant::now();
         let mut placements = Placements::new(5);
         assert!(placements.is_first_sight(&digest(1), now));
-        assert!(!placements.is_in_lane(&digest(1), now), "the second request asks the shard");
+        assert!(!placements.is_in_lane(&digest(1), now), "the second request goes to a lane");
         assert!(!placements.is_first_sight(&digest(1), now));
         placements.moved_to_lane(&digest(2), now);
         placements.moved_to_shard(&digest(3), now);
@@ -239,7 +243,8 @@ mod tests {
         }
         let remembered =
             (0..many).filter(|number| placements.is_in_lane(&digest(*number), now)).count();
-        assert!((SETS * WAYS * 9 / 10..=SETS * WAYS).contains(&remembered), "{remembered}");
+        let expected = SETS * WAYS * 9 / 10..=SETS * WAYS;
+        assert!(expected.contains(&remembered), "{remembered} placements are remembered");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Detects that a connection on which requests wait is silent: no byte has arrived, not even the
-//! answer to a ping.
+//! Detects that a connection on which requests wait is silent, which means that no byte arrives,
+//! not even the answer to a ping.
 //!
 //! ```text
 //!  last byte         ping                        silent
@@ -7,21 +7,21 @@
 //!     0              0.75 s                   1.5 s to 1.75 s
 //! ```
 //!
-//! Time is counted in ticks and not read from a clock. A tick that is late, because this thread was
-//! busy itself, counts as one: data that has arrived in the meantime is read before the next.
+//! Time is counted in ticks and not read from a clock. A tick that is late because this thread was
+//! busy counts as one tick, and data that has arrived in the meantime is read before the next tick.
 //!
 //! This module is pure.
 
 use std::time::Duration;
 
-/// The interval between two looks at a connection.
+/// The interval between two checks of a connection.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
 /// The time without a byte after which a ping is sent.
 pub(crate) const PING_AFTER: Duration = Duration::from_millis(750);
 
-/// Whole ticks without a byte after which the peer counts as silent. A ping is outstanding for half
-/// of them.
+/// The number of whole ticks without a byte after which the peer counts as silent. A ping is
+/// outstanding for half of these ticks.
 const PATIENCE: u32 = 6;
 
 /// The state of a connection.
@@ -29,7 +29,7 @@ const PATIENCE: u32 = 6;
 pub(crate) struct Pulse {
     /// The counter of reads at the last tick.
     reads: u64,
-    /// Whole ticks since the last read.
+    /// The number of whole ticks since the last read.
     quiet: u32,
 }
 
@@ -57,9 +57,11 @@ impl Pulse {
 /// The result of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beat {
+    /// Data has arrived.
     Alive,
     /// Nothing has arrived, but for fewer than [`PATIENCE`] ticks.
     Quiet,
+    /// Nothing has arrived for at least [`PATIENCE`] ticks.
     Silent,
 }
 

@@ -1,7 +1,7 @@
 //! The stream of a response, and the task that sends the rest of its request, on either kind of
 //! connection.
 //!
-//! Belongs to one thread.
+//! A response belongs to one thread.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -97,7 +97,7 @@ pub(crate) async fn send_rest(writer: Writer, upload: Rc<Upload>) {
             Some(Ok(Ok(data))) => writer.send(&data),
             // A request has no trailers.
             Some(Ok(Err(_))) => {}
-            // The failure is the upload's.
+            // The upload has failed, and keeps its failure.
             Some(Err(_)) => return writer.abort(),
             None => return writer.end(),
         }

@@ -2,10 +2,10 @@
 //!
 //! | what happened | may the request have run? | so |
 //! | --- | --- | --- |
-//! | no connection; never sent; the node refused the stream | no | repeat, for free |
-//! | the node says that it drains | no | repeat, for free |
-//! | the node says that it is overloaded, or cannot get the code | no | repeat, within the budget |
-//! | the shard has its share of this thread's requests already | no | repeat, within the budget |
+//! | no connection; never sent; the node refused the stream | no | repeat, outside the budget |
+//! | the node reports that it drains | no | repeat, outside the budget |
+//! | the node reports that it is overloaded, or cannot get the code | no | repeat, within the budget |
+//! | the shard already has its share of this thread's requests | no | repeat, within the budget |
 //! | the process was lost on the way | yes | repeat (*), in a lane, preferably of its node |
 //! | after that, its whole node was lost | yes | repeat (*), in a lane of another node |
 //! | the shard is silent ([`silence`](super::silence)) | yes | repeat (*), in another node's lane |
@@ -17,13 +17,13 @@
 //! Redirects between the processes of a node ("moved") are not retries:
 //! [`placement`](super::placement) bounds them. A request that may have ended its shard is repeated
 //! in a lane, so that the same request ends no second shard. A lane of the same node comes first,
-//! because the supervisor of that node knows which revision was running and refuses it: requests
-//! for other Workers, which were lost with it and are repeated there too, do not meet it again. The
-//! node to which requests leave from a silent shard does not know the revision yet: if a lane is
-//! lost there, the revision may have come with them, and they are repeated on that node, which
-//! knows it by then. A request is repeated only while its body can be sent once more. The budget
-//! keeps retries from doubling the load of overloaded nodes; repeats that cost no node any work do
-//! not count against it.
+//! because the supervisor of that node knows which revision was running, and refuses this revision.
+//! Requests for other Workers, which were lost with the same process and are repeated in the same
+//! lane, therefore do not meet the revision again. Requests that leave a silent shard go to a node
+//! that does not know the revision yet. If a lane is lost on that node, the revision may have come
+//! with these requests, so they are repeated on the same node, which then knows the revision. A
+//! request is repeated only while its body can be sent once more. The budget keeps retries from
+//! doubling the load of overloaded nodes; repeats that cost no node any work do not use the budget.
 //!
 //! This module is pure.
 
@@ -49,7 +49,7 @@ const MAX_LOST: u32 = 1;
 /// of a node.
 const MAX_NODES_LOST: u32 = 1;
 
-/// The maximum number of attempts that reach no node. They cost next to nothing, but must end.
+/// The maximum number of attempts that reach no node. Such attempts cost little, but must end.
 const MAX_UNREACHABLE: u32 = 16;
 
 /// The reason why an attempt has no reply.
@@ -143,7 +143,7 @@ impl AttemptError {
         matches!(self, Self::Lost | Self::NodeLost | Self::Unresponsive { sent: true })
     }
 
-    /// Returns whether the node says that another of its processes runs the Worker.
+    /// Returns whether the node reports that another of its processes runs the Worker.
     pub(crate) fn is_moved(&self) -> bool {
         matches!(
             self,
@@ -175,7 +175,7 @@ pub(crate) struct Attempts {
     unreachable: u32,
     lost: u32,
     nodes_lost: u32,
-    /// It has left a silent shard.
+    /// The request has left a silent shard.
     has_left: bool,
 }
 
@@ -184,7 +184,7 @@ impl Attempts {
         Self { idempotency, reached: 0, unreachable: 0, lost: 0, nodes_lost: 0, has_left: false }
     }
 
-    /// Returns whether this loss would be the first one too many, unless the whole node is lost.
+    /// Returns whether the request may be repeated after this loss only if the whole node is lost.
     pub(crate) fn depends_on_node(&self, error: &AttemptError) -> bool {
         matches!(error, AttemptError::Lost)
             && self.idempotency == Idempotency::Idempotent
@@ -229,7 +229,7 @@ impl Attempts {
             | AttemptError::NotBegun
             | AttemptError::Unresponsive { sent: false } => (true, true),
             AttemptError::Full => (true, false),
-            // The response of a node that has no process to run it.
+            // No process of the node runs the Worker.
             moved if moved.is_moved() => (true, true),
             AttemptError::Failed(failure) => {
                 (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining)

@@ -1,6 +1,7 @@
-//! The last probe of whether a node answers, shared by all requests that wait for the same shard.
+//! The last probe that determined whether a node answers, shared by all requests that wait for the
+//! same shard.
 //!
-//! Belongs to one thread.
+//! A probe belongs to one thread.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -17,7 +18,7 @@ pub(crate) const RESULT_LIFETIME: Duration = Duration::from_secs(1);
 pub(crate) struct SharedProbe(RefCell<Option<(Instant, Shared<LocalBoxFuture<'static, bool>>)>>);
 
 impl SharedProbe {
-    /// Returns the result of the last probe, or begins a new one if the last is too old.
+    /// Returns the result of the last probe, or of a new one if the last probe is too old.
     pub(crate) async fn result<F>(&self, probe: impl FnOnce() -> F) -> bool
     where
         F: Future<Output = bool> + 'static,

@@ -1,18 +1,18 @@
 //! Decides what the silence of a shard means for the requests that wait for it.
 //!
-//! A silent shard ([`pulse`](super::pulse)) gets no new requests in any case. The requests that it
-//! has are a different matter: a shard answers nothing during a turn, so a stopped shard and a
-//! busy one look the same. Therefore:
+//! A silent shard ([`pulse`](super::pulse)) gets no new requests in any case. For the requests that
+//! the shard already has, silence is ambiguous: a shard answers nothing during a turn, so a stopped
+//! shard and a busy one look the same. Therefore:
 //!
 //! * A **pinned shard of a node with lanes** has short turns only, because heavy Workers run in the
-//!   lanes. Its silence suffices: its requests leave it.
-//! * On a **lane**, and on the shards of a node without lanes, a turn of 30 seconds is allowed.
-//!   Leaving it because of its silence would discard a computation and repeat it elsewhere; a
-//!   request that always takes that long would never be answered by the first process. So the
-//!   router probes the node's other processes ([`Link::answers`]), which costs them no JavaScript:
-//!   if one sends anything, the node is alive, and the requests wait. Its supervisor ends a turn
-//!   that does not end, and that breaks the connection. If none does, the node is stopped or cut
-//!   off, and its requests leave it.
+//!   lanes. Its requests leave it as soon as it is silent.
+//! * On a **lane**, and on the shards of a node without lanes, a turn of 30 seconds is allowed. If
+//!   requests left because of the silence, a computation would be discarded and repeated elsewhere;
+//!   a request that always takes that long would never be answered by its first process. The router
+//!   therefore probes the node's other processes ([`Link::answers`]), which costs them no
+//!   JavaScript. If a process sends anything, the node is alive, and the requests wait. If a turn
+//!   does not end, the node's supervisor ends its process, which breaks the connection. If no
+//!   process sends anything, the node is stopped or cut off, and its requests leave it.
 //!
 //! ```text
 //!  silent ─┬─ pinned, and the node has lanes ──────────────────► leave
@@ -21,11 +21,11 @@
 //!                   └──────────── after a second ───────────────┘
 //! ```
 //!
-//! A request that leaves is repeated elsewhere. This is allowed only if it is idempotent or has not
-//! been sent, and only if another node takes it. Any other request keeps waiting on its stream
-//! until its deadline: a node that was stopped and resumes answers it.
+//! A request that leaves is repeated elsewhere. A request may leave only if it is idempotent or has
+//! not been sent, and only if another node takes requests. Any other request keeps waiting on its
+//! stream until its deadline, because a stopped node that resumes answers the request.
 //!
-//! Belongs to one thread.
+//! The functions run on one thread.
 
 use std::rc::Rc;
 
@@ -66,8 +66,8 @@ fn others(links: &Links, view: &Table, silent: &Link) -> Vec<Rc<Link>> {
 
 async fn any_answers(links: Vec<Rc<Link>>) -> bool {
     let mut answers: FuturesUnordered<_> = links.iter().map(Link::answers).collect();
-    while let Some(answers) = answers.next().await {
-        if answers {
+    while let Some(has_answered) = answers.next().await {
+        if has_answered {
             return true;
         }
     }

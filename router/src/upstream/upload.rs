@@ -1,15 +1,15 @@
-//! A request's body on its way to a node, and once more to the next one if necessary.
+//! Streams the body of a request to a node, and once more to another node if necessary.
 //!
-//! A piece is read from the source when the node's flow control has room for it, and is never
-//! copied. The first pieces are kept (also without a copy) until the node answers, so that a node
-//! that takes nothing new does not cost the request its body.
+//! A piece is read from the source when the node's flow control has room for the piece, and is
+//! never copied. The first pieces are kept (also without a copy) until the node answers, so that
+//! the request can be repeated if the node refuses it.
 //!
 //! ```text
 //!  client ──► Source ────► Upload ─┬─► Attempt 1   (refused: superseded)
 //!                          kept[ ] └─► Attempt 2   kept pieces first, then new ones
 //! ```
 //!
-//! Belongs to one thread.
+//! An upload belongs to one thread.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -23,8 +23,8 @@ use tenon_proto::invoke::Prologue;
 
 use crate::quota::Hold;
 
-/// The maximum part of a streamed body that is kept for another attempt, in bytes. A node refuses
-/// before it has taken much.
+/// The maximum part of a streamed body that is kept for another attempt, in bytes. A node that
+/// refuses a request does so before it has read much of the body.
 const KEPT: usize = 256 * 1024;
 
 /// Returns the failure for a body that is too large.
@@ -50,7 +50,7 @@ pub(crate) trait Source {
     /// Returns the next piece, which may be empty, or `None` at the end.
     ///
     /// # Errors
-    /// Fails if the body breaks off, or must not continue.
+    /// Fails if the body ends prematurely, or must not continue.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>>;
 }
 
@@ -81,7 +81,7 @@ impl Upload {
     ///
     /// # Arguments
     /// * `limit`: the maximum size, in bytes.
-    /// * `received`: the size of what has arrived already, in bytes.
+    /// * `received`: the number of bytes that have already arrived.
     /// * `memory`: the memory that a client's body needs in transit.
     pub(crate) fn new(
         source: Box<dyn Source>,
@@ -166,7 +166,8 @@ impl State {
         Poll::Ready(None)
     }
 
-    /// Takes memory for a kept piece. Without it the request continues, but cannot be repeated.
+    /// Takes memory for a kept piece. Returns `false` if there is no memory; the request then
+    /// continues, but cannot be repeated.
     fn has_room_for(&mut self, kept: usize) -> bool {
         self.kept.is_none()
             || self.memory.as_mut().is_none_or(|memory| memory.resize(memory.amount() + kept))
@@ -196,7 +197,7 @@ impl AttemptBody {
     /// Starts an attempt.
     ///
     /// # Arguments
-    /// * `head`: the framed head message, which includes the body unless that streams.
+    /// * `head`: the framed head message, which includes the body unless the body streams.
     pub(crate) fn new(head: Bytes, body: Option<&Rc<Upload>>) -> Self {
         Self { head: Some(head), streaming: body.map(Upload::begin) }
     }
@@ -211,7 +212,7 @@ impl AttemptBody {
 pub(crate) enum BodyError {
     #[error(transparent)]
     Body(#[from] Failure),
-    #[error("superseded by another attempt")]
+    #[error("another attempt has superseded this one")]
     Superseded,
 }
 
@@ -238,8 +239,8 @@ impl Body for AttemptBody {
             Some(piece) => piece?,
             None => return Poll::Ready(None),
         };
-        // Pieces are as large as one read of the client's connection, far below the limit of a
-        // message.
+        // A piece is at most as large as one read of the client's connection, which is far below
+        // the limit of a message.
         let prologue = Prologue::of_piece(piece.len()).to_bytes();
         streaming.piece = Some(piece);
         Poll::Ready(Some(Ok(Frame::data(prologue))))

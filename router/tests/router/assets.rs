@@ -1,4 +1,4 @@
-//! Static files, which the router serves by itself.
+//! Tests static files, which the router serves itself.
 
 use bytes::Bytes;
 use futures::stream;
@@ -108,7 +108,7 @@ async fn a_file_is_served_without_the_worker() {
 }
 
 #[tokio::test]
-async fn a_client_that_has_the_content_is_not_sent_it_again() {
+async fn a_content_is_not_sent_again_to_a_client_that_has_it() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = start(&node, Assets::default()).await;
     let mut client = scenario.client().await;
@@ -155,14 +155,14 @@ async fn text_is_compressed_once_it_has_been_requested() {
         assert_eq!(compressed.header("content-encoding"), coding);
         assert!(compressed.body.len() < 200 && compressed.body.starts_with(magic), "{coding}");
         assert!(compressed.header("etag").ends_with(&format!("-{coding}\"")));
-        // Small files and binary ones stay as they are.
+        // A small file stays uncompressed.
         let home = ask(&mut client, Method::GET, "/", &accepted).await;
         assert!(!home.headers.contains_key(header::CONTENT_ENCODING));
     }
 }
 
 #[tokio::test]
-async fn the_worker_answers_everything_else() {
+async fn the_worker_answers_requests_that_no_file_answers() {
     let node = Node::start("n1", Behaviour::Echo);
     let assets = Assets {
         run_worker_first: vec!["/api/*".to_owned()],
@@ -229,7 +229,7 @@ async fn a_site_is_fetched_once_and_then_served_without_an_operator() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = start(&node, Assets::default()).await;
     assert_eq!(scenario.catalog.requested_packs(), 1);
-    // Another revision with the same files.
+    // Another revision has the same files.
     let same = Worker { digest: vec![8; 32], ..with_assets(9, Assets::default()) };
     apply(&scenario, same).await;
     assert_eq!(scenario.catalog.requested_packs(), 1);
@@ -240,7 +240,7 @@ async fn a_site_is_fetched_once_and_then_served_without_an_operator() {
 }
 
 #[tokio::test]
-async fn a_site_that_was_removed_for_another_is_fetched_again() {
+async fn a_site_is_served_if_the_capacity_suffices_for_only_one() {
     let node = Node::start("n1", Behaviour::Echo);
     let options = Options { site_capacity: 500_000, ..Options::default() };
     let scenario = Scenario::with_options(&[&node], options).await;
@@ -267,7 +267,7 @@ async fn files_that_no_operator_has_are_unavailable() {
     assert_eq!((answer.status.as_u16(), answer.code()), (503, "assets_unavailable".to_owned()));
     assert!(answer.headers.contains_key("retry-after"));
     let posted = client.post("/", "body").await;
-    assert_eq!(posted.status.as_u16(), 200, "the Worker needs no files");
+    assert_eq!(posted.status.as_u16(), 200, "a request that needs no file failed");
     scenario.catalog.set_pack(&[9; 32], site());
     assert_eq!(client.get("/").await.body, "<h1>home</h1>");
 }

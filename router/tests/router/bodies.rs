@@ -1,4 +1,4 @@
-//! Bodies of every size, in both directions.
+//! Tests bodies of every size, in both directions.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -46,7 +46,7 @@ async fn bodies_of_every_size(node: Node) {
 }
 
 #[tokio::test]
-async fn large_bodies_stream_through_both_ways_at_once() {
+async fn large_bodies_stream_in_both_directions_concurrently() {
     large_bodies(Node::start("n1", Behaviour::EchoStream)).await;
 }
 

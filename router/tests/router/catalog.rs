@@ -1,4 +1,4 @@
-//! A catalog that starts late, is lost and comes back.
+//! Tests routers whose catalog starts late, or is lost and returns.
 
 use tenon_proto::catalog::WatchResponse;
 
@@ -43,12 +43,16 @@ async fn a_router_serves_without_the_catalog_and_catches_up_later() {
         .await;
     let resumed = scenario.catalog.resumed();
     assert_eq!(resumed.first(), Some(&None));
-    assert_eq!(resumed.last().unwrap().as_ref().unwrap().version, 1, "it resumes where it stood");
+    assert_eq!(
+        resumed.last().unwrap().as_ref().unwrap().version,
+        1,
+        "the router did not resume at its version"
+    );
     assert_eq!(client.get("/").await.status, 200);
 }
 
 #[tokio::test]
-async fn a_router_acknowledges_a_worker_when_it_serves_it_as_announced() {
+async fn a_router_acknowledges_a_worker_that_it_serves_as_announced() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let addr = scenario.router().internal_addr();

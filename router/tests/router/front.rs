@@ -1,4 +1,4 @@
-//! Misbehaving clients, and routers that drain.
+//! Tests misbehaving clients, and routers that drain.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, full, raw, streamed};
 
 #[tokio::test]
-async fn a_malformed_request_is_refused_and_affects_no_other() {
+async fn a_malformed_request_is_refused_and_affects_no_other_request() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
@@ -38,7 +38,7 @@ async fn a_malformed_request_is_refused_and_affects_no_other() {
     }
     let nothing =
         raw(scenario.addr(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nthis is no frame at all").await;
-    assert!(!nothing.contains("HTTP/1"), "HTTP/2 is answered by a GOAWAY");
+    assert!(!nothing.contains("HTTP/1"), "an HTTP/2 connection got an HTTP/1 response");
     assert_eq!(node.invocations(), 9 - 1);
 }
 
@@ -60,7 +60,7 @@ async fn a_request_may_arrive_one_byte_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_client_that_expects_100_continue_gets_it() {
+async fn a_client_that_expects_100_continue_gets_100_continue() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();

@@ -1,5 +1,5 @@
-//! The building blocks of the scenarios. Nothing here sleeps to wait: [`eventually`] awaits a
-//! condition with a deadline.
+//! The building blocks of the tests. No test sleeps for a fixed time to wait: [`eventually`] awaits
+//! a condition with a deadline.
 
 mod catalog;
 mod client;
@@ -29,7 +29,7 @@ pub(crate) use node::{Node, Process};
 pub(crate) use shard::{BYE, Behaviour, WELCOME};
 pub(crate) use tls::{Authority, TlsProxy};
 
-/// No operation here takes this long unless it is broken.
+/// The time after which an operation that has not completed counts as failed.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Waits until a condition is true.
@@ -63,7 +63,7 @@ pub(crate) struct Options {
     pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) proxy_protocol: bool,
     pub(crate) threads: NonZeroUsize,
-    /// In bytes.
+    /// The capacity for static files, in bytes.
     pub(crate) site_capacity: usize,
 }
 
@@ -88,7 +88,7 @@ impl Default for Options {
 
 impl Scenario {
     /// Starts a router that serves the Worker `shop/cart` at the host `shop` on these nodes, and
-    /// waits until it knows the Worker.
+    /// waits until the router is ready.
     pub(crate) async fn with(nodes: &[&Node]) -> Self {
         Self::with_options(nodes, Options::default()).await
     }
@@ -142,7 +142,7 @@ impl Scenario {
         &self.router
     }
 
-    /// Returns the router's certificate and trust.
+    /// Returns the TLS state of the router, with its certificate and the trusted authorities.
     pub(crate) fn tls(&self) -> &Tls {
         self.tls.as_ref().unwrap()
     }
@@ -166,7 +166,7 @@ impl Scenario {
         drop(catalog);
     }
 
-    /// Returns the value of a metric with these labels.
+    /// Returns the sum of the metrics of a family, or of those with this value of a label.
     pub(crate) fn metric(&self, name: &str, label: Option<&str>) -> f64 {
         let families = self.registry.gather();
         let family = families.iter().find(|family| family.name() == name);

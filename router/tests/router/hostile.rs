@@ -1,4 +1,5 @@
-//! Clients that exhaust resources: endless heads and bodies, idle connections, unread responses.
+//! Tests clients that exhaust resources: endless heads and bodies, idle connections, and unread
+//! responses.
 //!
 //! Memory is measured by the router's own accounting, not by the process's usage.
 
@@ -12,7 +13,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::harness::{Behaviour, Client, DEADLINE, Node, Options, Scenario, eventually, full, raw};
 
-/// The memory for clients, small enough that a few hundred connections are a crowd.
+/// The memory for clients, in bytes, which a few hundred connections exhaust.
 const MEMORY: u64 = 4 << 20;
 
 /// A handshake for a WebSocket.
@@ -79,7 +80,7 @@ async fn an_ambiguous_request_is_refused() {
 }
 
 #[tokio::test]
-async fn a_refused_request_does_not_suppress_the_response_to_the_one_before() {
+async fn a_refused_request_does_not_suppress_the_response_to_the_previous_request() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let both = "POST / HTTP/1.1\r\nhost: shop\r\ncontent-length: 3\r\n\r\nabcGET / HTTP/1.1\nhost: shop\n\n";
@@ -136,12 +137,12 @@ async fn headers_of_the_router_cannot_be_forged_by_clients() {
 }
 
 #[tokio::test]
-async fn heads_that_never_end_are_bounded_and_others_are_served() {
+async fn heads_that_never_end_take_bounded_memory_and_other_requests_are_served() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = small(&node).await;
     let unended = format!("GET / HTTP/1.1\r\nhost: shop\r\nx: {}", "y".repeat(60_000));
     let mut crowd = Vec::new();
-    // The client connects from the address of all others.
+    // The client connects from the same address as the crowd.
     let mut client = scenario.client().await;
     for _ in 0..300 {
         let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
@@ -151,7 +152,7 @@ async fn heads_that_never_end_are_bounded_and_others_are_served() {
         assert_eq!(scenario.client().await.get("/").await.status, 200);
     }
     eventually("the crowd to be counted", || memory(&scenario) > 0.0).await;
-    assert!(memory(&scenario) <= MEMORY as f64, "{}", memory(&scenario));
+    assert!(memory(&scenario) <= MEMORY as f64, "{} bytes are taken", memory(&scenario));
     eventually("some connections to be closed", || {
         scenario.metric("tenon_router_connections_shed_total", None) > 0.0
     })
@@ -163,7 +164,7 @@ async fn heads_that_never_end_are_bounded_and_others_are_served() {
         assert_eq!(client.get("/").await.status, 200);
     }
     drop(crowd);
-    eventually("their memory to be free", || memory(&scenario) < 200_000.0).await;
+    eventually("the crowd's memory to be free", || memory(&scenario) < 200_000.0).await;
 }
 
 #[tokio::test]
@@ -219,7 +220,7 @@ async fn one_address_leaves_memory_for_the_next() {
         let _ = stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\n\r\n").await;
         crowd.push(stream);
     }
-    eventually("one of them to be refused", || {
+    eventually("a connection or a request to be refused", || {
         scenario.metric("tenon_router_connections_shed_total", None) > 0.0
             || scenario.metric("tenon_router_requests_total", Some("overloaded")) > 0.0
     })
@@ -250,7 +251,7 @@ async fn idle_connections_leave_descriptors_for_the_next_client() {
         scenario.metric("tenon_router_connections", None) <= 64.0
     })
     .await;
-    eventually("the others to be counted", || {
+    eventually("the closed connections to be counted", || {
         scenario.metric("tenon_router_connections_shed_total", None) >= 200.0
     })
     .await;
@@ -268,7 +269,7 @@ async fn idle_tunnels_leave_descriptors_for_the_next_client() {
         let _ = stream.write_all(WEB_SOCKET).await;
         crowd.push(stream);
     }
-    eventually("some to be refused", || {
+    eventually("some connections to be refused", || {
         scenario.metric("tenon_router_connections_shed_total", None) > 0.0
     })
     .await;
@@ -301,7 +302,7 @@ async fn the_memory_of_an_unread_response_is_bounded() {
         assert_eq!(client.get("/").await.status, 200);
     }
     drop(crowd);
-    eventually("their memory to be free", || memory(&scenario) < 1_000_000.0).await;
+    eventually("the crowd's memory to be free", || memory(&scenario) < 1_000_000.0).await;
 }
 
 #[tokio::test]
@@ -332,7 +333,7 @@ async fn responses_that_many_addresses_do_not_read_leave_memory_for_the_next() {
     assert!(memory(&scenario) <= MEMORY as f64);
 }
 
-/// Returns whether a client of that address is answered.
+/// Returns whether a client at an address gets a response with status 200.
 async fn is_served(last: u8, addr: SocketAddr) -> bool {
     let mut stream = connect_from(last, addr).await;
     let response =
@@ -353,17 +354,18 @@ async fn the_memory_of_an_unread_web_socket_is_bounded() {
         let _ = stream.write_all(WEB_SOCKET).await;
         crowd.push(stream);
     }
-    // Without unread data each connection is charged with its base only.
+    // Without unread data, each connection is charged only for its base memory.
     eventually("unread data to be counted", || memory(&scenario) > 2_000_000.0).await;
     assert!(memory(&scenario) <= MEMORY as f64);
-    eventually("some to be ended", || scenario.metric("tenon_router_tunnels", None) < 40.0).await;
+    eventually("some tunnels to end", || scenario.metric("tenon_router_tunnels", None) < 40.0)
+        .await;
     node.behave(Behaviour::Echo);
     for last in 10..20 {
         let mut client = Client::http1_on(connect_from(last, scenario.addr()).await).await;
         assert_eq!(client.get("/").await.status, 200);
     }
     drop(crowd);
-    eventually("their memory to be free", || memory(&scenario) < 1_000_000.0).await;
+    eventually("the crowd's memory to be free", || memory(&scenario) < 1_000_000.0).await;
 }
 
 #[tokio::test]
@@ -382,7 +384,7 @@ async fn a_head_that_arrives_in_pieces_is_accepted_for_every_request_of_a_connec
         let mut answer = vec![0; 12];
         stream.read_exact(&mut answer).await.unwrap();
         assert_eq!(answer, b"HTTP/1.1 200");
-        // The rest of the head; there is no body.
+        // Read the rest of the head. The response has no body.
         while !answer.ends_with(b"\r\n\r\n") {
             answer.push(stream.read_u8().await.unwrap());
         }

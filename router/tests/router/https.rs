@@ -1,4 +1,4 @@
-//! Clients that use TLS.
+//! Tests clients that use TLS.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -127,7 +127,7 @@ async fn a_client_resumes_its_session_on_every_thread() {
     for _ in 0..8 {
         let stream = browser.connect(secured.addr(), "shop").await.unwrap();
         kinds.push(stream.get_ref().1.handshake_kind().unwrap());
-        // The tickets come with the first response.
+        // The tickets arrive with the first response.
         Client::http1_on(stream).await.get("/").await;
     }
     assert_eq!(kinds[0], HandshakeKind::Full);
@@ -140,7 +140,8 @@ async fn a_renewed_certificate_is_presented_and_a_broken_one_is_not() {
     let folder = secured.folders.path().join("shop");
     fs::write(folder.join("tls.key"), "no key").unwrap();
     let added = issue(&secured.folders.path().join("new"), "new");
-    // The router reads all folders at once: after it has the added one, it has seen the broken one.
+    // The router reads all folders together. When it presents the added certificate, it has also
+    // read the broken one.
     let (browser, addr) = (Browser::trusting(&added, &[]), secured.addr());
     let started = std::time::Instant::now();
     while browser.connect(addr, "new").await.is_err() {
@@ -172,7 +173,7 @@ async fn requests_without_tls_are_redirected() {
 }
 
 #[tokio::test]
-async fn responses_over_tls_tell_clients_to_stay_with_it() {
+async fn responses_over_tls_tell_clients_to_keep_using_tls() {
     let settings =
         HttpsSettings { hsts: Some("max-age=60".parse().unwrap()), ..HttpsSettings::default() };
     let (secured, issued) = Secured::with(&["shop"], settings).await;
@@ -203,7 +204,7 @@ async fn an_idle_connection_is_served_again() {
     let mut client = Client::http1_on(browser.connect(secured.addr(), "shop").await.unwrap()).await;
     client.get("/").await;
     let memory = || secured.scenario.metric("tenon_router_client_memory_bytes", None);
-    // Its state and its socket, without buffers.
+    // The memory of an idle connection: its state and its socket, without buffers.
     let resting = 20.0 * 1024.0;
     eventually("the connection to rest", || (1.0..resting).contains(&memory())).await;
     assert_eq!(client.get("/").await.status, StatusCode::OK);

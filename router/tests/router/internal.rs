@@ -1,4 +1,4 @@
-//! Calls at the internal listener, from Workers and from schedules.
+//! Tests calls at the internal listener, from Workers and from schedules.
 
 use bytes::Bytes;
 use futures::stream;
@@ -51,7 +51,7 @@ async fn a_body_of_many_pieces_is_forwarded_in_both_directions() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_workers_limit_is_refused_here_too() {
+async fn a_body_over_the_workers_limit_is_refused_at_the_internal_listener() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let small = Worker { request_body_bytes: 1_000, ..worker("shop/cart", "shop") };
@@ -108,13 +108,13 @@ async fn a_truncated_reply_is_a_failure() {
     // A POST is not repeated, regardless of how much of its response has arrived.
     let called = InvokeHead { method: "POST".into(), ..head("shop/cart") };
     let call = tokio::spawn(async move { caller.call(called, stream::empty()).await });
-    eventually("half of the response", || node.invocations() == 1).await;
+    eventually("the invocation to begin", || node.invocations() == 1).await;
     node.kill();
     assert_eq!(call.await.unwrap().unwrap_err().code, FailureCode::NodeLost);
 }
 
 #[tokio::test]
-async fn the_failure_for_an_unknown_worker_names_it() {
+async fn the_failure_for_an_unknown_worker_names_the_worker() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
@@ -126,7 +126,7 @@ async fn the_failure_for_an_unknown_worker_names_it() {
 }
 
 #[tokio::test]
-async fn a_loop_of_calls_is_refused_and_named() {
+async fn a_loop_of_calls_is_refused_and_the_failure_names_both_workers() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
@@ -155,13 +155,13 @@ async fn a_scheduled_event_is_forwarded_unchanged_and_not_repeated() {
         if header_value(&answer, "observed-node") == "n1" {
             break node.invocations();
         }
-        // The Worker is pinned to the other node, so this one becomes the only one.
+        // The Worker is pinned to n2, so n1 becomes the only node.
         let gone = WatchResponse { removed_nodes: vec!["n2".into()], ..Default::default() };
         scenario.catalog.change(gone);
     };
     assert_eq!(other, 1);
     assert_eq!(node.last_head().scheduled, scheduled);
-    assert!(!node.last_head().request_id.is_empty(), "the request has an id for the logs");
+    assert!(!node.last_head().request_id.is_empty(), "the request has no id for the logs");
 
     node.behave(Behaviour::Hang);
     let call = tokio::spawn({
@@ -189,12 +189,12 @@ async fn an_invocation_carries_the_revisions_of_its_services() {
     while node.invocations() == 0 || node.last_head().services.is_empty() {
         client.get("/").await;
     }
-    assert_eq!(node.last_head().services, expected, "from outside");
+    assert_eq!(node.last_head().services, expected, "in a request of a client");
     caller
         .call(InvokeHead { services: Vec::new(), ..head("shop/cart") }, stream::empty())
         .await
         .unwrap();
-    assert_eq!(node.last_head().services, expected, "from inside");
+    assert_eq!(node.last_head().services, expected, "in a call of a Worker");
 }
 
 #[tokio::test]
@@ -203,10 +203,10 @@ async fn a_draining_router_finishes_its_calls() {
     let mut scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     let call = tokio::spawn(async move { caller.call(head("shop/cart"), stream::empty()).await });
-    eventually("the call", || node.invocations() == 1).await;
+    eventually("the call to begin", || node.invocations() == 1).await;
     let draining = tokio::spawn(scenario.signal().drain());
     tokio::task::yield_now().await;
-    assert!(!draining.is_finished(), "a call is under way");
+    assert!(!draining.is_finished(), "the drain ended during a call");
     call.abort();
     draining.await.unwrap();
     scenario.join().await;

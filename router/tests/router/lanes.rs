@@ -1,4 +1,4 @@
-//! Nodes with lanes: Workers that move, and requests that are repeated where they do less harm.
+//! Tests nodes with lanes: Workers that move, and requests that are repeated in a lane.
 
 use std::num::NonZeroUsize;
 
@@ -44,27 +44,27 @@ async fn a_worker_moved_to_a_lane_is_found_and_remembered_there() {
         assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
     }
     assert_eq!(first.in_lanes(), 40);
-    assert!(first.invocations() <= 10, "{} of 40 had to ask the shard", first.invocations());
+    assert!(first.invocations() <= 10, "{} of 40 requests went to the shard", first.invocations());
     assert_eq!((moves(&scenario, "lane"), moves(&scenario, "shard")), (first.invocations(), 0));
     assert_eq!(
         scenario.metric("tenon_router_retries_total", None),
         0.0,
-        "following a move does not count as a retry"
+        "a move counts as a retry"
     );
     assert_eq!(second.invocations() + second.in_lanes(), 0);
 }
 
 #[tokio::test]
-async fn a_new_revision_is_requested_in_a_lane_at_first() {
+async fn the_first_request_for_a_new_revision_goes_to_a_lane() {
     let nodes = ["n1", "n2"].map(|name| Node::with_lanes(name, Behaviour::Echo));
-    // Threads do not share what they have seen.
+    // Each thread remembers by itself which revisions it has seen.
     let options = Options { threads: NonZeroUsize::MIN, ..Options::default() };
     let scenario = Scenario::with_options(&nodes.each_ref(), options).await;
     let mut client = scenario.client().await;
     assert_eq!(
         client.post("/", "x").await.header("tenon-shard"),
         "0",
-        "a revision of the first snapshot is not new"
+        "a revision of the first snapshot counts as new"
     );
     let next = Worker { digest: vec![8; 32], ..worker("shop/cart", "shop") };
     let workers = vec![next, worker("shop/till", "till")];
@@ -73,14 +73,14 @@ async fn a_new_revision_is_requested_in_a_lane_at_first() {
         .await;
     assert!(client.post("/", "x").await.header("tenon-shard").starts_with("lane-"));
     for _ in 0..5 {
-        // The node must learn which shard to start the revision on.
+        // The node must learn on which shard to start the revision.
         assert_eq!(client.post("/", "x").await.header("tenon-shard"), "0");
     }
     assert_eq!(moves(&scenario, "lane") + moves(&scenario, "shard"), 0);
 }
 
 #[tokio::test]
-async fn a_worker_keeps_to_one_lane_of_its_node() {
+async fn a_worker_stays_in_one_lane_of_its_node() {
     let (scenario, mut first, _second) = pinned_first().await;
     first.behave(MOVED);
     let mut client = scenario.client().await;
@@ -91,7 +91,7 @@ async fn a_worker_keeps_to_one_lane_of_its_node() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_promoted_is_followed_to_its_shard() {
+async fn requests_follow_a_promoted_worker_to_its_shard() {
     let (scenario, mut first, _second) = pinned_first().await;
     first.behave(MOVED);
     let mut client = scenario.client().await;
@@ -103,7 +103,7 @@ async fn a_worker_that_is_promoted_is_followed_to_its_shard() {
         let answer = client.post("/", "x").await;
         assert_eq!((answer.status.as_u16(), answer.header("tenon-shard")), (200, "0"));
     }
-    assert!(first.in_lanes() <= invocations + 1, "the router forgets the lane at once");
+    assert!(first.in_lanes() <= invocations + 1, "the router still sends requests to the lane");
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_request_moved_back_and_forth_stays_in_a_lane() {
     assert_eq!(
         moves(&scenario, "lane") + moves(&scenario, "shard"),
         6,
-        "two moves for each request"
+        "the three requests did not move twice each"
     );
     assert_eq!(second.invocations() + second.in_lanes(), 0);
 }
@@ -140,7 +140,7 @@ async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_its_node() {
     assert_eq!(answer.header("observed-node"), first.name());
     assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
     let ran = first.lanes().iter().find(|lane| lane.invocations() == 1).unwrap();
-    assert!(ran.last_head().stay, "the lane must run the request");
+    assert!(ran.last_head().stay, "the lane may move the request");
     assert_eq!((second.invocations() + second.in_lanes(), moves(&scenario, "lane")), (0, 0));
 }
 
@@ -153,12 +153,12 @@ async fn a_request_whose_node_is_lost_is_repeated_in_a_lane_of_another_node() {
     assert_eq!(answer.header("observed-node"), second.name());
     assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
     let ran = second.lanes().iter().find(|lane| lane.invocations() == 1).unwrap();
-    assert!(ran.last_head().stay, "the lane must run the request");
+    assert!(ran.last_head().stay, "the lane may move the request");
     assert_eq!((second.invocations(), moves(&scenario, "lane")), (0, 0));
 }
 
 #[tokio::test]
-async fn a_request_that_an_overloaded_node_cannot_repeat_goes_to_another() {
+async fn a_request_that_an_overloaded_node_cannot_repeat_goes_to_another_node() {
     let (scenario, mut first, mut second) = pinned_first().await;
     first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Refuse(FailureCode::Overloaded)));
     let response = lose_shard(&scenario, &mut first).await;
@@ -169,11 +169,11 @@ async fn a_request_that_an_overloaded_node_cannot_repeat_goes_to_another() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_repeated_on_a_node_that_dies_slowly_survives_it() {
+async fn a_request_whose_node_loses_its_processes_one_by_one_goes_to_another_node() {
     let (scenario, mut first, second) = pinned_first().await;
     first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));
     let response = lose_shard(&scenario, &mut first).await;
-    eventually("its repetition to begin", || first.in_lanes() == 1).await;
+    eventually("the repetition to begin", || first.in_lanes() == 1).await;
     first.lanes().sort_by_key(|lane| lane.invocations());
     first.lanes().iter_mut().for_each(|lane| lane.kill());
     let answer = response.await.unwrap();
@@ -220,7 +220,7 @@ async fn a_request_whose_only_lane_is_lost_is_repeated_in_its_successor() {
     lane.succeed();
     let answer = response.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, first.name()));
-    assert!(first.lanes()[1].last_head().stay, "the lane asks the supervisor first");
+    assert!(first.lanes()[1].last_head().stay, "the successor may move the request");
     assert_eq!(second.invocations() + second.in_lanes(), 0);
 }
 
@@ -229,7 +229,7 @@ async fn a_request_that_ended_a_shard_and_a_lane_is_not_repeated() {
     let (scenario, mut first, second) = pinned_first().await;
     first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));
     let response = lose_shard(&scenario, &mut first).await;
-    eventually("its repetition to begin", || first.in_lanes() == 1).await;
+    eventually("the repetition to begin", || first.in_lanes() == 1).await;
     first.lanes().iter_mut().find(|lane| lane.invocations() == 1).unwrap().kill();
     let answer = response.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.code()), (502, "node_lost".into()));

@@ -1,9 +1,10 @@
-//! A real router between a real HTTP client, a real catalog and real gRPC nodes.
+//! Tests a real router between a real HTTP client, a real catalog and real gRPC nodes.
 //!
 //! The catalog and the nodes are servers of the generated gRPC traits, so that an independent
 //! implementation decodes the router's messages.
 
-// Everything here is a test, but Clippy recognizes only functions that are marked as such.
+// All code in this crate belongs to tests, but Clippy recognizes only functions that are marked as
+// tests.
 #![allow(clippy::unwrap_used)]
 
 mod harness;

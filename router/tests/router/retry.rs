@@ -1,4 +1,4 @@
-//! Nodes that refuse requests, drain and die.
+//! Tests nodes that refuse requests, drain, or end.
 
 use http::Method;
 use tenon_proto::catalog::{WatchResponse, Worker, node::State};
@@ -27,13 +27,13 @@ async fn a_node_without_a_listener_is_avoided_and_then_ejected() {
     assert_eq!(
         scenario.metric("tenon_router_retries_total", Some("unreachable")),
         2.0,
-        "two failures eject the shard"
+        "the shard was not ejected after two failures"
     );
     let spills = |why| scenario.metric("tenon_router_spills_total", Some(why));
     assert_eq!(
         (spills("failed"), spills("ejected")),
         (2.0, 3.0),
-        "every request spilled to the other node, and is counted once"
+        "the five requests were not counted once each"
     );
     assert_eq!(scenario.metric("tenon_router_ejected_shards", None), 1.0);
 }
@@ -56,14 +56,14 @@ async fn an_ejected_node_is_used_again_after_its_return() {
 }
 
 #[tokio::test]
-async fn a_draining_node_is_asked_once_and_its_requests_move_on() {
+async fn a_draining_node_refuses_once_and_requests_go_to_another_node() {
     let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
     first.behave(Behaviour::Refuse(FailureCode::Draining));
     let mut client = scenario.client().await;
     for _ in 0..5 {
         assert_eq!(client.post("/", "x").await.header("observed-node"), second.name());
     }
-    assert_eq!(first.invocations(), 1, "one refusal is enough");
+    assert_eq!(first.invocations(), 1, "the draining node did not get exactly one request");
     assert_eq!(scenario.metric("tenon_router_spills_total", Some("draining")), 5.0);
 }
 
@@ -82,7 +82,7 @@ async fn a_node_draining_according_to_the_catalog_gets_no_requests() {
 }
 
 #[tokio::test]
-async fn an_overloaded_node_spills_and_an_overloaded_pool_is_reported() {
+async fn a_request_leaves_an_overloaded_node_and_fails_in_an_overloaded_pool() {
     let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
     first.behave(Behaviour::Refuse(FailureCode::Overloaded));
     let mut client = scenario.client().await;
@@ -95,7 +95,7 @@ async fn an_overloaded_node_spills_and_an_overloaded_pool_is_reported() {
 }
 
 #[tokio::test]
-async fn an_idempotent_request_survives_the_death_of_its_node() {
+async fn an_idempotent_request_whose_node_is_lost_is_repeated_on_another_node() {
     let (scenario, mut first, second) = pinned_first(Behaviour::Echo).await;
     first.behave(Behaviour::Hang);
     let mut client = scenario.client().await;
@@ -119,19 +119,15 @@ async fn a_non_idempotent_request_that_may_have_run_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_node_that_dies_in_the_middle_of_a_response_breaks_it_off() {
+async fn a_response_whose_node_is_lost_in_the_middle_ends_with_an_error() {
     let (scenario, mut first, second) = pinned_first(Behaviour::HalfAnswer).await;
     let mut client = scenario.client().await;
     let request = client.request(Method::GET, "/").body(full("")).unwrap();
     let response = client.open(request).await.unwrap();
     first.kill();
     let body = http_body_util::BodyExt::collect(response.into_body()).await;
-    assert!(body.is_err(), "half a body must not be taken for a whole one");
-    assert_eq!(
-        second.invocations(),
-        0,
-        "a response that has begun is not continued by another node"
-    );
+    assert!(body.is_err(), "half of a body was accepted as a whole one");
+    assert_eq!(second.invocations(), 0, "another node continued a response that had begun");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Finding the Worker of a request, and the information that the client gets about it.
+//! Tests how the Worker of a request is found, and which information the client gets.
 
 use http::Method;
 use tenon_proto::catalog::WatchResponse;
@@ -34,7 +34,7 @@ async fn a_worker_receives_the_request_and_answers_it() {
         }
         assert!(
             !answer.headers.contains_key("connection"),
-            "headers of the node's connection are not forwarded"
+            "a header of the node's connection was forwarded"
         );
     }
 }
@@ -65,7 +65,7 @@ async fn a_workers_failure_has_its_own_code() {
     let scenario = Scenario::with(&[&node]).await;
     let answer = scenario.client().await.get("/").await;
     assert_eq!((answer.status.as_u16(), answer.code()), (503, "cpu_limit_exceeded".into()));
-    assert_eq!(node.invocations(), 1, "a Worker's failure is not tried again");
+    assert_eq!(node.invocations(), 1, "a failed invocation was repeated");
 }
 
 #[tokio::test]
@@ -115,19 +115,19 @@ async fn a_change_of_the_catalog_changes_the_routes() {
 }
 
 #[tokio::test]
-async fn head_is_answered_without_a_body_but_with_its_length() {
+async fn a_head_request_is_answered_without_the_body_but_with_its_length() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
         let request = client.request(Method::HEAD, "/").body(full("12345")).unwrap();
         let answer = client.send(request).await.unwrap();
         assert_eq!((answer.header("content-length"), answer.body.len()), ("5", 0));
-        assert_eq!(client.get("/").await.status, 200, "the connection is still good");
+        assert_eq!(client.get("/").await.status, 200, "the connection cannot be used again");
     }
 }
 
 #[tokio::test]
-async fn a_status_without_a_body_has_none() {
+async fn a_response_with_status_204_has_no_body_and_an_invalid_status_is_a_failure() {
     let node = Node::start("n1", Behaviour::Status(204));
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;

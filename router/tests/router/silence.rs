@@ -1,4 +1,4 @@
-//! Silent shards, lanes and nodes whose connections stay open.
+//! Tests silent shards, lanes and nodes whose connections stay open.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ use crate::harness::{
     eventually, worker,
 };
 
-/// Requests leave a silent shard after two seconds, or later on a busy machine. The request's own
-/// limit is far longer.
+/// The maximum time for a request to leave a silent shard, which takes two seconds, or longer on a
+/// busy machine. The wall limit of the request is far longer.
 const WELL_BEFORE_THE_LIMIT: Duration = Duration::from_secs(15);
 
 /// Returns a Worker with a long wall limit.
@@ -24,7 +24,7 @@ fn patient() -> Worker {
 /// Starts two nodes, and returns the Worker's pinned node first.
 async fn pinned_first(start: impl Fn(&str) -> Node) -> (Scenario, Node, Node) {
     let nodes = ["n1", "n2"].map(start);
-    // Threads do not share what they have noticed.
+    // Each thread detects silence by itself.
     let options = Options { threads: NonZeroUsize::MIN, ..Options::default() };
     let scenario = Scenario::with_options(&nodes.each_ref(), options).await;
     scenario.catalog.change(WatchResponse {
@@ -51,7 +51,7 @@ fn silent(scenario: &Scenario) -> f64 {
 }
 
 #[tokio::test]
-async fn a_get_leaves_a_stopped_node_and_later_requests_avoid_it() {
+async fn a_get_leaves_a_stopped_node_and_later_requests_avoid_the_node() {
     for start in [with_lanes, without_lanes] {
         let (scenario, mut first, second) = pinned_first(start).await;
         let mut client = scenario.client().await;
@@ -77,10 +77,10 @@ async fn a_get_leaves_a_stopped_node_and_later_requests_avoid_it() {
 }
 
 #[tokio::test]
-async fn a_post_sent_to_a_stopped_node_waits_for_it() {
+async fn a_post_that_was_sent_to_a_stopped_node_waits_for_the_node() {
     let (scenario, mut first, second) = pinned_first(with_lanes).await;
     let mut client = scenario.client().await;
-    // A request is not sent before the node has greeted the router.
+    // No request is sent before the handshake of the connection, which this request causes.
     client.get("/").await;
     first.processes().for_each(|process| process.stop());
     let response = tokio::spawn(async move { client.post("/", "x").await });
@@ -107,7 +107,7 @@ async fn a_request_waits_for_a_busy_lane_that_others_avoid() {
     let response = tokio::spawn(async move { client.get("/").await });
     eventually("the silence to be noticed", || silent(&scenario) == 1.0).await;
     let mut client = scenario.client().await;
-    // This takes longer than the node may take to answer.
+    // The loop takes longer than a probe of the node.
     let noticed = Instant::now();
     let mut others = 0;
     while noticed.elapsed() < Duration::from_secs(2) {
@@ -115,7 +115,7 @@ async fn a_request_waits_for_a_busy_lane_that_others_avoid() {
         others += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(other.invocations(), others, "the node's other lane has had them all");
+    assert_eq!(other.invocations(), others, "some requests did not go to the node's other lane");
     own.resume();
     assert_eq!(response.await.unwrap().status, 200);
     assert_eq!(scenario.metric("tenon_router_retries_total", None), 0.0);
@@ -147,7 +147,7 @@ async fn requests_wait_for_the_successors_of_silent_lanes_that_ended() {
     assert_eq!(
         second.invocations() + second.in_lanes(),
         0,
-        "a request that ended the lanes of one node is not sent to another"
+        "a request that ended the lanes of one node was sent to another"
     );
 }
 
@@ -174,7 +174,7 @@ async fn a_request_that_has_lost_a_shard_leaves_a_lane_whose_whole_node_is_stopp
     let response = tokio::spawn(async move { client.get("/").await });
     eventually("the invocation to begin", || first.invocations() == 1).await;
     first.kill();
-    eventually("its repetition to begin", || first.in_lanes() == 1).await;
+    eventually("the repetition to begin", || first.in_lanes() == 1).await;
     first.lanes().iter_mut().for_each(|lane| lane.stop());
     let answer = response.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, second.name()));
@@ -182,7 +182,7 @@ async fn a_request_that_has_lost_a_shard_leaves_a_lane_whose_whole_node_is_stopp
 }
 
 #[tokio::test]
-async fn a_request_waits_for_the_only_node_there_is() {
+async fn a_request_waits_for_a_stopped_node_that_is_the_only_one() {
     let mut node = Node::with_lanes("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
@@ -208,12 +208,12 @@ async fn a_slow_worker_is_not_silent() {
     assert_eq!(
         (silent(&scenario), second.invocations() + second.in_lanes()),
         (0.0, 0),
-        "a node that answers pings is not silent"
+        "a node that answers pings counts as silent"
     );
 }
 
 #[tokio::test]
-async fn an_unsent_request_leaves_a_shard_without_a_tls_handshake() {
+async fn an_unsent_request_leaves_a_shard_that_does_not_complete_the_tls_handshake() {
     let authority = Authority::new();
     let catalog = Catalog::start().await;
     let catalog_proxy = TlsProxy::in_front_of(catalog.addr(), authority.tls(Role::Operator)).await;
@@ -278,7 +278,7 @@ async fn a_hung_shard_holds_at_most_its_share_of_a_threads_requests() {
         assert_eq!(
             answered.unwrap().unwrap(),
             second.name(),
-            "requests beyond the share go to the other node"
+            "a request beyond the share did not go to the other node"
         );
     }
     assert_eq!(scenario.metric("tenon_router_inflight", None) as usize, SHARE);

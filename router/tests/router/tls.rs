@@ -1,4 +1,4 @@
-//! Certificates on each of a router's connections to other processes.
+//! Tests certificates on each of a router's connections to other processes.
 
 use futures::stream;
 use tenon_lifecycle::tls::{Role, Tls};
@@ -48,7 +48,7 @@ impl Guarded {
         Self { scenario, _catalog: proxy, nodes: guarded }
     }
 
-    /// Returns the index of the node that the Worker is pinned to.
+    /// Returns the index of the node to which the Worker is pinned.
     fn pinned(&self) -> usize {
         let pin = self.scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
         self.nodes.iter().position(|(node, _)| node.name() == &*pin.node).unwrap()
@@ -56,7 +56,7 @@ impl Guarded {
 }
 
 #[tokio::test]
-async fn a_request_goes_from_an_operators_catalog_to_a_nodes_shard() {
+async fn a_router_with_a_certificate_uses_the_catalog_and_the_node() {
     let authority = Authority::new();
     let guarded = Guarded::with(&authority, &[], &[authority.tls(Role::RuntimeNode)]).await;
     let answer = guarded.scenario.client().await.post("/", "x").await;
@@ -64,7 +64,7 @@ async fn a_request_goes_from_an_operators_catalog_to_a_nodes_shard() {
 }
 
 #[tokio::test]
-async fn the_internal_listener_admits_nodes_and_operators_only() {
+async fn the_internal_listener_admits_only_nodes_and_operators() {
     let authority = Authority::new();
     let guarded = Guarded::with(&authority, &[], &[authority.tls(Role::RuntimeNode)]).await;
     let addr = guarded.scenario.router().internal_addr();
@@ -87,8 +87,8 @@ async fn requests_avoid_nodes_that_fail_mutual_authentication() {
     let node = || authority.tls(Role::RuntimeNode);
     // The pin does not depend on the nodes' certificates.
     let pinned = Guarded::with(&authority, &[], &[node(), node()]).await.pinned();
-    // Another role; an authority that the router does not trust; and a node that trusts only its
-    // own authority.
+    // The node has another role, has an authority that the router does not trust, or trusts only
+    // its own authority.
     for bad in [
         authority.tls(Role::Operator),
         stranger.tls(Role::RuntimeNode),
@@ -109,7 +109,7 @@ async fn requests_avoid_nodes_that_fail_mutual_authentication() {
 }
 
 #[tokio::test]
-async fn a_successor_without_a_tls_handshake_is_avoided_until_it_has_one() {
+async fn a_successor_is_avoided_until_it_completes_a_tls_handshake() {
     let authority = Authority::new();
     let nodes = [(); 2].map(|()| authority.tls(Role::RuntimeNode));
     let guarded = Guarded::with(&authority, &[], &nodes).await;
@@ -119,7 +119,7 @@ async fn a_successor_without_a_tls_handshake_is_avoided_until_it_has_one() {
     assert_eq!(client.post("/", "x").await.header("observed-node"), first.name());
     proxy.shut();
     let links = || guarded.scenario.metric("tenon_router_shard_connections", None);
-    eventually("the router to notice it", || links() == 0.0).await;
+    eventually("the router to notice the disconnection", || links() == 0.0).await;
     let answer = client.post("/", "x").await;
     assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, second.name()));
     assert_eq!(guarded.scenario.metric("tenon_router_ejections_total", Some("unreachable")), 1.0);
@@ -151,7 +151,7 @@ async fn every_request_is_answered_while_an_authority_is_replaced() {
             }
             // Another test covers requests to a node that has disconnected in the meantime.
             let links = || guarded.scenario.metric("tenon_router_shard_connections", None);
-            eventually("the router to notice it", || links() == 0.0).await;
+            eventually("the router to notice the disconnection", || links() == 0.0).await;
             for _ in 0..5 {
                 assert_eq!(client.get("/").await.status, 200);
             }

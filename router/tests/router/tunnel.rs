@@ -1,7 +1,7 @@
-//! Tunnels of WebSockets over HTTP/1.1 and HTTP/2: data in both directions, and every way in which
-//! they end.
+//! Tests tunnels of WebSockets over HTTP/1.1 and HTTP/2: data in both directions, and every way in
+//! which a tunnel ends.
 //!
-//! The router does not interpret the data, so most of the data here is not WebSocket frames at all.
+//! The router does not interpret the data, so most data in these tests is not WebSocket frames.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn close(code: u16, reason: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn bytes_go_both_ways_until_the_client_ends_its_half() {
+async fn bytes_pass_in_both_directions_until_the_client_ends_its_half() {
     let node = Node::start("n1", Behaviour::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     for (mut socket, _client) in open_both(scenario.addr()).await {
@@ -56,7 +56,8 @@ async fn bytes_go_both_ways_until_the_client_ends_its_half() {
             large.len()
         );
     }
-    eventually("all to be over", || scenario.metric("tenon_router_tunnels", None) == 0.0).await;
+    eventually("all tunnels to be over", || scenario.metric("tenon_router_tunnels", None) == 0.0)
+        .await;
     let carried = |to| scenario.metric("tenon_router_tunnel_bytes_total", Some(to));
     let (echoed, added) = (2 * ((10 << 20) + 11), 2 * (WELCOME.len() + BYE.len()));
     eventually("the bytes to the node to be counted", || carried("node") == f64::from(echoed))
@@ -124,33 +125,35 @@ async fn a_client_whose_node_is_lost_gets_a_close_frame_between_two_messages() {
 }
 
 #[tokio::test]
-async fn a_node_is_notified_of_a_client_that_vanishes() {
+async fn a_node_is_notified_of_a_client_that_disconnects() {
     let node = Node::start("n1", Behaviour::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let [(over_http1, _), (over_http2, client)] = open_both(scenario.addr()).await;
     drop((over_http1, over_http2, client));
-    eventually("both to be over", || node.dropped() == 2).await;
+    eventually("both invocations to end", || node.dropped() == 2).await;
 
     let reset = open_http1(scenario.addr()).await;
     SockRef::from(&reset).set_linger(Some(Duration::ZERO)).unwrap();
     drop(reset);
-    eventually("the third to be over", || node.dropped() == 3).await;
-    eventually("all to be over", || scenario.metric("tenon_router_tunnels", None) == 0.0).await;
+    eventually("the third invocation to end", || node.dropped() == 3).await;
+    eventually("all tunnels to be over", || scenario.metric("tenon_router_tunnels", None) == 0.0)
+        .await;
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_stops_only_its_own_node_stream() {
+async fn a_client_that_does_not_read_stops_only_its_own_stream() {
     let node = Node::start("n1", Behaviour::Flood);
     let scenario = Scenario::with(&[&node]).await;
     let mut sockets = open_both(scenario.addr()).await;
     let flowing = node.flooded();
-    eventually("the flood", || node.flooded() > flowing).await;
+    eventually("the flood to continue", || node.flooded() > flowing).await;
     node.behave(Behaviour::Echo);
     let mut other = scenario.client().await;
     for _ in 0..300 {
         assert_eq!(other.post("/", pattern(100_000)).await.status, 200);
     }
-    // The kernel's buffers of two connections, and twice the windows of two streams.
+    // The limit covers the kernel's buffers of two connections, and twice the windows of two
+    // streams.
     let sent = node.flooded();
     assert!(sent < 40 << 20, "{sent} bytes wait for a client that does not read");
     for (socket, _) in &mut sockets {
@@ -162,7 +165,7 @@ async fn a_client_that_does_not_read_stops_only_its_own_node_stream() {
 }
 
 #[tokio::test]
-async fn a_draining_router_closes_its_tunnels_after_their_grace() {
+async fn a_draining_router_closes_its_tunnels_after_the_grace_period() {
     let node = Node::start("n1", Behaviour::Tunnel);
     let options = Options { tunnel_grace: Duration::from_secs(3), ..Options::default() };
     let mut scenario = Scenario::with_options(&[&node], options).await;

@@ -1,4 +1,4 @@
-//! The handshake of WebSockets over HTTP/1.1 and HTTP/2, and how it is refused.
+//! Tests the handshake of WebSockets over HTTP/1.1 and HTTP/2, and how a handshake is refused.
 
 use http::HeaderValue;
 use tenon_proto::failure::FailureCode;
@@ -62,7 +62,7 @@ async fn an_http1_handshake_reaches_the_node_as_a_get_and_the_101_reaches_the_cl
 }
 
 #[tokio::test]
-async fn an_http2_extended_connect_reaches_the_node_as_the_same_get() {
+async fn an_http2_extended_connect_reaches_the_node_as_a_get() {
     let node = Node::start("n1", Behaviour::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = http2(scenario.addr()).await;
@@ -102,7 +102,7 @@ async fn a_worker_that_refuses_a_tunnel_gets_an_empty_body_and_its_response_is_s
     );
     let mut end = [0; 5];
     stream.read_exact(&mut end).await.unwrap();
-    assert_eq!(&end, b"0\r\n\r\n", "the body is empty");
+    assert_eq!(&end, b"0\r\n\r\n", "the body is not empty");
     // The connection stays usable.
     stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n").await.unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! The path of a request, from the Worker's call to the response's body.
+//! The HTTP client: performs a request, from the Worker's call to the response's body.
 
 mod upgrade;
 
@@ -32,12 +32,12 @@ use crate::metrics::EgressMetrics;
 
 pub use upgrade::{Tunnel, UpgradeResponse};
 
-/// Limits on cached TLS sessions: the number of tenants, and the number of sessions for each.
+/// Maximum number of tenants with cached TLS sessions, and of sessions for each tenant.
 const TENANTS: usize = 256;
 const SESSIONS: usize = 32;
 
-/// Headers that are hop-by-hop or that the client sets itself; they are dropped from requests, as
-/// browsers do. A Host header of the Worker's own would circumvent its list of hosts.
+/// Headers that are hop-by-hop or that the client sets itself. Like browsers, the client drops them
+/// from requests. A Host header that the Worker sets would circumvent its list of hosts.
 const FORBIDDEN_REQUEST_HEADERS: [HeaderName; 10] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -51,7 +51,8 @@ const FORBIDDEN_REQUEST_HEADERS: [HeaderName; 10] = [
     header::UPGRADE,
 ];
 
-/// Hop-by-hop headers of a response; they are dropped, because they concern this connection only.
+/// Hop-by-hop headers of a response. The client drops them, because they concern only the
+/// connection to the origin.
 const HOP_BY_HOP_RESPONSE_HEADERS: [HeaderName; 6] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -61,11 +62,12 @@ const HOP_BY_HOP_RESPONSE_HEADERS: [HeaderName; 6] = [
     header::UPGRADE,
 ];
 
-/// The Worker on whose behalf the shard sends requests, and the budget they are charged to.
+/// The Worker on whose behalf the shard sends requests, and the budget to which the requests are
+/// charged.
 #[derive(Clone)]
 pub struct EgressContext {
     pub worker: WorkerId,
-    /// Hosts that the Worker may connect to, by its own configuration.
+    /// Hosts to which the Worker may connect, by its own configuration.
     pub egress: Rc<Egress>,
     pub budget: Rc<dyn InvocationBudget>,
 }
@@ -75,11 +77,11 @@ pub trait InvocationBudget {
     /// Counts a request.
     ///
     /// # Errors
-    /// Returns the invocation's limit on requests when it is reached.
+    /// Returns the invocation's limit on requests if the limit has been reached.
     fn subrequest(&self) -> Result<(), u32>;
 
     /// Reserves memory, in bytes, until the returned guard is dropped. Returns `None` if there is
-    /// not enough.
+    /// not enough memory.
     fn hold(&self, bytes: usize) -> Option<Box<dyn Any>>;
 }
 
@@ -95,7 +97,7 @@ pub struct Client {
     metrics: EgressMetrics,
 }
 
-/// One request of a chain of redirects, to one origin.
+/// One request in a chain of redirects.
 struct Hop<'a> {
     context: &'a EgressContext,
     method: &'a Method,
@@ -118,10 +120,10 @@ impl Client {
     /// Sends a request, and follows its redirects. Resolves when the head of the response has
     /// arrived; dropping the future, or later the body, aborts the request.
     ///
-    /// Hop-by-hop headers and those that the client sets itself are dropped from the request;
-    /// standard ones that are missing are added. The response's body is decoded as its
-    /// `Content-Encoding` says; that header and `Content-Length` are then removed, because a Worker
-    /// that forwards the response forwards the decoded body.
+    /// Hop-by-hop headers and headers that the client sets itself are dropped from the request;
+    /// `Accept`, `Accept-Encoding` and `User-Agent` are added if they are missing. The response's
+    /// body is decoded according to `Content-Encoding`; that header and `Content-Length` are then
+    /// removed, because a Worker that forwards the response forwards the decoded body.
     ///
     /// # Errors
     /// Fails if the request is not allowed, or if there is no response.
@@ -201,9 +203,9 @@ impl Client {
         Ok((response, held))
     }
 
-    /// Sends a request over a pooled connection or a new one. An origin may close a connection just
-    /// as it is reused: a request that it cannot have begun to process is sent once more, over a
-    /// new connection.
+    /// Sends a request over a pooled connection or a new one. An origin may close a pooled
+    /// connection while a request is being sent: a request of which nothing was sent, or an
+    /// idempotent one, is then sent again over a new connection.
     async fn send(
         &self,
         hop: &Hop<'_>,
@@ -224,8 +226,8 @@ impl Client {
             };
             let whole = unsent.take_message().map(|request| request.into_body().into_inner());
             let error = unsent.into_error();
-            // Retry if nothing was sent, or if the connection was closed in response to an
-            // idempotent request.
+            // The request is sent again if none of it was sent, or if the connection was closed and
+            // the request is idempotent.
             let was_closed =
                 error.is_incomplete_message() || error.is_closed() || error.is_canceled();
             let retried =
@@ -243,8 +245,8 @@ impl Client {
     async fn lease(&self, origin: &Origin) -> Result<Lease, EgressError> {
         match self.pool.take(origin) {
             PooledConnection::Lease(lease) => Ok(lease),
-            // Waits only once: a request that finds no connection afterwards opens its own, whether
-            // or not the awaited attempt succeeded.
+            // The request waits only once: if it finds no connection afterwards, it opens its own,
+            // whether or not the awaited attempt succeeded.
             PooledConnection::Opening(opening) if origin.secure => {
                 let _closed = opening.acquire().await;
                 match self.pool.take(origin) {
@@ -268,15 +270,15 @@ impl Client {
     fn tls(&self, tenant: &Rc<str>) -> Arc<ClientConfig> {
         let mut tls_by_tenant = self.tls_by_tenant.borrow_mut();
         if tls_by_tenant.len() >= TENANTS && !tls_by_tenant.contains_key(tenant) {
-            // A tenant with later requests makes one more full handshake.
+            // Clearing the cache costs each tenant one more full handshake with each origin.
             tls_by_tenant.clear();
         }
-        let made = tls_by_tenant.entry(Rc::clone(tenant)).or_insert_with(|| {
+        let config = tls_by_tenant.entry(Rc::clone(tenant)).or_insert_with(|| {
             let mut config = (*self.tls).clone();
             config.resumption = Resumption::in_memory_sessions(SESSIONS);
             Arc::new(config)
         });
-        Arc::clone(made)
+        Arc::clone(config)
     }
 
     fn response(
@@ -338,7 +340,7 @@ impl Hop<'_> {
             .host()
             .ok_or_else(|| EgressError::Request("its URL has no host".to_owned()))?
             .to_owned();
-        let port = self.url.port_or_known_default().expect("both schemes have a default port");
+        let port = self.url.port_or_known_default().expect("http and https have default ports");
         if policy::is_bad_port(port) {
             return Err(EgressError::BadPort(port));
         }

@@ -1,9 +1,9 @@
-//! Limits on concurrent requests: per Worker, per tenant and per shard.
+//! Limits the concurrent requests of each Worker, of each tenant and of the shard.
 //!
-//! A request holds a **permit** until the head of its response has arrived, and queues for one if
-//! all are taken; then its response is **open** until its body has ended or been dropped. Open
-//! responses beyond the limit are refused instead of queued: a Worker that awaits a hundred heads
-//! before it reads any body would wait for itself.
+//! A request holds a **permit** until the head of its response has arrived, and queues for a permit
+//! if all are taken. The response is then **open** until its body has ended or been dropped. Open
+//! responses beyond the limit are refused instead of queued: if they were queued, a Worker that
+//! awaits a hundred heads before it reads any body would wait for itself.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -15,23 +15,25 @@ use tokio::sync::{OwnedSemaphorePermit as Permit, Semaphore};
 
 use super::EgressError;
 
-/// The concurrency limits of a shard. Each open response uses a socket, or a stream of one.
+/// The concurrency limits of a shard. Each open response uses a connection or one of its streams.
 #[derive(Clone, Copy, Debug)]
 pub struct EgressBounds {
-    /// Maximum number of requests of a Worker that wait for a head: far more than a page or an API
-    /// call needs at once, and few enough that a loop over a long list does not flood the origin.
+    /// Maximum number of a Worker's requests that wait for a head: far more than a page or an API
+    /// call needs concurrently, and few enough that a loop over a long list does not flood the
+    /// origin.
     pub waiting_per_worker: u32,
     pub waiting_per_tenant: u32,
     pub waiting_per_shard: u32,
     pub open_per_worker: u32,
     pub open_per_tenant: u32,
     pub open_per_shard: u32,
-    /// Idle connections kept for later requests.
+    /// Maximum numbers of idle connections that are kept for later requests.
     pub idle_per_origin: usize,
     pub idle_per_shard: usize,
-    /// The time for which idle connections are kept. Many origins close theirs after a minute.
+    /// Time for which idle connections are kept. Many origins close idle connections after a
+    /// minute.
     pub idle_timeout: Duration,
-    /// The timeout for all attempts to connect together.
+    /// Time limit for all attempts to connect together.
     pub connect_timeout: Duration,
 }
 
@@ -52,7 +54,7 @@ impl Default for EgressBounds {
     }
 }
 
-/// A Worker, a tenant or the shard, with its two limits.
+/// The permits of a Worker, a tenant or the shard.
 struct Party {
     waiting: Arc<Semaphore>,
     open: Arc<Semaphore>,
@@ -74,12 +76,12 @@ pub(super) struct RequestPermit {
 
 /// The right to have a response open.
 pub(super) struct Open {
-    // Declared first, so that the permits are dropped before the parties they belong to.
+    // This field is declared first, so that the permits are dropped before their parties.
     _permits: [Permit; 3],
     _parties: [Rc<Party>; 3],
 }
 
-/// The parties, as named in errors.
+/// Names of the parties in errors.
 const PARTIES: [&str; 3] = ["the Worker", "the namespace", "the node"];
 
 impl ConcurrencyLimits {
@@ -103,8 +105,8 @@ impl ConcurrencyLimits {
             Rc::clone(&self.shard),
         ];
         let [of_worker, of_tenant, of_shard] = &parties;
-        // The narrowest limit first, so that a request that queues there holds no permit that
-        // others wait for.
+        // The narrowest limit comes first, so that a request that queues at it holds no permit for
+        // which other Workers or tenants wait.
         let waiting =
             [of_worker.acquire().await, of_tenant.acquire().await, of_shard.acquire().await];
         RequestPermit { parties, _waiting: waiting }
@@ -130,7 +132,7 @@ impl RequestPermit {
 
 impl Party {
     fn new(waiting: u32, open: u32) -> Rc<Self> {
-        // The queue is bounded by the operations that invocations may have in flight.
+        // The limits on operations in flight bound the length of the queue.
         let semaphore = |permits: u32| Arc::new(Semaphore::new(permits as usize));
         Rc::new(Self { waiting: semaphore(waiting), open: semaphore(open) })
     }
@@ -141,7 +143,7 @@ impl Party {
     }
 }
 
-/// Returns the party of that name, and creates it if it does not exist.
+/// Returns the party with this name, and creates it if it does not exist.
 fn party(
     parties: &RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
     name: &str,
@@ -152,7 +154,8 @@ fn party(
     if let Some(party) = parties.get(name).and_then(Weak::upgrade) {
         return party;
     }
-    // Pruning whenever the number has doubled costs each insertion amortised constant time.
+    // Pruning whenever the number of parties has doubled costs each insertion amortised constant
+    // time.
     if parties.len().is_power_of_two() {
         parties.retain(|_, party| party.strong_count() > 0);
     }
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_waits_for_its_own_permits_and_its_tenants() {
+    fn a_worker_waits_for_its_own_permits_and_for_its_tenants_permits() {
         let limits = limits();
         let take = |worker| Box::pin(limits.take(worker, "a"));
         let first = take("a/1").now_or_never().unwrap();
@@ -189,7 +192,7 @@ mod tests {
         assert!(more.as_mut().now_or_never().is_none());
         assert!(Box::pin(limits.take("b/1", "b")).now_or_never().is_some());
         drop(first);
-        // One permit of the tenant is free, and one of the Worker.
+        // One permit of the tenant and one of the Worker `a/1` are free.
         assert!(third.now_or_never().is_some() || more.now_or_never().is_some());
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Bodies are read on demand: at most [`WINDOW`] bytes of an unread body are buffered, in HTTP/2's
 //! stream window or in the buffer of HTTP/1. HTTP/2's connection window is the sum of its streams'
-//! windows, so that an unread stream does not stall the others.
+//! windows, so that an unread stream does not stall the other streams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,18 +26,19 @@ use super::error::Stage;
 use super::message::UploadBody;
 use super::origin::{Origin, server_name};
 
-/// The amount of a body that an origin may send ahead of its reader, in bytes: about 6 MB/s per
-/// body at a round trip of 20 ms.
+/// Maximum number of bytes of a body that an origin may send ahead of its reader. With a round-trip
+/// time of 20 ms, this allows about 6 MB/s for each body.
 pub(super) const WINDOW: usize = 128 * 1024;
 
-/// Concurrent exchanges on an HTTP/2 connection.
+/// Maximum number of concurrent exchanges on an HTTP/2 connection.
 pub(super) const STREAMS: usize = 100;
 
-/// Limits on a response's head, in bytes and in fields. Browsers and proxies accept no more.
+/// Maximum size of a response's head, in bytes, and maximum number of its fields. Browsers and
+/// proxies have similar limits.
 const HEAD: usize = 64 * 1024;
 const FIELDS: usize = 256;
 
-/// The timeout for the TLS handshake, and then for the HTTP handshake.
+/// Time limit for the TLS handshake, and another for the HTTP handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// A silent HTTP/2 connection is pinged at this interval, and closed if the ping is not answered
@@ -57,7 +58,7 @@ impl Origin {
     /// Performs the TLS and HTTP handshakes over a stream to the origin.
     ///
     /// # Arguments
-    /// * `open` - counts open connections.
+    /// * `open` - gauge of open connections.
     pub(super) async fn handshake(
         &self,
         stream: Stream,
@@ -167,17 +168,17 @@ impl Origin {
     }
 }
 
-/// Runs a connection until it ends, and counts it as open until then.
+/// Runs a connection until it ends, and counts it as open while it runs.
 fn drive(connection: impl Future<Output = hyper::Result<()>> + 'static, open: &IntGauge) {
     let open = GaugeGuard::new(open);
     spawn_local(async move {
-        // The exchange itself reports how the connection ended.
+        // The exchange on the connection returns the error.
         let _ = connection.await;
         drop(open);
     });
 }
 
-/// Describes an error, in our own words where the library's message is unclear.
+/// Describes an error, with a message of this crate's own where hyper's message is unclear.
 fn describe(error: &hyper::Error) -> String {
     if error.is_incomplete_message() || error.is_closed() {
         "the connection was closed before the response arrived".to_owned()
@@ -262,7 +263,7 @@ where
     }
 }
 
-/// A guard that adds one to a gauge until it is dropped.
+/// A guard that adds one to a gauge, and subtracts it when the guard is dropped.
 pub(super) struct GaugeGuard(IntGauge);
 
 impl GaugeGuard {

@@ -7,7 +7,7 @@
 //!                └─ no, and the proxy resolves: dial the proxy ─► CONNECT the name
 //! ```
 //!
-//! Every connection to an origin is made here, so that nothing is sent to an address that the
+//! This module makes every connection to an origin, so that nothing is sent to an address that the
 //! policy has not judged.
 
 use std::net::{IpAddr, SocketAddr};
@@ -30,7 +30,8 @@ use super::policy::{Allowed, Policy};
 use super::proxy::{Proxy, ProxyError, Resolver};
 use super::{EgressError, Settings};
 
-/// A stream to an origin, directly or through a proxy. The TLS layer, if any, is the proxy's own.
+/// A stream to an origin, directly or through a proxy. The TLS layer, if there is one, is that of
+/// the connection to the proxy.
 pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// A shard's connector.
@@ -38,8 +39,8 @@ pub(super) struct Connector {
     policy: Policy,
     names: Names,
     proxy: Option<ProxyConnector>,
-    /// The time for all attempts together, including those to reach a proxy.
-    time: Duration,
+    /// Time limit for all attempts together, including the attempts to reach a proxy.
+    timeout: Duration,
 }
 
 struct ProxyConnector {
@@ -66,7 +67,7 @@ impl Connector {
             policy: settings.policy.clone(),
             names: Names::new(settings),
             proxy,
-            time: settings.bounds.connect_timeout,
+            timeout: settings.bounds.connect_timeout,
         }
     }
 
@@ -101,7 +102,7 @@ impl Connector {
         for address in addresses {
             match self.policy.judge(address) {
                 Ok(address) => allowed.push(address),
-                // The Worker wrote the address itself, so the error may name the reason.
+                // The address is in the Worker's URL, so the error may name the reason.
                 Err(why) if !matches!(origin.host, Host::Domain(_)) => {
                     return Err(EgressError::RefusedAddress { host: origin.host(), why });
                 }
@@ -116,11 +117,11 @@ impl Connector {
     }
 
     async fn direct(&self, origin: &Origin, addresses: &[Allowed]) -> Result<Stream, EgressError> {
-        let seconds = self.time.as_secs();
+        let seconds = self.timeout.as_secs();
         let late =
             |_| EgressError::TimedOut { stage: Stage::Connect, host: origin.host(), seconds };
         let connected =
-            tokio::time::timeout(self.time, dial(addresses, origin.port)).await.map_err(late)?;
+            tokio::time::timeout(self.timeout, dial(addresses, origin.port)).await.map_err(late)?;
         let failed =
             |source| EgressError::Connect { host: origin.host(), port: origin.port, source };
         connected.map(Either::Left).map_err(failed)
@@ -139,8 +140,8 @@ impl Connector {
             first_success(targets, |target| via.tunnel(addresses, target.authority(origin.port)))
                 .await
         };
-        let connected = tokio::time::timeout(self.time, connected).await;
-        connected.unwrap_or(Err(ProxyError::Silent(self.time))).map_err(|fault| {
+        let connected = tokio::time::timeout(self.timeout, connected).await;
+        connected.unwrap_or(Err(ProxyError::Silent(self.timeout))).map_err(|fault| {
             EgressError::Proxy {
                 proxy: via.proxy.to_string(),
                 host: origin.host(),
@@ -156,14 +157,13 @@ impl ProxyConnector {
     ///
     /// # Arguments
     /// * `addresses` - the addresses of the proxy.
-    /// * `target` - `None` if it cannot be written as an authority.
+    /// * `target` - the target, or `None` if it cannot be written as an authority.
     async fn tunnel(
         &self,
         addresses: &[IpAddr],
         target: Option<Authority>,
     ) -> Result<Stream, ProxyError> {
-        let target = target
-            .ok_or_else(|| ProxyError::Protocol("the host name cannot be sent to it".to_owned()))?;
+        let target = target.ok_or(ProxyError::Target)?;
         let stream = dial(addresses, self.proxy.port).await.map_err(ProxyError::Connect)?;
         let stream = if self.proxy.secure {
             let name = server_name(&self.proxy.host).ok_or(ProxyError::Name)?;

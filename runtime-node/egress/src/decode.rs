@@ -1,8 +1,8 @@
-//! Decoding of content codings (Fetch §4.6, RFC 9110 §8.4).
+//! Decodes the content codings of bodies (Fetch §4.6, RFC 9110 §8.4).
 //!
 //! A body is decoded as it is read, up to [`PIECE`] bytes at a time, so that a decompression bomb
 //! takes only as much memory as its reader has requested. The first bytes of the body determine how
-//! much memory a decoder needs for itself, which is charged to the Worker before the decoder is
+//! much memory its decoder needs; this memory is charged to the Worker before the decoder is
 //! created.
 
 use std::io;
@@ -21,22 +21,23 @@ use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::{BodyStream, EgressError, InvocationBudget};
 
-/// The amount of data decoded at a time, in bytes: about 0.1 ms of work.
+/// Maximum number of bytes that are decoded at a time, which takes about 0.1 ms.
 const PIECE: usize = 32 * 1024;
 
-/// Pieces decoded before the task yields; while input is already buffered, a reader would otherwise
-/// never be suspended.
+/// Number of pieces after which the task yields: a reader would otherwise never be suspended while
+/// input is buffered.
 const PIECES_PER_YIELD: u32 = 8;
 
-/// Maximum number of codings that are undone in sequence. No honest origin applies more.
+/// Maximum number of codings of one body that are undone. No honest origin applies more.
 const MAX_CODINGS: usize = 3;
 
-/// The length in bytes of the prefix that determines a decoder's memory: that of the longest
-/// header, which a Zstandard frame has.
+/// Length of the prefix that determines a decoder's memory, in bytes: the length of the longest
+/// header of any coding, that of a Zstandard frame.
 const PREFIX: usize = 18;
 
-/// The largest window of Zstandard that HTTP allows (RFC 9659), as a power of two: 8 MiB.
+/// The largest window of Zstandard that HTTP allows (RFC 9659), 8 MiB, as a base-2 logarithm.
 const ZSTD_WINDOW: u32 = 23;
+/// The smallest window for which memory is charged, 128 KiB, as a base-2 logarithm.
 const ZSTD_SMALLEST: u32 = 17;
 
 /// The magic number of a Zstandard frame.
@@ -50,8 +51,8 @@ pub(super) enum Coding {
     Zstd,
 }
 
-/// Returns the codings of a body in the order in which they were applied. Returns none if any of
-/// them is unknown: the Worker then gets the body as it is.
+/// Returns the codings of a body in the order in which they were applied. Returns none if a coding
+/// is unknown or there are more than [`MAX_CODINGS`]: the Worker then gets the encoded body.
 pub(super) fn codings(headers: &HeaderMap) -> Vec<Coding> {
     let values = headers.get_all(header::CONTENT_ENCODING).into_iter();
     let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -82,7 +83,8 @@ impl Coding {
         }
     }
 
-    /// Returns the memory that a decoder of a body with this prefix needs, rounded up, in bytes.
+    /// Returns an upper bound on the memory that a decoder of a body with this prefix needs, in
+    /// bytes.
     fn memory(self, prefix: &[u8]) -> usize {
         match self {
             Self::Gzip | Self::Deflate => 64 << 10,
@@ -116,7 +118,7 @@ fn undo(coding: Coding, mut body: BodyStream, budget: Rc<dyn InvocationBudget>) 
             .map_err(move |error| failure(coding, error));
         let mut since_yield = 0;
         let pieces = pieces.then(move |piece| {
-            // Held until the last piece.
+            // The closure holds the memory until the stream is dropped.
             let _ = &held;
             since_yield = (since_yield + 1) % PIECES_PER_YIELD;
             let yields = since_yield == 0;
@@ -132,7 +134,8 @@ fn undo(coding: Coding, mut body: BodyStream, budget: Rc<dyn InvocationBudget>) 
     stream::once(decoded).try_flatten().boxed_local()
 }
 
-/// Reads the body's prefix of [`PREFIX`] bytes, or all of a shorter body.
+/// Reads pieces of the body until they contain at least [`PREFIX`] bytes, or the whole of a shorter
+/// body.
 async fn read_prefix(body: &mut BodyStream) -> Result<Bytes, EgressError> {
     let mut first = BytesMut::new();
     while let Some(piece) = body.next().await.transpose()? {
@@ -148,10 +151,10 @@ async fn read_prefix(body: &mut BodyStream) -> Result<Bytes, EgressError> {
 }
 
 fn decoder(coding: Coding, prefix: Bytes, rest: BodyStream) -> Pin<Box<dyn AsyncRead>> {
-    // The coding named deflate is the zlib format, but some servers have always sent raw deflate.
+    // The coding named deflate is the zlib format, but some servers send raw deflate.
     let is_zlib = matches!(prefix[..], [method, flags, ..]
         if method & 0x0f == 8 && u16::from_be_bytes([method, flags]) % 31 == 0);
-    // Later frames may not need more memory than was charged for the first.
+    // A later frame must not take more memory than was charged for the first one.
     let window = DParameter::window_log_max(zstd_window(&prefix));
     let body = stream::once(async { Ok(prefix) }).chain(rest).map_err(io::Error::other);
     let body = StreamReader::new(body.boxed_local());
@@ -188,8 +191,9 @@ fn brotli_window(prefix: &[u8]) -> u32 {
     }
 }
 
-/// Returns the base-2 logarithm of a Zstandard frame's window size (RFC 8878 §3.1.1.1): the allowed
-/// maximum if the body does not begin with a frame, or if the frame needs more.
+/// Returns the base-2 logarithm of a Zstandard frame's window size (RFC 8878 §3.1.1.1), between
+/// [`ZSTD_SMALLEST`] and [`ZSTD_WINDOW`]. Returns the latter if the body does not begin with a
+/// frame.
 fn zstd_window(prefix: &[u8]) -> u32 {
     zstd_window_bytes(prefix).map_or(ZSTD_WINDOW, |bytes| {
         let bits = u64::BITS - bytes.saturating_sub(1).leading_zeros();

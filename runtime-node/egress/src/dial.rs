@@ -1,8 +1,8 @@
-//! Connecting to the first of several addresses that answers (RFC 8305, "Happy Eyeballs").
+//! Connects to the first of several addresses that accepts (RFC 8305, "Happy Eyeballs").
 //!
-//! IPv6 and IPv4 addresses alternate. Each attempt has a head start of a quarter of a second; then,
-//! or once it has failed, the next one starts in parallel. The first connection wins, and the other
-//! attempts are dropped.
+//! IPv6 and IPv4 addresses alternate. Each attempt has a head start of a quarter of a second: after
+//! that time, or once the attempt has failed, the next attempt starts. The first connection wins,
+//! and the other attempts are dropped.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,7 +17,7 @@ use super::policy::Allowed;
 /// RFC 8305 §8, "Connection Attempt Delay".
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// Maximum number of addresses that are tried. A name may have any number of them.
+/// Maximum number of addresses that are tried. A name may have any number of addresses.
 const MAX_ADDRESSES: usize = 8;
 
 /// A destination that can be tried in parallel with others.
@@ -28,7 +28,7 @@ pub(super) trait Candidate: Copy {
 /// Connects to the first address that accepts.
 ///
 /// # Arguments
-/// * `addresses` - at least one.
+/// * `addresses` - the addresses to try, at least one.
 ///
 /// # Errors
 /// Returns the error of the last attempt to fail.
@@ -47,7 +47,7 @@ pub(super) async fn dial<A: Candidate + Into<IpAddr>>(
 /// Returns the result of the first attempt to succeed.
 ///
 /// # Arguments
-/// * `candidates` - at least one.
+/// * `candidates` - the candidates to attempt, at least one.
 ///
 /// # Errors
 /// Returns the error of the last attempt to fail.
@@ -71,14 +71,15 @@ where
                     failure = Some(error);
                     attempts.extend(rest.next());
                 }
-                None => return Err(failure.expect("there is at least one candidate")),
+                None => return Err(failure.expect("there is no candidate")),
             },
             () = tokio::time::sleep(HEAD_START), if rest.len() > 0 => attempts.extend(rest.next()),
         }
     }
 }
 
-/// Alternates the two address families, IPv6 first as RFC 8305 requires, in the order given.
+/// Alternates the two address families, beginning with IPv6 as RFC 8305 requires. Each family keeps
+/// its order. Returns at most [`MAX_ADDRESSES`] candidates.
 fn interleave<C: Candidate>(candidates: &[C]) -> Vec<C> {
     let (six, four): (Vec<_>, Vec<_>) = candidates.iter().copied().partition(Candidate::is_ipv6);
     let longer = six.len().max(four.len());
@@ -127,21 +128,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_next_address_is_tried_after_a_refusal() {
+    async fn the_next_address_is_tried_after_a_connection_is_refused() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        // The address has no listener.
+        // 127.0.0.9 has no listener on this port.
         let stream = dial(&allowed(&["127.0.0.9", "127.0.0.1"]), port).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
         assert!(dial(&allowed(&["127.0.0.9"]), port).await.is_err());
     }
 
     #[tokio::test]
-    async fn a_silent_address_does_not_delay_the_next() {
+    async fn an_address_that_does_not_answer_does_not_prevent_the_next_attempt() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        // 192.0.2.0/24 is reserved for documentation: the attempt hangs or fails, and in both cases
-        // the other attempt is made.
+        // 192.0.2.0/24 is reserved for documentation: the first attempt hangs or fails, and in both
+        // cases the second attempt is made.
         let stream = dial(&allowed(&["192.0.2.1", "127.0.0.1"]), port).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
     }

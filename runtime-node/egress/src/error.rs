@@ -1,7 +1,7 @@
-//! The failures of requests from Workers: the stage of each, and the remedy.
+//! The errors of requests from Workers, each with its stage and, in its message, a remedy.
 //!
-//! Tenants read these messages. They name only what the tenant named, and never an address that
-//! only the node's resolver knows.
+//! Tenants read the messages, which therefore never contain an address that only the node's
+//! resolver knows.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use std::io;
 use super::policy::AddressRefused;
 use super::proxy::ProxyError;
 
-/// The reason why there is no response, or why its body was interrupted.
+/// The reason for which a request has no response, or the response's body was interrupted.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     #[error("the URL scheme '{0}:' cannot be fetched; http:, https: and data: can")]
@@ -65,7 +65,7 @@ pub enum EgressError {
 }
 
 tenon_lifecycle::label_values! {
-    /// The stage that a request has reached, as in metrics and in an error's `stage`.
+    /// The stage at which a request failed, by its name in metrics and errors.
     pub enum Stage {
         Policy = "policy",
         Limit = "limit",

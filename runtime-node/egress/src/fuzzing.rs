@@ -1,4 +1,4 @@
-//! The entry points for fuzz targets, beyond the public interface of this crate.
+//! Entry points for fuzz targets, which are not part of this crate's public interface.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -18,14 +18,14 @@ use super::{EgressError, decode};
 #[derive(Debug, PartialEq, Eq)]
 pub struct Decoded {
     pub bytes: Vec<u8>,
-    /// The error that ended it; `None` at the body's end, and if decoding stopped at the requested
-    /// size.
+    /// The error that ended the body; `None` if the body ended, or if decoding stopped at the
+    /// requested size.
     pub failure: Option<String>,
-    /// The length of the longest piece, in bytes.
+    /// Length of the longest piece, in bytes.
     pub longest: usize,
-    /// The memory charged for the decoders, in bytes.
+    /// Memory that was charged for the decoders, in bytes.
     pub held: usize,
-    /// The number of codings undone.
+    /// Number of codings.
     pub codings: usize,
 }
 
@@ -51,8 +51,8 @@ impl InvocationBudget for Memory {
 /// Undoes the codings that a response's headers name.
 ///
 /// # Arguments
-/// * `most` - decoding stops after this many bytes.
-/// * `memory` - the decoders' limit, in bytes.
+/// * `most` - number of bytes after which decoding stops.
+/// * `memory` - maximum memory of all decoders together, in bytes.
 pub async fn decode(headers: &HeaderMap, body: Vec<Bytes>, most: usize, memory: usize) -> Decoded {
     let budget = Rc::new(Memory { limit: memory, held: Cell::new(0) });
     let codings = decode::codings(headers);

@@ -1,6 +1,6 @@
 //! The WebSocket opening handshake (RFC 6455 §4): the client's key, and the server's proof that it
-//! has understood the handshake. This module is used for clients behind the router, for origins and
-//! between Workers. It is pure, except that it generates keys.
+//! has understood the handshake. This module serves WebSockets of the router's clients, to origins
+//! and between Workers. It is pure, except that it generates keys.
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
@@ -8,10 +8,10 @@ use base64::prelude::BASE64_STANDARD;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method};
 
-/// The only protocol version.
+/// The only version of the WebSocket protocol.
 pub const VERSION: HeaderValue = HeaderValue::from_static("13");
 
-/// The protocol's name in `Upgrade`.
+/// The name of the WebSocket protocol in the header `Upgrade`.
 pub const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
 /// The GUID of RFC 6455 §1.3.
@@ -43,7 +43,7 @@ impl Key {
         Self(BASE64_STANDARD.encode(bytes))
     }
 
-    /// Parses a key that a client has sent. Returns `None` if it is not 16 bytes in base64.
+    /// Parses a key that a client has sent. Returns `None` if the value is not 16 bytes in base64.
     pub fn read(value: &[u8]) -> Option<Self> {
         let bytes = BASE64_STANDARD.decode(value).ok().filter(|bytes| bytes.len() == 16)?;
         Some(Self(BASE64_STANDARD.encode(bytes)))
@@ -55,8 +55,8 @@ impl Key {
         BASE64_STANDARD.encode(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &text))
     }
 
-    /// Sets the headers of a request that asks for a WebSocket with this key. The rest of the
-    /// negotiation is the Worker's, except for extensions, of which we support none.
+    /// Sets the headers of a request that asks for a WebSocket with this key. The Worker's other
+    /// headers of the negotiation are kept, except for extensions, none of which is supported.
     pub fn set_headers(&self, headers: &mut HeaderMap) {
         headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
         headers.insert(header::UPGRADE, WEBSOCKET);
@@ -65,11 +65,11 @@ impl Key {
         headers.insert(header::SEC_WEBSOCKET_KEY, key);
     }
 
-    /// Checks that a server's 101 response accepts the request (RFC 6455 §4.1), except for the
-    /// headers about the connection.
+    /// Checks that a server's 101 response accepts the request (RFC 6455 §4.1). Does not check the
+    /// headers `Upgrade` and `Connection`.
     ///
     /// # Errors
-    /// Fails if the response does not accept it.
+    /// Fails if the response does not accept the request.
     pub fn check_response(
         &self,
         request: &HeaderMap,
@@ -105,7 +105,7 @@ pub fn is_requested(method: &Method, headers: &HeaderMap) -> bool {
 /// Checks that a response turns its connection into a WebSocket.
 ///
 /// # Errors
-/// Fails if it does not.
+/// Fails if the response's headers `Upgrade` and `Connection` do not.
 pub fn upgrades(headers: &HeaderMap) -> Result<(), HandshakeError> {
     let both = lists(headers, &header::UPGRADE, "websocket")
         && lists(headers, &header::CONNECTION, "upgrade");
@@ -133,7 +133,7 @@ mod tests {
         pairs.iter().map(pair).collect()
     }
 
-    /// The RFC's own example.
+    /// Returns the example key of RFC 6455 §1.3.
     fn example() -> Key {
         Key::read(b"dGhlIHNhbXBsZSBub25jZQ==").unwrap()
     }
@@ -141,7 +141,7 @@ mod tests {
     const ACCEPT: (&str, &str) = ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 
     #[test]
-    fn a_key_is_answered_as_in_the_standard() {
+    fn the_response_to_the_standards_example_key_is_accepted() {
         assert_eq!(example().accept(), ACCEPT.1);
         let request = headers(&[("sec-websocket-protocol", "chat, superchat")]);
         assert_eq!(example().check_response(&request, &headers(&[ACCEPT])), Ok(()));

@@ -1,4 +1,4 @@
-//! A response's body as it arrives: counted, and with resources that are released at its end.
+//! Receives a response's body: counts its bytes, and releases its resources at its end.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,15 +15,15 @@ use super::{BodyStream, EgressError};
 struct Receiving<T> {
     body: Incoming,
     bytes: IntCounter,
-    /// Held until the body's end.
+    /// Resources that are held until the body's end.
     held: Option<T>,
 }
 
 /// Returns the body as a stream.
 ///
 /// # Arguments
-/// * `bytes` - counts the bytes received.
-/// * `held` - dropped when the body has ended or is itself dropped.
+/// * `bytes` - counter of the received bytes.
+/// * `held` - resources that are dropped when the body has ended or been dropped.
 pub(super) fn receive<T: Unpin + 'static>(
     body: Incoming,
     bytes: IntCounter,

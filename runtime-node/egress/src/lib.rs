@@ -1,4 +1,4 @@
-//! Outbound requests from Workers: a shard's own HTTP client.
+//! The HTTP client with which a shard sends the outbound requests of Workers.
 //!
 //! ```text
 //!  fetch ─► hop ─► allowed? ─► permit ─► pool ─────────────────► exchange ─► head ─► body
@@ -12,37 +12,37 @@
 //!  connector  names ─► policy ─► dial
 //! ```
 //!
-//! - [`client`]: the path above; [`message`]: requests and responses; [`error`]: how a request
-//!   fails, and what the tenant can do about it.
+//! - [`client`]: the path above; [`message`]: requests and responses; [`error`]: the errors of
+//!   requests, with remedies for the tenant.
 //! - [`policy`]: which addresses may be reached at all; [`redirect`]: the target of a redirect.
 //!   Both are pure.
-//! - [`connector`]: from a name to a byte stream: [`names`] resolves, [`dial`] connects, [`proxy`]
-//!   tunnels where the node must go through one.
+//! - [`connector`]: makes a byte stream to a name: [`names`] resolves, [`dial`] connects, [`proxy`]
+//!   opens a tunnel if the node must use a proxy.
 //! - [`origin`]: the peer of a request, and its tenant; [`connection`] speaks HTTP/1.1 or HTTP/2
 //!   with it; [`pool`] keeps idle connections.
 //! - [`concurrency`]: bounds on concurrent requests and responses; [`incoming`] and [`decode`]: a
 //!   response body as it arrives.
-//! - [`handshake`]: the WebSocket opening handshake, for both of its sides; [`metrics`]: of
-//!   requests and connections.
-//! - [`settings`]: fixed when the node starts.
+//! - [`handshake`]: the WebSocket opening handshake, for clients and servers; [`metrics`]: metrics
+//!   of requests and connections.
+//! - [`settings`]: the settings, which are fixed when the node starts.
 //!
 //! ## Which addresses a Worker may reach
 //!
 //! A Worker's program is hostile, and the node stands inside the network: next to other tenants'
 //! Services, its own ports and the cloud's metadata service. The client therefore judges the
-//! addresses that a name has resolved to, and connects to exactly these; a name that resolves to
-//! another address a moment later changes nothing. A redirect is a request like any other and takes
-//! the whole path again. The Worker's own list of hosts can only narrow the policy.
+//! addresses to which a name has resolved, and connects to exactly these addresses; it does not
+//! matter if the name resolves to another address a moment later. A redirect is a request like any
+//! other and takes the whole path again. The Worker's own list of hosts can only narrow the policy.
 //!
 //! ## What tenants share
 //!
-//! Tenants share no connection, and no TLS session that a connection could be resumed from: a
-//! pool's key begins with the tenant, which is the namespace. Two tenants on one connection could
+//! Tenants share neither connections nor TLS sessions that a connection could resume: a pool's key
+//! begins with the tenant, which is the namespace. Two tenants on one connection could
 //! infer each other's traffic from the latency of their own responses and from the state of
 //! HTTP/2's header compression, and an origin that authenticates the connection would trust both.
 //! The DNS cache is shared, because its answers are the same for every tenant.
 //!
-//! All of this belongs to a shard's thread. Shards share only the immutable [`Settings`].
+//! A client belongs to a shard's thread. Shards share only the immutable [`Settings`].
 
 mod cause;
 pub mod client;

@@ -14,15 +14,15 @@ use url::Url;
 
 use super::EgressError;
 
-/// The bytes of a body, produced only on demand.
+/// A stream of a body's bytes, which are produced only on demand.
 pub type BodyStream = LocalBoxStream<'static, Result<Bytes, EgressError>>;
 
 /// A request made by a Worker.
 pub struct Request {
     pub method: Method,
     pub url: Url,
-    /// The request's headers. Hop-by-hop headers and the body's length are not the Worker's to set:
-    /// see [`Client::fetch`](super::Client::fetch).
+    /// The request's headers. A Worker cannot set hop-by-hop headers or the body's length: see
+    /// [`Client::fetch`](super::Client::fetch).
     pub headers: HeaderMap,
     pub body: RequestBody,
     pub redirect: RedirectMode,
@@ -35,7 +35,7 @@ pub enum RequestBody {
     /// A body that can be sent only once: a redirect that requires it again cannot be followed.
     Stream {
         bytes: BodyStream,
-        /// The length in bytes, if it is known.
+        /// Length of the body in bytes, if it is known.
         length: Option<u64>,
     },
 }
@@ -53,7 +53,7 @@ pub enum RedirectMode {
 /// A response to a request.
 pub struct Response {
     pub status: StatusCode,
-    /// The reason phrase of an HTTP/1.1 origin; empty otherwise.
+    /// The reason phrase; empty for HTTP/2.
     pub reason: String,
     pub headers: HeaderMap,
     /// The URL of the response, after redirects.
@@ -64,7 +64,7 @@ pub struct Response {
 }
 
 impl RequestBody {
-    /// Returns a copy of the body, if it can be sent again.
+    /// Returns a copy of the body, or `None` if the body can be sent only once.
     pub(super) fn try_clone(&self) -> Option<Self> {
         match self {
             Self::Empty => Some(Self::Empty),
@@ -81,7 +81,7 @@ pub(super) struct UploadBody {
     failure: UploadFailure,
 }
 
-/// The reason why a body could not be sent completely. The protocol's own error only says that the
+/// The error that interrupted a body, if there is one. hyper's own error states only that the
 /// upload was aborted.
 pub(super) type UploadFailure = Rc<RefCell<Option<EgressError>>>;
 
@@ -89,8 +89,8 @@ impl UploadBody {
     /// Creates the body of a request.
     ///
     /// # Arguments
-    /// * `bytes` - counts the bytes sent.
-    /// * `failure` - receives the error that interrupts the body.
+    /// * `bytes` - counter of the sent bytes.
+    /// * `failure` - place for the error that interrupts the body.
     pub(super) fn new(body: RequestBody, bytes: IntCounter, failure: UploadFailure) -> Self {
         Self { body, bytes, failure }
     }

@@ -17,7 +17,7 @@ impl EgressFamilies {
     /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         Ok(Self {
             requests: registry.counters(
@@ -59,18 +59,18 @@ impl EgressFamilies {
 pub struct EgressMetrics {
     ok: IntCounter,
     failed: EnumCounters<Stage>,
-    /// Connections to origins.
+    /// Number of connections to origins, including idle ones.
     pub open: IntGauge,
-    /// Idle connections to origins.
+    /// Number of idle connections to origins.
     pub idle: IntGauge,
-    /// Bytes of bodies sent.
+    /// Number of bytes sent in bodies.
     pub sent: IntCounter,
-    /// Bytes of bodies received.
+    /// Number of bytes received in bodies.
     pub received: IntCounter,
 }
 
 impl EgressMetrics {
-    /// Counts a request that ended with a response, or failed at that stage.
+    /// Counts a request that got a response, or failed at the stage `failure`.
     pub fn ended(&self, failure: Option<Stage>) {
         failure.map_or(&self.ok, |stage| self.failed.get(stage)).inc();
     }
@@ -79,8 +79,8 @@ impl EgressMetrics {
 impl Default for EgressMetrics {
     /// Creates metrics that are not registered anywhere.
     fn default() -> Self {
-        let counter = || IntCounter::new("uncounted", "Not exported.").expect("the name is valid");
-        let gauge = || IntGauge::new("uncounted", "Not exported.").expect("the name is valid");
+        let counter = || IntCounter::new("unused", "Not exported.").expect("invalid metric name");
+        let gauge = || IntGauge::new("unused", "Not exported.").expect("invalid metric name");
         Self {
             ok: counter(),
             failed: EnumMap::from_fn(|_| counter()),

@@ -1,13 +1,13 @@
-//! Resolution of names: literal addresses in the URL, `/etc/hosts`, `localhost`, then the name
+//! Resolves names: by literal addresses in the URL, `localhost`, `/etc/hosts`, and then the name
 //! servers.
 //!
-//! A name is taken as fully qualified, as if it ended with a dot. `/etc/resolv.conf` names search
-//! domains, in a cluster three or more; with these, a name would first be looked up inside the
-//! cluster, and lead one Worker to a different host than another. Only the name servers and
-//! timeouts of that file are used.
+//! A name counts as fully qualified, as if it ended with a dot. `/etc/resolv.conf` also lists
+//! search domains, in a cluster three or more; with search domains, a name would first be looked up
+//! inside the cluster, and might lead to different hosts on different nodes. Only the name servers
+//! and options of that file are used.
 //!
-//! Answers are cached for their TTL, between [`MIN_TTL`] and [`MAX_TTL`], up to [`CACHED_ANSWERS`] of
-//! them. The cache holds DNS answers only; addresses are judged anew for each connection.
+//! Up to [`CACHED_ANSWERS`] answers are cached for their TTL, between [`MIN_TTL`] and [`MAX_TTL`].
+//! The cache holds only DNS answers; addresses are judged anew for each connection.
 
 use std::cell::OnceCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,20 +27,21 @@ use super::EgressError;
 use super::error::Stage;
 use super::settings::Settings;
 
-/// The timeout for an answer, regardless of what `/etc/resolv.conf` sets for each attempt.
+/// Time limit for the resolution of a name, regardless of the timeout for each attempt in
+/// `/etc/resolv.conf`.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bounds of the cache's TTL: a name with a TTL of zero is not looked up on every request, and a
-/// host that has moved is found again.
+/// Bounds of an answer's TTL in the cache, so that a name with a TTL of zero is not looked up on
+/// every request, and a host that has moved is found again.
 const MIN_TTL: Duration = Duration::from_secs(1);
 const MAX_TTL: Duration = Duration::from_secs(300);
-/// The longest TTL of a negative answer.
+/// Maximum TTL of a negative answer in the cache.
 const MAX_NEGATIVE_TTL: Duration = Duration::from_secs(30);
 
 const CACHED_ANSWERS: u64 = 1024;
 
-/// The limit on concurrent queries, each of which uses a socket. The queue is bounded by the
-/// permits of the requests that wait in it.
+/// Maximum number of concurrent queries, each of which uses a socket. Further requests queue; each
+/// of them holds a request permit, which bounds the queue.
 const MAX_QUERIES: usize = 64;
 
 pub(super) struct Names {
@@ -64,7 +65,7 @@ impl Names {
     /// Returns all addresses of a host, at least one.
     ///
     /// # Errors
-    /// Fails if the host has no address, or if it cannot be resolved.
+    /// Fails if the host has no address, or if its name cannot be resolved.
     pub(super) async fn addresses(&self, host: &Host<String>) -> Result<Vec<IpAddr>, EgressError> {
         if let Some(known) = self.without_query(host) {
             return Ok(known);
@@ -87,7 +88,7 @@ impl Names {
         if addresses.is_empty() { Err(failed("it has no address")) } else { Ok(addresses) }
     }
 
-    /// Returns the addresses of a host that can be resolved without a query.
+    /// Returns the addresses of a host, or `None` if they are unknown without a query.
     pub(super) fn without_query(&self, host: &Host<String>) -> Option<Vec<IpAddr>> {
         let name = match host {
             Host::Ipv4(address) => return Some(vec![IpAddr::V4(*address)]),

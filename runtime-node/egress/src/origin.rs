@@ -1,4 +1,4 @@
-//! The origin of a request: its peer, and the tenant that it is made for.
+//! The origin of a request: the request's peer and tenant.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rustls::pki_types::ServerName;
 use url::Host;
 
-/// The peer of a connection, and the tenant that the connection belongs to.
+/// The peer of a connection, and the tenant to which the connection belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     pub(super) tenant: Rc<str>,
@@ -21,7 +21,8 @@ impl Origin {
     }
 }
 
-/// Returns the host as TLS verifies it.
+/// Returns the name that the server's certificate must have, or `None` if the host is no valid DNS
+/// name.
 pub(super) fn server_name(host: &Host<String>) -> Option<ServerName<'static>> {
     match host {
         Host::Domain(name) => {

@@ -1,18 +1,17 @@
-//! The node's decision on the addresses that Workers' requests may reach, made after names have
-//! been resolved.
+//! Decides which addresses Workers' requests may reach, after names have been resolved.
 //!
 //! ```text
 //!  address ─► unmap, translate ─► refused? ─► metadata service? ─► allowed? ─► public? ─► Allowed
 //! ```
 //!
-//! `refused?` and `allowed?` are the node's own lists; translation finds an IPv4 address inside an
-//! IPv6 one.
+//! `refused?` and `allowed?` look the address up in the node's own lists; `translate` finds an IPv4
+//! address inside an IPv6 one.
 //!
-//! A name is no basis for the decision: its owner decides which addresses it resolves to, and may
-//! answer each query differently. Addresses are therefore judged, each time, and a connection is
-//! made to an [`Allowed`]: no connection is made without this module, unless the platform's
-//! operator delegates the decision to a proxy ([`super::proxy`]). This module is pure: it does not
-//! resolve names, connect or read a clock.
+//! A name is no basis for the decision: the owner of a name decides to which addresses the name
+//! resolves, and may answer each query differently. The addresses are therefore judged for each
+//! connection, and connections are made only to an [`Allowed`], unless the platform's administrator
+//! delegates the decision to a proxy ([`super::proxy`]). This module is pure: it does not resolve
+//! names, connect or read a clock.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -28,21 +27,21 @@ impl Allowed {
     }
 }
 
-/// The reason why an address is refused.
+/// The reason for which an address is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressRefused {
     Loopback,
     LinkLocal,
-    /// An address of a private network, such as a cluster's Pods and Services have.
+    /// An address of a private network, such as the address of a Pod or Service.
     Private,
     Multicast,
     /// A service from which a cloud's machines get their credentials.
     Metadata,
     /// An address that is not routed on the Internet.
     Reserved,
-    /// An address of a tunnel, through which any other address may be reached.
+    /// An address of a tunnel, which may lead to any other address.
     Tunnel,
-    /// An address on the node's own list.
+    /// An address on the node's own list of refused networks.
     Listed,
 }
 
@@ -61,7 +60,7 @@ impl AddressRefused {
     }
 }
 
-/// The networks that a node lets its Workers reach.
+/// A node's policy on the networks that Workers may reach.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     allow: Vec<IpNet>,
@@ -74,7 +73,7 @@ impl Policy {
     /// # Arguments
     /// * `allow` - networks that would be refused otherwise. A metadata service must be listed as a
     ///   single address.
-    /// * `refuse` - networks that would be allowed otherwise; overrides `allow`.
+    /// * `refuse` - networks that would be allowed otherwise. This list overrides `allow`.
     pub fn new(allow: Vec<IpNet>, refuse: Vec<IpNet>) -> Self {
         Self { allow, refuse }
     }
@@ -111,14 +110,14 @@ impl Policy {
     }
 }
 
-/// The metadata services of the large clouds. Most are in ranges that are refused anyway; a node
-/// that allows such a range does not allow these with it.
+/// Addresses of the metadata services of the large clouds. Most of them are in ranges that are
+/// refused anyway, but they stay refused on a node that allows such a range.
 const METADATA: [IpAddr; 7] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
-    // Amazon's, for tasks and for Pods.
+    // The next two are Amazon's, for tasks and for Pods.
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),
-    // Alibaba's, Oracle's, Azure's.
+    // The next three are Alibaba's, Oracle's and Azure's.
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
@@ -146,8 +145,8 @@ const V4: [(Ipv4Addr, u8, AddressRefused); 16] = [
     (Ipv4Addr::new(255, 255, 255, 255), 32, AddressRefused::Reserved),
 ];
 
-/// IPv6 networks that are refused, and why; the first match counts. An address in none of them is
-/// refused unless it is in 2000::/3.
+/// IPv6 networks that are refused, with the reasons; the first match counts. An address in none of
+/// these networks is refused unless it is in 2000::/3.
 const V6: [(Ipv6Addr, u8, AddressRefused); 11] = [
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 127, AddressRefused::Loopback), // :: and ::1
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 96, AddressRefused::Tunnel),    // IPv4-compatible
@@ -156,7 +155,7 @@ const V6: [(Ipv6Addr, u8, AddressRefused); 11] = [
     (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, AddressRefused::LinkLocal),
     (Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0), 10, AddressRefused::Private),
     (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, AddressRefused::Multicast),
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, AddressRefused::Tunnel), // Teredo, ORCHID and the like
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, AddressRefused::Tunnel), // Teredo, ORCHID and others
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, AddressRefused::Reserved),
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, AddressRefused::Tunnel), // 6to4
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, AddressRefused::Reserved),
@@ -178,14 +177,14 @@ fn v6(address: Ipv6Addr) -> Option<AddressRefused> {
     listed.or((!is_public).then_some(AddressRefused::Reserved))
 }
 
-/// Maps `::ffff:a.b.c.d` to `a.b.c.d`, which the operating system would connect to.
+/// Maps `::ffff:a.b.c.d` to `a.b.c.d`, the address to which the operating system would connect.
 fn unmapped(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
-/// Returns the address that a NAT64 gateway connects to: `64:ff9b::a.b.c.d` (RFC 6052) leads to
-/// `a.b.c.d`, and is how all of the IPv4 Internet appears in an IPv6-only network. An IPv4 address
-/// embedded in any other network is judged by that network.
+/// Returns the address to which a NAT64 gateway connects: `64:ff9b::a.b.c.d` (RFC 6052) leads to
+/// `a.b.c.d`. In an IPv6-only network, the whole IPv4 Internet has such addresses. An IPv4 address
+/// that is embedded in any other IPv6 network is judged by that network.
 fn translated(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) if v6.to_bits() >> 32 == 0x0064_ff9b_0000_0000_0000_0000 => {
@@ -195,8 +194,8 @@ fn translated(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns whether requests to the port are refused, whatever the address: its service might
-/// mistake an HTTP request for one of its own protocol (Fetch §2.10).
+/// Returns whether requests to the port are refused at any address: the service on the port might
+/// mistake an HTTP request for a message of its own protocol (Fetch §2.10).
 pub fn is_bad_port(port: u16) -> bool {
     BAD_PORTS.binary_search(&port).is_ok()
 }

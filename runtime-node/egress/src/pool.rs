@@ -1,8 +1,8 @@
-//! Connections kept for later requests of the same tenant to the same origin.
+//! Keeps connections for later requests of the same tenant to the same origin.
 //!
 //! ```text
 //!  take ─┬─► idle HTTP/1.1, or HTTP/2 with room ─► exchange ─► give back (HTTP/1.1, once idle)
-//!        └─► none: open one; concurrent requests wait, since an HTTP/2 connection serves them all
+//!        └─► none: open one; over TLS, concurrent requests wait: HTTP/2 may serve all of them
 //! ```
 
 use std::cell::{Cell, RefCell};
@@ -25,14 +25,14 @@ use super::origin::Origin;
 pub(super) struct ConnectionPool {
     origins: RefCell<FxHashMap<Origin, OriginConnections>>,
     bounds: EgressBounds,
-    /// Set while a task closes connections that were idle for too long.
+    /// Whether there is a task that closes connections which were idle for too long.
     has_pruner: Cell<bool>,
     idle_gauge: IntGauge,
 }
 
 #[derive(Default)]
 struct OriginConnections {
-    /// Most recently used last.
+    /// Idle connections, the most recently used one last.
     idle_http1: VecDeque<IdleHttp1>,
     shared: Vec<Shared>,
     opening: Weak<Semaphore>,
@@ -53,9 +53,9 @@ struct Shared {
 /// A connection that is leased for one exchange.
 pub(super) struct Lease {
     pub(super) sender: Sender,
-    /// Set if it was used before: the origin may have closed it in the meantime.
+    /// Whether the connection was used before: the origin may have closed it since.
     pub(super) is_used: bool,
-    /// Counts as one of the connection's exchanges.
+    /// The clone of [`Shared::exchanges`] that counts this exchange.
     _exchange: Option<Rc<()>>,
 }
 
@@ -67,7 +67,7 @@ pub(super) enum PooledConnection {
     Nothing,
 }
 
-/// A guard, held while a connection is being opened.
+/// A guard that is held while a connection is being opened.
 pub(super) struct OpeningGuard(Rc<Semaphore>);
 
 impl Drop for OpeningGuard {
@@ -113,7 +113,7 @@ impl ConnectionPool {
         lease
     }
 
-    /// Keeps an HTTP/1.1 connection once its exchange is over, if it can be used again.
+    /// Keeps an HTTP/1.1 connection once its exchange is over, if the connection can be used again.
     pub(super) fn give_back(self: &Rc<Self>, origin: Origin, lease: Lease) {
         let Sender::Http1(mut sender) = lease.sender else { return };
         let pool = Rc::downgrade(self);
@@ -156,7 +156,8 @@ impl ConnectionPool {
             .set(origins.values().map(OriginConnections::idle_count).sum::<usize>() as i64);
     }
 
-    /// Drops connections that were idle for too long. Returns whether any are left.
+    /// Drops connections that are closed or were idle for too long. Returns whether any connection,
+    /// or attempt to open one, is left.
     fn prune(&self, now: Instant) -> bool {
         let mut origins = self.origins.borrow_mut();
         origins.retain(|_, kept| {
@@ -194,7 +195,8 @@ impl OriginConnections {
             shared.last_used = Instant::now();
             return PooledConnection::Lease(shared.lease());
         }
-        // Most recently used first: the origin is least likely to have closed that one.
+        // The most recently used connection comes first, because the origin is least likely to have
+        // closed it.
         while let Some(idle) = self.idle_http1.pop_back() {
             if idle.sender.is_ready() {
                 return PooledConnection::Lease(Lease {

@@ -16,14 +16,14 @@
 //! ## Name resolution
 //!
 //! With [`Resolver::Node`], the default, the node resolves the name, judges the addresses
-//! ([`policy`](super::policy)) and sends one of exactly these to the proxy, so that a name whose
-//! address changes a moment later is not reached at the new one. Origins still see their names, in
-//! TLS and in HTTP; a proxy's own list of hosts does not.
+//! ([`policy`](super::policy)) and sends one of exactly these addresses to the proxy, so that the
+//! proxy does not connect to another address to which the name resolves a moment later. Origins
+//! still see their names, in TLS and in HTTP, but the proxy does not, so it cannot decide by name.
 //!
 //! [`Resolver::Proxy`] is for nodes whose name servers do not resolve public names, and for proxies
 //! that decide by name: the proxy gets the name. A host that the Worker writes as an address, or
-//! that the node can resolve without a query, is still judged here; for all other names the
-//! decision is the proxy's, and only it can defend against a name that changes its address.
+//! that the node can resolve without a query, is still judged by the node. For all other names, the
+//! proxy decides, and only the proxy can defend against a name that changes its address.
 //!
 //! ## Trust in the proxy
 //!
@@ -52,7 +52,7 @@ use url::{Host, Url};
 
 use super::cause::root_cause;
 
-/// The limit on the head of the proxy's response, in bytes. Only its status is used.
+/// Maximum size of the head of the proxy's response, in bytes. Only the status in it is used.
 const HEAD: usize = 16 * 1024;
 
 /// A proxy's address, scheme and credentials.
@@ -65,7 +65,7 @@ pub struct Proxy {
     pub(super) resolver: Resolver,
 }
 
-/// The side that resolves the names of the hosts that Workers connect to.
+/// The side that resolves the names of the hosts to which Workers connect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Resolver {
     #[default]
@@ -73,16 +73,15 @@ pub enum Resolver {
     Proxy,
 }
 
-/// An invalid proxy URL. The error never quotes it, because it may contain a password.
+/// The fault in a proxy's URL or credentials. The messages never quote them, because they may
+/// contain a password.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidProxy {
     #[error("is not a URL such as http://proxy.example.com:3128")]
     NotAUrl,
-    #[error(
-        "must begin with http:// or https://, which is the protocol to the proxy and not to origins"
-    )]
+    #[error("does not begin with http:// or https://, the protocol between the node and the proxy")]
     Scheme,
-    #[error("must end after the port: a proxy has no path, query or fragment")]
+    #[error("has a path, query or fragment; end it after the port")]
     Path,
     #[error(
         "has a user name with a colon or a control character, which the Basic scheme cannot express"
@@ -96,22 +95,24 @@ pub enum InvalidProxy {
     NoUserName,
 }
 
-/// The reason why a proxy did not open a tunnel to an origin.
+/// The reason for which a proxy did not open a tunnel to an origin.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    #[error("its own name cannot be resolved")]
+    #[error("the proxy's own name cannot be resolved")]
     Name,
-    #[error("cannot connect to it: {0}")]
+    #[error("the host name is not valid in a CONNECT request")]
+    Target,
+    #[error("cannot connect to the proxy: {0}")]
     Connect(io::Error),
-    #[error("cannot establish TLS with it: {0}")]
+    #[error("cannot establish TLS with the proxy: {0}")]
     Tls(io::Error),
-    #[error("it rejects the configured credentials, or requires some")]
+    #[error("the proxy rejects the configured credentials, or requires credentials")]
     Credentials,
-    #[error("it responds with status {0}")]
+    #[error("the proxy responds with status {0}")]
     Refused(StatusCode),
-    #[error("its response is not that of a proxy: {0}")]
+    #[error("the response is not that of a proxy: {0}")]
     Protocol(String),
-    #[error("it took longer than {0:?}")]
+    #[error("the attempts took longer than {0:?}")]
     Silent(Duration),
 }
 
@@ -145,7 +146,7 @@ impl Proxy {
     /// Returns the proxy with credentials for the Basic scheme (RFC 7617).
     ///
     /// # Errors
-    /// Fails if the scheme cannot express them, or if the proxy has credentials already.
+    /// Fails if the scheme cannot express the credentials, or if the proxy has credentials already.
     pub fn with_credentials(self, user_name: &[u8], password: &[u8]) -> Result<Self, InvalidProxy> {
         if self.authorization.is_some() {
             return Err(InvalidProxy::Twice);
@@ -161,7 +162,7 @@ impl Proxy {
         }
         let pair = BASE64_STANDARD.encode([user_name, b":", password].concat());
         let mut authorization = HeaderValue::from_str(&format!("Basic {pair}"))
-            .expect("Base64 has only characters that a header may have");
+            .expect("base64 is not a valid header value");
         authorization.set_sensitive(true);
         Ok(Self { authorization: Some(authorization), ..self })
     }
@@ -171,7 +172,7 @@ impl Proxy {
         Self { resolver, ..self }
     }
 
-    /// Asks the proxy for a tunnel to the target, and returns the stream, which then leads to the
+    /// Asks the proxy for a tunnel to the target. Returns the stream, which then leads to the
     /// target.
     ///
     /// # Arguments
@@ -192,13 +193,9 @@ impl Proxy {
             status => return Err(ProxyError::Refused(status)),
         }
         let tunnel = hyper::upgrade::on(response).await.map_err(malformed)?;
-        let parts = tunnel
-            .downcast::<TokioIo<S>>()
-            .expect("the connection was made from a stream of this type");
+        let parts = tunnel.downcast::<TokioIo<S>>().expect("the upgraded stream has another type");
         if !parts.read_buf.is_empty() {
-            return Err(ProxyError::Protocol(
-                "the tunnel carries data before any was sent".to_owned(),
-            ));
+            return Err(ProxyError::Protocol("the proxy sent data before the node did".to_owned()));
         }
         Ok(parts.io.into_inner())
     }
@@ -208,7 +205,7 @@ impl Proxy {
         *request.method_mut() = Method::CONNECT;
         *request.uri_mut() = Uri::from(target.clone());
         let host = HeaderValue::from_str(target.as_str())
-            .expect("an authority has only characters that a header may have");
+            .expect("an authority is not a valid header value");
         request.headers_mut().insert(header::HOST, host);
         if let Some(authorization) = &self.authorization {
             request.headers_mut().insert(header::PROXY_AUTHORIZATION, authorization.clone());
@@ -241,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_named_by_a_url() {
+    fn the_url_of_a_proxy_has_a_scheme_of_http_or_https_a_host_and_optionally_a_port() {
         for (url, shown) in [
             ("http://proxy.test:3128", "http://proxy.test:3128"),
             ("http://proxy.test/", "http://proxy.test:80"),
@@ -268,7 +265,7 @@ mod tests {
     #[test]
     fn credentials_use_the_basic_scheme() {
         assert_eq!(authorization("http://proxy.test"), None);
-        // RFC 7617 §2.
+        // This is the example of RFC 7617 §2.
         let expected = Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".to_owned());
         assert_eq!(authorization("http://Aladdin:open%20sesame@proxy.test"), expected);
         assert_eq!(authorization("http://token@proxy.test"), Some("Basic dG9rZW46".to_owned()));
@@ -277,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_not_shown() {
+    fn credentials_do_not_appear_in_display_and_debug_output() {
         let proxy: Proxy = "http://alice:geheim@proxy.test:3128".parse().unwrap();
         let encoded = BASE64_STANDARD.encode("alice:geheim");
         for shown in

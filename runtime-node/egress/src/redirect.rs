@@ -1,4 +1,5 @@
-//! The target of a redirect (Fetch §4.4, "HTTP-redirect fetch"). This module is pure.
+//! Decides whether and how a redirect is followed (Fetch §4.4, "HTTP-redirect fetch"). This module
+//! is pure.
 
 use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION,
@@ -9,26 +10,27 @@ use url::Url;
 
 use super::EgressError;
 
-/// The most redirects that are followed.
+/// Maximum number of redirects that are followed.
 pub const MOST: u32 = 20;
 
-/// Credentials, which only the host that the Worker addressed may see.
+/// Headers with credentials, which only the origin to which the Worker sent them may see.
 const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
 
-/// Headers that describe a body, and are dropped with it.
+/// Headers that describe a body, and are dropped with the body.
 const BODY_HEADERS: [HeaderName; 5] =
     [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE];
 
 /// The step that follows a response.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Return the response: it is not a redirect.
+    /// Return the response, because it is not a redirect.
     Stay,
+    /// Send a request to `url`.
     Go {
         url: Url,
-        /// Set if the method becomes GET and the body is dropped.
+        /// Whether the method changes to GET and the body is dropped.
         as_get: bool,
-        /// Set if the credentials for the previous host are dropped.
+        /// Whether the target has another origin, so that credentials are dropped.
         elsewhere: bool,
     },
 }
@@ -36,11 +38,12 @@ pub enum Next {
 /// Decides what to do with a response.
 ///
 /// # Arguments
-/// * `redirects` - the number of redirects already followed.
-/// * `replayable` - whether there is no body, or it can be sent again.
+/// * `redirects` - the number of redirects that were already followed.
+/// * `replayable` - whether the request has no body, or its body can be sent again.
 ///
 /// # Errors
-/// Fails if the redirect leads to a URL that cannot be fetched.
+/// Fails if the redirect leads to a URL that cannot be fetched, if [`MOST`] redirects were followed
+/// already, or if the redirect requires a body that cannot be sent again.
 pub fn next(
     status: StatusCode,
     response: &HeaderMap,
@@ -118,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_location_is_relative_to_the_request_and_keeps_its_fragment() {
+    fn a_location_is_relative_to_the_requests_url_and_inherits_its_fragment() {
         assert_eq!(
             after(302, "other", Method::GET, true),
             go("https://a.test/dir/other#part", false, false)
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_post_becomes_a_get_after_301_and_302_and_everything_after_303() {
+    fn post_changes_to_get_after_301_and_302_and_all_methods_but_head_after_303() {
         for (status, method, as_get) in [
             (301, Method::POST, true),
             (302, Method::POST, true),
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_sent_once() {
+    fn a_redirect_that_requires_a_stream_again_is_an_error() {
         assert!(after(307, "/", Method::POST, false).is_err_and(|error| error.contains("stream")));
         assert!(after(303, "/", Method::POST, false).is_ok());
     }

@@ -1,5 +1,5 @@
-//! Settings shared by the HTTP clients of a node's shards. They are read when the node starts and
-//! never change; no file is read afterwards.
+//! Settings that the HTTP clients of a node's shards share. They are read when the node starts, and
+//! never change afterwards.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::concurrency::EgressBounds;
 use super::policy::Policy;
 use super::proxy::Proxy;
 
-/// The protocols offered by ALPN, HTTP/2 first.
+/// Protocols that the client offers by ALPN. It prefers HTTP/2.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub struct Settings {
     pub(super) hosts: Arc<Hosts>,
 }
 
-/// The reason why a node's settings are unusable.
+/// The reason for which a node's settings are unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("--egress-ca-file {}: {why}; set it to a file with PEM certificates", .path.display())]
@@ -44,8 +44,8 @@ impl Settings {
     /// * `authorities` - files with certificates to trust in addition to the system's.
     ///
     /// # Errors
-    /// Fails if a file cannot be read. A system without certificates or name servers is not an
-    /// error; it is logged.
+    /// Fails if a file of `authorities` cannot be read or contains no certificate. A system without
+    /// certificates or name servers is logged, but is no error.
     pub fn from_system(policy: Policy, authorities: &[PathBuf]) -> Result<Self, SettingsError> {
         let native = rustls_native_certs::load_native_certs();
         let mut roots = native.certs;
@@ -76,7 +76,7 @@ impl Settings {
         Ok(Self { resolver, ..Self::isolated(policy, roots, hosts) })
     }
 
-    /// Builds settings that use nothing of the system: only these certificates and names.
+    /// Builds settings that use only these certificates and names, instead of the system's.
     pub fn isolated(policy: Policy, roots: Vec<CertificateDer<'static>>, hosts: Hosts) -> Self {
         let mut store = RootCertStore::empty();
         let (_, ignored) = store.add_parsable_certificates(roots);
@@ -86,7 +86,7 @@ impl Settings {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .expect("the provider has suites for each version")
+            .expect("the provider has no cipher suite for a protocol version")
             .with_root_certificates(store)
             .with_no_client_auth();
         tls.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
@@ -108,7 +108,7 @@ impl Settings {
 }
 
 impl Default for Settings {
-    /// Returns settings that reach public addresses only, given as IP literals and without TLS.
+    /// Returns settings with which a client reaches only public IP literals, and those without TLS.
     fn default() -> Self {
         Self::isolated(Policy::default(), Vec::new(), Hosts::default())
     }

@@ -1,4 +1,4 @@
-//! Tests of the client, against origins in this process.
+//! Tests the client with origins in this process.
 
 mod bodies;
 mod connections;
@@ -27,14 +27,16 @@ use super::{
 };
 use crate::metrics::EgressMetrics;
 
-/// Runs a test as a shard would, in a `LocalSet`.
+/// Runs a test in a `LocalSet`, as on the thread of a shard.
 async fn on_a_shard(test: impl Future<Output = ()>) {
     LocalSet::new().run_until(test).await;
 }
 
-/// A budget with fixed limits that counts what an invocation uses.
+/// A budget with a fixed number of subrequests, and a fixed limit on each reservation of memory.
 struct FixedBudget {
+    /// Number of subrequests that are left.
     subrequests: Cell<u32>,
+    /// Maximum size of one reservation, in bytes.
     memory: usize,
 }
 
@@ -120,13 +122,13 @@ async fn failure(client: &Client, request: Request) -> EgressError {
 }
 
 /// Yields to other tasks until the condition holds.
-async fn until(is_so: impl Fn() -> bool) {
+async fn until(condition: impl Fn() -> bool) {
     let wait = async {
-        while !is_so() {
+        while !condition() {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(10), wait)
         .await
-        .expect("the condition never holds");
+        .expect("the condition did not hold within 10 s");
 }

@@ -1,16 +1,16 @@
-//! The longest time for which an isolate has blocked its thread.
+//! Measures the longest time for which an isolate has blocked its thread.
 //!
-//! A shard compares this with the time that a Worker may take beside neighbours, and moves a Worker
-//! that takes more to a lane. Three kinds of work cannot be divided: a start's work before its
-//! first turn, a turn, and work outside turns such as a collection that a shard requests. A
-//! collection within a turn is part of that turn's time. It is also measured separately, between
-//! the two callbacks with which V8 surrounds it, so that an operator can tell a Worker that
-//! computes from one whose heap is slow to collect.
+//! A shard compares this time with the time that a Worker may take beside neighbours, and a Worker
+//! that takes longer moves to a lane. Three kinds of work cannot be divided: a start's work before
+//! its first turn, a turn, and work outside turns, such as a garbage collection that a shard
+//! requests. A collection within a turn is part of that turn's time. Each collection is also
+//! measured separately, between the two callbacks with which V8 surrounds it, so that an operator
+//! can distinguish a Worker that computes from one whose heap is slow to collect.
 //!
 //! A turn costs one comparison. A collection costs four clock reads, about 2 µs; the shortest
 //! collection takes 100 µs.
 
-#![allow(unsafe_code)] // Callbacks from V8 with pointers to our own state.
+#![allow(unsafe_code)] // V8 calls back with pointers to this module's state.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use super::cpu_clock::CpuClock;
 
-/// The longest CPU time of an isolate's work that no other isolate could interrupt. Belongs to the
-/// isolate's thread.
+/// The longest CPU time of an isolate's work that no other isolate could interrupt. The value
+/// belongs to the isolate's thread.
 #[derive(Debug, Default)]
 pub(crate) struct LongestBlockingTime(Cell<Duration>);
 
@@ -55,16 +55,16 @@ pub struct Pause {
     pub cpu: Duration,
 }
 
-/// The longest collection of an isolate. V8 holds a pointer to it.
+/// A measurement of an isolate's garbage collections. V8 holds a pointer to it.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
-    /// The start of the running collection, by both clocks.
+    /// The start of the running collection: wall-clock time and the thread's CPU time.
     begun: Cell<Option<(Instant, Duration)>>,
     longest: Cell<Pause>,
 }
 
 impl Pauses {
-    /// Measures the collections of `isolate`, which must not outlive the returned value.
+    /// Begins to measure the collections of `isolate`, which must not outlive the returned value.
     pub(crate) fn install(isolate: &mut v8::Isolate) -> Box<Self> {
         let pauses = Box::<Self>::default();
         let data: *mut c_void = (&raw const *pauses).cast_mut().cast();
@@ -73,7 +73,7 @@ impl Pauses {
         pauses
     }
 
-    /// Returns the longest collection since the previous call.
+    /// Returns the duration of the collection that took the most CPU time since the previous call.
     pub(crate) fn take(&self) -> Pause {
         self.longest.take()
     }

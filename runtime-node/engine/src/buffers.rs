@@ -1,4 +1,5 @@
-//! A shard's buffers: Workers' responses are written into them and sent from there.
+//! A shard's pool of buffers, into which Workers' responses are written and from which they are
+//! sent.
 //!
 //! ```text
 //!   free (last in, first out) ──take──► Block ──fill──► body ──prepend──► head, body ──► socket
@@ -6,15 +7,16 @@
 //!        └────────────────────────────────── dropped ◄─────────────────────────────────────┘
 //! ```
 //!
-//! All blocks have the same size, and the one returned last is taken first: no more blocks are used
-//! than there are responses in flight at once, and those stay in the CPU cache however many more
-//! exist. There are no atomics: a [`Block`] is `!Send`, so it cannot be returned on another thread.
-//! There is no unsafe code either: a block owns its memory, so two holders cannot share it.
+//! All blocks have the same size, and the block that was returned last is taken first. Only as many
+//! blocks are used as there are concurrent responses, and these blocks stay in the CPU cache
+//! however many more exist. There are no atomics: a [`Block`] is `!Send`, so it cannot be returned
+//! on another thread. There is no unsafe code either: a block owns its memory, so two holders
+//! cannot share it.
 //!
-//! One size is enough. The part of a block that a response leaves unused is never touched and costs
-//! no cache; for longer responses, larger blocks would save nothing measurable beside the copying.
-//! Responses that fit in no block, or come when every block is in use, use the global allocator and
-//! are counted.
+//! One size is enough. The part of a block that a response leaves unused is never touched and takes
+//! no space in the cache; for longer responses, the copying costs so much that larger blocks would
+//! save nothing measurable. Responses that are larger than a block, and those that are made while
+//! every block is in use, get their memory from the global allocator and are counted.
 
 #[cfg(test)]
 mod tests;
@@ -34,37 +36,37 @@ pub const ROOM: usize = 16 * 1024;
 /// headers.
 pub const HEADROOM: usize = 1024;
 
-/// Offset in a block at which its bytes begin, before anything is prepended.
+/// Offset in a block at which the body begins.
 const BEGIN: u32 = HEADROOM as u32;
 
-/// Not a power of two: otherwise all blocks would begin in the same few sets of a CPU cache, which
-/// then holds only a few of them.
+/// Size of a block, in bytes. It is not a power of two: otherwise all blocks would begin in the
+/// same few sets of a CPU cache, which could then hold only a few blocks.
 const SIZE: usize = HEADROOM + ROOM;
 
 type Memory = Box<[u8; SIZE]>;
 
-/// Memory of a shard's blocks, in bytes. Half of the per-core L2 cache of most processors; V8 gets
-/// the other half. `benches/buffers.rs` measures what a larger pool would cost.
+/// Memory of all blocks of a shard, in bytes: half of the per-core L2 cache of most processors. V8
+/// uses the other half. `benches/buffers.rs` measures what a larger pool would cost.
 pub const POOL: usize = 512 * 1024;
 
-/// Metrics of a pool. Its gauges are written by one thread only, without a read-modify-write.
+/// Metrics of a pool. Only the pool's thread writes the gauges, without a read-modify-write.
 #[derive(Clone, Debug)]
 pub struct BufferMetrics {
-    /// Blocks in the pool.
+    /// Number of blocks in the pool.
     pub blocks: IntGauge,
+    /// Number of blocks in use.
     pub in_use: IntGauge,
-    /// Buffers that came from the global allocator because no block was free.
+    /// Number of times that no block was free, so that the global allocator is used.
     pub none_free: IntCounter,
-    /// Buffers that came from the global allocator because no block was large enough.
+    /// Number of times that a block was too small, so that the global allocator is used.
     pub too_large: IntCounter,
 }
 
-/// Metrics that are not registered anywhere.
 impl Default for BufferMetrics {
+    /// Creates metrics that are not registered anywhere.
     fn default() -> Self {
-        let counter =
-            || IntCounter::new("uncounted", "Not registered.").expect("the name is valid");
-        let gauge = || IntGauge::new("uncounted", "Not registered.").expect("the name is valid");
+        let counter = || IntCounter::new("unused", "Not registered.").expect("invalid metric name");
+        let gauge = || IntGauge::new("unused", "Not registered.").expect("invalid metric name");
         Self { blocks: gauge(), in_use: gauge(), none_free: counter(), too_large: counter() }
     }
 }
@@ -75,7 +77,7 @@ pub struct BufferPool(Rc<Home>);
 
 struct Home {
     free: RefCell<Vec<Memory>>,
-    /// Blocks without memory so far.
+    /// Number of blocks that have no memory yet.
     unmade: Cell<usize>,
     blocks: usize,
     metrics: BufferMetrics,
@@ -85,7 +87,7 @@ impl BufferPool {
     /// Creates a pool whose blocks get their memory on first use; see [`Self::touch`].
     ///
     /// # Arguments
-    /// * `bytes` - memory of all blocks together.
+    /// * `bytes` - memory of all blocks together, in bytes.
     pub fn new(bytes: usize, metrics: BufferMetrics) -> Self {
         let blocks = bytes / SIZE;
         metrics.blocks.set(blocks as i64);
@@ -93,7 +95,7 @@ impl BufferPool {
         Self(Rc::new(Home { free, unmade: Cell::new(blocks), blocks, metrics }))
     }
 
-    /// Allocates the memory of every block now, near the processor that this thread runs on,
+    /// Allocates the memory of every block now, near the processor on which this thread runs,
     /// instead of page by page while requests wait.
     #[must_use]
     pub fn touch(self) -> Self {
@@ -102,8 +104,8 @@ impl BufferPool {
         self
     }
 
-    /// Takes a block for at least `len` bytes. Returns `None`, which is counted, if a block is too
-    /// small or none is free.
+    /// Takes a block for at least `len` bytes. If a block is too small or none is free, counts this
+    /// and returns `None`.
     #[inline]
     pub fn take(&self, len: usize) -> Option<Block> {
         let home = &self.0;
@@ -111,7 +113,8 @@ impl BufferPool {
             home.metrics.too_large.inc();
             return None;
         }
-        // Not in the condition: the borrow would last until its end.
+        // This is a statement of its own, because a borrow in the condition would last until the
+        // end of the condition.
         let free = home.free.borrow_mut().pop();
         let Some(memory) = free.or_else(|| home.make()) else {
             home.metrics.none_free.inc();
@@ -159,15 +162,16 @@ impl Home {
     }
 }
 
-/// Fills the memory with a value other than zero: the system could supply zeros without backing
-/// memory.
+/// Allocates a block's memory and fills it with a value other than zero, because the system could
+/// supply zeros without physical memory.
 fn make() -> Memory {
-    vec![u8::MAX; SIZE].into_boxed_slice().try_into().expect("the vector has the length of a block")
+    let memory = vec![u8::MAX; SIZE].into_boxed_slice();
+    memory.try_into().expect("the memory does not have the size of a block")
 }
 
-/// A buffer in use: bytes, and space in front of them. It returns to its pool when it is dropped.
+/// A buffer in use: bytes, with space in front of them. It returns to its pool when it is dropped.
 ///
-/// Its [`Buf`] implementation reads it from the beginning. A block stays on its thread:
+/// The implementation of [`Buf`] reads the bytes from the beginning. A block stays on its thread:
 ///
 /// ```compile_fail
 /// fn leaves(block: tenon_engine::buffers::Block) {
@@ -175,7 +179,7 @@ fn make() -> Memory {
 /// }
 /// ```
 pub struct Block {
-    /// `None` once it is being returned.
+    /// `None` once the block is being returned.
     memory: Option<Memory>,
     start: u32,
     end: u32,
@@ -185,16 +189,17 @@ pub struct Block {
 impl Block {
     /// Lets `write` put bytes into the empty block and return their number.
     ///
-    /// The slice still holds bytes written earlier, for other Workers: `write` must have written
-    /// every byte that it counts. If `write` returns `None` because the space is too small, the
-    /// block returns to its pool, this is counted, and the result is `None`.
+    /// The slice still holds bytes of earlier responses, perhaps of other Workers: `write` must
+    /// have written every byte that it counts. If `write` returns `None` because the space is too
+    /// small, the block returns to its pool, the event is counted as `too_large`, and the result is
+    /// `None`.
     #[inline]
     pub fn fill(mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<Self> {
-        debug_assert!(self.is_empty() && self.start == BEGIN, "a block is filled once");
+        debug_assert!(self.is_empty() && self.start == BEGIN, "a block is filled twice");
         let room = &mut self.memory_mut()[HEADROOM..];
         match write(room) {
             Some(len) => {
-                assert!(len <= ROOM, "the writer counts more bytes than the block holds");
+                assert!(len <= ROOM, "the writer counts {len} bytes, but a block holds {ROOM}");
                 self.end = BEGIN + len as u32;
                 Some(self)
             }
@@ -205,8 +210,8 @@ impl Block {
         }
     }
 
-    /// Returns `len` bytes in front of the content, which they extend, for the caller to write.
-    /// Returns `None` if there is not enough space.
+    /// Extends the content by `len` bytes in front of it. Returns these bytes, which the caller
+    /// must write, or `None` if there is not enough space.
     #[inline]
     pub fn prepend(&mut self, len: usize) -> Option<&mut [u8]> {
         let end = self.start as usize;
@@ -216,11 +221,11 @@ impl Block {
     }
 
     fn memory(&self) -> &[u8; SIZE] {
-        self.memory.as_ref().expect("a block has its memory until it is dropped")
+        self.memory.as_ref().expect("the block was dropped")
     }
 
     fn memory_mut(&mut self) -> &mut [u8; SIZE] {
-        self.memory.as_mut().expect("a block has its memory until it is dropped")
+        self.memory.as_mut().expect("the block was dropped")
     }
 }
 

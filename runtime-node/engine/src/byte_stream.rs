@@ -1,4 +1,4 @@
-//! A stream of bytes, whatever its source, and the reasons why one breaks off.
+//! A stream of bytes from any source, and the reasons for which a stream breaks off.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use tenon_proto::failure::Failure;
 /// A stream of pieces, read only when the consumer asks for them.
 pub type ByteStream = LocalBoxStream<'static, Result<Bytes, StreamError>>;
 
-/// The reason why a stream broke off.
+/// The reason for which a stream broke off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// The caller gets this failure, however the Worker handles it, because its own request is at
-    /// fault.
+    /// The caller's own request is at fault: the caller gets this failure, however the Worker
+    /// handles it.
     #[error("{}", .0.message)]
     Failed(Failure),
     /// The source of the bytes was lost.

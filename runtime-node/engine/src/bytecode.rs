@@ -1,23 +1,22 @@
 //! The bytecode of a revision's modules (V8's code cache), made after first use so that later
 //! starts need not compile the same functions again.
 //!
-//! V8 trusts bytecode as much as the program that produced it, and checks little more than its
-//! version and flags before it runs it. So bytecode from outside the process is first verified by a
-//! checksum.
+//! V8 trusts bytecode, and checks little more than V8's version and flags before it runs the
+//! bytecode. Bytecode from outside the process is therefore first verified by a checksum.
 
 use std::collections::BTreeMap;
 
 use tenon_proto::module::ModuleKind;
 use tenon_proto::revision::Revision;
 
-/// The total module size, in bytes, below which compiling is faster than reading bytecode.
+/// Total size of modules, in bytes, below which compiling is faster than reading bytecode.
 const LEAST: usize = 8 << 10;
 
-/// The total module size in bytes above which no bytecode is made, because that would block the
-/// shard for too long.
+/// Total size of modules, in bytes, above which no bytecode is made, because making it would block
+/// the shard for too long.
 const MOST: usize = 8 << 20;
 
-/// The magic number of an encoding, including its version.
+/// The magic number at the beginning of encoded bytecode, with the version of the encoding.
 const MAGIC: [u8; 8] = *b"tenoncc1";
 
 /// Bytecode by module name.
@@ -40,7 +39,7 @@ pub enum BytecodeLookup {
 impl BytecodeLookup {
     pub const ALL: [Self; 3] = [Self::Hit, Self::Miss, Self::Rejected];
 
-    /// Returns the value of the metrics label.
+    /// Returns the value for the label in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Hit => "hit",
@@ -50,17 +49,17 @@ impl BytecodeLookup {
     }
 }
 
-/// The reason why bytes are not bytecode of this V8.
+/// The reason for which bytes are not bytecode of this V8.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MalformedBytecode {
-    #[error("it was made by another version of V8, or with other flags")]
+    #[error("the bytecode was made by another version of V8, or with other flags")]
     Foreign,
-    #[error("it is damaged")]
+    #[error("the bytecode is damaged")]
     Damaged,
 }
 
 impl Bytecode {
-    /// Returns whether a revision's bytecode is worth making.
+    /// Returns whether bytecode is made for a revision of this size.
     pub(crate) fn is_worthwhile(revision: &Revision) -> bool {
         let code = revision.modules.iter().filter(|(name, _)| ModuleKind::of(name).is_code());
         (LEAST..=MOST).contains(&code.map(|(_, source)| source.len()).sum())
@@ -74,13 +73,13 @@ impl Bytecode {
         self.modules.get(module).map(Vec::as_slice)
     }
 
-    /// Returns the size of all bytecode, in bytes.
+    /// Returns the total size of the modules' names and bytecode, in bytes.
     pub fn size(&self) -> usize {
         self.modules.iter().map(|(name, bytecode)| name.len() + bytecode.len()).sum()
     }
 
-    /// Encodes the bytecode for a file: the magic number, V8's version, a checksum, then each
-    /// module's name and bytecode, each preceded by its length.
+    /// Encodes the bytecode: the magic number, V8's version, a checksum, and then the name and
+    /// bytecode of each module, each of them preceded by its length.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.size() + 16 * self.modules.len());
         for field in self.modules.iter().flat_map(|(name, bytecode)| [name.as_bytes(), bytecode]) {
@@ -113,7 +112,7 @@ impl Bytecode {
     }
 }
 
-/// Removes a field: its length, then its bytes.
+/// Removes a field, which is a length followed by bytes, and returns the bytes.
 fn field<'a>(body: &mut &'a [u8]) -> Result<&'a [u8], MalformedBytecode> {
     let (length, rest) = body.split_first_chunk::<8>().ok_or(MalformedBytecode::Damaged)?;
     let length =
@@ -133,8 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// Encodes modules. V8's version tag depends on its flags, which `init` sets, so a test that
-    /// does not call it first may see the tag change.
+    /// Encodes modules. V8's version tag depends on its flags, which `init` sets: without the call
+    /// of `init`, the tag might change during a test.
     fn encoded(modules: BTreeMap<String, Vec<u8>>) -> Vec<u8> {
         crate::init();
         Bytecode { modules }.encode()

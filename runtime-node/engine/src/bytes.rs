@@ -1,16 +1,16 @@
-//! Access to the memory of array buffers that does not retain it.
+//! Accesses the memory of array buffers without retaining it.
 
 use std::cell::Cell;
 
-/// Calls `read` with the bytes that `view` shows: none if its buffer has been detached. No
+/// Calls `read` with the bytes of `view`, which are none if its buffer has been detached. No
 /// JavaScript may run during the call.
 pub fn read<R>(view: v8::Local<'_, v8::ArrayBufferView>, read: impl FnOnce(&[u8]) -> R) -> R {
-    // Small arrays live in V8's heap and are copied out.
+    // The contents of small arrays are in V8's heap, and are copied to `storage`.
     let mut storage = [0; v8::TYPED_ARRAY_MAX_SIZE_IN_HEAP];
     read(view.get_contents(&mut storage))
 }
 
-/// Calls `write` with the memory that `view` shows: none if its buffer has been detached or has
+/// Calls `write` with the memory of `view`, which is empty if its buffer has been detached or has
 /// shrunk.
 pub fn cells<R>(
     view: v8::Local<'_, v8::ArrayBufferView>,

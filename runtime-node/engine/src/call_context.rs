@@ -6,10 +6,10 @@ use tenon_proto::runtime::Service;
 /// The place of an invocation among calls between Workers.
 #[derive(Clone, Debug, Default)]
 pub struct CallContext {
-    /// The number of calls between Workers that led to the invocation.
+    /// Number of calls between Workers that led to the invocation.
     pub depth: u32,
-    /// The revisions that served the callable Workers when the invocation began, as far as the
-    /// router knew.
+    /// The revisions that, according to the router, served the callable Workers when the invocation
+    /// began.
     pub services: Vec<Service>,
 }
 

@@ -1,4 +1,4 @@
-//! The functions that V8 calls, and the handling of a panic in one.
+//! Defines the functions that V8 calls, and handles panics in them.
 //!
 //! ```text
 //!  V8 ─► a function of this module ─► contain ─► the module that does the work
@@ -8,14 +8,14 @@
 //! ```
 //!
 //! A panic cannot unwind through V8's frames: it would end the process, and with it all other
-//! isolates. So V8 is given functions of this module only, and each does its work within
+//! isolates. V8 therefore gets only functions of this module, each of which does its work within
 //! [`contain`]. Other modules have no callback scopes, because only unsafe code can make one; they
-//! state their work by implementing a trait of this module, which knows none of them. Ops, the
-//! native functions of the interfaces, are wrapped in the same way by their macro. Functions that
-//! V8 calls without a scope (allocators, the heap limit, collections, tasks, debugging) are in the
-//! modules that they belong to, and do nothing that can panic.
+//! implement a trait of this module, which does not depend on those modules. The macro of ops,
+//! which are the native functions of the interfaces, wraps each op in the same way. The functions
+//! that V8 calls without a scope (for allocation, the heap limit, collections, tasks and debugging)
+//! are in their own modules, and do nothing that can panic.
 
-#![allow(unsafe_code)] // Makes the scopes of callbacks, and defines functions with V8's own signatures.
+#![allow(unsafe_code)] // Makes the scopes of callbacks, and defines functions with V8's signatures.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -36,13 +36,13 @@ pub enum Callback {
     Console,
 }
 
-/// The error when the work has panicked.
+/// The error of a callback whose work has panicked.
 pub struct Panicked;
 
-/// Handles a panic in a native function. An isolate with a Worker has a handler in a slot, as
+/// A handler of panics in native functions. An isolate with a Worker has a handler in a slot, as
 /// `Rc<dyn OnPanic>`.
 pub trait OnPanic {
-    /// Ends everything in flight; the isolate is never entered again.
+    /// Ends everything in flight, and ensures that the isolate is never entered again.
     fn native_function_panicked(&self);
 }
 
@@ -82,7 +82,7 @@ pub trait ResolveImport {
 
 /// A kind of synthetic module.
 pub trait SyntheticModule {
-    /// The purpose of its evaluation.
+    /// The purpose of the module's evaluation.
     const CALLBACK: Callback;
 
     /// Sets the module's exports, and returns a promise that is resolved.
@@ -158,7 +158,7 @@ pub fn install<H: HostHooks>(isolate: &mut v8::Isolate) {
 }
 
 unsafe extern "C" fn on_rejection<H: HostHooks>(message: v8::PromiseRejectMessage<'_>) {
-    // SAFETY: V8 is calling back, the case that such a scope is for.
+    // SAFETY: V8 is calling this function, the case for which a callback scope is meant.
     v8::callback_scope!(unsafe scope, &message);
     let _ = contain(scope, Callback::Rejection, |scope| H::track_rejection(scope, &message));
 }
@@ -194,7 +194,7 @@ fn on_dynamic_import<'s, 'i, H: HostHooks>(
     })
 }
 
-/// Allows V8 to compile any WebAssembly module, because each has passed the check before.
+/// Allows V8 to compile any WebAssembly module, because every module has passed the check before.
 unsafe extern "C" fn on_wasm_code_generation(
     _: v8::Local<'_, v8::Context>,
     _: v8::Local<'_, v8::String>,
@@ -209,7 +209,7 @@ pub fn on_resolve<'s, R: ResolveImport>(
     attributes: v8::Local<'s, v8::FixedArray>,
     referrer: v8::Local<'s, v8::Module>,
 ) -> Option<v8::Local<'s, v8::Module>> {
-    // SAFETY: V8 is calling back, the case that such a scope is for.
+    // SAFETY: V8 is calling this function, the case for which a callback scope is meant.
     v8::callback_scope!(unsafe scope, context);
     contain_or_throw(scope, Callback::Resolve, |scope| {
         R::resolve(scope, specifier, attributes, referrer)
@@ -284,7 +284,7 @@ mod injected {
     pub fn panic_if_armed(callback: Callback) {
         if NEXT.get() == Some(callback) {
             NEXT.set(None);
-            panic!("a defect of the node, in a callback: {callback:?}");
+            panic!("a test injected this panic into the callback {callback:?}");
         }
     }
 }

@@ -1,9 +1,10 @@
-//! The clock that a Worker sees: it stands still during a turn and counts whole milliseconds. A
-//! finer clock would reveal the contents of the processor's caches, and so what a neighbour does.
+//! The clock that a Worker sees, which stands still during a turn and counts whole milliseconds. A
+//! finer clock would reveal the contents of the processor's caches, and thus the activity of
+//! neighbours.
 //!
 //! All parts of the language that show the time of day (`Date`, `Intl.DateTimeFormat`,
-//! `Temporal.Now`) get it from V8 or ICU, and both get it from the C library's `gettimeofday`. The
-//! linker resolves that to the definition here.
+//! `Temporal.Now`) get the time from V8 or ICU, and both get it from the C library's
+//! `gettimeofday`. The linker resolves that symbol to the definition in this module.
 
 #![allow(unsafe_code)] // Replaces a function of the C library.
 
@@ -15,8 +16,8 @@ thread_local! {
     static FROZEN_AT: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
-/// A guard that stops the time of day on the thread that made it.
-#[must_use = "the clock goes on when it is dropped"]
+/// A guard that stops the time of day on the thread that made the guard.
+#[must_use = "the clock runs again when the guard is dropped"]
 pub(crate) struct FrozenClock(());
 
 impl FrozenClock {
@@ -48,7 +49,7 @@ unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -
             time.tv_sec = now.as_secs() as libc::time_t;
             time.tv_usec = now.subsec_micros().into();
         }
-        // Two `int`s that have had no meaning for decades, and are zero in the C library too.
+        // The time zone is two `int`s, which are obsolete and which the C library sets to zero too.
         if !zone.is_null() {
             zone.cast::<[c_int; 2]>().write([0; 2]);
         }

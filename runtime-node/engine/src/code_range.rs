@@ -1,13 +1,16 @@
-//! The addresses for machine code: V8 reserves 512 MiB for all isolates of a process when it makes
-//! the first of them (see `cage.rs`), of which a Worker uses a few hundred KiB. Upstream's V8
-//! reserves a range for each isolate.
+//! Maps the range of addresses for machine code so that it does not count against a process's
+//! memory limit.
+//!
+//! V8 reserves 512 MiB for the machine code of all isolates of a process when it makes the first
+//! isolate (see `cage.rs`). A Worker uses a few hundred KiB of this range. Upstream's V8 reserves a
+//! range for each isolate.
 //!
 //! V8 maps the whole range writable and executable, and controls by other means which thread may
-//! write. The kernel counts private writable mappings against the resource limit that a supervisor
-//! sets for a process, touched or not: the range would count in full, so a process with less than
-//! that left could not start an isolate. This module turns the range into a shared mapping, which
-//! counts only when it is touched. As no other process maps it, nothing else changes except how
-//! pages are given back.
+//! write. The kernel counts private writable mappings, touched or not, against the resource limit
+//! that a supervisor sets for a process. The range would count in full, so a process with less
+//! memory left could not start an isolate. This module turns the range into a shared mapping, which
+//! counts only when it is touched. Because no other process maps the range, the only other
+//! difference is how pages are given back.
 
 #![allow(unsafe_code)] // Defines a function of the C library, and calls the system.
 
@@ -19,28 +22,30 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::V8_IS_PATCHED;
 
-/// The sizes in bytes of V8's reservations for code, including the parts that it cuts off for
+/// Sizes of V8's reservations for code, in bytes, including the parts that V8 cuts off for
 /// alignment.
 const RESERVATIONS: Range<usize> = 3 << 20..1 << 30;
 
-/// The size in bytes of V8's function table for a new isolate: 256 MiB and its guard pages. Tables
-/// of the size of the range cannot be told from it; they become shared for the first isolate.
+/// Size of V8's function table for a new isolate, in bytes: 256 MiB and the guard pages. Tables of
+/// the size of the range cannot be distinguished from it; those of the first isolate become shared
+/// mappings as well.
 const TABLE: Range<usize> = (256 << 20) + 1..(256 << 20) + (64 << 10);
 
-/// Set once an isolate has been made, if all isolates share one range. V8's further reservations of
-/// that size are for tables.
+/// Whether an isolate has been made, if all isolates share one range. V8's further reservations of
+/// the size of the range are for tables.
 static MADE: AtomicBool = AtomicBool::new(false);
 
-/// Held while the first isolate is being made.
+/// A lock that is held while the first isolate is being made.
 static FIRST: Mutex<()> = Mutex::new(());
 
 thread_local! {
-    /// Set while an isolate is being made on this thread.
+    /// Whether an isolate whose range is to be shared is being made on this thread.
     static MAKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `make`, which makes an isolate, and has its code range mapped as shared. If all isolates of
-/// the process have one range, others wait until the first isolate has been made.
+/// Runs `make`, which makes an isolate, and meanwhile has its code range mapped as shared. If all
+/// isolates of the process have one range, other threads wait until the first isolate has been
+/// made.
 pub(crate) fn while_making<R>(make: impl FnOnce() -> R) -> R {
     if MADE.load(Ordering::Acquire) {
         return make();
@@ -67,13 +72,14 @@ pub(crate) fn flags(length: usize, flags: c_int) -> c_int {
     if is_code_range { flags & !libc::MAP_PRIVATE | libc::MAP_SHARED } else { flags }
 }
 
-/// The mappings that this module has made shared, as their first addresses and the ones after them:
-/// three tables, and the range with up to 15 abandoned attempts to place it near V8's own code.
+/// The mappings that this module has made shared, as their first addresses and the addresses after
+/// their ends: three tables, and the range with up to 15 abandoned attempts to place it near V8's
+/// own code.
 static SHARED: [(AtomicUsize, AtomicUsize); 32] =
     [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 32];
 
-/// Records a mapping that [`flags`] has made shared. Without a range for the whole process, V8
-/// unmaps it with its isolate, and nothing is recorded.
+/// Records a mapping that [`flags`] has made shared. If each isolate has its own range, which V8
+/// unmaps with the isolate, nothing is recorded.
 pub(crate) fn add(address: usize, length: usize) {
     if !V8_IS_PATCHED {
         return;
@@ -92,8 +98,8 @@ fn is_shared(address: usize) -> bool {
     })
 }
 
-/// Replaces `madvise` of the C library. V8 gives pages back with `MADV_DONTNEED` or `MADV_FREE`.
-/// In shared mappings the first leaves the memory allocated and the second fails; these
+/// Replaces `madvise` of the C library. V8 gives pages back with `MADV_DONTNEED` or `MADV_FREE`. On
+/// shared mappings, `MADV_DONTNEED` leaves the memory allocated and `MADV_FREE` fails; these
 /// mappings need `MADV_REMOVE`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn madvise(
@@ -101,12 +107,12 @@ pub(crate) unsafe extern "C" fn madvise(
     length: usize,
     advice: c_int,
 ) -> c_int {
-    // SAFETY: the caller's promise; these are the arguments of the system call.
+    // SAFETY: the caller upholds the requirements of madvise(2), whose arguments these are.
     let advise = |advice: c_int| unsafe {
         libc::syscall(libc::SYS_madvise, address, length, advice) as c_int
     };
     let gives_back = matches!(advice, libc::MADV_DONTNEED | libc::MADV_FREE);
-    // It fails if another mapping has the addresses of one that V8 has given up.
+    // `MADV_REMOVE` fails if another mapping now has the addresses of one that V8 has unmapped.
     if gives_back && is_shared(address.addr()) && advise(libc::MADV_REMOVE) == 0 {
         return 0;
     }
@@ -133,7 +139,7 @@ mod tests {
         let (length, protection) = (64 << 10, libc::PROT_READ | libc::PROT_WRITE);
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         for advice in [libc::MADV_DONTNEED, libc::MADV_FREE] {
-            // SAFETY: a new mapping, which is used here only.
+            // SAFETY: the mapping is new, and only this test uses it.
             unsafe {
                 let mapped = libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0);
                 assert_ne!(mapped, libc::MAP_FAILED);
@@ -160,7 +166,7 @@ mod tests {
         let spares = heaps.map(|memory_mib| {
             [(); 4].map(|()| Spare::make(memory_mib, Headroom::default(), builtins()))
         });
-        // Tests on other threads make isolates as well.
+        // The bound allows for isolates that tests on other threads make.
         let grown = data().saturating_sub(before);
         assert!(grown < 4 * 128, "{grown} MiB for {}", spares.as_flattened().len());
     }

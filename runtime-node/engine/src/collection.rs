@@ -1,4 +1,4 @@
-//! Garbage collections that we force, in addition to those that V8 starts itself.
+//! Forces garbage collections, in addition to those that V8 starts itself.
 //!
 //! A collection is forced in three cases. First, data that a Worker sends or receives does not fit
 //! into its budget of array buffers, some of which may be garbage. Second, the array buffers have
@@ -10,8 +10,9 @@
 //! A collection runs on the shard's thread and cannot be interrupted. Its cost depends on the live
 //! objects in V8's heap, and hardly on garbage or array buffers: about 3 ms for a small Worker, and
 //! 3 to 5 ms more for each MiB of small objects, so half a second for a heap of 100 MiB. A Worker
-//! can cause the first two cases as often as it likes. So each isolate has a [`CollectionBudget`],
-//! and a collection that exceeds it is skipped: the call fails as if nothing had been garbage.
+//! can cause the first two cases as often as it likes. Each isolate therefore has a
+//! [`CollectionBudget`], and a collection that exceeds the budget is skipped: the call fails as if
+//! nothing had been garbage.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,30 +21,31 @@ use std::time::{Duration, Instant};
 
 use super::cpu_clock::CpuClock;
 use super::heap::BufferBudget;
-use super::slot::given;
+use super::slot::slot_value;
 
-/// One part in this many of an isolate's time may go into collections: 5 %.
+/// Divisor of an isolate's time for the part that collections may take: a twentieth, or 5 %.
 const SHARE: u32 = 20;
 
-/// The time that may be saved up: it pays for consecutive collections that take a [`SHARE`]th of
-/// it, 50 ms.
+/// Time that an isolate may be in debt and still have a collection. It allows consecutive
+/// collections that together take a [`SHARE`]th of this time, 50 ms.
 const SAVINGS: Duration = Duration::from_secs(1);
 
-/// The largest heap that is collected without need, in bytes: collecting it takes about as long as
-/// a Worker may delay others anyway. To relieve a shard, evicting a larger isolate frees more
-/// memory, and sooner.
+/// Size of the largest heap that is collected without need, in bytes: collecting it takes about as
+/// long as a Worker may delay others anyway. Evicting an isolate with a larger heap frees more
+/// memory in less time.
 const LARGEST_HEAP: usize = 16 << 20;
 
-/// The growth of array buffers, in bytes, from which a collection for their sake is worthwhile. A
-/// stream that fills this in a tenth of a second spends 3 % of its time on collections.
+/// Growth of array buffers, in bytes, above which a collection because of them is worthwhile. A
+/// stream that produces this many bytes in a tenth of a second spends 3 % of its time on
+/// collections.
 const GROWTH: usize = 16 << 20;
 
-/// The forced collections of one isolate, and the budget of array buffers in which they make room.
-/// An isolate has them in a slot.
+/// The state of one isolate's forced collections, with the budget of array buffers in which they
+/// make room. An isolate has this in a slot.
 pub(crate) struct Collections {
     buffers: Arc<BufferBudget>,
     budget: Cell<CollectionBudget>,
-    /// The bytes in array buffers after the last collection, or the smallest number since then.
+    /// Number of bytes in array buffers after the last collection, or the smallest number since.
     kept: Cell<usize>,
 }
 
@@ -52,8 +54,8 @@ impl Collections {
         Rc::new(Self { buffers, budget: Cell::default(), kept: Cell::default() })
     }
 
-    /// Returns whether most of `used` bytes in array buffers are likely to be garbage: as for V8's
-    /// own heap, if more than half of them are new.
+    /// Returns whether most of `used` bytes in array buffers are likely to be garbage. As for V8's
+    /// own heap, this is presumed if more than half of the bytes are new.
     fn are_due(&self, used: usize) -> bool {
         let kept = self.kept.get().min(used);
         self.kept.set(kept);
@@ -63,8 +65,8 @@ impl Collections {
 
 /// The share of an isolate's time that forced collections may take.
 ///
-/// Each has to be earned: after one of 2 ms the isolate is in debt for 40 ms. An isolate whose debt
-/// is at most [`SAVINGS`] may have another.
+/// Each collection has to be earned: after a collection of 2 ms, the isolate is in debt for 40 ms.
+/// An isolate whose debt is at most [`SAVINGS`] may have another collection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CollectionBudget {
     /// The time at which all collections so far will have been earned.
@@ -86,15 +88,15 @@ impl CollectionBudget {
 
 /// Returns the isolate's budget of array buffers.
 pub fn buffers(isolate: &v8::Isolate) -> Arc<BufferBudget> {
-    Arc::clone(&given::<Rc<Collections>>(isolate).buffers)
+    Arc::clone(&slot_value::<Rc<Collections>>(isolate).buffers)
 }
 
-/// Returns the isolate's budget of array buffers once it has room for `length` more bytes, after a
-/// collection if that is needed: what fills it may be garbage, for which V8 itself looks only when
-/// it allocates an array buffer. Returns `None` if there is no room, or if the isolate cannot
-/// afford the collection.
+/// Returns the isolate's budget of array buffers if it has room for `length` more bytes, if
+/// necessary after a collection: the buffers may be garbage, which V8 itself collects only when it
+/// allocates an array buffer. Returns `None` if there is no room, or if the isolate cannot afford
+/// the collection.
 pub fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<BufferBudget>> {
-    let collections = given::<Rc<Collections>>(scope);
+    let collections = slot_value::<Rc<Collections>>(scope);
     let buffers = &collections.buffers;
     if length <= buffers.limit() {
         if !buffers.has_room(length.max(1)) {
@@ -109,26 +111,26 @@ pub fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<
 }
 
 /// Makes an idle isolate give back memory that it does not need, which blocks the thread for a few
-/// milliseconds. Returns whether it did; an isolate that has been collected too often recently is
-/// skipped.
+/// milliseconds. Returns false, and does nothing, if the isolate has been collected too often
+/// recently.
 pub(crate) fn give_back(isolate: &mut v8::Isolate) -> bool {
-    let collections = given::<Rc<Collections>>(isolate);
+    let collections = slot_value::<Rc<Collections>>(isolate);
     within(&collections.budget, || press(isolate))
 }
 
-/// Returns whether a heap is small enough to be collected without need.
+/// Returns whether an isolate's heap is small enough to be collected without need.
 pub(crate) fn is_small(isolate: &mut v8::Isolate) -> bool {
     isolate.get_heap_statistics().used_heap_size() <= LARGEST_HEAP
 }
 
-/// Collects everything, and drops what V8 caches for speed.
+/// Collects all garbage, and drops V8's caches.
 fn press(isolate: &mut v8::Isolate) {
-    // `low_memory_notification` would collect again and again until nothing more is found.
+    // `low_memory_notification` would collect repeatedly until it finds no further garbage.
     isolate.memory_pressure_notification(v8::MemoryPressureLevel::Critical);
     isolate.memory_pressure_notification(v8::MemoryPressureLevel::None);
 }
 
-/// Runs `collect` if the budget allows it, and returns whether it did.
+/// Runs `collect` if the budget allows it. Returns whether `collect` ran.
 fn within(budget: &Cell<CollectionBudget>, collect: impl FnOnce()) -> bool {
     let mut left = budget.get();
     let began = Instant::now();
@@ -170,7 +172,7 @@ mod tests {
             }
             for first in 0..done.len() {
                 for last in first..done.len() {
-                    // The last collection may take as long as it does.
+                    // The duration of the last collection is not bounded.
                     let spent: Duration = done[first..last].iter().map(|(_, cost)| *cost).sum();
                     let stretch = done[last].0 - done[first].0;
                     prop_assert!(spent * SHARE <= stretch + SAVINGS, "{spent:?} of {stretch:?}");
@@ -200,7 +202,7 @@ mod tests {
         assert!(!collections.are_due(6 * GROWTH));
         assert!(collections.are_due(6 * GROWTH + 1));
         assert!(!collections.are_due(0));
-        assert!(collections.are_due(GROWTH + 1), "the kept size falls to the present one");
+        assert!(collections.are_due(GROWTH + 1), "the kept size did not fall to the present size");
     }
 
     #[test]

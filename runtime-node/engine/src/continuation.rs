@@ -1,5 +1,5 @@
 //! The data that V8 carries from the point where a promise reaction is registered to the point
-//! where it runs: the invocation that the code belongs to, and the contents of its
+//! where the reaction runs: the invocation to which the code belongs, and the contents of its
 //! `AsyncLocalStorage`s.
 //!
 //! ```text
@@ -7,9 +7,9 @@
 //!  [7, stores]            the number, and the contents of the storages (`node-async_hooks.js`)
 //! ```
 //!
-//! A Worker never gets access to either, because it could then act for another invocation. Each
-//! change makes a new array, in the built-in JavaScript or in this module. Its elements are own
-//! properties, so reading them runs no code.
+//! A Worker never gets access to the number or the array, because it could then act for another
+//! invocation. Each change makes a new array, in the built-in JavaScript or in this module. The
+//! elements of an array are own properties, so reading them runs no code.
 //!
 //! Operations carry the stores as well, from the point where they begin to the turn in which they
 //! complete.
@@ -20,11 +20,11 @@ use futures::future::LocalBoxFuture;
 use super::ids::InvocationId;
 use super::operations::Settle;
 
-/// The indices of the number and of the stores in the array.
+/// Indices of the number and of the stores in the array.
 const OWNER: u32 = 0;
 const STORES: u32 = 1;
 
-/// Returns the invocation on whose behalf JavaScript is running; it may have ended.
+/// Returns the invocation on whose behalf JavaScript is running. The invocation may have ended.
 pub fn owner(scope: &v8::PinScope<'_, '_>) -> Option<InvocationId> {
     let carried = scope.get_continuation_preserved_embedder_data();
     let number = match carried.try_cast::<v8::Array>() {

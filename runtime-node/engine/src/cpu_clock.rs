@@ -1,4 +1,4 @@
-//! The CPU time of threads and of turns.
+//! Measures the CPU time of threads and of turns.
 //!
 //! ```text
 //!             ┌── anchor: both clocks, read at most 1 ms before the turn
@@ -6,39 +6,40 @@
 //!  ───────────●────────┬─ begin              end ─┬──────►
 //!                      └───── monotonic ──────────┘
 //!                              shorter than 100 µs: charged by the monotonic clock
-//!                              longer: charged by the CPU clock since the anchor, which is new now
+//!                              longer: charged by the CPU clock since the anchor; new anchor
 //! ```
 //!
-//! A read of a thread's CPU clock is a system call of half a microsecond, as long as a short turn;
-//! the kernel's shared page gives the monotonic clock in a tenth of that. CPU time never runs
-//! faster than monotonic time, so both charges are upper bounds: a short turn is charged the time
-//! for which the kernel gave its processor to others, and a long turn the CPU time that the thread
-//! used since the anchor, if that is less.
+//! Reading a thread's CPU clock is a system call of half a microsecond, as long as a short turn;
+//! reading the monotonic clock, through the kernel's shared page, takes a tenth of that. CPU time
+//! never runs faster than monotonic time, so both charges are upper bounds. The charge for a short
+//! turn includes the time for which the kernel gave its processor to other threads. The charge for
+//! a long turn is the CPU time that the thread has used since the anchor, or the duration of the
+//! turn if that is shorter.
 
-#![allow(unsafe_code)] // Reads the CPU clocks of threads, which the standard library does not offer.
+#![allow(unsafe_code)] // Reads the CPU clocks of threads, which the standard library cannot read.
 
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-/// The turn length up to which the monotonic clock is accurate enough. A turn this short is
-/// seldom interrupted, and little is overcharged if it is.
+/// Duration of a turn below which the monotonic clock is accurate enough. Such a turn is seldom
+/// interrupted, and an interrupted one is overcharged by less than this duration.
 const SHORT: Duration = Duration::from_micros(100);
 
-/// The age at which an anchor is renewed. It is the most by which a long turn can be overcharged,
-/// and by which a deadline can be late.
+/// Age at which an anchor is renewed. A long turn can be overcharged by at most this time, and a
+/// deadline can be late by at most this time.
 const FRESH: Duration = Duration::from_millis(1);
 
-/// The clock of the CPU time that one thread has used. Any thread may read it.
+/// A clock of the CPU time that one thread has used. Any thread may read the clock.
 #[derive(Clone, Copy)]
 pub(crate) struct CpuClock(libc::clockid_t);
 
 impl CpuClock {
     pub(crate) fn of_this_thread() -> Self {
         let mut id = 0;
-        // SAFETY: the thread is the calling one and so exists; `id` receives the result.
+        // SAFETY: the thread is the calling one, so it exists; `id` receives the result.
         let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut id) };
-        // Without clocks of other threads, the watchdog measures wall-clock time: stricter, never
-        // laxer.
+        // On a system without such clocks, the watchdog measures wall-clock time, which makes the
+        // limits stricter but never laxer.
         Self(if failed == 0 { id } else { libc::CLOCK_MONOTONIC })
     }
 
@@ -75,7 +76,7 @@ struct Anchor {
 }
 
 impl TurnClock {
-    /// Creates the clock of the thread that `cpu` belongs to.
+    /// Creates the clock for the thread of `cpu`.
     pub(crate) fn new(cpu: CpuClock) -> Self {
         Self { cpu, anchor: Anchor { at: Instant::now(), cpu: cpu.now() } }
     }
@@ -153,12 +154,12 @@ mod tests {
         assert_eq!(begun.latest_cpu(), used);
         let end = begin + 3_000 * MICROSECOND;
         let charged = anchor.end(begun, end, || used + 2_000 * MICROSECOND);
-        assert_eq!(charged, 2_000 * MICROSECOND, "another thread had the processor for 1 ms");
+        assert_eq!(charged, 2_000 * MICROSECOND, "in 3 ms, one of which went to another thread");
     }
 
     proptest! {
-        /// No turn is charged less than it used, or more than its anchor's age and `SHORT` beyond
-        /// that; no deadline is early, or late by more than the anchor's age.
+        /// No turn is charged less CPU time than it used, or more than `FRESH` or `SHORT` beyond
+        /// that. No deadline is early, or late by more than `FRESH`.
         #[test]
         fn a_charge_is_never_too_small_and_never_much_too_large(
             turns in prop::collection::vec((0u32..3_000, 0u32..3_000, 0u32..3_000, 0u32..3_000), 1..50),

@@ -22,7 +22,7 @@ use super::wasm::compiled::Compiled;
 use super::wasm::types;
 use super::watchdog::{TurnTimer, Watchdog};
 
-/// State shared by a shard's isolates. Belongs to the thread that made it.
+/// The state that the isolates of a shard share. An engine belongs to the thread that made it.
 pub struct Engine {
     shard: ShardId,
     pub(crate) turn_timer: Arc<TurnTimer>,
@@ -41,8 +41,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Creates an engine without a supervisor page. Call it on the shard's own thread, whose CPU
-    /// clock measures the turns.
+    /// Creates an engine without a page for a supervisor. The caller is the shard's own thread,
+    /// whose CPU clock measures the turns.
     ///
     /// # Arguments
     /// * `interfaces` - the Web interfaces in the Workers' global scope.
@@ -75,13 +75,13 @@ impl Engine {
         }
     }
 
-    /// Replaces the buffer pool, for example by one with metrics.
+    /// Replaces the buffer pool, for example by a pool with metrics.
     #[must_use]
     pub fn with_buffers(self, buffers: BufferPool) -> Self {
         Self { buffers, ..self }
     }
 
-    /// Sets how far heaps may outgrow their limit.
+    /// Sets by how much heaps may outgrow their limit.
     #[must_use]
     pub fn with_headroom(self, headroom: Headroom) -> Self {
         Self { headroom, ..self }
@@ -93,18 +93,19 @@ impl Engine {
         Self { inspector, ..self }
     }
 
-    /// Resolves when an isolate has been condemned since this last resolved.
+    /// Waits until an isolate has been condemned. Returns immediately if that has happened since
+    /// the previous call returned.
     pub async fn condemned(&self) {
         self.is_condemned.notified().await;
     }
 
-    /// Ends the connections that clients hold open through the interfaces, and those that they open
+    /// Ends the connections of clients that the interfaces hold open, and those that are opened
     /// from now on, because the node is leaving.
     pub fn leave(&self) {
         self.interfaces.leave();
     }
 
-    /// Returns the shard that this engine was made for.
+    /// Returns the shard of this engine.
     pub fn shard(&self) -> ShardId {
         self.shard
     }
@@ -126,20 +127,20 @@ impl Engine {
     }
 
     /// Returns whether the process has used up most of a resource that only a restart gives back:
-    /// the WebAssembly types that V8 remembers. Everything works for now. The process should be
-    /// drained and replaced; until then, modules with new types are refused, first to the
-    /// namespaces that have added the most.
+    /// the WebAssembly types that V8 remembers. The process still works, but should be drained and
+    /// replaced: modules with new types will be refused, first to the namespaces that have added
+    /// the most types.
     pub fn exhausted(&self) -> bool {
         types::are_nearly_used_up()
     }
 
-    /// Returns the CPU time that V8's own threads have used for this process, in addition to the
-    /// turns. Reads files in `/proc`.
+    /// Returns the CPU time that V8's own threads have used, in addition to the turns. Reads files
+    /// in `/proc`.
     pub fn background_cpu(&self) -> Duration {
         background::cpu()
     }
 
-    /// Returns the number of isolates that are ready for a Worker.
+    /// Returns the number of spare isolates.
     pub fn spares(&self) -> usize {
         self.spares.borrow().len()
     }

@@ -1,4 +1,4 @@
-//! Descriptions of thrown values for the Worker's log. Callers never see them.
+//! Describes thrown values for the Worker's log. Callers never see these descriptions.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use super::inspector::agent::Agent;
 use super::source_maps;
 use super::string::beginning;
 
-/// The longest text that is taken from a thrown value, in bytes, because the value may be as large
-/// as the heap.
+/// Maximum length of a text that is taken from a thrown value, in bytes, because the value may be
+/// as large as the heap.
 const TEXT: usize = 8 * 1024;
 
-/// A thrown value, described.
+/// A description of a thrown value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exception {
     pub message: String,
@@ -41,7 +41,7 @@ impl Exception {
     }
 
     /// Describes `value`, which nothing has caught, and reports it to the clients of an inspector.
-    /// Reading its `stack` may run the Worker's code, so call this within a turn.
+    /// The caller must be within a turn, because reading `stack` may run the Worker's code.
     pub fn describe<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) -> Self {
         v8::tc_scope!(let scope, scope);
         let message = v8::Exception::create_message(scope, value);

@@ -1,4 +1,4 @@
-//! The order of turns on a shard: one Worker's work delays its neighbours by at most one turn.
+//! Orders the turns on a shard so that one Worker's work delays its neighbours by at most one turn.
 //!
 //! ```text
 //!  light ──────────────────────────────────────────────────────────────► its turn, immediately
@@ -8,17 +8,18 @@
 //! ```
 //!
 //! A thread runs ready tasks in the order in which they became ready, so a Worker with a hundred
-//! requests of 50 ms each would delay the next request by five seconds, and one with a thousand of
-//! 1 ms by one second. Therefore an isolate gets its turns immediately only until they add up to
-//! [`LONG`]. Then it is *heavy*: it needs the shard's one token, which the heavy isolates share by
-//! start-time fair queueing (Goyal, Vin and Cheng, 1996), and before a turn with the token all
-//! other ready tasks run. For light isolates, which are nearly all, the check is one comparison.
+//! requests of 50 ms each would delay the next request by five seconds, and a Worker with a
+//! thousand requests of 1 ms each by one second. Therefore an isolate gets its turns immediately
+//! only until their CPU time adds up to [`LONG`]. The isolate is then *heavy*: it needs the shard's
+//! one token, which the heavy isolates share by start-time fair queueing (Goyal, Vin and Cheng,
+//! 1996), and all other ready tasks run before a turn with the token. Nearly all isolates are
+//! light; for these, the check is one comparison.
 //!
 //! An isolate that has served no request yet counts as heavy, including while it starts. A Worker's
 //! place in the queue outlives its isolates while the Worker has used more than its share, so that
 //! a Worker whose isolate is stopped at every request does not start afresh each time.
 //!
-//! Belongs to one thread.
+//! A scheduler belongs to one thread.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -29,16 +30,17 @@ use rustc_hash::FxHashMap;
 use tenon_proto::id::WorkerId;
 use tokio::sync::oneshot;
 
-/// CPU time that an isolate's turns may take before others run: a hundred times an ordinary turn.
+/// CPU time that an isolate's turns may take before other tasks run: a hundred times the CPU time
+/// of an ordinary turn.
 const LONG: Duration = Duration::from_millis(1);
 
-/// Number of times that other ready tasks run before a turn with the token. The first round reads
-/// what has arrived on a connection, the second runs the requests and writes their answers, and the
-/// third runs tasks that only these unblocked.
+/// Number of rounds in which other ready tasks run before a turn with the token. The first round
+/// reads the data that has arrived on connections, the second runs the requests and writes their
+/// responses, and the third runs the tasks that the first two have made ready.
 const ROUNDS: u32 = 3;
 
-/// The start of a Worker's next turn in the virtual time of its shard, in which every turn takes
-/// its CPU time.
+/// The start of a Worker's next turn in the virtual time of its shard, in which each turn with the
+/// token lasts for its CPU time.
 #[derive(Debug, Default)]
 struct VirtualStart(Cell<Duration>);
 
@@ -46,10 +48,10 @@ struct VirtualStart(Cell<Duration>);
 #[derive(Debug, Default)]
 pub(crate) struct CpuAccount {
     share: Rc<VirtualStart>,
-    /// CPU time of the latest turn, expected for the next one as well. `None` before the first
-    /// turn.
+    /// CPU time of the latest typical turn, which is expected for the next turn as well. `None`
+    /// before the first such turn.
     latest: Cell<Option<Duration>>,
-    /// CPU time of its turns since other tasks last ran.
+    /// CPU time of the isolate's turns since other tasks last ran.
     since: Cell<Duration>,
 }
 
@@ -64,27 +66,28 @@ impl CpuAccount {
     }
 }
 
-/// Gives the turns of one shard's isolates their order: the queue for its token.
+/// The scheduler of one shard's turns, with the queue for the token.
 #[derive(Default)]
 pub(crate) struct FairScheduler {
     token_is_out: Cell<bool>,
     /// Waiting turns, ordered by their virtual start and then by arrival.
     waiting: RefCell<BTreeMap<(Duration, u64), oneshot::Sender<Token>>>,
     arrivals: Cell<u64>,
-    /// Virtual time: the start of the latest turn with the token.
+    /// Current virtual time, which is the start of the latest turn with the token.
     now: Cell<Duration>,
     shares: RefCell<FxHashMap<WorkerId, Rc<VirtualStart>>>,
 }
 
-/// The right to a turn. Drop it when the turn has ended.
-#[must_use = "dropping it lets the next one through"]
+/// The right to a turn. The holder drops the pass when the turn has ended.
+#[must_use = "dropping the pass ends the right to a turn"]
 pub struct Pass {
     account: Rc<CpuAccount>,
-    /// Set if the isolate is heavy.
+    /// The claim and the token of a heavy isolate; `None` if the isolate is light.
     heavy: Option<(Claim, Token)>,
 }
 
-/// CPU time taken from a Worker's share for a future turn. Dropping it gives the unused part back.
+/// CPU time that is taken from a Worker's share for a turn. Dropping the claim replaces the
+/// expected time by the time that was used.
 struct Claim {
     account: Rc<CpuAccount>,
     begin: Duration,
@@ -92,21 +95,22 @@ struct Claim {
     used: Cell<Duration>,
 }
 
-/// Held by one heavy isolate at a time. Passes to the next one when it is dropped.
+/// The token, which at most one turn holds at a time. When it is dropped, the next waiting turn
+/// gets it.
 struct Token(Option<Rc<FairScheduler>>);
 
 impl FairScheduler {
     /// Creates the account of a new isolate of `worker`.
     pub(crate) fn account(&self, worker: &WorkerId) -> Rc<CpuAccount> {
         let mut shares = self.shares.borrow_mut();
-        // A Worker without an isolate whose share is not ahead of virtual time can be forgotten: it
-        // would start at the same point.
+        // A Worker that has no isolate, and whose share is not ahead of virtual time, can be
+        // forgotten: its next turn would start at the same point anyway.
         shares.retain(|_, share| Rc::strong_count(share) > 1 || share.0.get() > self.now.get());
         let share = Rc::clone(shares.entry(worker.clone()).or_default());
         Rc::new(CpuAccount { share, ..CpuAccount::default() })
     }
 
-    /// Resolves when the isolate may have a turn, which for a light isolate is immediately.
+    /// Waits until the isolate may have a turn. A light isolate does not wait.
     pub(crate) async fn enter(self: &Rc<Self>, account: &Rc<CpuAccount>) -> Pass {
         if !account.is_heavy() {
             return Pass { account: Rc::clone(account), heavy: None };
@@ -122,7 +126,7 @@ impl FairScheduler {
             Token(Some(Rc::clone(self)))
         };
         self.now.set(claim.begin.max(self.now.get()));
-        // Short turns that have waited together yield once, not once each.
+        // Short turns that have waited together yield once rather than each.
         if account.is_heavy() {
             for _ in 0..ROUNDS {
                 tokio::task::yield_now().await;
@@ -137,7 +141,7 @@ impl Pass {
     /// Charges the CPU time of a turn.
     ///
     /// # Arguments
-    /// * `is_typical` - whether the turn predicts later ones; a start does not.
+    /// * `is_typical` - whether the turn predicts the CPU time of later turns; a start does not.
     pub(crate) fn charge(&self, cpu: Duration, is_typical: bool) {
         let CpuAccount { since, latest, .. } = &*self.account;
         since.set(since.get() + cpu);
@@ -153,7 +157,7 @@ impl Pass {
 impl Claim {
     fn of(account: &Rc<CpuAccount>, now: Duration) -> Self {
         let expected = account.expected();
-        // Time that an isolate left unused while light is not credited to it.
+        // An isolate gets no credit for virtual time that passed while it was light.
         let begin = account.share.0.get().max(now);
         account.share.0.set(begin + expected);
         Self { account: Rc::clone(account), begin, expected, used: Cell::default() }
@@ -175,8 +179,8 @@ impl Drop for Token {
             let Some((_, token_tx)) = next else { return scheduler.token_is_out.set(false) };
             match token_tx.send(Self(Some(Rc::clone(&scheduler)))) {
                 Ok(()) => return,
-                // The waiting task has been dropped. This loop already passes the token on, so drop
-                // must not do it again.
+                // The waiting task has been dropped. This loop passes the token on, so the drop of
+                // the returned token must not pass it on again.
                 Err(mut unclaimed) => drop(unclaimed.0.take()),
             }
         }
@@ -205,8 +209,8 @@ mod tests {
         Rc::new(CpuAccount { latest: Cell::new(Some(turn)), ..CpuAccount::default() })
     }
 
-    /// Runs `count` requests per isolate, each one turn as long as its latest, and returns the
-    /// order of the turns.
+    /// Runs `count` requests of each isolate, each of which has one turn with the expected CPU
+    /// time. Returns the order of the turns.
     async fn backlogs(backlogs: &[(&'static str, Rc<CpuAccount>, usize)]) -> Vec<&'static str> {
         let (scheduler, order) =
             (Rc::new(FairScheduler::default()), Rc::new(RefCell::new(Vec::new())));
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_half_as_long_run_twice_as_often() {
+    fn a_worker_with_turns_half_as_long_gets_twice_as_many() {
         let order = run(backlogs(&[("long", account(TURN * 2), 2), ("short", account(TURN), 4)]));
         assert_eq!(order, ["long", "short", "short", "long", "short", "short"]);
     }
@@ -263,7 +267,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_share_is_charged_the_cpu_time_used_not_the_estimate(
+        fn a_share_is_charged_the_used_rather_than_the_expected_cpu_time(
             turns in prop::collection::vec((0_u64..100, prop::bool::ANY), 0..50),
         ) {
             let account = account(TURN);
@@ -286,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_that_leaves_passes_the_token_on_and_is_not_charged() {
+    fn a_cancelled_wait_passes_the_token_on_and_is_not_charged() {
         run(async {
             let scheduler = Rc::new(FairScheduler::default());
             let account = account(TURN);
@@ -305,8 +309,7 @@ mod tests {
         });
     }
 
-    /// Simulates a connection's task that reads a request, the task that serves it, and the way
-    /// back.
+    /// Simulates a connection's task, which reads a request and waits for the task that serves it.
     #[test]
     fn a_readable_request_is_served_before_the_next_heavy_turn() {
         let order = run(async {
@@ -359,7 +362,7 @@ mod tests {
         drop(again);
         scheduler.now.set(TURN);
         scheduler.account(&other);
-        assert_eq!(scheduler.shares.borrow().len(), 1, "shares that are not ahead are removed");
+        assert_eq!(scheduler.shares.borrow().len(), 1, "shares that are not ahead were kept");
     }
 
     #[test]
@@ -367,6 +370,6 @@ mod tests {
         let pass = Pass { account: account(SHORT), heavy: None };
         pass.charge(TURN, false);
         assert_eq!(pass.account.latest.get(), Some(SHORT));
-        assert!(pass.account.is_heavy(), "but others are let through after it");
+        assert!(pass.account.is_heavy(), "other tasks do not run after the start");
     }
 }

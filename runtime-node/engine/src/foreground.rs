@@ -1,18 +1,19 @@
-//! The tasks that V8 posts for an isolate's own thread, queued until the isolate takes them.
+//! Queues the tasks that V8 posts for an isolate's own thread until the isolate takes them.
 //!
 //! ```text
-//!  V8's constructor, on this thread ─post─► newborn's queue ─► found by its address from now on
+//!  V8's constructor, on this thread ─post─► new isolate's queue ─► then found by its address
 //!  any thread of V8's ───────────────post─► address ─► its queue now ─wakes─► event loop ─► a turn
 //!                                             └─► none, or closed: the task is dropped
 //! ```
 //!
-//! A task without a delay needs a turn at once, a delayed one when its time has come. V8's memory
-//! reducer consists of delayed tasks, so an isolate that becomes idle gives memory back by itself.
+//! A task without a delay needs a turn immediately; a delayed task needs a turn after its delay.
+//! V8's memory reducer consists of delayed tasks, so an isolate that becomes idle gives memory back
+//! by itself.
 //!
 //! V8 names an isolate only by its address, and the address of an isolate that has been disposed of
-//! may be reused immediately. So a queue is made together with its isolate and identifies it: a
-//! late unregistration removes only its own queue, a post for an address without an isolate is
-//! dropped, and a newborn isolate never gets the queue of a dead one.
+//! may be reused immediately. A queue is therefore made together with its isolate and identifies
+//! the isolate: a late unregistration removes only its own queue, a task for an address without an
+//! isolate is dropped, and a new isolate never gets the queue of a disposed one.
 //!
 //! This module does not depend on V8, so that the order of events can be tested.
 
@@ -27,14 +28,14 @@ use rustc_hash::FxHashMap;
 /// The queue of one isolate.
 pub(crate) struct Foreground<T> {
     queue: Mutex<Queue<T>>,
-    /// Set when a task without a delay waits. Every turn reads it with a single load.
+    /// Whether a task without a delay waits. Every turn reads this with a single load.
     urgent: AtomicBool,
     waker: AtomicWaker,
 }
 
 struct Queue<T> {
     tasks: Vec<(Option<Instant>, T)>,
-    /// Once set, no task is accepted: a task must not outlive its isolate.
+    /// Whether further tasks are refused, because a task must not outlive its isolate.
     closed: bool,
 }
 
@@ -46,8 +47,8 @@ impl<T> Default for Foreground<T> {
 }
 
 impl<T> Foreground<T> {
-    /// Returns the time at which a task needs a turn, or will need one; `None` if there is no task.
-    /// The waker of `cx` is woken when another task is posted.
+    /// Returns the earliest time at which a task needs a turn, or `None` if there is no task. The
+    /// waker of `cx` is woken when another task is posted.
     pub(crate) fn poll_due(&self, cx: &mut Context<'_>) -> Option<Instant> {
         self.waker.register(cx.waker());
         let now = Instant::now();
@@ -57,7 +58,7 @@ impl<T> Foreground<T> {
         lock(&self.queue).tasks.iter().map(|(due, _)| due.unwrap_or(now)).min()
     }
 
-    /// Returns whether a task needs a turn.
+    /// Returns whether a task without a delay needs a turn.
     pub(crate) fn is_urgent(&self) -> bool {
         self.urgent.load(Ordering::Acquire)
     }
@@ -67,7 +68,7 @@ impl<T> Foreground<T> {
         self.waker.wake();
     }
 
-    /// Removes and returns the tasks that are due now.
+    /// Removes and returns the tasks that need a turn now.
     pub(crate) fn take_due(&self) -> Vec<T> {
         let mut queue = lock(&self.queue);
         self.urgent.store(false, Ordering::Release);
@@ -119,41 +120,42 @@ impl<T> Default for Addresses<T> {
 }
 
 impl<T> Addresses<T> {
-    /// Records that an isolate has been made at this address. Any earlier isolate at the address is
-    /// dead.
-    pub(crate) fn register(&self, address: usize, newborn: Arc<Foreground<T>>) {
-        let before = lock(&self.0).insert(address, newborn);
+    /// Records that an isolate has been made at this address. An earlier isolate at the address has
+    /// been disposed of.
+    pub(crate) fn register(&self, address: usize, queue: Arc<Foreground<T>>) {
+        let before = lock(&self.0).insert(address, queue);
         drop(before);
     }
 
     /// Removes the queue of an isolate that has been disposed of.
-    pub(crate) fn unregister(&self, address: usize, dead: &Arc<Foreground<T>>) {
+    pub(crate) fn unregister(&self, address: usize, old: &Arc<Foreground<T>>) {
         let mut queues = lock(&self.0);
-        if queues.get(&address).is_some_and(|queue| Arc::ptr_eq(queue, dead)) {
+        if queues.get(&address).is_some_and(|queue| Arc::ptr_eq(queue, old)) {
             queues.remove(&address);
         }
     }
 
-    /// Adds a task to the queue of the isolate at this address, or drops it if there is none.
+    /// Adds a task to the queue of the isolate at this address. Drops the task if there is no such
+    /// isolate.
     ///
     /// # Arguments
-    /// * `newborn` - the queue of the isolate that the calling thread is making, if any: its
-    ///   address becomes known with its first post.
+    /// * `making` - the queue of the isolate that the calling thread is making, if there is one.
+    ///   Its first task makes the isolate's address known.
     pub(crate) fn post(
         &self,
         address: usize,
-        newborn: Option<&Arc<Foreground<T>>>,
+        making: Option<&Arc<Foreground<T>>>,
         task: T,
         delay: Option<Duration>,
     ) {
         let queue = {
             let mut queues = lock(&self.0);
-            match (queues.get(&address), newborn) {
+            match (queues.get(&address), making) {
                 (Some(queue), None) => Some(Arc::clone(queue)),
                 (Some(queue), Some(_)) if !queue.is_closed() => Some(Arc::clone(queue)),
-                (_, Some(newborn)) => {
-                    queues.insert(address, Arc::clone(newborn));
-                    Some(Arc::clone(newborn))
+                (_, Some(new)) => {
+                    queues.insert(address, Arc::clone(new));
+                    Some(Arc::clone(new))
                 }
                 (None, None) => None,
             }
@@ -167,7 +169,7 @@ impl<T> Addresses<T> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while it holds one of these locks, and the data would be consistent if it did.
+    // No code panics while it holds one of these locks, and a panic would leave consistent data.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -195,9 +197,9 @@ mod tests {
         let new = isolate(&addresses);
         addresses.post(ADDRESS, None, "before the old one's end", None);
         addresses.unregister(ADDRESS, &old);
-        addresses.post(ADDRESS, None, "after it", None);
+        addresses.post(ADDRESS, None, "after the old one's end", None);
         assert!(new.is_urgent());
-        assert_eq!(new.take_due(), ["before the old one's end", "after it"]);
+        assert_eq!(new.take_due(), ["before the old one's end", "after the old one's end"]);
     }
 
     #[test]
@@ -205,11 +207,11 @@ mod tests {
         let addresses = Addresses::default();
         let old = isolate(&addresses);
         old.close();
-        let newborn = Tasks::default();
-        addresses.post(ADDRESS, Some(&newborn), "from its constructor", None);
+        let new = Tasks::default();
+        addresses.post(ADDRESS, Some(&new), "from its constructor", None);
         addresses.unregister(ADDRESS, &old);
-        addresses.register(ADDRESS, Arc::clone(&newborn));
-        assert_eq!(newborn.take_due(), ["from its constructor"]);
+        addresses.register(ADDRESS, Arc::clone(&new));
+        assert_eq!(new.take_due(), ["from its constructor"]);
         assert!(old.take_due().is_empty());
     }
 
@@ -225,15 +227,15 @@ mod tests {
     }
 
     #[test]
-    fn tasks_of_a_live_isolate_do_not_reach_one_being_created() {
+    fn tasks_of_an_existing_isolate_do_not_reach_one_that_is_being_created() {
         let addresses = Addresses::default();
-        let (living, newborn) = (isolate(&addresses), Tasks::default());
-        addresses.post(ADDRESS, Some(&newborn), "for the living", None);
-        assert_eq!((living.take_due(), newborn.take_due()), (vec!["for the living"], vec![]));
+        let (existing, new) = (isolate(&addresses), Tasks::default());
+        addresses.post(ADDRESS, Some(&new), "for the existing one", None);
+        assert_eq!((existing.take_due(), new.take_due()), (vec!["for the existing one"], vec![]));
     }
 
     #[test]
-    fn a_task_with_a_delay_needs_a_turn_when_its_time_has_come() {
+    fn a_task_with_a_delay_needs_a_turn_after_the_delay() {
         let addresses = Addresses::default();
         let queue = isolate(&addresses);
         let cx = &mut Context::from_waker(Waker::noop());

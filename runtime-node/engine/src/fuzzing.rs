@@ -1,4 +1,4 @@
-//! The engine's internals that fuzz targets need beyond its public interface.
+//! Entry points for fuzz targets, which are not part of this crate's public interface.
 
 use super::heap::BufferBudget;
 use super::source_maps::{self, Decoded};
@@ -30,7 +30,7 @@ pub fn check_module(bytes: &[u8]) -> (ModuleCheck, usize, bool) {
     (verdict, steps, check::is_valid(bytes))
 }
 
-/// Returns the original file, line and column of a place in a module, by this source map.
+/// Returns the original file, line and column of a place in a module, according to this source map.
 pub fn place(map: &[u8], line: u32, column: u32) -> Option<(String, u32, u32)> {
     let decoded = Decoded::of(map, &BufferBudget::new(1 << 30))?;
     decoded.place(line, column).map(|place| (place.file, place.line, place.column))
@@ -44,7 +44,7 @@ pub fn every_place(map: &[u8], mut visit: impl FnMut(u32, u32)) {
     }
 }
 
-/// Splits a stack frame into its parts.
+/// Splits a stack frame into its parts. Returns `None` if the text is not a frame.
 pub fn frame(frame: &str) -> Option<(&str, &str, u32, u32, &str)> {
     source_maps::parts(frame)
 }

@@ -1,5 +1,6 @@
-//! The global object of a new context, beyond what the snapshot gives it: our `console` instead of
-//! V8's, properties that are made when they are first read, and bounds on `eval`.
+//! Completes the global object of a new context, beyond the contents of the snapshot: with the
+//! engine's own `console` instead of V8's, properties that are made when they are first read, and
+//! bounds on `eval`.
 
 use tenon_proto::pattern::{MAX_PROPERTIES, properties};
 
@@ -7,18 +8,18 @@ use super::callbacks::{self, CodeGeneration, LazyProperty};
 use super::realm::Realm;
 use super::string::beginning;
 
-/// The most source text that may be compiled while a Worker runs, in UTF-16 units: far more than
-/// template engines generate.
+/// Maximum length of a source text that may be compiled while a Worker runs, in UTF-16 units: far
+/// more than template engines generate.
 const EVALUATED: usize = 1 << 20;
 
-/// Gives a new context our `console` instead of the one that V8 defines in every context, and
-/// removes:
-/// - `WebAssembly`, which `wasm.js` replaces on first use by one that respects the isolate's
+/// Gives a new context the engine's own `console` instead of the one that V8 defines in every
+/// context, and:
+/// - replaces `WebAssembly` on first use, by a version in `wasm.js` that respects the isolate's
 ///   limits;
-/// - `Atomics`, which is of no use without shared memory;
-/// - `eval` and `Function` of more source text than [`EVALUATED`], or of more Unicode properties
-///   than [`MAX_PROPERTIES`]: the parser's memory is outside the heap limit, and its work cannot be
-///   terminated.
+/// - removes `Atomics`, which is of no use without shared memory;
+/// - refuses `eval` and `Function` of a source text that is longer than [`EVALUATED`], or has more
+///   Unicode properties than [`MAX_PROPERTIES`]: the parser's memory is outside the heap limit, and
+///   its work cannot be terminated.
 ///
 /// Returns `None` if the heap is full.
 pub(crate) fn replace_builtins(
@@ -36,7 +37,7 @@ pub(crate) fn replace_builtins(
     global.delete(scope, key.into()).filter(|deleted| *deleted)?;
     internal.set(scope, key.into(), native)?;
     define_lazy(scope, global, key)?;
-    // V8 calls the callback only for contexts where this is disallowed.
+    // V8 calls the callback only for contexts in which code generation is disallowed.
     scope.get_current_context().set_allow_generation_from_strings(false);
     scope.set_modify_code_generation_from_strings_callback(
         callbacks::on_code_generation::<EvalBounds>,
@@ -44,15 +45,15 @@ pub(crate) fn replace_builtins(
     Some(())
 }
 
-/// Defines a lazy property that the snapshot cannot contain, under a name that `later.js` or
-/// `node.js` knows.
+/// Defines a lazy property that the snapshot cannot contain. `later.js` or `node.js` must define a
+/// value for the name.
 pub(crate) fn define_lazy(
     scope: &mut v8::PinScope<'_, '_>,
     object: v8::Local<'_, v8::Object>,
     name: v8::Local<'_, v8::String>,
 ) -> Option<bool> {
     let nothing = v8::undefined(scope).into();
-    let [getting, setting] = [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
+    let [getter, setter] = [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
     let attributes = v8::PropertyAttribute::DONT_ENUM;
     object.set_lazy_data_property_with_data(
         scope,
@@ -60,8 +61,8 @@ pub(crate) fn define_lazy(
         callbacks::on_lazy::<Later>,
         nothing,
         attributes,
-        getting,
-        setting,
+        getter,
+        setter,
     )
 }
 
@@ -84,9 +85,8 @@ impl LazyProperty for Later {
 struct EvalBounds;
 
 impl CodeGeneration for EvalBounds {
-    /// Returns whether a text may be compiled: it is a string, is not too long, and does not have
-    /// too many Unicode properties. A value that is not a string is not compiled, but returned
-    /// unchanged.
+    /// Returns whether a text may be compiled: whether it is a string within the bounds. `eval`
+    /// returns any other value unchanged, without compiling it.
     fn may_compile(scope: &mut v8::PinScope<'_, '_>, source: v8::Local<'_, v8::Value>) -> bool {
         source.try_cast::<v8::String>().is_ok_and(|source| {
             source.length() <= EVALUATED

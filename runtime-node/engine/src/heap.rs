@@ -1,17 +1,18 @@
-//! The memory limits of an isolate.
+//! Enforces the memory limits of an isolate.
 //!
 //! There are two budgets of the same size, because V8 counts only its own heap against its limit:
-//! - the **heap**: near its limit V8 calls [`HeapGuard`], which raises the limit once, as far as
-//!   its [`Headroom`] goes, so that the running code can unwind, then terminates that code and sets
+//! - the **heap**: when the heap is near its limit, V8 calls [`HeapGuard`], which raises the limit
+//!   once, by its [`Headroom`], so that the running code can unwind, terminates that code and sets
 //!   a flag. The isolate is never entered again, and its heap is freed as soon as the isolate has
 //!   been left;
-//! - **array buffers**: [`BufferBudget`] is their allocator. When it refuses, V8 collects garbage
-//!   and tries again; if that was not enough, V8 calls the guard as it does for the heap, with the
-//!   same result. Memory that native code holds on a Worker's behalf is counted here as well:
-//!   responses until they have been sent, request bodies as they arrive, operations, the memories
-//!   of WebAssembly, and compiled WebAssembly code (see `wasm.rs`).
+//! - **array buffers**: [`BufferBudget`] is their allocator. When it refuses an allocation, V8
+//!   collects garbage and tries again. If the allocator refuses again, V8 calls the guard as it
+//!   does for the heap, with the same result. Memory that native code holds on a Worker's behalf
+//!   counts against this budget as well: responses until they have been sent, request bodies as
+//!   they arrive, operations, the memories of WebAssembly, and compiled WebAssembly code (see
+//!   `wasm.rs`).
 
-#![allow(unsafe_code)] // Callbacks from V8 with pointers to our own state.
+#![allow(unsafe_code)] // V8 calls back with pointers to this module's state.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -28,21 +29,23 @@ pub use budget::{BufferBudget, Charge, CountedBytes};
 
 /// The amount by which a heap may outgrow its limit while the code that filled it is terminated.
 ///
-/// V8 calls the guard when the allocation at hand does not fit, does not say how large that is, and
-/// ends the process if it still does not fit. The largest allocation is an array of 512 MiB, and of
-/// 1 GiB if V8 is not patched; a native function that ignores termination goes on to the next one.
-/// So the limit is raised once, by the largest block if there is memory for it. If code wants
-/// more, V8 ends this process, rather than the kernel ending every process that shares its memory.
+/// V8 calls the guard when an allocation does not fit, does not tell the size of that allocation,
+/// and ends the process if the allocation still does not fit afterwards. The largest allocation is
+/// an array of 512 MiB, or of 1 GiB if V8 is not patched. A native function that ignores
+/// termination continues with its next allocation. The limit is therefore raised only once, by the
+/// size of the largest block if there is memory for it. If the code allocates more, V8 ends this
+/// process, instead of the kernel ending every process that shares its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headroom(usize);
 
 impl Headroom {
     const LARGEST_BLOCK: usize = if V8_IS_PATCHED { 1 << 29 } else { 1 << 30 };
 
-    /// Room for other allocations until the code reaches a point where it can be terminated.
+    /// Room for other allocations until the code reaches a point where it can be terminated, in
+    /// bytes.
     const UNWINDING: usize = 64 << 20;
 
-    /// Returns half of the available memory, capped at the most that can be of use.
+    /// Returns half of the budget, but no more than the largest block and the room for unwinding.
     ///
     /// # Arguments
     /// * `budget` - memory budget of the process, in bytes.
@@ -89,7 +92,7 @@ impl HeapGuard {
     /// Lowers the limit of the heap.
     ///
     /// # Arguments
-    /// * `limit` - of the old generation, in bytes.
+    /// * `limit` - the new limit of the old generation, in bytes.
     pub(crate) fn lower(&self, isolate: &mut v8::Isolate, limit: usize) {
         // V8 sets a limit only when it removes a callback.
         isolate.remove_near_heap_limit_callback(near_heap_limit, limit);
@@ -97,8 +100,8 @@ impl HeapGuard {
         self.listen(isolate);
     }
 
-    /// Makes V8 call this guard instead of a callback that was added later, because V8 calls only
-    /// the last one.
+    /// Makes V8 call this guard again after another callback has been added, because V8 calls only
+    /// the callback that was added last.
     pub(crate) fn take_over(&self, isolate: &mut v8::Isolate) {
         isolate.remove_near_heap_limit_callback(near_heap_limit, 0);
         self.listen(isolate);
@@ -113,9 +116,9 @@ impl HeapGuard {
         Arc::clone(&self.exhausted)
     }
 
-    /// Inspects the heap of its isolate after turns that may have filled it: V8 lets the first
-    /// large block of a young generation pass regardless of the limit, and counts it only when it
-    /// collects; and machine code takes addresses that all isolates share.
+    /// Inspects the heap of the guard's isolate after turns that may have filled it. V8 allows the
+    /// first large block of a young generation regardless of the limit, and counts this block only
+    /// at a collection; and machine code takes addresses that all isolates share.
     ///
     /// # Arguments
     /// * `limit` - the Worker's memory limit, in bytes.
@@ -129,12 +132,14 @@ impl HeapGuard {
     }
 }
 
-/// The smallest limit for which the heap is judged by twice its size, in bytes. With a smaller one
-/// V8's own memory may be as much again: young generations, and pages kept for reuse.
+/// Smallest limit of which the heap may take twice the size, in bytes. V8's own memory, which
+/// consists of young generations and of pages that are kept for reuse, may be larger than a smaller
+/// limit.
 const LEAST_LIMIT: usize = 32 << 20;
 
-/// Called by V8, which ends the process if this returns an unchanged limit. It may be called more
-/// than once before the running code has unwound.
+/// Raises the limit of a heap, and terminates the running code. V8 calls this near the limit,
+/// perhaps repeatedly before the running code has unwound, and ends the process if the limit is
+/// unchanged.
 unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, initial: usize) -> usize {
     // SAFETY: `data` is the guard that `install` made, which outlives the isolate and is only ever
     // shared.
@@ -161,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_code_is_counted() {
+    fn heap_statistics_count_machine_code() {
         crate::init();
         let isolate = &mut v8::Isolate::new(testing::builtins().params());
         let before = isolate.get_heap_statistics().total_heap_size_executable();
@@ -178,7 +183,7 @@ mod tests {
             v8::Script::compile(scope, code, None).unwrap().run(scope).unwrap();
         }
         let after = isolate.get_heap_statistics().total_heap_size_executable();
-        assert!(after > before + (4 << 20), "{before} bytes, then {after}");
+        assert!(after > before + (4 << 20), "grew only from {before} to {after} bytes");
     }
 
     #[test]
@@ -187,7 +192,7 @@ mod tests {
         let isolate = &mut v8::Isolate::new(testing::builtins().params());
         let guard = HeapGuard::install(isolate, Headroom(100));
         let data: *mut c_void = (&raw const *guard).cast_mut().cast();
-        // SAFETY: the guard is alive.
+        // SAFETY: the guard lives until the end of the test.
         let limits =
             [1_000, 1_100, 1_200].map(|current| unsafe { near_heap_limit(data, current, 1_000) });
         assert_eq!(limits, [1_100, 1_100, 1_200]);

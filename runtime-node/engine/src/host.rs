@@ -3,7 +3,7 @@
 use super::callbacks::HostHooks;
 use super::{modules, uncaught};
 
-/// Implements the hooks for [`callbacks::install`](super::callbacks::install).
+/// The implementation of the hooks for [`callbacks::install`](super::callbacks::install).
 pub(crate) struct Host;
 
 impl HostHooks for Host {

@@ -1,12 +1,12 @@
-//! The numbers of an isolate's invocations and operations, by which native code and the built-in
-//! JavaScript name them to each other.
+//! The ids of an isolate's invocations and operations, which native code and the built-in
+//! JavaScript exchange as numbers.
 
-/// The id of one invocation of one isolate, never reused within that isolate.
+/// The id of one invocation of an isolate, which the isolate never reuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InvocationId(pub(crate) u64);
 
 impl InvocationId {
-    /// Returns the id as JavaScript carries it; exact for the first 2⁵³ invocations.
+    /// Returns the id as a number of JavaScript, which is exact for the first 2⁵³ invocations.
     pub fn to_number(self) -> f64 {
         self.0 as f64
     }
@@ -16,8 +16,7 @@ impl InvocationId {
     }
 }
 
-/// The id of one operation (a timer, the reading of a body) of one isolate, never reused within
-/// that isolate.
+/// The id of one operation of an isolate (such as a timer), which the isolate never reuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub(crate) u64);
 

@@ -1,4 +1,4 @@
-//! Debugging of isolates by the inspector protocol of Chrome's DevTools, for `tenon dev`.
+//! Lets clients debug isolates by the inspector protocol of Chrome's DevTools, for `tenon dev`.
 //!
 //! ```text
 //!  any thread                               │ the thread of the isolate
@@ -9,18 +9,18 @@
 //!
 //! The command line announces each Worker as a [`Target`] and serves the WebSockets. The isolate
 //! that runs the target's revision has an [`Agent`] with a session of V8 for each client. Commands
-//! reach the agent in one of three ways: in a turn of their own while no code runs, in an interrupt
+//! reach the agent in one of three ways: in a separate turn while no code runs, in an interrupt
 //! while code runs, and in a loop that blocks the thread while code is paused. A paused isolate
-//! keeps its thread, and with it every Worker of the shard.
+//! therefore blocks every Worker of the shard.
 //!
 //! While a client is attached, CPU limits do not apply: a Worker that a developer pauses, steps
-//! through and profiles has no meaningful CPU time. They apply again when the last client has
+//! through and profiles has no meaningful CPU time. The limits apply again when the last client has
 //! left.
 //!
 //! An engine without an [`Inspector`] makes isolates without agents. Nodes on a cluster have none.
 //!
 //! - [`target`]: the commands from clients to an isolate; [`client`]: one client and its outbox.
-//! - [`agent`]: V8's side; [`console`]: the calls of `console` as clients see them.
+//! - [`agent`]: the isolate's side; [`console`]: reports calls of `console` to clients.
 
 pub(crate) mod agent;
 mod client;
@@ -37,7 +37,7 @@ use tokio::sync::Notify;
 pub use client::Client;
 pub use target::{Script, Target};
 
-/// The targets of a process. Any thread may use it.
+/// The targets of a process. Any thread may use an inspector.
 #[derive(Debug)]
 pub struct Inspector {
     waits: bool,
@@ -62,11 +62,11 @@ impl Inspector {
         })
     }
 
-    /// Announces the revision that serves its Worker from now on. The clients of the previous one
-    /// are detached.
+    /// Announces the revision that serves its Worker from now on. The clients of the previous
+    /// revision are detached.
     ///
     /// # Arguments
-    /// * `scripts` - the descriptions of the modules for clients, by name.
+    /// * `scripts` - descriptions of the modules for clients, by module name.
     pub fn announce(
         &self,
         revision: &Revision,
@@ -100,8 +100,8 @@ impl Inspector {
         lock(&self.targets).values().cloned().collect()
     }
 
-    /// Attaches a client to a Worker, whose isolate is started if it has none. Returns `None` if
-    /// there is no such Worker.
+    /// Attaches a client to a Worker, and requests a start if the Worker has no isolate. Returns
+    /// `None` if there is no such Worker.
     ///
     /// # Arguments
     /// * `worker` - the Worker's id.
@@ -118,7 +118,7 @@ impl Inspector {
         Some(client)
     }
 
-    /// Waits for a client of a Worker without an isolate, and returns that target.
+    /// Waits for a client of a Worker without an isolate. Returns the Worker's target.
     pub async fn wanted(&self) -> Arc<Target> {
         loop {
             if let Some(target) = lock(&self.wanted).pop_front() {
@@ -128,7 +128,7 @@ impl Inspector {
         }
     }
 
-    /// Returns the target of a revision, unless it is no longer the one that serves its Worker.
+    /// Returns the target of a revision, or `None` if the revision does not serve its Worker.
     pub(crate) fn target(&self, worker: &WorkerId, digest: RevisionDigest) -> Option<Arc<Target>> {
         lock(&self.targets).get(worker).filter(|target| target.digest() == digest).cloned()
     }
@@ -140,7 +140,7 @@ impl Inspector {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while it holds one of these locks, and the data would be consistent if it did.
+    // No code panics while it holds one of these locks, and a panic would leave consistent data.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -8,20 +8,20 @@ use super::invocation::Attachment;
 use super::snapshot::Builtins;
 use super::state::State;
 
-/// The Web interfaces that an engine's Workers use. The engine runs code and keeps it within its
-/// limits; this provides the functions that the code can call.
+/// The Web interfaces that an engine's Workers use. The engine runs code and enforces its limits;
+/// the interfaces provide the functions that the code can call.
 pub trait Interfaces {
     /// Returns the built-in JavaScript and its native functions.
     fn builtins(&self) -> &'static Builtins;
 
-    /// Fills the slots of a new isolate with the values that the native functions read from them.
+    /// Fills slots of a new isolate with the values that the native functions read.
     fn initialize(&self, isolate: &mut v8::Isolate, state: &Rc<State>);
 
-    /// Recognises a request that switches to another protocol after its head. The bytes that
-    /// follow are then no body. Returns what the invocation keeps for that protocol.
+    /// Returns the state that an invocation keeps for another protocol, if the request switches to
+    /// that protocol after its head. The bytes that follow the head are then no body.
     fn upgrade(&self, method: &str, headers: &[Header]) -> Option<Box<dyn Attachment>>;
 
-    /// Ends the connections that clients hold open, such as WebSockets, and those that they open
-    /// from now on, because the node is leaving.
+    /// Ends the open connections of clients, such as WebSockets, and those that are opened from now
+    /// on, because the node is leaving.
     fn leave(&self);
 }

@@ -1,5 +1,5 @@
-//! The table of an isolate's invocations: those in flight, what each may still use, and what it
-//! waits for.
+//! The table of an isolate's invocations in flight, with their remaining budgets and the operations
+//! for which they wait.
 //!
 //! ```text
 //!  begin ─► pending ──answer──► answered ──taken──► taken ─┬─ nothing kept by waitUntil ─► ended
@@ -7,8 +7,8 @@
 //!              └─ its future was dropped ─► ended
 //! ```
 //!
-//! Plain data: this module knows neither V8 nor a clock. When an invocation ends, dropping its
-//! entry aborts all of its operations.
+//! This module does not depend on V8. When an invocation ends, dropping its entry aborts all of its
+//! operations.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -36,7 +36,7 @@ pub enum Event {
     Scheduled,
 }
 
-/// The outcome of an invocation, as its future returns it.
+/// The outcome of an invocation.
 pub type Outcome = Result<FetchResponse, Failure>;
 
 #[derive(Debug)]
@@ -46,14 +46,15 @@ enum OutcomeState {
     Taken,
 }
 
-/// The amount by which an invocation may exceed its CPU limit. One that ends by itself within this
-/// grace is answered, and its isolate retires; a longer one is stopped.
+/// CPU time by which an invocation may exceed its limit. An invocation that ends by itself within
+/// this grace is answered, and its isolate retires; a longer invocation is stopped.
 pub const GRACE: Duration = Duration::from_millis(2);
 
 /// State that a Web interface keeps for an invocation, such as its WebSockets. It is dropped when
 /// the invocation ends.
 pub trait Attachment: Any {
-    /// Returns whether it keeps working although the caller has the whole response.
+    /// Returns whether the state keeps the invocation working after the caller has the whole
+    /// response.
     fn lingers(&self) -> bool;
 
     /// Prepares for the end of the invocation, whose Worker now runs elsewhere.
@@ -65,29 +66,29 @@ pub struct Invocation {
     pub event: Event,
     pub request_id: Rc<str>,
     pub begun: Instant,
-    /// The last time that a piece of a streamed response was sent, or that data moved on one of its
-    /// sockets.
+    /// The last time at which a piece of the streamed response was sent, or data moved on one of
+    /// the invocation's sockets.
     pub last_progress: Option<Instant>,
-    /// CPU time that its turns may still use before it is stopped.
+    /// CPU time that the invocation's turns may still use before it is stopped.
     pub cpu_left: Duration,
-    /// Bytes that it may still log.
+    /// Number of bytes that the invocation may still log.
     pub log_left: usize,
-    /// The number of outgoing calls so far.
+    /// Number of outgoing calls so far.
     pub subrequests: u32,
     pub call_context: CallContext,
-    /// The request's headers, until JavaScript asks for them.
+    /// The request's headers, until JavaScript reads them.
     pub headers: Vec<Header>,
-    /// Its streams, including the request's body.
+    /// The invocation's streams, including the request's body.
     pub streams: Streams,
-    /// Set while its response's body is being sent.
+    /// Whether the response's body is being sent.
     pub is_sending: bool,
-    /// State that the interfaces keep for it.
+    /// State that the interfaces keep for the invocation.
     pub attachment: Option<Box<dyn Attachment>>,
     answer: OutcomeState,
     wait_until: u32,
     operations: FxHashMap<OperationId, AbortHandle>,
-    /// The wall-clock limit once only `waitUntil` keeps the invocation. Before that, its future
-    /// enforces the limit.
+    /// The timer of the wall-clock limit once only `waitUntil` keeps the invocation. Before that,
+    /// the invocation's future enforces the limit.
     wall: Option<AbortHandle>,
 }
 
@@ -95,8 +96,8 @@ impl Invocation {
     /// Creates a pending invocation.
     ///
     /// # Arguments
-    /// * `cpu` - its limit of CPU time.
-    /// * `log` - its log budget, in bytes.
+    /// * `cpu` - the invocation's limit of CPU time.
+    /// * `log` - the invocation's log budget, in bytes.
     pub fn new(event: Event, request_id: String, cpu: Duration, log: usize) -> Self {
         Self {
             event,
@@ -118,39 +119,38 @@ impl Invocation {
         }
     }
 
-    /// Returns whether it has exceeded its CPU limit. A start never counts: a slow one is over and
-    /// predicts nothing about later requests.
+    /// Returns whether the invocation has exceeded its CPU limit. Returns false for a start,
+    /// because a slow start is over and predicts nothing about later requests.
     pub fn is_over_its_limit(&self) -> bool {
         self.event != Event::Start && self.cpu_left < GRACE
     }
 
-    /// Returns what the interfaces keep for it, if there is anything.
+    /// Returns the state that the interfaces keep for the invocation, if there is any.
     ///
     /// # Panics
-    /// Panics if it is of another type: the interfaces of an engine use one type.
+    /// Panics if the state has another type: the interfaces of an engine use a single type.
     pub fn attached<T: Attachment>(&self) -> Option<&T> {
         let attachment: &dyn Any = &**self.attachment.as_ref()?;
-        Some(attachment.downcast_ref().expect("an engine's interfaces attach values of one type"))
+        Some(attachment.downcast_ref().expect("the attachment has another type"))
     }
 
-    /// Returns what the interfaces keep for it, if there is anything, in order to change it.
+    /// Returns the state that the interfaces keep for the invocation, if there is any.
     ///
     /// # Panics
-    /// Panics if it is of another type.
+    /// Panics if the state has another type.
     pub fn attached_mut<T: Attachment>(&mut self) -> Option<&mut T> {
         let attachment: &mut dyn Any = &mut **self.attachment.as_mut()?;
-        Some(attachment.downcast_mut().expect("an engine's interfaces attach values of one type"))
+        Some(attachment.downcast_mut().expect("the attachment has another type"))
     }
 
-    /// Returns what the interfaces keep for it, and creates it if there is nothing yet, in order to
-    /// add to it.
+    /// Returns the state that the interfaces keep for the invocation. Creates it if there is none.
     ///
     /// # Panics
-    /// Panics if it is of another type.
+    /// Panics if the state has another type.
     pub fn attach<T: Attachment + Default>(&mut self) -> &mut T {
         let attachment: &mut dyn Any =
             &mut **self.attachment.get_or_insert_with(|| Box::new(T::default()));
-        attachment.downcast_mut().expect("an engine's interfaces attach values of one type")
+        attachment.downcast_mut().expect("the attachment has another type")
     }
 
     pub fn end_at(&mut self, wall: AbortHandle) {
@@ -161,13 +161,13 @@ impl Invocation {
         matches!(self.answer, OutcomeState::Pending(_))
     }
 
-    /// Returns whether its outcome has been taken, so that only `waitUntil` keeps it.
+    /// Returns whether the outcome has been taken, so that only `waitUntil` keeps the invocation.
     pub fn is_detached(&self) -> bool {
         matches!(self.answer, OutcomeState::Taken)
     }
 
-    /// Returns whether it continues although its caller has the whole response: by `waitUntil`,
-    /// timers or a WebSocket.
+    /// Returns whether the invocation continues after its caller has the whole response, because of
+    /// `waitUntil` or a WebSocket.
     fn lingers(&self) -> bool {
         self.is_detached()
             && (!self.is_sending
@@ -189,7 +189,7 @@ impl Drop for Invocation {
 #[derive(Default)]
 pub struct Invocations {
     in_flight: FxHashMap<InvocationId, Invocation>,
-    /// The number of operations in progress, of all invocations.
+    /// Number of operations of all invocations that are in progress.
     operations: usize,
     last_invocation: u64,
     last_operation: u64,
@@ -215,8 +215,8 @@ impl Invocations {
         self.in_flight.get_mut(&id)
     }
 
-    /// Sets the outcome of the invocation and returns the waker that the caller must wake. Returns
-    /// `None` if there is no such invocation or it has been answered.
+    /// Sets the outcome of the invocation, and returns the waker, if there is one, that the caller
+    /// must wake. Returns `None` if there is no such invocation or it has an outcome already.
     pub fn set_outcome(&mut self, id: InvocationId, outcome: Outcome) -> Option<Option<Waker>> {
         let invocation = self.in_flight.get_mut(&id)?;
         let OutcomeState::Pending(waker) = &mut invocation.answer else { return None };
@@ -225,35 +225,35 @@ impl Invocations {
         Some(waker)
     }
 
-    /// Takes the outcome if it is ready; otherwise stores the waker and returns `None`. Call
-    /// `sweep` afterwards.
+    /// Takes the outcome if it is ready; otherwise stores the waker and returns `None`. The caller
+    /// calls [`end_if_done`](Self::end_if_done) afterwards.
     ///
     /// # Panics
-    /// Panics if there is no such invocation, or its outcome was taken before.
+    /// Panics if there is no such invocation, or if its outcome was taken before.
     pub fn take(&mut self, id: InvocationId, waker: &Waker) -> Option<Outcome> {
         let invocation = self
             .in_flight
             .get_mut(&id)
-            .expect("an invocation is in the table until its outcome is taken");
+            .expect("an invocation left the table before its outcome was taken");
         match std::mem::replace(&mut invocation.answer, OutcomeState::Taken) {
             OutcomeState::Pending(_) => {
                 invocation.answer = OutcomeState::Pending(Some(waker.clone()));
                 None
             }
             OutcomeState::Ready(outcome) => Some(outcome),
-            OutcomeState::Taken => unreachable!("the outcome of an invocation is taken once"),
+            OutcomeState::Taken => unreachable!("the outcome of an invocation was taken twice"),
         }
     }
 
-    /// Ends the invocation, even if it still waits for something.
+    /// Ends the invocation, even if it still waits for promises.
     pub fn end(&mut self, id: InvocationId) -> Option<Invocation> {
         let ended = self.in_flight.remove(&id)?;
         self.operations -= ended.operations.len();
         Some(ended)
     }
 
-    /// Records that the caller disconnected before there was an outcome. The outcome is discarded,
-    /// but the invocation continues while something keeps it.
+    /// Records that the caller disconnected before the invocation had an outcome. The outcome is
+    /// discarded, but the invocation continues while `waitUntil` keeps it.
     pub fn abandon(&mut self, id: InvocationId) {
         if let Some(invocation) = self.in_flight.get_mut(&id) {
             invocation.answer = OutcomeState::Taken;
@@ -265,14 +265,15 @@ impl Invocations {
         self.in_flight.get_mut(&id).map(|invocation| invocation.wait_until += 1).is_some()
     }
 
-    /// Records that one of those promises has settled. Call `end_if_done` afterwards.
+    /// Records that one promise of [`wait_until`](Self::wait_until) has settled. The caller calls
+    /// [`end_if_done`](Self::end_if_done) afterwards.
     pub fn promise_settled(&mut self, id: InvocationId) {
         if let Some(invocation) = self.in_flight.get_mut(&id) {
             invocation.wait_until = invocation.wait_until.saturating_sub(1);
         }
     }
 
-    /// Ends the invocation if nothing keeps it.
+    /// Ends the invocation if its outcome has been taken and no promise keeps it.
     pub fn end_if_done(&mut self, id: InvocationId) -> Option<Invocation> {
         let has_ended = self.in_flight.get(&id).is_some_and(Invocation::has_ended);
         if has_ended { self.end(id) } else { None }
@@ -284,7 +285,8 @@ impl Invocations {
         OperationId(self.last_operation)
     }
 
-    /// Records an operation of an invocation, unless that has ended or already has `limit` of them.
+    /// Records an operation of an invocation. Returns false if the invocation has ended or already
+    /// has `limit` operations.
     pub fn enter(
         &mut self,
         id: InvocationId,
@@ -302,16 +304,17 @@ impl Invocations {
         }
     }
 
-    /// Records that an operation has completed, and returns whether it was still wanted.
+    /// Records that an operation has completed. Returns whether it was in progress and had not been
+    /// aborted.
     pub fn complete(&mut self, id: InvocationId, operation: OperationId) -> bool {
-        let wanted =
+        let known =
             self.in_flight.get_mut(&id).is_some_and(|i| i.operations.remove(&operation).is_some());
-        self.operations -= usize::from(wanted);
-        wanted
+        self.operations -= usize::from(known);
+        known
     }
 
-    /// Aborts an operation of any invocation: one may clear the timer of another. The invocation
-    /// `likely` is tried first.
+    /// Aborts an operation of any invocation, because one invocation may clear the timer of
+    /// another. The invocation `likely` is searched first.
     pub fn abort(&mut self, likely: Option<InvocationId>, operation: OperationId) {
         let mine = likely
             .and_then(|id| self.in_flight.get_mut(&id))
@@ -324,8 +327,8 @@ impl Invocations {
         }
     }
 
-    /// Returns the invocations that wait for a promise while no operation is in progress for any
-    /// invocation of the isolate, so that none of its promises can settle any more.
+    /// Returns the invocations that wait for a promise while no invocation of the isolate has an
+    /// operation in progress, so that none of the promises can settle any more.
     pub fn stalled(&self) -> Vec<InvocationId> {
         if self.operations > 0 {
             return Vec::new();
@@ -338,7 +341,7 @@ impl Invocations {
             .collect()
     }
 
-    /// Returns the invocations that continue although their callers have the whole response.
+    /// Returns the invocations that continue after their callers have the whole response.
     pub fn lingering(&self) -> Vec<InvocationId> {
         self.in_flight
             .iter()

@@ -1,4 +1,5 @@
-//! One loaded revision: a V8 isolate with its context, and the event loop that gives it turns.
+//! One loaded revision: a V8 isolate with its context, and the event loop that gives the isolate
+//! turns.
 //!
 //! ```text
 //!  fetch() ── first turn, inline ──┐
@@ -9,8 +10,8 @@
 //! ```
 //!
 //! - [`start`]: from a spare to evaluated modules; [`deliver`]: an event and its outcome; [`turn`]:
-//!   the only entry into an isolate; [`event_loop`]: further turns; [`memory`]: collects idle
-//!   isolates; [`debug`]: turns for the clients of an inspector.
+//!   the only entry into an isolate; [`event_loop`]: further turns; [`memory`]: collects the
+//!   garbage of idle isolates; [`debug`]: turns for the clients of an inspector.
 
 mod debug;
 mod deliver;
@@ -35,54 +36,54 @@ use super::vm::Vm;
 
 pub use deliver::{FetchRequest, ScheduledEvent};
 
-/// One revision in its own V8 isolate. Belongs to the thread that started it, on which a
+/// One revision in its own V8 isolate. An isolate belongs to the thread that started it, on which a
 /// [`tokio::task::LocalSet`] must be running.
 pub struct Isolate {
     engine: Rc<Engine>,
     vm: RefCell<Vm>,
     pub(crate) state: Rc<State>,
     account: Rc<CpuAccount>,
-    /// CPU time of its turns since the last [`Isolate::take_cpu`].
+    /// CPU time of the isolate's turns since the last [`Isolate::take_cpu`].
     cpu: Cell<Duration>,
     longest_blocking_time: LongestBlockingTime,
-    /// CPU time of its turns since its heap was last inspected.
+    /// CPU time of the isolate's turns since its heap was last inspected.
     uninspected: Cell<Duration>,
-    /// Set while a realm is being made in advance.
+    /// Whether a realm is being made in advance.
     renews: Cell<bool>,
     agent: Option<Rc<Agent>>,
 }
 
 impl Isolate {
-    /// Returns the number of invocations that have begun and not ended, including those kept by
-    /// `waitUntil`.
+    /// Returns the number of invocations that have begun and not ended, including those that
+    /// `waitUntil` keeps.
     pub fn in_flight(&self) -> usize {
         self.state.invocations.borrow().len()
     }
 
-    /// Returns the reason why this isolate must get no new invocations, if there is one.
-    /// Invocations in flight continue.
+    /// Returns the limit or failure because of which this isolate must get no new invocations, if
+    /// there is one. Invocations in flight continue.
     pub fn condemned(&self) -> Option<FailureCode> {
         self.state.condemned()
     }
 
     /// Returns whether this isolate should be replaced when possible, because an invocation
-    /// exceeded its CPU limit and yet ended by itself: a heap that has become slow is neither a
-    /// failure nor a crash.
+    /// exceeded its CPU limit but ended by itself. The cause may be a heap that has become slow,
+    /// which is neither a failure nor a crash.
     pub fn is_retired(&self) -> bool {
         self.state.retired.get()
     }
 
-    /// Returns whether a client of the inspector is attached to it.
+    /// Returns whether a client of the inspector is attached to the isolate.
     pub fn is_debugged(&self) -> bool {
         self.agent.as_ref().is_some_and(|agent| agent.is_attached())
     }
 
-    /// Returns the CPU time of its turns since the previous call.
+    /// Returns the CPU time of the isolate's turns since the previous call.
     pub fn take_cpu(&self) -> Duration {
         self.cpu.take()
     }
 
-    /// Returns the digest of the revision that it runs.
+    /// Returns the digest of the revision that the isolate runs.
     pub fn digest(&self) -> RevisionDigest {
         self.state.digest
     }
@@ -92,7 +93,7 @@ impl Isolate {
         Duration::from_millis(self.state.revision.limits.cpu_ms.into())
     }
 
-    /// Resolves when no invocation is in flight.
+    /// Waits until no invocation is in flight.
     pub async fn idle(&self) {
         loop {
             let idle = self.state.is_idle.notified();
@@ -104,34 +105,34 @@ impl Isolate {
     }
 
     /// Returns the longest CPU time for which this isolate has blocked its thread without a
-    /// break since the previous call: a turn of its start or of an invocation, a start's work
-    /// before its first turn, or a collection.
+    /// break since the previous call: the time of a turn of the start or of an invocation, of the
+    /// start's work before its first turn, or of a garbage collection.
     pub fn longest_blocking_time(&self) -> Duration {
         self.longest_blocking_time.take()
     }
 
-    /// Returns the longest garbage collection since the previous call, by CPU time; zero if there
-    /// was none.
+    /// Returns the duration of the garbage collection that took the most CPU time since the
+    /// previous call, or zero if there was none.
     pub fn longest_collection(&self) -> Pause {
         self.vm.borrow().pauses.take()
     }
 
-    /// Ends everything that the isolate has begun, because its revision may not run any more. Call
-    /// between turns.
+    /// Ends everything that the isolate has begun, because its revision may not run any more. The
+    /// caller calls this between turns.
     pub fn forbid(&self) {
         self.state.seal(FailureCode::WorkerQuarantined);
         self.state.reap();
     }
 
-    /// Ends the work that continues after the caller has the whole response: WebSockets,
-    /// `waitUntil`, timers. Invocations whose callers still wait continue within their limits. Call
-    /// between turns.
+    /// Ends the work that continues after callers have the whole response: WebSockets, `waitUntil`
+    /// and timers. Invocations whose callers still wait continue within their limits. The caller
+    /// calls this between turns.
     pub fn end_lingering(&self) {
         self.state.end_lingering();
     }
 
     /// Frees a heap that has outgrown its limit, even if other references to the isolate remain.
-    /// Call between turns.
+    /// The caller calls this between turns.
     fn give_back(&self) {
         self.state.clear();
         let mut vm = self.vm.borrow_mut();

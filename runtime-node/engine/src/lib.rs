@@ -1,5 +1,5 @@
-//! Revisions as V8 isolates, requests as invocations, and the limits on both. The engine knows no
-//! Web interface: it is given them as [`Interfaces`].
+//! Runs revisions in V8 isolates and requests as invocations, and enforces the limits on both. The
+//! engine does not contain the Web interfaces: an embedder passes them as [`Interfaces`].
 //!
 //! ```text
 //!                       Engine (one per shard thread)      Watchdog (one thread for all)
@@ -10,42 +10,43 @@
 //!                         event loop ◄── native functions of the interfaces
 //! ```
 //!
-//! JavaScript runs in a turn (`isolate/turn.rs`) and nowhere else, on the one thread that owns its
-//! isolate. The submodules, from the outside in; each knows only those further in:
+//! JavaScript runs only in turns (`isolate/turn.rs`), on the one thread that owns its isolate. The
+//! following list of submodules is ordered from the outside in; each submodule depends only on
+//! those further in:
 //!
 //! - [`init`], [`Watchdog`] (both per process) and [`Engine`] (per shard).
 //! - [`isolate`]: one loaded revision, its start, its turns and its event loop; [`spare`]: an
-//!   isolate made ahead, waiting for a Worker; [`vm`]: V8's part of both; [`fair_scheduler`]: makes
+//!   isolate that is made ahead of demand; [`vm`]: V8's part of both; [`fair_scheduler`]: makes
 //!   heavy isolates wait before a turn; [`interfaces`]: the trait of the Web interfaces.
 //! - [`host`]: ECMAScript's host hooks; [`uncaught`]: exceptions that a Worker does not catch;
-//!   [`modules`]: a revision's modules; [`snapshot`]: the heap that every isolate starts from;
-//!   [`globals`]: the properties that a new global object gains and loses; [`wasm`]: the limits for
+//!   [`modules`]: a revision's modules; [`snapshot`]: the heap from which every isolate starts;
+//!   [`globals`]: completes the global object of a new context; [`wasm`]: the limits for
 //!   WebAssembly.
 //! - [`promise`]: promises for operations of native functions; [`state`]: the invocations in flight
 //!   and everything else that native functions can reach.
-//! - [`invocation`]: the table of invocations; [`operations`]: the operations that they wait for;
-//!   [`continuation`]: which invocation the running code belongs to; [`rejections`]: the rejected
-//!   promises of a turn; [`log`], [`log_rate`]: a Worker's log; [`realm`]: a global object and the
-//!   modules in it; [`thrown`], [`exception`]: exceptions of native functions, and descriptions of
-//!   thrown values; [`source_maps`]: positions in the author's source.
+//! - [`invocation`]: the table of invocations; [`operations`]: the operations for which they wait;
+//!   [`continuation`]: the invocation to which the running code belongs; [`rejections`]: the
+//!   rejected promises of a turn; [`log`], [`log_rate`]: a Worker's log; [`realm`]: a global object
+//!   and the modules in it; [`thrown`], [`exception`]: exceptions of native functions, and
+//!   descriptions of thrown values; [`source_maps`]: positions in the author's source.
 //! - [`streams`], [`pipe`], [`byte_stream`]: bytes that arrive over time; [`response`],
 //!   [`sending`], [`piece`]: responses and their bodies; [`string`] and [`bytes`](mod@bytes):
 //!   values between Rust and V8; [`buffers`]: blocks for response bodies.
-//! - [`watchdog`] and [`heap`]: the limits on CPU time and memory; [`collection`]: the garbage
-//!   collections that we force; [`blocking_time`]: how long an isolate has blocked its thread.
-//! - [`callbacks`]: the functions that V8 calls, and the handling of a panic in one; [`slot`]: the
-//!   values that an isolate carries; [`ids`]: the numbers of invocations and operations.
-//! - [`platform`]: V8's process-wide part; [`background`]: its own threads, for optimising
-//!   compilation; [`offload`]: threads beside the shards' for long computations; [`bytecode`]: the
-//!   code cache that saves compiling again; [`clock`]: the time that JavaScript sees.
+//! - [`watchdog`] and [`heap`]: the limits on CPU time and memory; [`collection`]: forced garbage
+//!   collections; [`blocking_time`]: how long an isolate has blocked its thread.
+//! - [`callbacks`]: the functions that V8 calls, and the handling of panics in them; [`slot`]: the
+//!   values that an isolate carries; [`ids`]: the ids of invocations and operations.
+//! - [`platform`]: V8's process-wide part; [`background`]: V8's own threads, which optimise
+//!   functions; [`offload`]: further threads for long computations; [`bytecode`]: V8's code cache,
+//!   which saves later starts from compiling; [`clock`]: the time that JavaScript sees.
 //! - [`inspector`]: debugging of isolates, which only `tenon dev` allows.
 //! - [`call_context`]: an invocation's place among calls between Workers; [`share`]: a tenant's
 //!   part of a bounded resource; [`page`]: the memory shared with the supervisor.
 //!
-//! Whatever a Worker does, the process goes on: an invocation that exceeds a limit fails with that
-//! limit's code, and its isolate is condemned if its remaining state cannot be trusted. The
-//! exception is a native function that takes more memory than there is ([`Headroom`]) and ignores
-//! termination: V8 ends the process for that.
+//! Whatever a Worker does, the process continues: an invocation that exceeds a limit fails with
+//! that limit's code, and its isolate is condemned if its remaining state cannot be trusted. The
+//! only exception is a native function that ignores termination and allocates more memory than is
+//! available ([`Headroom`]): V8 then ends the process.
 
 mod background;
 mod blocking_time;

@@ -1,5 +1,5 @@
-//! A Worker's log output, and messages about the Worker, as structured log lines of target
-//! `tenon::worker`.
+//! Writes a Worker's log output, and messages about the Worker, as structured log lines with the
+//! target `tenon::worker`.
 
 use std::rc::Rc;
 
@@ -9,8 +9,8 @@ use tracing::Level;
 
 use super::log_rate::{Admission, LogRate};
 
-/// Bytes that one invocation may log; code outside invocations may log as many. One further line
-/// then says that the rest is dropped.
+/// Maximum number of bytes that one invocation may log; code outside invocations may log the same
+/// number. One further line then states that the rest is dropped.
 pub const BUDGET: usize = 64 * 1024;
 
 /// The severity of a line.
@@ -49,7 +49,7 @@ impl Log {
     ///
     /// # Arguments
     /// * `invocation` - the id of the request, or an empty string.
-    /// * `allowed` - how many bytes of the text the invocation may log.
+    /// * `allowed` - number of bytes of the text that the invocation may log.
     pub(crate) fn line(&self, invocation: &str, severity: Severity, text: &str, allowed: usize) {
         match self.rate.admit(allowed, Instant::now()) {
             Admission::Written => {}

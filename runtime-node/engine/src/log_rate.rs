@@ -1,18 +1,18 @@
-//! Limits how much a Worker may log over time: a token bucket of bytes for each Worker of a shard.
-//! Plain data.
+//! Limits how much a Worker may log over time, by a token bucket of bytes for each Worker of a
+//! shard. This module is pure: the time is an argument.
 //!
 //! ```text
 //!  full, 1 MiB ──► lines take their lengths ──► empty: lines are dropped ──► half full again ──┐
-//!                        ▲                          └─ one line says so                        │
+//!                        ▲                          └─ one line states this                    │
 //!                        └─────────────────────────────────────────────────────────────────────┘
-//!  meanwhile 256 KiB are added per second
+//!  256 KiB are added per second
 //! ```
 //!
 //! The output of one invocation is limited as well, but there may be thousands of invocations per
 //! second, and all Workers of a node share one log. An empty bucket stays shut until it is half
-//! full again, so that the line which says that lines are dropped does not itself become a flood.
-//! The bucket belongs to the Worker and not to its isolate, so that a Worker whose isolates keep
-//! ending does not start with a full one each time.
+//! full again, so that the lines which state that others are dropped do not become a flood
+//! themselves. The bucket belongs to the Worker rather than to its isolate, so that a Worker whose
+//! isolates end repeatedly does not get a full bucket each time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -22,16 +22,19 @@ use rustc_hash::FxHashMap;
 use tenon_proto::id::WorkerId;
 use tokio::time::Instant;
 
-/// Bytes that a Worker may log at once: the full budgets of about a dozen invocations.
+/// Maximum number of bytes that a Worker may log in a burst: the full budgets of about a dozen
+/// invocations.
 const BURST: u64 = 1 << 20;
 
-/// Bytes per second in the long run: more than 500 lines of 200 characters.
+/// Number of bytes per second that a Worker may log in the long run: more than 500 lines of 200
+/// characters.
 const RATE: u64 = 256 << 10;
 
-/// Bytes of a line besides its text: time, level, names of Worker, revision and invocation.
+/// Number of bytes that are counted for a line besides its text: for the time, the level, and the
+/// names of the Worker, its revision and the invocation.
 const FIELDS: u64 = 256;
 
-/// The buckets of one shard's Workers. Belongs to its thread.
+/// The buckets of one shard's Workers. They belong to the shard's thread.
 #[derive(Default)]
 pub struct LogRates(RefCell<FxHashMap<WorkerId, Rc<LogRate>>>);
 
@@ -52,7 +55,7 @@ pub struct LogRate(Cell<Bucket>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Written,
-    /// The line is the first to be dropped, and the log should say so.
+    /// The line is the first that is dropped, which the log should state.
     FirstDropped,
     Dropped,
 }
@@ -62,7 +65,7 @@ impl LogRate {
         Self(Cell::new(Bucket { bytes: BURST, as_of: now, shut: false }))
     }
 
-    /// Takes a line with `length` bytes of text from the bucket.
+    /// Takes a line with `length` bytes of text from the bucket. Returns whether it is written.
     pub fn admit(&self, length: usize, now: Instant) -> Admission {
         let (bucket, admission) = self.0.get().at(now).take(length as u64 + FIELDS);
         self.0.set(bucket);
@@ -83,7 +86,7 @@ impl Bucket {
         let gain = u128::from(RATE) * now.saturating_duration_since(self.as_of).as_nanos() / NANOS;
         let gain = u64::try_from(gain).unwrap_or(BURST).min(BURST);
         let bytes = BURST.min(self.bytes + gain);
-        // Time that has not yet added a whole byte is kept.
+        // `as_of` excludes the time that has not added a whole byte yet.
         let as_of =
             if bytes == BURST { now } else { self.as_of + Duration::from_secs(gain) / RATE as u32 };
         Self { bytes, as_of, shut: self.shut && bytes < BURST / 2 }
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-    /// The text of a line that empties a full bucket.
+    /// The length of the text of a line that empties a full bucket.
     const WHOLE: usize = (BURST - FIELDS) as usize;
 
     fn worker(name: &str) -> WorkerId {
@@ -166,7 +169,7 @@ mod tests {
         rates.of(&worker("third"), now + SECOND);
         assert_eq!(rates.0.borrow().len(), 3);
         rates.of(&worker("third"), now + SECOND * 60);
-        assert_eq!(rates.0.borrow().len(), 2, "a rate that an isolate holds is kept");
+        assert_eq!(rates.0.borrow().len(), 2, "the buckets of `kept` and `third` should remain");
         drop(kept);
     }
 

@@ -1,4 +1,5 @@
-//! A revision's modules: found by name, made on first use, evaluated from the entrypoint.
+//! Finds a revision's modules by their names, makes them on first use, and evaluates the
+//! entrypoint.
 //!
 //! ```text
 //!  import x from "./a.json" with { type: "json" }
@@ -7,9 +8,9 @@
 //!                                                └─ of Node.js: a synthetic module (builtin)
 //! ```
 //!
-//! [`tenon_proto::module`] decides what a specifier means and what importing a module gives.
-//! `import()` takes the same path. Nothing outside the revision can be imported. Each realm has its
-//! own [`table`] of the modules that have been made.
+//! [`tenon_proto::module`] decides to which module a specifier refers, and in which form the module
+//! is imported. `import()` takes the same path. Only modules of the revision and built-in modules
+//! can be imported. Each realm has its own [`table`] of the modules that have been made.
 
 pub mod builtin;
 pub mod table;
@@ -27,18 +28,18 @@ use super::bytecode::Bytecode;
 use super::callbacks::{self, ResolveImport};
 use super::inspector::agent::Agent;
 use super::realm::Realm;
-use super::slot::given;
+use super::slot::slot_value;
 use super::string::beginning;
 use super::thrown::Thrown;
 
 use table::Key;
 use text::text;
 
-/// The longest specifier, in UTF-16 units. A longer one names no module and is not examined, and
-/// no attribute is that long.
+/// Maximum length of a specifier or an attribute, in UTF-16 units. A longer specifier names no
+/// module and is not examined.
 const LONGEST: usize = 4096;
 
-/// The size in bytes below which every function of a module is compiled at once.
+/// Size of a module, in bytes, below which all of its functions are compiled eagerly.
 const SHORT: usize = 4 << 10;
 
 /// Compiles, links and evaluates the entrypoint. Returns the promise of its evaluation and its
@@ -71,7 +72,7 @@ pub fn fill_meta(
     let Some(name) = realm.modules.borrow().key_of(module).map(|key| key.name.clone()) else {
         return;
     };
-    let is_main = v8::Boolean::new(scope, given::<Rc<Revision>>(scope).entrypoint == name);
+    let is_main = v8::Boolean::new(scope, slot_value::<Rc<Revision>>(scope).entrypoint == name);
     let url = v8::String::new(scope, &format!("{ORIGIN}{name}"));
     let keys = v8::String::new(scope, "url").zip(v8::String::new(scope, "main"));
     if let Some((url, (url_key, main_key))) = url.zip(keys) {
@@ -82,16 +83,16 @@ pub fn fill_meta(
 
 /// Implements `import()`.
 ///
-/// It only requests the module. Evaluating it here would nest in the evaluation of another module,
-/// which ends the process if both are the same.
+/// This function only requests the module. If it evaluated the module, this would nest in the
+/// evaluation of another module, and V8 would end the process if both are the same.
 pub fn import_dynamically<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     referrer: v8::Local<'s, v8::Value>,
     specifier: v8::Local<'s, v8::String>,
     attributes: v8::Local<'s, v8::FixedArray>,
 ) -> Option<v8::Local<'s, v8::Promise>> {
-    // V8 ends the process if there is neither a promise nor an exception. An async function returns
-    // its own promise; if it could not be called, that threw.
+    // V8 ends the process if this function returns no promise and throws no exception. The hook is
+    // an async function and returns its promise; if it could not be called, the call threw.
     let realm = Realm::current(scope)?;
     let import = v8::Local::new(scope, &realm.hooks.import);
     let undefined = v8::undefined(scope).into();
@@ -106,20 +107,21 @@ pub fn import_dynamically<'s>(
     import.call(scope, undefined, &[specifier.into(), referrer, attributes])?.try_into().ok()
 }
 
-/// Makes, links and evaluates the module that `referrer` means by `specifier`. Returns the promise
-/// of its evaluation and its namespace. Throws if there is no such module, or it cannot be compiled
-/// or linked. Must not be called while another module is being evaluated.
+/// Makes, links and evaluates the module to which `specifier` refers in `referrer`. Returns the
+/// promise of the module's evaluation and its namespace. Throws if there is no such module, or if
+/// the module cannot be compiled or linked. The caller must not be within the evaluation of another
+/// module.
 ///
 /// # Arguments
-/// * `attributes` - an array with alternating keys and values, made by the built-in JavaScript;
-///   `undefined` for none.
+/// * `attributes` - an array of the built-in JavaScript in which keys and values alternate, or
+///   `undefined` if there are no attributes.
 pub fn import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     specifier: v8::Local<'s, v8::String>,
     referrer: &str,
     attributes: v8::Local<'s, v8::Value>,
 ) -> Option<(v8::Local<'s, v8::Value>, v8::Local<'s, v8::Value>)> {
-    let revision = given::<Rc<Revision>>(scope);
+    let revision = slot_value::<Rc<Revision>>(scope);
     let mut texts = Vec::new();
     if let Ok(attributes) = attributes.try_cast::<v8::Array>() {
         for i in 0..attributes.length() {
@@ -131,7 +133,7 @@ pub fn import<'s>(
     run(scope, &revision, &key)
 }
 
-/// The imports of modules.
+/// The resolver of `import` statements.
 struct Imports;
 
 impl ResolveImport for Imports {
@@ -142,7 +144,7 @@ impl ResolveImport for Imports {
         attributes: v8::Local<'s, v8::FixedArray>,
         referrer: v8::Local<'s, v8::Module>,
     ) -> Option<v8::Local<'s, v8::Module>> {
-        let revision = given::<Rc<Revision>>(scope);
+        let revision = slot_value::<Rc<Revision>>(scope);
         let referrer = Realm::of(scope)?
             .modules
             .borrow()
@@ -171,7 +173,8 @@ fn pairs(
     texts.chunks_exact(2).map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
 }
 
-/// Returns the key of the module that `referrer` means by `specifier`; throws if there is none.
+/// Returns the key of the module to which `specifier` refers in `referrer`. Throws if there is
+/// none.
 fn find(
     scope: &mut v8::PinScope<'_, '_>,
     revision: &Revision,
@@ -213,7 +216,7 @@ fn refuse(scope: &mut v8::PinScope<'_, '_>, name: &str, referrer: &str, refused:
         .throw(scope);
 }
 
-/// Returns the module; throws if it cannot be compiled.
+/// Returns the module, and makes it if it has not been made. Throws if it cannot be made.
 fn load<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     revision: &Revision,
@@ -262,8 +265,8 @@ fn compile<'s>(
                 CompileOptions::ConsumeCodeCache,
             )
         }
-        // Most of a small module is used, and functions that are not compiled ahead are parsed
-        // twice.
+        // Most functions of a small module are used, and functions that are not compiled eagerly
+        // are parsed twice.
         None if code.len() < SHORT => {
             (Source::new(source, Some(&origin)), CompileOptions::EagerCompile)
         }
@@ -285,12 +288,13 @@ fn origin<'s>(scope: &mut v8::PinScope<'s, '_>, name: &str) -> Option<v8::Script
         .and_then(|script| script.source_map_url.as_deref())
         .and_then(|url| v8::String::new(scope, url))
         .map(Into::into);
-    // V8 passes on the exceptions of such scripts only.
+    // V8 passes exceptions on only for scripts that are marked as shared.
     let is_shared = script.is_some();
     Some(v8::ScriptOrigin::new(scope, resource, 0, 0, is_shared, -1, map, false, false, true, None))
 }
 
-/// Returns the bytecode of everything that has been compiled, as far as V8 provides it.
+/// Returns the bytecode of the functions that have been compiled, for the modules for which V8
+/// provides it.
 pub fn bytecode(scope: &mut v8::PinScope<'_, '_>, realm: &Realm) -> Bytecode {
     let modules = realm.modules.borrow();
     let mut bytecode = Bytecode::default();

@@ -1,20 +1,20 @@
-//! Threads for long computations, which would otherwise block a shard's thread and its other
-//! Workers.
+//! Runs long computations on separate threads, because they would otherwise block a shard's thread
+//! and its other Workers.
 //!
 //! ```text
 //!   shard ── submit ─► parts │ Worker a: ▪▪▪   ─► thread 0: a part for each Worker in turn
 //!                            │ Worker b: ▪
-//!                      whole │ Worker a: ▪▪    ─► threads 1…n: one of these, or else a part
+//!                      whole │ Worker a: ▪▪    ─► threads 1…n: whole work, or else a part
 //!   shard ◄── a future of the result and of its CPU time
 //! ```
 //!
 //! Workers take turns, however much work each submits. Work that is divisible into parts yields
-//! after each; indivisible work never occupies all threads. Work whose result is no longer wanted
-//! is not begun, or is dropped between two parts. The threads are started on first use, and have
-//! lower priority than the shards' threads if there are not enough processors.
+//! after each part; indivisible work never occupies all threads. Work whose result is no longer
+//! wanted is not begun, or is dropped between two parts. The threads are started on first use, and
+//! have a lower priority than the shards' threads.
 //!
-//! The CPU time used here counts against the invocation's CPU limit: one [`Meter`] covers all of
-//! its work in progress.
+//! The CPU time of the work counts against the invocation's CPU limit: one [`Meter`] covers all of
+//! the invocation's work in progress.
 //!
 //! This module does not depend on V8.
 
@@ -35,14 +35,14 @@ use tokio::sync::oneshot;
 use super::cpu_clock::CpuClock;
 use fair::Fair;
 
-/// The CPU time that a part may take while others wait.
+/// CPU time that a part may take before it yields.
 const PART: Duration = Duration::from_millis(5);
 
-/// The niceness of these threads: the kernel gives each about a third of the time that it gives to
-/// the busy thread of a shard.
+/// Niceness of these threads: on a contended processor, the kernel gives each of them about a third
+/// of the time that it gives to the busy thread of a shard.
 const NICE: libc::c_int = 5;
 
-/// The queue in which work waits.
+/// The kind of queue in which work waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
     /// Work that yields when its slice is over, or finishes within a few milliseconds.
@@ -51,12 +51,13 @@ pub enum QueueKind {
     Whole,
 }
 
-/// The error when too much work is waiting already, of this Worker or in total.
+/// The error of work that is refused because too much work waits already, of its Worker or in
+/// total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many operations are queued; await some of them before starting more")]
 pub struct QueueFull;
 
-/// The CPU time that an invocation may still use, shared by all of its work in progress.
+/// The CPU time that an invocation may still use, which all of its work in progress shares.
 pub struct Meter(AtomicU64);
 
 impl Meter {
@@ -76,7 +77,7 @@ impl Meter {
     }
 }
 
-/// The time that a piece of work may use a thread.
+/// The time for which a piece of work may use a thread.
 pub struct Slice<'a> {
     clock: CpuClock,
     began: Duration,
@@ -89,7 +90,7 @@ impl Slice<'_> {
         self.clock.now().saturating_sub(self.began)
     }
 
-    /// Returns whether the work must yield to others.
+    /// Returns whether the work must yield to other work.
     pub fn is_over(&self) -> bool {
         self.used() >= PART.min(self.left)
     }
@@ -105,18 +106,18 @@ impl Slice<'_> {
 pub struct Done<T> {
     /// `None` if the work exceeded the invocation's CPU time, or failed.
     pub value: Option<T>,
-    /// The CPU time that the work used.
+    /// CPU time that the work used.
     pub cpu: Duration,
 }
 
-/// Runs `work` on another thread and returns a future of its result. Dropping the future discards
-/// the result; work that has not begun is then removed.
+/// Runs `work` on another thread. Returns a future of the result, which is `None` if the work
+/// panicked. Dropping the future discards the result, and removes work that has not begun.
 ///
 /// # Arguments
 /// * `worker` - the Worker whose queue the work joins.
-/// * `work` - called until it returns a result; `None` means that there is more to do. In the queue
-///   of whole work, `None` means that it gave up, which it should do once [`Slice::is_worth_it`] is
-///   false.
+/// * `work` - a function that is called until it returns a result; `None` means that there is more
+///   to do. In the queue of whole work, the function is called once, and `None` means that it gave
+///   up, which it should do once [`Slice::is_worth_it`] is false.
 ///
 /// # Errors
 /// Fails if too much work is waiting.
@@ -126,16 +127,16 @@ pub fn submit<T: Send + 'static>(
     kind: QueueKind,
     work: impl FnMut(&Slice<'_>) -> Option<T> + Send + 'static,
 ) -> Result<impl Future<Output = Option<Done<T>>> + 'static, QueueFull> {
-    let (answer, answered) = oneshot::channel();
-    let waiting = Waiting { answered, worker: worker.clone(), kind };
-    let task = Task { work, answer: Some(answer), spent: Duration::ZERO, meter, kind };
+    let (done_tx, done_rx) = oneshot::channel();
+    let waiting = Waiting { done_rx, worker: worker.clone(), kind };
+    let task = Task { work, done_tx: Some(done_tx), spent: Duration::ZERO, meter, kind };
     pool().put(worker, kind, Box::new(task))?;
     Ok(waiting)
 }
 
 /// A future of the result of a piece of work: `None` if the work panicked.
 struct Waiting<T> {
-    answered: oneshot::Receiver<Done<T>>,
+    done_rx: oneshot::Receiver<Done<T>>,
     worker: WorkerId,
     kind: QueueKind,
 }
@@ -144,7 +145,7 @@ impl<T> Future for Waiting<T> {
     type Output = Option<Done<T>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.answered).poll(context).map(Result::ok)
+        Pin::new(&mut self.done_rx).poll(context).map(Result::ok)
     }
 }
 
@@ -152,8 +153,8 @@ impl<T> Drop for Waiting<T> {
     /// Immediately removes work that is no longer wanted and has not begun, because it may hold a
     /// lot of memory.
     fn drop(&mut self) {
-        if !self.answered.is_terminated() {
-            self.answered.close();
+        if !self.done_rx.is_terminated() {
+            self.done_rx.close();
             pool().remove_unwanted(&self.worker, self.kind);
         }
     }
@@ -161,14 +162,14 @@ impl<T> Drop for Waiting<T> {
 
 /// A piece of work of any result type.
 trait Job: Send {
-    /// Runs one slice and returns whether the work is finished.
+    /// Runs one slice of the work. Returns whether the work is finished.
     fn run_slice(&mut self, clock: CpuClock) -> bool;
     fn is_wanted(&self) -> bool;
 }
 
 struct Task<T, W> {
     work: W,
-    answer: Option<oneshot::Sender<Done<T>>>,
+    done_tx: Option<oneshot::Sender<Done<T>>>,
     spent: Duration,
     meter: Arc<Meter>,
     kind: QueueKind,
@@ -176,8 +177,8 @@ struct Task<T, W> {
 
 impl<T: Send, W: FnMut(&Slice<'_>) -> Option<T> + Send> Job for Task<T, W> {
     fn run_slice(&mut self, clock: CpuClock) -> bool {
-        let Some(answer) = self.answer.as_ref() else { return true };
-        let is_wanted = || !answer.is_closed();
+        let Some(done_tx) = self.done_tx.as_ref() else { return true };
+        let is_wanted = || !done_tx.is_closed();
         let slice =
             Slice { clock, began: clock.now(), left: self.meter.left(), is_wanted: &is_wanted };
         let value = if slice.left.is_zero() { None } else { (self.work)(&slice) };
@@ -187,15 +188,15 @@ impl<T: Send, W: FnMut(&Slice<'_>) -> Option<T> + Send> Job for Task<T, W> {
         if value.is_none() && self.kind == QueueKind::Parts && !self.meter.left().is_zero() {
             return false;
         }
-        if let Some(answer) = self.answer.take() {
+        if let Some(done_tx) = self.done_tx.take() {
             // If the result is not wanted any more, the receiver has closed the channel.
-            let _ = answer.send(Done { value, cpu: self.spent });
+            let _ = done_tx.send(Done { value, cpu: self.spent });
         }
         true
     }
 
     fn is_wanted(&self) -> bool {
-        self.answer.as_ref().is_some_and(|answer| !answer.is_closed())
+        self.done_tx.as_ref().is_some_and(|done_tx| !done_tx.is_closed())
     }
 }
 
@@ -243,7 +244,7 @@ fn pool() -> &'static ThreadPool {
             };
             let thread = std::thread::Builder::new().name(format!("offload-{number}"));
             let thread = thread.spawn(move || POOL.work(kinds));
-            thread.expect("the operating system cannot start a thread for offloaded work");
+            thread.expect("cannot start a thread for offloaded work");
         }
     });
     &POOL
@@ -251,7 +252,7 @@ fn pool() -> &'static ThreadPool {
 
 impl ThreadPool {
     fn lock(&self) -> MutexGuard<'_, Queues> {
-        // No code panics while it holds the lock, and the queues would be consistent if it did.
+        // No code panics while it holds the lock, and a panic would leave consistent queues.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -273,13 +274,13 @@ impl ThreadPool {
 
     fn remove_unwanted(&self, worker: &WorkerId, kind: QueueKind) {
         let unwanted = self.lock().of(kind).remove(worker, |job| !job.is_wanted());
-        // Dropped without the lock.
+        // The work is dropped after the lock has been released.
         drop(unwanted);
     }
 
     fn work(&self, kinds: &[QueueKind]) {
-        // SAFETY: takes only numbers; a thread may always lower its priority, and 0 is the calling
-        // thread.
+        // SAFETY: the arguments are only numbers, and 0 is the calling thread, which may always
+        // lower its priority.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
         let clock = CpuClock::of_this_thread();
         let mut queues = self.lock();

@@ -1,5 +1,5 @@
-//! Operations: requests of JavaScript to native code that complete later, in a turn of their
-//! invocation.
+//! Passes operations to the event loop. An operation is a request of JavaScript to native code that
+//! completes later, in a turn of its invocation.
 //!
 //! ```text
 //!  State::operate ─► Operations ─► event loop of the isolate ─► Completed ─► Settle, in a turn
@@ -14,14 +14,14 @@ use tokio::sync::Notify;
 
 use super::ids::{InvocationId, OperationId};
 
-/// Delivers a completed operation to JavaScript, in a turn of its invocation. Returns `None` if
-/// that threw.
+/// A function that delivers a completed operation to JavaScript, in a turn of its invocation, and
+/// returns `None` if that threw.
 pub type Settle = Box<dyn FnOnce(&mut v8::PinScope<'_, '_>) -> Option<()>>;
 
-/// A completed operation: its invocation, its id, and its delivery. `None` if it was aborted.
+/// A completed operation, as its invocation, its id and its delivery; `None` if it was aborted.
 pub type Completed = Option<(InvocationId, OperationId, Settle)>;
 
-/// The operations of an isolate that have begun and that its event loop has not taken yet.
+/// The operations of an isolate that have begun and have not been taken by its event loop yet.
 #[derive(Default)]
 pub struct Operations {
     begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
@@ -35,12 +35,12 @@ impl Operations {
         self.has_begun.notify_one();
     }
 
-    /// Takes the operations begun since the last call.
+    /// Takes the operations that have begun since the last call.
     pub(crate) fn take(&self) -> Vec<LocalBoxFuture<'static, Completed>> {
         self.begun.take()
     }
 
-    /// Makes the event loop look for operations, and for its isolate.
+    /// Makes the event loop check for operations, and check whether its isolate still exists.
     pub(crate) fn wake(&self) {
         self.has_begun.notify_one();
     }

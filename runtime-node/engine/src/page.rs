@@ -1,5 +1,5 @@
-//! The page that a shard's process shares with its supervisor: which revision's code is running,
-//! and whether its turn overruns.
+//! The page that a shard's process shares with its supervisor. It shows which revision's code is
+//! running, and whether its turn overruns.
 //!
 //! ```text
 //!  shard's thread ── begin(digest), end ──►┐
@@ -7,11 +7,11 @@
 //!  event loop ────── beat ────────────────►┘
 //! ```
 //!
-//! The page outlives the process that writes it, so at the end of a process it names the revision
-//! that ended it. Each field is written by one thread and read by another process; a reader may
-//! see the digest of the previous turn while a turn begins. That does not matter: the
-//! supervisor reads the page of a process that has ended, or of a turn that has overrun for a
-//! second or more.
+//! The page outlives the process that writes it, so after the end of a process it names the
+//! revision that was running. One thread writes each field, and another process reads it. While a
+//! turn begins, a reader may see the digest of the previous turn. This is harmless: the supervisor
+//! acts on the page of a process that has ended, or of a turn that has overrun for a second or
+//! more.
 
 #![allow(unsafe_code)] // Reads and writes memory that two processes share.
 
@@ -25,10 +25,10 @@ use memmap2::MmapRaw;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use tenon_proto::id::RevisionDigest;
 
-/// Size of the page, in bytes; the kernel shares whole pages.
+/// Size of the page, in bytes. The kernel shares only whole pages.
 const SIZE: u64 = 4096;
 
-/// A mapping of the page. The supervisor and the shard each have their own.
+/// A mapping of the page. The supervisor and the shard each have their own mapping.
 pub struct Page {
     map: MmapRaw,
 }
@@ -36,13 +36,13 @@ pub struct Page {
 /// The layout of the page.
 #[repr(C)]
 struct Fields {
-    /// The revision that runs, or ran last.
+    /// The digest of the revision that is running, or ran last.
     digest: [AtomicU64; 4],
-    /// 1 while code runs.
+    /// 1 while code is running, and otherwise 0.
     running: AtomicU64,
-    /// CPU time of the running turn's thread since the turn was told to end, in milliseconds.
+    /// CPU time of the running turn since the order to end it, in milliseconds.
     overrun: AtomicU64,
-    /// Counts up while the event loop turns.
+    /// Number of heartbeats of the event loop.
     beats: AtomicU64,
 }
 
@@ -51,8 +51,9 @@ struct Fields {
 pub struct Reading {
     /// The revision whose code is running.
     pub running: Option<RevisionDigest>,
-    /// CPU time that its turn has taken since it was told to end.
+    /// CPU time of the running turn since the order to end it.
     pub overrun: Duration,
+    /// Number of heartbeats of the event loop.
     pub beats: u64,
 }
 
@@ -60,7 +61,7 @@ impl Page {
     /// Creates a page, and the file by which another process maps it.
     ///
     /// # Errors
-    /// Fails if the system has no memory for it.
+    /// Fails if the system cannot create or map the file.
     pub fn create() -> io::Result<(Self, OwnedFd)> {
         let file = memfd_create("tenon-page", MemfdFlags::CLOEXEC)?;
         ftruncate(&file, SIZE)?;
@@ -71,7 +72,7 @@ impl Page {
     /// Maps a page that another process has created.
     ///
     /// # Errors
-    /// Fails if the file is too small to be such a page, or cannot be mapped.
+    /// Fails if the file is smaller than a page, or cannot be mapped.
     pub fn open(file: OwnedFd) -> io::Result<Self> {
         let file = File::from(file);
         if file.metadata()?.len() < SIZE {
@@ -87,9 +88,9 @@ impl Page {
 
     fn fields(&self) -> &Fields {
         // SAFETY: the mapping is a page, which is larger than the fields and aligned for them, and
-        // lives as long as `self`. Its file was made with that size and neither process truncates
-        // it. All fields are atomics, for which every bit pattern is valid and which other threads
-        // and processes may write meanwhile.
+        // lives as long as `self`. Its file was made with the size of a page, and neither process
+        // truncates it. All fields are atomics, for which every bit pattern is valid and which
+        // other threads and processes may write concurrently.
         unsafe { &*self.map.as_ptr().cast::<Fields>() }
     }
 
@@ -113,20 +114,20 @@ impl Page {
         self.fields().running.store(0, Ordering::Release);
     }
 
-    /// Records the CPU time that the running turn has taken since it was told to end; zero if it
-    /// was not.
+    /// Records the CPU time that the running turn has taken since the order to end it, or zero if
+    /// there is no such order.
     pub fn set_overrun(&self, by: Duration) {
         self.fields()
             .overrun
             .store(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Counts a turn of the event loop.
+    /// Counts a heartbeat of the event loop.
     pub fn beat(&self) {
         self.fields().beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reads all fields, which may be from different moments.
+    /// Reads all fields. Their values may be from different moments.
     pub fn read(&self) -> Reading {
         let fields = self.fields();
         let is_running = fields.running.load(Ordering::Acquire) != 0;
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_supervisor_reads_what_the_shard_writes() {
+    fn the_supervisor_reads_the_values_that_the_shard_writes() {
         let (supervisor, file) = Page::create().unwrap();
         let shard = Page::open(file).unwrap();
         assert_eq!(supervisor.read(), Reading { running: None, overrun: Duration::ZERO, beats: 0 });
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_page_is_refused() {
+    fn an_empty_file_is_refused() {
         let file = memfd_create("tenon-page", MemfdFlags::CLOEXEC).unwrap();
         assert!(Page::open(file).is_err());
     }

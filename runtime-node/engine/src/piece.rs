@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes};
 use super::buffers::Block;
 use super::heap::Charge;
 
-/// Bytes to send, counted against their Worker's budget until they have been sent.
+/// Bytes to send, which count against their Worker's budget until they have been sent.
 #[derive(Default)]
 pub struct Piece(Memory);
 
@@ -20,7 +20,7 @@ enum Memory {
     /// Bytes that were too long for a block, or for which no block was free.
     Bytes {
         bytes: Bytes,
-        /// The charge for what is sent with them.
+        /// The charge for the data that is sent with the bytes.
         _charge: Option<Charge>,
     },
 }
@@ -42,24 +42,24 @@ impl Piece {
         Self(Memory::Block { block, _charge: charge })
     }
 
-    /// Creates a piece of bytes that are counted where they come from. `charge` covers what is sent
-    /// with them.
+    /// Creates a piece of bytes that are already counted. `charge` covers the data that is sent
+    /// with the bytes.
     pub fn with(bytes: Bytes, charge: Charge) -> Self {
         Self(Memory::Bytes { bytes, _charge: Some(charge) })
     }
 
-    /// Splits off the first `len` bytes, or all if there are fewer.
+    /// Splits off the first `len` bytes, or all bytes if there are fewer.
     #[must_use]
     pub fn split_to(&mut self, len: usize) -> Self {
         if len >= self.remaining() {
             return std::mem::take(self);
         }
-        // Bytes are shared; a block has one owner, so the split part is copied.
+        // `Bytes` are shared. A block has one owner, so the part that is split off is copied.
         Self::from(self.copy_to_bytes(len))
     }
 
-    /// Extends the piece at the front by `len` bytes and returns them for the caller to fill, or
-    /// `None` if there is no room for them.
+    /// Extends the piece by `len` bytes at the front. Returns these bytes, which the caller must
+    /// fill, or `None` if the piece has no room for them.
     pub fn prepend(&mut self, len: usize) -> Option<&mut [u8]> {
         match &mut self.0 {
             Memory::Block { block, .. } => block.prepend(len),

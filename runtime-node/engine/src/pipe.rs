@@ -1,7 +1,7 @@
-//! A pipe from JavaScript to the sender of its bytes: a response's connection, or a fetch's.
+//! A pipe from JavaScript to the connection, of a response or a fetch, that sends its bytes.
 //!
 //! ```text
-//!  pipeWrite ─► [ up to ROOM bytes, and the piece that exceeded it ] ─► poll_next
+//!  pipeWrite ─► [ up to ROOM bytes, and the piece that exceeds ROOM ] ─► poll_next
 //!      ▲                      │
 //!      └── a promise of room ─┘
 //! ```
@@ -20,11 +20,11 @@ use futures::Stream;
 
 use super::byte_stream::StreamError;
 
-/// The bytes that may be buffered before a writer has to wait: as many as one message to the router
-/// carries.
+/// Number of buffered bytes at which a writer has to wait: the number of bytes in one message to
+/// the router.
 pub const ROOM: usize = 64 * 1024;
 
-/// The error when the reader has been dropped.
+/// The error of a write after the reader has been dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("This body is no longer being read")]
 pub struct ReaderDropped;
@@ -33,16 +33,16 @@ pub struct ReaderDropped;
 struct Shared {
     pieces: VecDeque<Bytes>,
     bytes: usize,
-    /// The number of buffered bytes at which the writer has to wait.
+    /// Number of buffered bytes at which the writer has to wait.
     room: usize,
-    /// The end of the stream, after the buffered pieces.
+    /// The end of the stream, which follows the buffered pieces.
     end: Option<Result<(), StreamError>>,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    is_gone: bool,
+    reader_was_dropped: bool,
 }
 
-/// The write end. Dropping it without closing it breaks the pipe.
+/// The write end. Dropping the writer without closing it breaks the pipe.
 pub struct Writer(Rc<RefCell<Shared>>);
 
 pub struct Reader(Rc<RefCell<Shared>>);
@@ -53,14 +53,17 @@ pub fn pipe() -> (Writer, Reader) {
 }
 
 impl Writer {
-    /// Appends a piece and returns whether there is room for more now.
+    /// Appends a piece. Returns whether the pipe has room for more.
     ///
     /// # Arguments
-    /// * `room` - the number of buffered bytes at which the writer has to wait, [`ROOM`] unless
+    /// * `room` - number of buffered bytes at which the writer has to wait: [`ROOM`], or less if
     ///   memory is short.
+    ///
+    /// # Errors
+    /// Fails if the reader has been dropped.
     pub fn write(&self, piece: Bytes, room: usize) -> Result<bool, ReaderDropped> {
         let mut shared = self.0.borrow_mut();
-        if shared.is_gone {
+        if shared.reader_was_dropped {
             return Err(ReaderDropped);
         }
         shared.room = room;
@@ -70,12 +73,12 @@ impl Writer {
         Ok(shared.has_room())
     }
 
-    /// Resolves when there is room for more.
+    /// Returns a future that resolves when the pipe has room for more.
     pub fn room(&self) -> impl Future<Output = Result<(), ReaderDropped>> + 'static {
         let shared = Rc::clone(&self.0);
         poll_fn(move |cx| {
             let mut shared = shared.borrow_mut();
-            if shared.is_gone {
+            if shared.reader_was_dropped {
                 return Poll::Ready(Err(ReaderDropped));
             }
             if shared.has_room() {
@@ -150,7 +153,7 @@ impl Drop for Reader {
     fn drop(&mut self) {
         let pieces = {
             let mut shared = self.0.borrow_mut();
-            shared.is_gone = true;
+            shared.reader_was_dropped = true;
             shared.bytes = 0;
             shared.wake_writer();
             std::mem::take(&mut shared.pieces)
@@ -170,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_waits_while_the_pipe_is_full_and_continues_once_it_is_read() {
+    fn a_writer_waits_while_the_pipe_is_full_and_continues_once_a_piece_is_read() {
         let (writer, mut reader) = pipe();
         assert_eq!(writer.write(piece(ROOM - 1), ROOM), Ok(true));
         assert_eq!(writer.write(piece(1), ROOM), Ok(false));

@@ -5,12 +5,12 @@
 //!  any V8 pool thread ──post──► Foreground of the isolate ──wakes──► its event loop ──► a turn
 //! ```
 //!
-//! V8 posts such tasks from any thread: parts of garbage collections, finished compilations,
+//! V8 posts tasks from any thread: parts of garbage collections, finished compilations,
 //! `FinalizationRegistry` callbacks, and delayed tasks that shrink an idle heap. The event loop
-//! gives them turns of their own when they are due, after the response of a turn that has posted
-//! them.
+//! gives the tasks separate turns, after the response of a turn that has posted them has been
+//! written.
 
-#![allow(unsafe_code)] // Reads the address of an isolate, by which V8 names it when it posts a task.
+#![allow(unsafe_code)] // Reads the addresses by which V8 names isolates when it posts tasks.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -22,15 +22,16 @@ use super::flags::FLAGS;
 use super::foreground::{self, Addresses};
 use super::wasm;
 
-/// Set if the linked V8 is our own build, with pointer compression and the patches of
-/// `runtime-node/v8/patches`. On other platforms it is the library that the crate `v8` publishes.
+/// Whether the linked V8 is Tenon's own build, with pointer compression and the patches of
+/// `runtime-node/v8/patches`. On other platforms, the linked V8 is the library that the crate `v8`
+/// publishes.
 pub const IS_PATCHED: bool = cfg!(patched_v8);
 
-/// Initialises V8 for the process. Idempotent.
+/// Initialises V8 for the process. Further calls do nothing.
 ///
-/// Call it on the main thread before any other thread is started: if the processor has memory
-/// protection keys, a thread that is older than V8's initialisation dies the first time it runs
-/// JavaScript.
+/// The first call must be on the main thread, before any other thread is started: if the processor
+/// has memory protection keys, a thread that is older than V8's initialisation crashes when it
+/// first runs JavaScript.
 pub fn init() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -57,7 +58,7 @@ fn background_threads() -> u32 {
 /// The task queue of one isolate.
 pub(crate) type Foreground = foreground::Foreground<v8::Task>;
 
-/// The isolate's own handle to its queue. Drop it after the isolate.
+/// The isolate's own handle to its queue, which must be dropped after the isolate.
 pub(crate) struct Tasks {
     queue: Arc<Foreground>,
     address: usize,
@@ -65,21 +66,21 @@ pub(crate) struct Tasks {
 
 thread_local! {
     /// The queue of the isolate that this thread is making.
-    static NEWBORN: RefCell<Option<Arc<Foreground>>> = const { RefCell::new(None) };
+    static MAKING: RefCell<Option<Arc<Foreground>>> = const { RefCell::new(None) };
 }
 
 static ADDRESSES: LazyLock<Addresses<v8::Task>> = LazyLock::new(Addresses::default);
 
 impl Tasks {
-    /// Makes an isolate with `make`, and a queue for the tasks that V8 posts for it from its
-    /// constructor on.
+    /// Makes an isolate with `make`, and a queue for the tasks that V8 posts for the isolate, even
+    /// from the isolate's constructor.
     pub(crate) fn while_making(
         make: impl FnOnce() -> v8::OwnedIsolate,
     ) -> (v8::OwnedIsolate, Self) {
         let queue = Arc::<Foreground>::default();
-        let newborn = Newborn::begin(&queue);
+        let making = Making::begin(&queue);
         let isolate = make();
-        drop(newborn);
+        drop(making);
         // SAFETY: `UnsafeRawIsolatePtr` is `repr(transparent)` over the isolate's address, which is
         // only compared.
         let address: usize = unsafe { std::mem::transmute(isolate.as_raw_isolate_ptr()) };
@@ -91,7 +92,7 @@ impl Tasks {
         Arc::clone(&self.queue)
     }
 
-    /// Returns whether a task needs a turn.
+    /// Returns whether a task without a delay needs a turn.
     pub(crate) fn are_urgent(&self) -> bool {
         self.queue.is_urgent()
     }
@@ -101,18 +102,19 @@ impl Tasks {
         self.queue.wake();
     }
 
-    /// Removes and returns the tasks that are due now. The caller runs them inside the isolate.
+    /// Removes and returns the tasks that need a turn now. The caller runs them inside the isolate.
     pub(crate) fn take_due(&self) -> Vec<v8::Task> {
         self.queue.take_due()
     }
 
-    /// Drops the waiting tasks and refuses new ones. Call it before the isolate is disposed of.
+    /// Drops the waiting tasks and refuses new ones. The caller calls this before the isolate is
+    /// disposed of.
     pub(crate) fn close(&self) {
         self.queue.close();
     }
 
-    /// Unregisters the queue. Call it when the isolate has been disposed of; from then on the
-    /// address may be reused.
+    /// Unregisters the queue. The caller calls this after the isolate has been disposed of, when
+    /// the isolate's address may be reused.
     pub(crate) fn leave(&self) {
         ADDRESSES.unregister(self.address, &self.queue);
     }
@@ -124,32 +126,32 @@ impl Drop for Tasks {
     }
 }
 
-/// Marks this thread as making an isolate until it is dropped.
-struct Newborn;
+/// A guard that marks this thread as making an isolate.
+struct Making;
 
-impl Newborn {
+impl Making {
     fn begin(queue: &Arc<Foreground>) -> Self {
-        NEWBORN.set(Some(Arc::clone(queue)));
+        MAKING.set(Some(Arc::clone(queue)));
         Self
     }
 }
 
-impl Drop for Newborn {
+impl Drop for Making {
     fn drop(&mut self) {
-        drop(NEWBORN.take());
+        drop(MAKING.take());
     }
 }
 
-/// The longest delay; longer ones are shortened to it.
+/// Maximum delay of a task. Longer delays are shortened to this one.
 const LATEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Delivers each task to its isolate's queue.
+/// V8's platform, which delivers each task to its isolate's queue.
 struct TaskRouter;
 
 impl TaskRouter {
     fn post(isolate: *mut c_void, task: v8::Task, delay: Option<Duration>) {
-        let newborn = NEWBORN.try_with(|newborn| newborn.borrow().clone()).ok().flatten();
-        ADDRESSES.post(isolate.addr(), newborn.as_ref(), task, delay);
+        let making = MAKING.try_with(|making| making.borrow().clone()).ok().flatten();
+        ADDRESSES.post(isolate.addr(), making.as_ref(), task, delay);
     }
 }
 

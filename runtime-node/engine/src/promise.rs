@@ -1,4 +1,4 @@
-//! Promises of asynchronous operations.
+//! Makes promises of asynchronous operations.
 //!
 //! ```text
 //!  promise(work, value) ─► an operation of the calling invocation: work ─► a turn: value ─► settle
@@ -10,14 +10,15 @@ use super::operations::Settle;
 use super::state::State;
 use super::thrown::Thrown;
 
-/// Returns a promise of the result of `work`; `None` if V8 could not make one.
+/// Returns a promise of the result of `work`, or `None` if V8 could not make a promise.
 ///
 /// The work belongs to the invocation on whose behalf JavaScript is running, and is dropped with
-/// it; the operations that an invocation may have in flight are bounded. The shard's thread polls
-/// the work, so long computations belong in [`offload`](super::offload).
+/// that invocation. The number of operations that an invocation may have in flight is bounded. The
+/// shard's thread polls the work, so long computations belong in [`offload`](super::offload).
 ///
 /// # Arguments
-/// * `value` - converts the result to a JavaScript value, in a turn of the invocation.
+/// * `value` - a function that converts the result to a JavaScript value, in a turn of the
+///   invocation.
 pub fn promise<'s, T: 'static>(
     scope: &mut v8::PinScope<'s, '_>,
     work: impl Future<Output = Result<T, Thrown>> + 'static,
@@ -57,7 +58,7 @@ pub fn settle(
 ) {
     v8::tc_scope!(let scope, scope);
     let made = value(scope);
-    // An exception from V8 is more precise than the error derived from it.
+    // An exception of V8 is more precise than the error that was derived from it.
     if let Some(exception) = scope.exception() {
         scope.reset();
         resolver.reject(scope, exception);

@@ -1,8 +1,9 @@
-//! A realm (ECMAScript §9.3): a global object of an isolate, the built-in JavaScript around it, and
-//! a Worker's modules as evaluated in it.
+//! A realm (ECMAScript §9.3): a global object of an isolate, with the built-in JavaScript and a
+//! Worker's modules as evaluated for that object.
 //!
-//! A Worker that persists has one realm for all of its invocations. A Worker that resets gets a new
-//! realm for each invocation, made in advance, so that no invocation sees the state of another.
+//! A Worker whose state persists has one realm for all of its invocations. A Worker whose state is
+//! reset gets a new realm for each invocation, made in advance, so that no invocation sees the
+//! state of another.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -14,9 +15,9 @@ use super::slot::slot;
 
 /// An isolate's realms by their numbers, in a slot of the isolate.
 ///
-/// A realm's number is the security token of its context, which nothing else here uses. A slot of
-/// the context would also work but for the weak handle by which the `v8` crate frees it: when an
-/// isolate is dropped, the target of that handle is freed before V8's last collection, which uses
+/// A realm's number is the security token of its context, which the engine uses for nothing else. A
+/// slot of the context is unsuitable, because the `v8` crate frees such a slot by a weak handle:
+/// when an isolate is dropped, the target of that handle is freed before V8's last collection uses
 /// it.
 #[derive(Default)]
 struct Realms {
@@ -81,7 +82,8 @@ impl Realm {
         scope.get_slot::<Realms>()?.by_number.get(&number)?.upgrade()
     }
 
-    /// Returns the realm whose code is running; throws if it has ended.
+    /// Returns the realm whose code is running. Throws if it has been dropped because its
+    /// invocation has ended.
     pub fn current(scope: &mut v8::PinScope<'_, '_>) -> Option<Rc<Self>> {
         let realm = Self::of(scope);
         if realm.is_none()
@@ -95,7 +97,7 @@ impl Realm {
 }
 
 impl Realms {
-    /// Adds a realm and returns its number.
+    /// Adds a realm. Returns its number.
     fn add(&mut self, realm: &Rc<Realm>) -> u32 {
         self.by_number.retain(|_, realm| realm.strong_count() > 0);
         self.made = self.made.wrapping_add(1);

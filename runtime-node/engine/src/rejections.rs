@@ -1,9 +1,10 @@
-//! The rejected promises of a turn: those without a handler, and those that got one late. Plain
-//! data; [`uncaught`](super::uncaught) processes them.
+//! Remembers the rejected promises of a turn: those without a handler, and those that got a handler
+//! late. [`uncaught`](super::uncaught) processes them.
 
 use super::ids::InvocationId;
 
-/// The most rejections remembered per turn, of each kind. A Worker may cause a million in one turn.
+/// Maximum number of remembered rejections of each kind in a turn. A Worker may cause a million
+/// rejections in one turn.
 const REJECTIONS: usize = 64;
 
 /// The rejections of the running turn.
@@ -19,7 +20,7 @@ pub(crate) struct Rejections {
 pub(crate) struct Rejection {
     pub(crate) promise: v8::Global<v8::Promise>,
     pub(crate) reason: v8::Global<v8::Value>,
-    /// The invocation whose code rejected it, or added the handler.
+    /// The invocation whose code rejected the promise or, for a late handler, added the handler.
     pub(crate) invocation: Option<InvocationId>,
 }
 
@@ -37,8 +38,8 @@ impl Rejections {
         self.unhandled.push(rejection);
     }
 
-    /// Forgets a promise that has a handler now. Returns whether the handler is late: the promise
-    /// was rejected in an earlier turn.
+    /// Forgets a promise that has a handler now. Returns whether the handler is late, which means
+    /// that the promise was not rejected in this turn.
     pub(crate) fn forget(&mut self, promise: v8::Local<'_, v8::Promise>) -> bool {
         let before = self.unhandled.len();
         self.unhandled.retain(|rejection| rejection.promise != promise);

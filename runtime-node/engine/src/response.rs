@@ -21,7 +21,7 @@ pub struct FetchResponse {
 pub enum ResponseBody {
     /// The complete body.
     Full(Piece),
-    /// A body that the Worker writes over time, or passes on from elsewhere.
+    /// A body that the Worker writes over time, or passes on from another source.
     Stream(Sending),
 }
 

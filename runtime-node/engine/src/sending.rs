@@ -1,9 +1,9 @@
-//! A response's body that is being sent while its invocation continues.
+//! Sends a response's body while the invocation continues.
 //!
-//! A body from outside the isolate keeps the invocation alive until all of it has been sent, within
-//! its wall-clock limit, which restarts with each piece. A body that the isolate's own JavaScript
-//! writes does not, because that JavaScript keeps it. If the client disconnects before the end, the
-//! Worker is notified.
+//! A body from outside the isolate keeps the invocation alive until all of the body has been sent,
+//! within the wall-clock limit, which restarts with each piece. A body that the isolate's own
+//! JavaScript writes does not keep the invocation alive, because that JavaScript does. If the
+//! client disconnects before the end, the Worker is notified.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,26 +18,26 @@ use super::byte_stream::{ByteStream, StreamError};
 use super::heap::Charge;
 use super::ids::{InvocationId, OperationId};
 
-/// Observes the progress of a response's body.
+/// An observer of the progress of responses' bodies.
 pub(crate) trait SendProgress {
-    /// Called when a piece has been sent.
+    /// Handles the sending of a piece.
     fn piece_sent(&self, id: InvocationId);
 
-    /// Called when the client has disconnected before the end of the body.
+    /// Handles a disconnection of the client before the end of the body.
     fn client_disconnected(self: Rc<Self>, id: InvocationId);
 
-    /// Called when the body has ended, successfully or not.
+    /// Handles the end of the body, which may be incomplete.
     ///
     /// # Arguments
-    /// * `operation` - the operation that kept the invocation, if the body came from outside.
+    /// * `operation` - the operation that kept the invocation alive, if the body came from outside.
     fn sending_ended(&self, id: InvocationId, operation: Option<OperationId>);
 }
 
-/// A response body in progress; see the [module documentation](self).
+/// A response's body that is being sent; see the [module documentation](self).
 pub struct Sending {
     stream: Abortable<ByteStream>,
     invocation: InvocationId,
-    /// The operation that keeps the invocation, if the body comes from outside.
+    /// The operation that keeps the invocation alive, if the body comes from outside.
     operation: Option<OperationId>,
     progress: Weak<dyn SendProgress>,
     is_over: bool,
@@ -49,7 +49,8 @@ impl Sending {
     /// Begins to send a body.
     ///
     /// # Arguments
-    /// * `operation` - the operation that keeps the invocation, if the body comes from outside.
+    /// * `operation` - the operation that keeps the invocation alive, if the body comes from
+    ///   outside.
     pub(crate) fn new(
         stream: Abortable<ByteStream>,
         invocation: InvocationId,

@@ -3,14 +3,14 @@
 /// The share of one tenant in a bounded resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Other tenants are present.
+    /// Half of the resource, for a tenant beside others.
     Half,
-    /// No other tenant is present.
+    /// All but an eighth of the resource, for a tenant without others.
     Most,
 }
 
 impl Share {
-    /// Returns this share of `whole`, rounded so that a tenant gets at least one if there is one.
+    /// Returns this share of `whole`, which is at least one if `whole` is.
     pub fn of(self, whole: usize) -> usize {
         match self {
             Self::Half => whole.div_ceil(2),

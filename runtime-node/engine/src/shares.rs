@@ -1,9 +1,10 @@
-//! Divides a process's limited resources between namespaces: addresses for memories, and room for
+//! Divides a process's limited resources among namespaces: addresses for memories, and room for
 //! code.
 //!
-//! A namespace may have many Workers, and each of them many isolates. All of them together hold at
-//! most the share that a tenant has of a shard ([`Share`]): half, or all but an eighth while no
-//! other namespace holds anything. What is given back is immediately available to others.
+//! A namespace may have many Workers, and each Worker many isolates. All isolates of a namespace
+//! together hold at most the share that a tenant has of a shard ([`Share`]): half, or all but an
+//! eighth while no other namespace holds any of the resource. An amount that is given back is
+//! immediately available to others.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,12 +14,12 @@ use crate::share::Share;
 
 pub(crate) struct Shares {
     whole: usize,
-    /// The total that all namespaces hold, readable without the lock.
+    /// The total that all namespaces hold, which can be read without the lock.
     all: AtomicUsize,
     held: Mutex<BTreeMap<Arc<str>, usize>>,
 }
 
-/// An amount taken from the whole, given back when it is dropped.
+/// An amount that is taken from the whole, and given back when the part is dropped.
 pub(crate) struct Part {
     shares: &'static Shares,
     namespace: Arc<str>,
@@ -30,7 +31,7 @@ impl Shares {
         Self { whole, all: AtomicUsize::new(0), held: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Takes `amount` if it is within the namespace's share.
+    /// Takes `amount` if the namespace then holds at most its share. Otherwise returns `None`.
     pub(crate) fn take(&'static self, namespace: &Arc<str>, amount: usize) -> Option<Part> {
         let part = self.take_forced(namespace, amount);
         (!part.is_too_much()).then_some(part)
@@ -49,20 +50,21 @@ impl Shares {
     }
 
     fn held(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, usize>> {
-        // No code panics while it holds the lock.
+        // No code panics while it holds the lock, so the lock is never poisoned.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Part {
     /// Returns whether the namespace, including this part, holds more than its share, or all
-    /// together hold more than the whole.
+    /// namespaces together hold more than the whole.
     pub(crate) fn is_too_much(&self) -> bool {
         self.is_beyond_share() || self.shares.all() > self.shares.whole
     }
 
-    /// Returns whether the holder of this part must give it back: the namespace holds more than its
-    /// share, or more than an eighth of the whole while all together hold more than that.
+    /// Returns whether the holder of this part must give it back: whether the namespace holds more
+    /// than its share, or more than an eighth of the whole while all namespaces together hold more
+    /// than the whole.
     pub(crate) fn must_be_given_back(&self) -> bool {
         let (all, whole) = (self.shares.all(), self.shares.whole);
         self.is_beyond_share() || (all > whole && self.own() > whole / 8)
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn large_holders_must_give_back_while_all_hold_more_than_the_whole() {
+    fn large_parts_must_be_given_back_while_all_together_exceed_the_whole() {
         let shares = shares(80);
         let namespaces = ["one", "two", "three"].map(Arc::from);
         let [one, two, small] = [(&namespaces[0], 40), (&namespaces[1], 36), (&namespaces[2], 5)]
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forced_share_beyond_half_is_reported_as_too_much() {
+    fn a_forced_part_beyond_half_of_the_whole_is_too_much() {
         let shares = shares(80);
         let (one, other) = ("one".into(), "other".into());
         let small = shares.take_forced(&other, 1);

@@ -1,5 +1,5 @@
-//! The snapshot from which every isolate starts: the built-in JavaScript of the Web interfaces,
-//! evaluated when their crate was built.
+//! The snapshot from which every isolate starts, which contains the built-in JavaScript of the Web
+//! interfaces, evaluated when their crate was built.
 
 #![allow(unsafe_code)] // Shares the addresses of functions and static texts between threads.
 
@@ -15,41 +15,42 @@ use super::callbacks;
 use super::globals::{self, Later};
 use super::inspector::agent::Agent;
 use super::realm::Realm;
-use super::slot::given;
+use super::slot::slot_value;
 
-/// The context's index in the snapshot: the first that is not V8's default context, because only
-/// for such a one does V8 report whether it could be made.
+/// Index in the snapshot of the context from which realms are made. It is not V8's default context,
+/// because V8 does not report whether a context could be made from that one.
 const CONTEXT: usize = 0;
 
-/// The index of the object `internal` (see `bootstrap.js`) in the context's data.
+/// Index of the object `internal` (see `bootstrap.js`) in the context's data.
 const INTERNAL: usize = 0;
 
-/// The built-in JavaScript as the engine needs it, made when a program was built (`make`).
+/// The built-in JavaScript in the form that the engine needs, made when a program was built
+/// (`make`).
 pub struct Builtins {
     /// The snapshot.
     pub blob: &'static [u8],
-    /// The texts of all files, which the snapshot refers to by index.
+    /// The texts of all files, to which the snapshot refers by index.
     pub sources: &'static [v8::OneByteConst],
     /// The names of the files that are not in the snapshot, with their indices in `sources`.
     pub late: &'static [(&'static str, usize)],
     /// The native functions, in the order of the names with which the snapshot was made.
     pub functions: fn() -> Vec<v8::FunctionCallback>,
-    /// The external references of the snapshot, once an isolate has been made from it.
+    /// The external references of the snapshot, which are collected when the first isolate is made.
     pub references: References,
 }
 
-/// A snapshot's external references, made for the first isolate of the process.
+/// A snapshot's external references, collected when the first isolate of the process is made.
 #[derive(Default)]
 pub struct References(OnceLock<Vec<v8::ExternalReference>>);
 
 // SAFETY: the references are addresses of functions and of static texts, which are only ever read.
 unsafe impl Send for References {}
 
-// SAFETY: as above; the lock makes them once.
+// SAFETY: as above; the lock ensures that they are collected once.
 unsafe impl Sync for References {}
 
 impl References {
-    /// Returns references that are yet to be made.
+    /// Returns references that have not been collected yet.
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
@@ -57,9 +58,9 @@ impl References {
 
 impl Builtins {
     /// Returns the parameters of an isolate that starts from the snapshot. Every isolate of a
-    /// process starts from the same one: they share V8's read-only heap, which is that of the
-    /// first, and V8 ends the process if another snapshot refers to an object that it does not
-    /// have.
+    /// process must start from the same snapshot: the isolates share V8's read-only heap, which
+    /// comes from the first isolate's snapshot, and V8 ends the process if another snapshot refers
+    /// to an object that is not in that heap.
     pub(crate) fn params(&'static self) -> v8::CreateParams {
         v8::CreateParams::default()
             .snapshot_blob(v8::StartupData::from(self.blob))
@@ -67,7 +68,7 @@ impl Builtins {
     }
 
     /// Returns the snapshot's external references, in the order in which they were registered when
-    /// it was made.
+    /// the snapshot was made.
     fn references(&'static self) -> &'static [v8::ExternalReference] {
         self.references.0.get_or_init(|| {
             let pointer = |text: &v8::OneByteConst| v8::ExternalReference {
@@ -85,20 +86,20 @@ impl Builtins {
     }
 }
 
-/// Evaluates a file that is not in the snapshot. Returns `None` if that threw or there
-/// is no such file.
+/// Evaluates a file that is not in the snapshot. Returns `None` if the file throws or does not
+/// exist.
 pub fn late<'s>(scope: &mut v8::PinScope<'s, '_>, name: &str) -> Option<v8::Local<'s, v8::Value>> {
-    let builtins = given::<&'static Builtins>(scope);
-    let (_, place) = builtins.late.iter().find(|(late, _)| *late == name)?;
+    let builtins = slot_value::<&'static Builtins>(scope);
+    let (_, index) = builtins.late.iter().find(|(late, _)| *late == name)?;
     let resource = v8::String::new(scope, &format!("tenon:{name}"))?.into();
-    let text = v8::String::new_from_onebyte_const(scope, &builtins.sources[*place])?;
+    let text = v8::String::new_from_onebyte_const(scope, &builtins.sources[*index])?;
     let origin =
         v8::ScriptOrigin::new(scope, resource, 0, 0, false, 0, None, false, false, false, None);
     v8::Script::compile(scope, text, Some(&origin))?.run(scope)
 }
 
 /// Makes a realm without modules, in a new context from the snapshot. Returns `None` if the heap is
-/// full: the guard has then requested termination, which may take effect at any step.
+/// full. The guard has then requested termination, so any step of this function may have failed.
 ///
 /// # Arguments
 /// * `agent` - the isolate's agent, which reports the realm to its clients.

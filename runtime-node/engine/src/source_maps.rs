@@ -4,13 +4,13 @@
 //!  worker.ts:3:14 ─► the module's source map "worker.ts.map", decoded once ─► src/cart.ts:12:5
 //! ```
 //!
-//! A revision's code may have been generated, from TypeScript or by bundling many files, and then
-//! has a source map (ECMA-426) as a module beside it. Isolates of other revisions only check that
-//! there is none.
+//! A revision's code may have been generated, from TypeScript or by a bundler. A source map
+//! (ECMA-426) is then a module beside each generated module. Isolates of other revisions only check
+//! that there is no source map.
 //!
-//! A map comes from a tenant, so it is decoded only on demand, by a crate that refuses malformed
-//! maps; the total size of an isolate's maps is bounded; and their memory is counted against the
-//! isolate's. If there is no room, positions are shown unmapped.
+//! A source map comes from a tenant, so it is decoded only on demand, by a crate that refuses
+//! malformed maps. The total size of an isolate's maps is bounded, and their memory counts against
+//! the isolate's budget. If the budget has no room, positions are shown unmapped.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use tenon_proto::revision::Revision;
 
 use super::collection;
 use super::heap::{BufferBudget, Charge};
-use super::slot::{given, slot};
+use super::slot::{slot, slot_value};
 
-/// The most source map bytes that an isolate decodes: more than a revision may have in total when
-/// it is made. Decoding a megabyte takes a few milliseconds, once.
+/// Maximum total size of the source maps that an isolate decodes, in bytes. Decoding a megabyte
+/// takes a few milliseconds, once.
 const MOST: usize = 2 << 20;
 
 /// Returns whether any module of a revision has a source map.
@@ -34,30 +34,30 @@ pub fn are_in(revision: &Revision) -> bool {
     revision.modules.keys().any(|name| ModuleKind::of(name) == ModuleKind::SourceMap)
 }
 
-/// Returns the author's position of a place in a module, or `None` if it is not known or not
-/// mapped.
+/// Returns the position in the author's file for a position in a module, or `None` if the module
+/// has no usable source map, or the map does not contain the position.
 pub fn place(
     scope: &mut v8::PinScope<'_, '_>,
     module: &str,
     line: u32,
     column: u32,
 ) -> Option<Place> {
-    let revision = given::<Rc<Revision>>(scope);
+    let revision = slot_value::<Rc<Revision>>(scope);
     let text = revision.modules.get(&source_map_of(module))?;
     let buffers = collection::buffers(scope);
     slot::<SourceMaps>(scope).of(module, text, &buffers)?.place(line, column)
 }
 
-/// Rewrites a stack frame as V8 formats it, `f (worker.js:1:2)` or `async worker.js:1:2`, to the
-/// author's position. Returns `None` if that is not known.
+/// Replaces the position in a stack frame of V8, such as `f (worker.js:1:2)` or `async
+/// worker.js:1:2`, by the position in the author's file. Returns `None` if that is unknown.
 pub fn frame(scope: &mut v8::PinScope<'_, '_>, frame: &str) -> Option<String> {
     let (before, module, line, column, after) = parts(frame)?;
     let place = place(scope, module, line, column)?;
     Some(format!("{before}{place}{after}"))
 }
 
-/// Splits a frame into the text before its position, the module, the line, the column, and the text
-/// after it.
+/// Splits a frame into the text before the position, the module, the line, the column, and the text
+/// after the position.
 pub fn parts(frame: &str) -> Option<(&str, &str, u32, u32, &str)> {
     let (rest, after) = frame.strip_suffix(')').map_or((frame, ""), |rest| (rest, ")"));
     let (rest, column) = rest.rsplit_once(':')?;
@@ -72,7 +72,7 @@ pub fn parts(frame: &str) -> Option<(&str, &str, u32, u32, &str)> {
 #[derive(Default)]
 struct SourceMaps {
     by_module: FxHashMap<String, Option<Decoded>>,
-    /// Total bytes of the maps that have been considered for decoding.
+    /// Total size of the maps that have been considered for decoding, in bytes.
     decoded: usize,
 }
 
@@ -89,7 +89,7 @@ impl SourceMaps {
 
 pub struct Decoded {
     files: Vec<String>,
-    /// Sorted by generated line and column.
+    /// The mappings, sorted by generated line and column.
     tokens: Box<[Token]>,
     _charge: Charge,
 }
@@ -104,10 +104,10 @@ impl Decoded {
         Some(Self { files, tokens, _charge: buffers.charge_quietly(size)? })
     }
 
-    /// Returns the original position of a generated one.
+    /// Returns the original position for a generated position.
     ///
     /// # Arguments
-    /// * `line`, `column` - generated position, counted from one.
+    /// * `line` and `column` - the generated position, counted from one.
     pub fn place(&self, line: u32, column: u32) -> Option<Place> {
         let (line, column) = (line.checked_sub(1)?, column.checked_sub(1)?);
         let after = self
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_position_maps_to_the_last_mapping_before_it_on_its_line() {
-        // 1:1 is a.ts:1:1, 1:5 is a.ts:3:3, 3:2 is b.ts:3:3.
+        // The mappings are from 1:1 to a.ts:1:1, from 1:5 to a.ts:3:3, and from 3:2 to b.ts:3:3.
         let map = decoded("AAAA,IAEE;;CCAA").unwrap();
         let place = |line, column| map.place(line, column).map(|place| place.to_string());
         assert_eq!(place(1, 1).as_deref(), Some("a.ts:1:1"));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_or_oversized_source_maps_are_ignored() {
+    fn malformed_source_maps_and_those_beyond_the_budget_are_ignored() {
         assert!(decoded("AAAA,IAEE").is_some());
         assert!(decoded("AAZZZZ").is_none() && decoded("!").is_none());
         assert!(Decoded::of(b"{}", &BufferBudget::new(1 << 20)).is_none());

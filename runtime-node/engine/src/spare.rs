@@ -1,9 +1,9 @@
-//! An isolate that does not belong to a Worker yet, made from the snapshot ahead of time, because
-//! that takes most of a cold start.
+//! A spare isolate, which does not belong to a Worker yet. It is made from the snapshot ahead of
+//! demand, because making an isolate takes most of the time of a cold start.
 //!
-//! V8 can lower the limit of a heap, but not raise it. So a spare is made with the limit
-//! [`LARGEST`], which is lowered to that of its Worker. A Worker with a larger limit starts without
-//! a spare.
+//! V8 can lower the limit of a heap, but cannot raise it. A spare is therefore made with the limit
+//! [`LARGEST`], which is later lowered to the limit of its Worker. A Worker with a larger limit
+//! starts without a spare.
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ use super::vm::{Exited, Vm};
 use super::wasm::account::MemoryAccount;
 use super::{cage, callbacks, code_range};
 
-/// The smallest heap limit, in bytes: a smaller heap would not hold the built-in JavaScript and
-/// leave room to collect garbage.
+/// Minimum heap limit, in bytes: a smaller heap would have no room for the built-in JavaScript and
+/// for garbage collections.
 const LEAST_HEAP: usize = 8 << 20;
 
-/// The largest memory limit of a Worker that a spare suits, in MiB.
+/// Maximum memory limit of a Worker that can start with a spare, in MiB.
 pub(crate) const LARGEST: u32 = 512;
 
-/// The size of the old generation at which V8 first collects it, in bytes, if the limit is not
-/// lower: half of the default limit.
+/// Size of the old generation at which V8 first collects it, in bytes, if the limit is not lower.
+/// This is half of the default limit.
 const INITIAL: usize = 64 << 20;
 
 /// An isolate with its first realm, but without a Worker's code.
@@ -40,10 +40,10 @@ impl Spare {
     /// Makes an isolate.
     ///
     /// # Arguments
-    /// * `memory_mib` - limit of its heap, and separately of its array buffers, in MiB.
-    /// * `headroom` - how far the heap may outgrow the limit while the code that filled it is
-    ///   terminated.
-    /// * `builtins` - the built-in JavaScript that it starts with.
+    /// * `memory_mib` - limit of the heap, and separate limit of the array buffers, in MiB.
+    /// * `headroom` - the amount by which the heap may outgrow the limit while the code that filled
+    ///   it is terminated.
+    /// * `builtins` - the built-in JavaScript with which the isolate starts.
     pub(crate) fn make(memory_mib: u32, headroom: Headroom, builtins: &'static Builtins) -> Self {
         let buffers = BufferBudget::new(bytes(memory_mib));
         let mut params =
@@ -68,7 +68,7 @@ impl Spare {
         callbacks::install::<Host>(&mut isolate);
         let realm = {
             v8::scope!(let scope, &mut isolate);
-            snapshot::new_realm(scope, None).expect("a new heap has room for a realm")
+            snapshot::new_realm(scope, None).expect("the new heap has no room for a realm")
         };
         let handle = isolate.thread_safe_handle();
         let memories = MemoryAccount::new(&buffers, handle.clone(), &guard);
@@ -88,7 +88,8 @@ impl Spare {
     /// Lowers the limits to those of a Worker.
     ///
     /// # Arguments
-    /// * `memory_mib` - at most the limit that the isolate was made with.
+    /// * `memory_mib` - the Worker's limit in MiB, at most the limit with which the isolate was
+    ///   made.
     pub(crate) fn lower(&mut self, memory_mib: u32) {
         self.buffers.lower(bytes(memory_mib));
         let params = with_limit(v8::CreateParams::default(), memory_mib);
@@ -96,8 +97,8 @@ impl Spare {
     }
 }
 
-/// Returns the parameters of an isolate with this memory limit, in MiB, which V8 divides between
-/// young and old objects.
+/// Returns the parameters with this limit of the heap, in MiB, which V8 divides between the young
+/// and the old generation.
 fn with_limit(params: v8::CreateParams, memory_mib: u32) -> v8::CreateParams {
     params.heap_limits(0, bytes(memory_mib).max(LEAST_HEAP))
 }

@@ -1,8 +1,8 @@
-//! The state of an isolate that native functions called by JavaScript can reach: everything but V8
-//! itself.
+//! The state of an isolate that native functions can reach, which is everything except V8's own
+//! state.
 //!
-//! It is stored in a slot of the isolate, so that an operation finds it from its scope. No method
-//! keeps a borrow while JavaScript can run.
+//! The state is stored in a slot of the isolate, so that a native function finds it by its scope.
+//! No method keeps a borrow while JavaScript can run.
 //!
 //! - [`operate`]: operations of invocations; [`sending`]: responses that are being sent;
 //!   [`disconnect`]: clients that disconnect early; [`fail`]: invocations that fail, and the
@@ -36,13 +36,13 @@ use super::log_rate::LogRate;
 use super::operations::Operations;
 use super::realm::Realm;
 use super::rejections::Rejections;
-use super::slot::given;
+use super::slot::slot_value;
 use super::streams::{Incoming, StreamId};
 
-/// The budget of code that runs for no invocation or for one that has ended: callbacks of a
-/// `FinalizationRegistry`, and promises settled by other code. It is the rest of the budget of the
-/// invocation that ended last, so that a request costs no more than its limit even if code of it
-/// runs later.
+/// The budget of code that runs for no invocation or for an invocation that has ended: callbacks of
+/// a `FinalizationRegistry`, and reactions of promises that other code settles. It is the rest of
+/// the budget of the invocation that ended last, so that a request costs no more than its limit
+/// even if its code runs later.
 #[derive(Default)]
 struct Unattended {
     cpu: Duration,
@@ -62,7 +62,8 @@ pub struct State {
     pub invocations: RefCell<Invocations>,
     /// The realm of each invocation, for Workers that reset.
     realms: RefCell<FxHashMap<InvocationId, Rc<Realm>>>,
-    /// Functions to call when an invocation's client disconnects. They are ours and throw nothing.
+    /// Functions to call when an invocation's client disconnects. They belong to the built-in
+    /// JavaScript and throw nothing.
     disconnect_callbacks: RefCell<FxHashMap<InvocationId, Vec<v8::Global<v8::Function>>>>,
     pub(crate) rejections: RefCell<Rejections>,
     pub buffers: Arc<BufferBudget>,
@@ -70,16 +71,16 @@ pub struct State {
     unattended: RefCell<Unattended>,
     log: Log,
     condemned: Cell<Option<FailureCode>>,
-    /// Set when the isolate must never be entered again.
+    /// Whether the isolate must never be entered again.
     sealed: Cell<bool>,
-    /// Notifies the shard, which then drops the isolate.
+    /// Notified when the isolate has been condemned, so that the shard drops it.
     is_condemned: Rc<Notify>,
-    /// Set when an invocation has exceeded its CPU limit and ended by itself before it was stopped.
+    /// Whether an invocation has exceeded its CPU limit and ended by itself before it was stopped.
     pub retired: Cell<bool>,
-    /// The isolate that this state belongs to.
+    /// The isolate to which this state belongs.
     isolate: OnceCell<Weak<dyn Any>>,
-    /// The isolate itself while anything is in flight, so that `waitUntil` work continues after the
-    /// pool has dropped it.
+    /// The isolate while an invocation is in flight, so that `waitUntil` work continues after the
+    /// pool has dropped the isolate.
     kept: RefCell<Option<Rc<dyn Any>>>,
     pub is_idle: Notify,
 }
@@ -116,12 +117,12 @@ impl State {
 
     /// Returns the state of the isolate that `scope` is in.
     pub fn of(scope: &v8::PinScope<'_, '_>) -> Rc<Self> {
-        given(scope)
+        slot_value(scope)
     }
 
-    /// Sets the isolate that this state belongs to.
+    /// Sets the isolate to which this state belongs.
     pub(crate) fn set_isolate(&self, isolate: Weak<dyn Any>) {
-        self.isolate.set(isolate).expect("a state belongs to one isolate");
+        self.isolate.set(isolate).expect("the isolate of a state was set twice");
     }
 
     /// Returns the invocation on whose behalf JavaScript is running, if it is still in flight.
@@ -141,14 +142,14 @@ impl State {
         id
     }
 
-    /// Begins an invocation in a realm of its own, if it has one.
+    /// Begins an invocation, in `realm` if that belongs to this invocation alone.
     pub fn begin_in(&self, realm: Option<Rc<Realm>>, invocation: Invocation) -> InvocationId {
         let id = self.begin(invocation);
         self.realms.borrow_mut().extend(realm.map(|realm| (id, realm)));
         id
     }
 
-    /// Returns the realm that belongs to this invocation alone.
+    /// Returns the realm that belongs to this invocation alone, if there is one.
     pub fn realm_of(&self, id: InvocationId) -> Option<Rc<Realm>> {
         self.realms.borrow().get(&id).cloned()
     }
@@ -176,13 +177,13 @@ impl State {
         }
     }
 
-    /// Returns the CPU time that turns for no invocation may still use.
+    /// Returns the CPU time that turns without an invocation may still use.
     pub fn unattended_cpu(&self) -> Duration {
         self.unattended.borrow().cpu
     }
 
-    /// Logs a line for the Worker, subject to the log budget of the invocation, or to the
-    /// unattended one, and to the Worker's log rate.
+    /// Logs a line for the Worker, subject to the log budget of the invocation or of unattended
+    /// code, and to the Worker's log rate.
     pub fn log(&self, id: Option<InvocationId>, severity: Severity, text: &str) {
         let Some((allowed, request_id)) = self.charge_log(id, text.len()) else { return };
         self.log.line(request_id.as_deref().unwrap_or_default(), severity, text, allowed);
@@ -193,9 +194,9 @@ impl State {
         self.log(id, Severity::Error, &format!("{what}: {exception}"));
     }
 
-    /// Deducts a line of `length` bytes from the log budget of the invocation, or from the
-    /// unattended one. Returns how many bytes of the line may be logged, and the id of the
-    /// invocation's request; or `None` if the budget was used up.
+    /// Deducts a line of `length` bytes from the log budget of the invocation or of unattended
+    /// code. Returns the number of bytes of the line that may be logged, and the id of the
+    /// invocation's request, or `None` if the budget was used up.
     fn charge_log(
         &self,
         id: Option<InvocationId>,
@@ -222,7 +223,7 @@ impl State {
     /// Counts an outgoing call of the invocation.
     ///
     /// # Errors
-    /// Returns the limit if the invocation has already made that many calls.
+    /// Returns the limit if the invocation has already made as many calls, or has ended.
     pub fn subrequest(&self, id: InvocationId) -> Result<(), u32> {
         let most = self.revision.limits.subrequests;
         let mut invocations = self.invocations.borrow_mut();
@@ -234,7 +235,7 @@ impl State {
         Ok(())
     }
 
-    /// Records traffic for the invocation beyond its response's head, which restarts its wall-clock
+    /// Records traffic of the invocation after its response's head. Traffic restarts the wall-clock
     /// limit.
     pub fn record_progress(&self, id: InvocationId) {
         if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
@@ -242,8 +243,8 @@ impl State {
         }
     }
 
-    /// Gives the invocation, for a message on one of its sockets, the CPU and log budgets of a
-    /// request.
+    /// Renews the CPU and log budgets of the invocation to those of a request, because a message
+    /// has arrived on one of its sockets.
     pub fn refresh(&self, id: InvocationId) {
         let cpu = Duration::from_millis(self.revision.limits.cpu_ms.into());
         if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
@@ -258,7 +259,7 @@ impl State {
         self.end_if_done(id);
     }
 
-    /// Ends the invocation if nothing keeps it.
+    /// Ends the invocation if its outcome has been taken and no promise keeps it.
     pub fn end_if_done(&self, id: InvocationId) {
         let ended = self.invocations.borrow_mut().end_if_done(id);
         self.release(ended);
@@ -270,8 +271,8 @@ impl State {
         self.reap();
     }
 
-    /// Ends the invocations that continue although their callers have the whole response, because
-    /// the Worker now runs elsewhere.
+    /// Ends the invocations that continue after their callers have the whole response, because the
+    /// Worker now runs elsewhere.
     pub fn end_lingering(&self) {
         let lingering = self.invocations.borrow().lingering();
         for id in lingering {
@@ -291,16 +292,16 @@ impl State {
         self.release(ended);
     }
 
-    /// Drops an invocation that has ended, and leaves its budget to unattended work. No borrow is
-    /// held, because a request's body may hold anything.
+    /// Drops an invocation that has ended, and gives the rest of its budget to unattended code. No
+    /// borrow is held, because dropping a request's body may run any code.
     fn release(&self, ended: Option<Invocation>) {
         if let Some(ended) = ended {
             self.unattended.replace(Unattended::from(&ended));
         }
     }
 
-    /// Fails the invocations that can make no more progress, and releases the isolate when nothing
-    /// is in flight. Call it when a turn or an invocation has ended.
+    /// Fails the invocations that can make no further progress, and releases the isolate when no
+    /// invocation is in flight. The caller calls this after the end of a turn or an invocation.
     pub fn reap(&self) {
         let stalled = self.invocations.borrow().stalled();
         for id in stalled {

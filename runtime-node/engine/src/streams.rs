@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  a request's body ──┐                             ┌─► JavaScript: all of it, or piece by piece
-//!  what was fetched ──┼─► a number of an invocation ┼─► its response, bypassing JavaScript
+//!  a fetched body ────┼─► a number of an invocation ┼─► its response, bypassing JavaScript
 //!  a pipe's read end ─┘                             └─► the body of a fetch, bypassing JavaScript
 //! ```
 //!
-//! JavaScript refers to streams by number. Each has one consumer, which takes it from here; a
-//! stream that is never taken is dropped with its invocation. See [`pipe`](super::pipe) for streams
-//! that JavaScript writes.
+//! JavaScript refers to streams by number. Each stream has one consumer, which takes the stream
+//! from [`Streams`]; a stream that is never taken is dropped with its invocation. See
+//! [`pipe`](super::pipe) for streams that JavaScript writes.
 
 use std::future::{poll_fn, ready};
 use std::pin::Pin;
@@ -21,8 +21,8 @@ use rustc_hash::FxHashMap;
 use super::byte_stream::{ByteStream, StreamError};
 use super::pipe;
 
-/// The most bytes that a pull returns, except for a single longer piece: as many as one message from
-/// the router carries.
+/// Number of bytes at which a pull stops collecting pieces. One message from the router carries up
+/// to this number of bytes.
 pub const PULL: usize = 64 * 1024;
 
 /// A body from any source.
@@ -34,7 +34,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// Returns it as a stream.
+    /// Returns the body as a stream.
     pub fn into_stream(self) -> ByteStream {
         match self {
             Self::Full(bytes) => stream::once(ready(Ok(bytes))).boxed_local(),
@@ -65,7 +65,7 @@ pub enum Incoming {
     Body(Body),
     /// The read end of a pipe that this Worker's JavaScript writes.
     Pipe(pipe::Reader),
-    /// The rest of a piece, and what follows it.
+    /// The rest of a piece, and the stream that follows it.
     Split(Bytes, Box<Incoming>),
 }
 
@@ -83,12 +83,12 @@ impl From<Incoming> for Body {
 }
 
 impl Incoming {
-    /// Returns the next piece: the bytes that have arrived, up to [`PULL`] or as many as the piece
-    /// that exceeds it. Returns `None` at the end.
+    /// Waits for the next piece, and returns the bytes that have arrived. Returns `None` at the end
+    /// of the stream. Stops collecting pieces when they have [`PULL`] bytes or more.
     ///
     /// # Arguments
-    /// * `most` - the maximum, in bytes, not zero; the rest of a longer piece is left for the next
-    ///   call.
+    /// * `most` - the maximum number of bytes to return, which is not zero. The bytes beyond it are
+    ///   left for the next call.
     pub async fn pull(&mut self, most: usize) -> Option<Result<Vec<u8>, StreamError>> {
         let (bytes, end) = match self {
             Self::Body(Body::Full(bytes)) => {
@@ -121,7 +121,8 @@ impl Incoming {
         bytes
     }
 
-    /// Returns what remains of a stream that has ended, which must not be polled again.
+    /// Returns the replacement for a stream that has ended, because such a stream must not be
+    /// polled again.
     fn ended(end: Result<(), StreamError>) -> Self {
         Self::Body(match end {
             Ok(()) => Body::Full(Bytes::new()),
@@ -130,8 +131,9 @@ impl Incoming {
     }
 }
 
-/// Returns a piece, and how the stream ended if the end was seen right after it. Returns `None` if
-/// the stream ended before a piece.
+/// Waits for a piece, and returns it together with the pieces that have already arrived after it,
+/// and with the result of the stream if the stream ended after those pieces. Returns `None` if the
+/// stream ended before a piece.
 async fn next(
     parts: &mut (impl Stream<Item = Result<Bytes, StreamError>> + Unpin),
 ) -> Option<(Result<Vec<u8>, StreamError>, Option<Result<(), StreamError>>)> {
@@ -157,7 +159,8 @@ async fn next(
 /// The streams of one invocation that have not been taken, and the write ends of its pipes.
 #[derive(Default)]
 pub struct Streams {
-    /// Stored separately, because most invocations have no other stream.
+    /// The request's body, which is stored separately because most invocations have no other
+    /// stream.
     request: Option<Incoming>,
     others: FxHashMap<StreamId, Incoming>,
     writers: FxHashMap<StreamId, pipe::Writer>,
@@ -165,7 +168,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Creates the streams of an invocation whose request has this body.
+    /// Creates the streams of an invocation whose request has the given body.
     pub fn of_request(body: Body) -> Self {
         let is_empty = matches!(&body, Body::Full(bytes) if bytes.is_empty());
         Self { request: (!is_empty).then_some(Incoming::Body(body)), ..Self::default() }
@@ -200,7 +203,7 @@ impl Streams {
         if id == StreamId::REQUEST { self.request.take() } else { self.others.remove(&id) }
     }
 
-    /// Returns a stream after its consumer has read a piece and will read more.
+    /// Puts a stream back after its consumer has read a piece from it.
     pub fn put_back(&mut self, id: StreamId, rest: Incoming) {
         if id == StreamId::REQUEST {
             self.request = Some(rest);
@@ -213,7 +216,7 @@ impl Streams {
         self.writers.get(&id)
     }
 
-    /// Takes the write end of a pipe, to which nothing more will be written.
+    /// Takes the write end of a pipe. The caller calls this when JavaScript will write no more.
     pub fn take_writer(&mut self, id: StreamId) -> Option<pipe::Writer> {
         self.writers.remove(&id)
     }
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_piece_comes_before_what_follows() {
+    fn the_rest_of_a_piece_comes_before_the_next_piece() {
         let (writer, reader) = pipe::pipe();
         let mut incoming = Incoming::Pipe(reader);
         writer.write("abc".into(), pipe::ROOM).unwrap();

@@ -1,4 +1,4 @@
-//! Text and bytes between Rust and V8.
+//! Converts text and bytes between Rust and V8.
 
 use bytes::Bytes;
 
@@ -8,8 +8,8 @@ use super::collection::make_room;
 use super::heap::CountedBytes;
 use super::piece::Piece;
 
-/// Returns at most the first `limit` bytes of `string` as UTF-8: the whole may be as large as the
-/// heap.
+/// Returns at most the first `limit` bytes of `string` as UTF-8. The limit is needed because a
+/// string may be as large as the heap.
 pub fn beginning(
     scope: &v8::PinScope<'_, '_>,
     string: v8::Local<'_, v8::String>,
@@ -24,7 +24,7 @@ pub fn beginning(
 }
 
 /// Makes a string with one character per octet, which is how JavaScript sees HTTP header values.
-/// Returns `None` if it is too long for V8.
+/// Returns `None` if the string would be too long for V8.
 pub fn from_octets<'s>(
     scope: &v8::PinScope<'s, '_>,
     octets: &[u8],
@@ -32,7 +32,7 @@ pub fn from_octets<'s>(
     v8::String::new_from_one_byte(scope, octets, v8::NewStringType::Normal)
 }
 
-/// Makes a string of text. Returns `None` if it is too long for V8.
+/// Makes a string of text. Returns `None` if the string would be too long for V8.
 pub fn from_text<'s>(
     scope: &v8::PinScope<'s, '_>,
     text: &str,
@@ -41,7 +41,8 @@ pub fn from_text<'s>(
     if text.is_ascii() { from_octets(scope, text.as_bytes()) } else { v8::String::new(scope, text) }
 }
 
-/// Makes a string of octets for one of a small set of names, which V8 internalizes.
+/// Makes a string that V8 internalizes, with one character per octet. The caller passes only names
+/// from a small set. Returns `None` if the string would be too long for V8.
 pub fn from_name<'s>(
     scope: &v8::PinScope<'s, '_>,
     name: &str,
@@ -49,7 +50,8 @@ pub fn from_name<'s>(
     v8::String::new_from_one_byte(scope, name.as_bytes(), v8::NewStringType::Internalized)
 }
 
-/// Makes a header list in the form that JavaScript keeps: name, value, name, value, …
+/// Makes a header list in the form that JavaScript keeps: name, value, name, value, … Returns
+/// `None` if a string would be too long for V8.
 pub fn from_headers<'s, 'h>(
     scope: &v8::PinScope<'s, '_>,
     headers: impl Iterator<Item = (&'h str, &'h [u8])>,
@@ -70,7 +72,8 @@ pub fn to_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>
     octets.into()
 }
 
-/// Appends the octets of a string with one character per octet to a buffer, and returns them.
+/// Appends the octets of a string with one character per octet to a buffer, and returns the
+/// appended octets.
 pub fn append_octets<'b>(
     scope: &v8::PinScope<'_, '_>,
     string: v8::Local<'_, v8::String>,
@@ -83,14 +86,14 @@ pub fn append_octets<'b>(
     octets
 }
 
-/// Copies the bytes of a string (as UTF-8) or of an array buffer view; other values are empty. The
-/// bytes are counted against the isolate's budget until they are dropped. Returns `None` if they
-/// exceed it.
+/// Copies the bytes of a string (as UTF-8) or of an array buffer view; the copy of another value is
+/// empty. The bytes are counted against the isolate's budget until they are dropped. Returns `None`
+/// if the bytes exceed the budget.
 ///
-/// They are written once, into one of the shard's blocks unless they are too long.
+/// The bytes are written once, into one of the shard's blocks unless they are too long for a block.
 ///
 /// # Arguments
-/// * `beside` - number of further bytes to count, for what is sent before them.
+/// * `beside` - the number of further bytes to count, for the data that is sent before the copy.
 pub fn to_body(
     scope: &mut v8::PinScope<'_, '_>,
     value: v8::Local<'_, v8::Value>,
@@ -118,8 +121,8 @@ pub fn to_body(
     }
 }
 
-/// Copies bytes like [`to_body`], but never into one of the shard's blocks, for callers that may
-/// keep them.
+/// Copies bytes like [`to_body`], but never into one of the shard's blocks. Callers that may keep
+/// the bytes use this function.
 pub fn to_bytes(
     scope: &mut v8::PinScope<'_, '_>,
     value: v8::Local<'_, v8::Value>,
@@ -136,7 +139,7 @@ pub fn to_bytes(
 fn block(scope: &v8::PinScope<'_, '_>, len: usize) -> Option<Block> {
     scope
         .get_slot::<BufferPool>()
-        .expect("every isolate is created with its shard's pool")
+        .expect("the isolate has no slot with its shard's buffer pool")
         .take(len)
 }
 
@@ -146,7 +149,8 @@ fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block, beside: usize) -> Opt
     Some(Piece::in_block(block, charge))
 }
 
-/// Writes the whole string to `room` and returns its length in bytes, or `None` if it is too long.
+/// Writes the whole string to `room` as UTF-8 and returns the number of bytes, or `None` if `room`
+/// is too short.
 fn write_utf8(
     scope: &mut v8::PinScope<'_, '_>,
     string: v8::Local<'_, v8::String>,
@@ -162,7 +166,7 @@ fn write_utf8(
             return Some(octets.len());
         }
     }
-    // The fast conversion needs a buffer of its own, which is freed immediately.
+    // The fast conversion needs a buffer of its own, which is freed when this function returns.
     let text = string.to_rust_string_lossy(scope);
     room.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
     Some(text.len())
@@ -173,8 +177,8 @@ fn long_string(
     string: v8::Local<'_, v8::String>,
     beside: usize,
 ) -> Option<Bytes> {
-    // Checks the minimum size first: the exact size requires reading the string, which may have
-    // V8's maximum length.
+    // The minimum size is checked first, because the exact size can be found only by reading the
+    // string, which may have V8's maximum length.
     make_room(scope, string.length())?;
     let size = string.utf8_length(scope) + beside;
     let buffers = make_room(scope, size)?;

@@ -1,4 +1,4 @@
-//! Interfaces for this crate's own tests: the minimum of JavaScript with which a Worker can start.
+//! Interfaces for the tests of this crate: the minimum of JavaScript with which a Worker can start.
 
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ use crate::snapshot::{Builtins, References};
 use crate::state::State;
 use crate::{Attachment, FetchResponse, Interfaces, Piece, ResponseBody, modules};
 
-/// The names of the native functions, in the order of `functions`.
+/// The names of the native functions, in the order in which `functions` returns the functions.
 const NAMES: &[&str] = &["done", "fail", "evaluateModule", "operate"];
 
 const HOOKS: &str = "(function (internal) {

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use super::pipe::ReaderDropped;
 use super::realm::Realm;
 
-/// An exception that a native function throws, or rejects its promise with.
+/// An exception that a native function throws, or with which the function rejects its promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Thrown {
     /// A `TypeError`.
     Type(Cow<'static, str>),
     /// A `RangeError`.
     Range(Cow<'static, str>),
-    /// A `DOMException` of this name.
+    /// A `DOMException`, with its name and its message.
     Dom(&'static str, Cow<'static, str>),
 }
 
@@ -33,8 +33,8 @@ impl Thrown {
         Self::Dom(name, message.into())
     }
 
-    /// Returns the exception for JavaScript. Returns `None` if its construction threw something
-    /// else.
+    /// Returns the exception for JavaScript. Returns `None` if the construction of the exception
+    /// threw another one.
     pub(crate) fn value<'s>(
         &self,
         scope: &mut v8::PinScope<'s, '_>,
@@ -63,8 +63,8 @@ impl Thrown {
 }
 
 impl From<ReaderDropped> for Thrown {
-    fn from(gone: ReaderDropped) -> Self {
-        Self::type_error(gone.to_string())
+    fn from(dropped: ReaderDropped) -> Self {
+        Self::type_error(dropped.to_string())
     }
 }
 

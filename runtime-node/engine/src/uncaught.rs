@@ -1,4 +1,4 @@
-//! Uncaught exceptions and unhandled rejections, on their way to the Worker's events and its log.
+//! Reports uncaught exceptions and unhandled rejections to the Worker's events and to its log.
 //!
 //! ```text
 //!  a promise is rejected ─┬─ a handler within the turn ─► nothing
@@ -8,8 +8,8 @@
 //!  a callback of a FinalizationRegistry throws ─► the log
 //! ```
 //!
-//! The events run a Worker's code at the end of the turn, on its CPU time. Rejections that this
-//! code causes are processed as well, for a few rounds.
+//! The events run the Worker's code at the end of the turn, and the turn's CPU limit includes that
+//! code. Rejections that the code causes are processed as well, for up to `ROUNDS` rounds.
 
 use super::exception::Exception;
 use super::ids::InvocationId;
@@ -17,7 +17,8 @@ use super::realm::Realm;
 use super::rejections::{Rejection, Rejections};
 use super::state::State;
 
-/// The number of rounds at the end of a turn that deliver events. Later rejections are only logged.
+/// Maximum number of rounds at the end of a turn that deliver events. Rejections after the last
+/// round are only logged.
 const ROUNDS: usize = 4;
 
 /// Records a rejection, or a late handler, that V8 reports.
@@ -49,8 +50,8 @@ pub(crate) fn record(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseReje
     }
 }
 
-/// Delivers the events of a turn's rejections to the Worker, at the end of the turn, and logs those
-/// that it does not handle.
+/// Delivers the events of a turn's rejections to the Worker, at the end of the turn, and logs the
+/// rejections whose events the Worker does not cancel.
 pub(crate) fn report(scope: &mut v8::PinScope<'_, '_>, state: &State) {
     for round in 0..=ROUNDS {
         if state.rejections.borrow().is_empty() {
@@ -75,8 +76,8 @@ pub(crate) fn report(scope: &mut v8::PinScope<'_, '_>, state: &State) {
     }
 }
 
-/// Delivers the event of a rejection on behalf of its invocation. Returns whether its default was
-/// prevented.
+/// Delivers the event of a rejection on behalf of the rejection's invocation. Returns whether the
+/// Worker prevented the event's default action.
 fn dispatch(scope: &mut v8::PinScope<'_, '_>, rejection: &Rejection, is_handled: bool) -> bool {
     let Some(realm) = Realm::current(scope) else { return false };
     v8::tc_scope!(let scope, scope);

@@ -1,4 +1,4 @@
-//! V8's part of an isolate: what has to be dropped in order, and entered for each turn.
+//! V8's part of an isolate: the objects that have to be dropped in order, and that a turn enters.
 
 #![allow(unsafe_code)] // Enters and leaves isolates.
 
@@ -16,7 +16,8 @@ use super::wasm::account::MemoryAccount;
 /// The parts of V8 that a turn works with, in the order in which they must be dropped: handles into
 /// the heap, the isolate, then the objects that the isolate calls back.
 pub(crate) struct Vm {
-    /// The first realm, and the only one unless the Worker resets.
+    /// The isolate's first realm, which is its only realm unless the Worker's realms are reset
+    /// between invocations.
     pub(crate) realm: Rc<Realm>,
     /// A realm in which only the modules have run, ready for the next invocation.
     pub(crate) ready: Option<Rc<Realm>>,
@@ -34,13 +35,14 @@ impl Vm {
         &mut self,
         work: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i, ()>) -> R,
     ) -> R {
-        // SAFETY: on the isolate's thread, with no turn running; it is left below on every path.
+        // SAFETY: this runs on the isolate's thread while no turn runs. The isolate is left below
+        // on every path.
         unsafe { self.isolate.enter() };
         let result = catch_unwind(AssertUnwindSafe(|| {
             v8::scope!(let scope, &mut *self.isolate);
             work(scope)
         }));
-        // SAFETY: entered above.
+        // SAFETY: the isolate was entered above.
         unsafe { self.isolate.exit() };
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }
@@ -63,9 +65,9 @@ impl Drop for Vm {
 pub(crate) struct Exited(Option<v8::OwnedIsolate>);
 
 impl Exited {
-    /// Leaves an isolate that has just been made.
+    /// Leaves an isolate that has just been created, and wraps it.
     pub(crate) fn new(isolate: v8::OwnedIsolate) -> Self {
-        // SAFETY: making the isolate entered it, on this thread.
+        // SAFETY: the creation of the isolate entered it, on this thread.
         unsafe { isolate.exit() };
         Self(Some(isolate))
     }
@@ -78,8 +80,8 @@ impl Exited {
     /// Disposes of the isolate.
     pub(crate) fn end(&mut self) {
         if let Some(isolate) = self.0.take() {
-            // SAFETY: on the isolate's thread, with no turn running. An isolate is disposed of
-            // while entered, which also leaves it.
+            // SAFETY: this runs on the isolate's thread while no turn runs. An isolate has to be
+            // entered when it is dropped, and the drop also leaves it.
             unsafe { isolate.enter() };
             drop(isolate);
         }
@@ -100,7 +102,8 @@ impl DerefMut for Exited {
     }
 }
 
-const ENDED: &str = "an isolate that has been disposed of is sealed and not used";
+/// The failure text for a use of an isolate that no longer exists.
+const ENDED: &str = "the isolate has been disposed of";
 
 impl Drop for Exited {
     fn drop(&mut self) {

@@ -6,19 +6,19 @@
 //!  instances ──► memory: every page of every memory is counted ◄───────────┘
 //! ```
 //!
-//! V8 implements WebAssembly, but neither its memory limit nor its termination covers all of it.
-//! These modules cover the rest:
+//! V8 implements WebAssembly, but neither V8's memory limit nor its termination of code covers
+//! everything that V8 does for WebAssembly. These modules cover the rest:
 //!
-//! - [`check`]: bounds the work that V8 does for a module before it does any of it;
-//! - [`types`], [`code`] and [`code_space`]: charge what V8 keeps outside its heap, and keep it
-//!   below the amounts at which V8 ends the process;
-//! - [`compiled`]: keeps compiled modules of a revision for its other isolates;
-//! - [`memory`]: counts the memories of programs like array buffers, and limits their growth;
-//!   [`account`]: the isolate that they are charged to.
+//! - [`check`] bounds the work that V8 will do for a module, before V8 sees the module;
+//! - [`types`], [`code`] and [`code_space`] charge the memory that V8 takes outside its heap, and
+//!   keep that memory below the amounts at which V8 ends the process;
+//! - [`compiled`] keeps compiled modules of a revision for the revision's other isolates;
+//! - [`memory`] counts the memories of programs like array buffers, and limits their growth;
+//! - [`account`] finds the isolate to which memory is charged.
 //!
-//! The rest is in flags (see `flags.rs`) and in `wasm.js` of `tenon-web`, which has the interfaces:
-//! V8 compiles on the isolate's own thread, in its turn, and nowhere else. Running code is
-//! terminated at loops and calls, like JavaScript.
+//! Flags of V8 (see `flags.rs`) and `wasm.js` of `tenon-web`, which has the interfaces, make V8
+//! compile only on the isolate's own thread, during the isolate's turn. Running code is terminated
+//! at loops and calls, like JavaScript.
 
 pub(crate) mod account;
 pub mod check;
@@ -43,12 +43,13 @@ use tenon_proto::revision::Revision;
 use super::collection::make_room;
 use super::heap::CountedBytes;
 use super::realm::Realm;
-use super::slot::{given, slot};
+use super::slot::{slot, slot_value};
 use super::thrown::out_of_memory;
 
 /// The bytes of a module.
 pub enum ModuleBytes {
-    /// A copy of a Worker's bytes, because the Worker may go on writing to its own.
+    /// A copy of bytes that a Worker has passed, because the Worker may continue to write to the
+    /// original.
     Copied(CountedBytes),
     /// The bytes of a module of the Worker's revision.
     Revision(Bytes),
@@ -72,7 +73,8 @@ impl AsRef<[u8]> for ModuleBytes {
 /// Charges the memory that V8 will keep for a module that is about to be compiled.
 ///
 /// # Errors
-/// Fails if the module has too many types. Returns `Ok(None)` if there is no memory for it.
+/// Fails if the module has too many new types. Returns `Ok(None)` if there is not enough memory for
+/// the module.
 pub fn admit(
     scope: &mut v8::PinScope<'_, '_>,
     check: Check,
@@ -86,10 +88,11 @@ pub fn admit(
 
 /// Returns the namespace of the Worker that the isolate runs.
 fn namespace(scope: &v8::PinScope<'_, '_>) -> Arc<str> {
-    given::<Rc<Revision>>(scope).worker.namespace().into()
+    slot_value::<Rc<Revision>>(scope).worker.namespace().into()
 }
 
-/// Returns the `WebAssembly.Module` of a module of the Worker's revision, or `None` if that threw.
+/// Returns the `WebAssembly.Module` of a module of the Worker's revision. Returns `None` if an
+/// exception was thrown.
 pub fn module<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     realm: &Realm,
@@ -97,7 +100,7 @@ pub fn module<'s>(
 ) -> Option<v8::Local<'s, v8::Value>> {
     let hook = v8::Local::new(scope, &realm.hooks.wasm);
     let undefined = v8::undefined(scope).into();
-    let Some((module, sizes)) = given::<compiled::Compiled>(scope).find(text) else {
+    let Some((module, sizes)) = slot_value::<compiled::Compiled>(scope).find(text) else {
         let number = slot::<PreparingModules>(scope).add(ModuleBytes::Revision(text.clone()));
         let number = v8::Integer::new_from_unsigned(scope, number).into();
         return hook.call(scope, undefined, &[number]);

@@ -1,20 +1,23 @@
-//! The thread that terminates turns which use more CPU time than their invocation has left.
+//! The thread that terminates a turn when the turn has used more CPU time than its invocation had
+//! left.
 //!
 //! ```text
-//! shard 0 ── arm ─► TurnTimer ┐                   when the first may be over, while turns run:
+//! shard 0 ── arm ─► TurnTimer ┐                   at each inspection,
 //! shard 1 ── arm ─► TurnTimer ┼─► watchdog thread   for each armed timer:
 //! shard n ── arm ─► TurnTimer ┘                       CPU clock past the deadline? terminate, mark
 //! ```
 //!
-//! A shard arms its timer when a turn begins and disarms it when the turn ends. Both, and the
-//! watchdog's inspection, happen under the timer's lock, so a turn that has been disarmed cannot be
-//! terminated, and [`TurnGuard::end`] knows for certain whether its turn was. V8's own flag is
-//! not used: it clears while frames unwind, and some of V8's functions mistake a termination for an
-//! exception and continue. So a turn that is over is terminated again at each inspection.
+//! A shard arms its timer when a turn begins and disarms the timer when the turn ends. The shard
+//! and the watchdog access the timer under the timer's lock. So the watchdog cannot terminate a
+//! turn that has ended, and [`TurnGuard::end`] reports reliably whether the watchdog terminated the
+//! turn. V8's own flag for a termination is not used, because V8 clears the flag while frames
+//! unwind. Some functions of V8 mistake a termination for an exception, and the turn continues. So
+//! the watchdog terminates a turn that is past its deadline again at each inspection.
 //!
 //! CPU time runs no faster than wall-clock time, so no turn has to be inspected before its
-//! remaining budget could have elapsed. Between two inspections the watchdog sleeps; it is woken by
-//! a turn that may be over before the next one, and by any turn if none has begun for a while.
+//! remaining budget could have elapsed. Between two inspections the watchdog sleeps. A turn that
+//! may reach its deadline before the next inspection wakes the watchdog. If no turn has begun for a
+//! while, every turn wakes it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -24,15 +27,15 @@ use std::time::Duration;
 use crate::cpu_clock::{CpuClock, TurnClock, TurnStart};
 use crate::page::Page;
 
-/// The shortest sleep, and so the time by which a turn can overrun its limit.
+/// Minimum sleep between two inspections. A turn can exceed its limit by this duration.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-/// The longest sleep while new turns keep beginning. Most turns may use more CPU time than this, so
-/// few have to wake the watchdog, which costs them a few microseconds; each inspection costs the
-/// machine a little more than that.
+/// Maximum sleep while new turns continue to begin. Most turns may use more CPU time than this
+/// duration, so few turns have to wake the watchdog. It costs a turn a few microseconds to wake the
+/// watchdog, and an inspection costs the machine a little more.
 const MAX_SLEEP: Duration = Duration::from_millis(5);
 
-/// The number of sleeps without a new turn after which the watchdog parks until one begins.
+/// Number of consecutive sleeps without a turn after which the watchdog parks until a turn begins.
 const IDLE_SLEEPS: u32 = 20;
 
 /// The process-wide watchdog. Its thread ends when every clone and every [`TurnTimer`] is dropped.
@@ -42,17 +45,17 @@ pub struct Watchdog(Arc<Registry>);
 /// The timers of all shards, and the watchdog's thread.
 struct Registry {
     timers: Mutex<Vec<Weak<TurnTimer>>>,
-    /// The time for which the watchdog sleeps unless it is woken, in milliseconds.
+    /// Time for which the watchdog sleeps unless a turn wakes it, in milliseconds.
     sleep_ms: AtomicU64,
     thread: OnceLock<Thread>,
 }
 
 impl Watchdog {
-    /// Starts the thread. Call it after [`super::init`].
+    /// Starts the thread. The caller calls this after [`super::init`].
     ///
     /// # Panics
-    /// Panics if the operating system cannot start the thread, without which no limit would be
-    /// enforced.
+    /// Panics if the operating system cannot start the thread, because no CPU limit would be
+    /// enforced without the thread.
     pub fn spawn() -> Self {
         let registry = Arc::new(Registry {
             timers: Mutex::default(),
@@ -67,8 +70,8 @@ impl Watchdog {
         Self(registry)
     }
 
-    /// Creates and registers a timer for the calling thread's turns. The page records a turn that
-    /// continues after its termination.
+    /// Creates and registers a timer for the turns of the calling thread. The watchdog records in
+    /// the page how long a turn has continued after its termination.
     pub(crate) fn register(&self, page: Option<Arc<Page>>) -> Arc<TurnTimer> {
         let clock = CpuClock::of_this_thread();
         let (turn, turns) = (Mutex::new(Turn::new(clock)), AtomicU64::new(0));
@@ -103,7 +106,7 @@ pub(crate) struct TurnTimer {
     clock: CpuClock,
     page: Option<Arc<Page>>,
     turn: Mutex<Turn>,
-    /// The number of turns begun.
+    /// Number of turns that have begun.
     turns: AtomicU64,
     registry: Arc<Registry>,
 }
@@ -125,24 +128,25 @@ struct Armed {
     /// The deadline, by the shard thread's CPU clock.
     deadline: Duration,
     isolate: v8::IsolateHandle,
+    /// Whether the watchdog has found the turn past its deadline.
     expired: bool,
-    /// Set when its heap is full, which also ends the turn.
+    /// Whether the isolate has exceeded its memory limit, which also ends the turn.
     exhausted: Arc<AtomicBool>,
-    /// The time of its first termination, by the same clock as the deadline.
+    /// The time at which the watchdog first terminated the turn, by the same clock as the deadline.
     terminated_at: Option<Duration>,
 }
 
-/// The result of a turn.
+/// The CPU time of a turn, and whether the turn exceeded its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TurnCost {
     pub(crate) cpu: Duration,
-    /// Set if the watchdog has terminated the turn. The caller must cancel the termination before
-    /// the next one.
+    /// Whether the watchdog has terminated the turn because of its CPU time. The caller must then
+    /// cancel the termination before the next turn.
     pub(crate) expired: bool,
 }
 
-/// A turn that is being watched. Dropping it ends the turn as well.
-#[must_use = "the turn ends when it is dropped"]
+/// A turn that the watchdog watches. The turn also ends when the guard is dropped.
+#[must_use = "the turn ends when the guard is dropped"]
 pub(crate) struct TurnGuard<'a>(&'a TurnTimer);
 
 impl TurnGuard<'_> {
@@ -161,8 +165,8 @@ impl Drop for TurnGuard<'_> {
 }
 
 impl TurnTimer {
-    /// Begins a turn of `isolate` that may use `budget` of CPU time and ends when its heap is
-    /// `exhausted`. Must be called on the thread that made the timer.
+    /// Begins a turn of `isolate`. The turn is over when it has used `budget` of CPU time, or when
+    /// `exhausted` is set. The caller must call this on the thread that created the timer.
     pub(crate) fn arm(
         &self,
         isolate: v8::IsolateHandle,
@@ -182,15 +186,16 @@ impl TurnTimer {
         });
         drop(turn);
         self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        // The watchdog stores how long it will sleep before it inspects the timers, under their
-        // locks: either it saw this turn there, or its store is visible here.
+        // The watchdog stores the duration of its next sleep, and then inspects the timers under
+        // their locks. So either the inspection has seen this turn, or the load below sees the
+        // stored duration.
         if budget < Duration::from_millis(self.registry.sleep_ms.load(Ordering::Acquire)) {
             self.registry.wake();
         }
         TurnGuard(self)
     }
 
-    /// Replaces what is left of the running turn's budget, if there is one.
+    /// Replaces the remaining budget of the running turn. Does nothing if no turn runs.
     pub(crate) fn limit(&self, budget: Duration) {
         if let Some(armed) = lock(&self.turn).armed.as_mut() {
             armed.deadline = self.clock.now().saturating_add(budget);
@@ -200,7 +205,7 @@ impl TurnTimer {
 
     fn disarm(&self) -> TurnCost {
         let mut turn = lock(&self.turn);
-        let armed = turn.armed.take().expect("a turn is armed before it is disarmed");
+        let armed = turn.armed.take().expect("no turn is armed");
         let cpu = turn.clock.end(armed.begun);
         drop(turn);
         if armed.terminated_at.is_some() {
@@ -209,14 +214,14 @@ impl TurnTimer {
         TurnCost { cpu, expired: armed.expired }
     }
 
-    /// Returns whether the turn has used up its time or filled the heap, in which case no further
-    /// work may begin.
+    /// Returns whether the running turn has used up its CPU time or its isolate has exceeded the
+    /// memory limit. No further work may begin in such a turn.
     pub(crate) fn is_over(&self) -> bool {
         lock(&self.turn).armed.as_ref().is_some_and(Armed::is_over)
     }
 
-    /// Terminates the turn if it is past its deadline. Returns the CPU time that the running turn
-    /// has left.
+    /// Terminates the running turn if the turn is over. Returns the CPU time that the turn has
+    /// left, or `None` if no turn runs.
     fn inspect(&self) -> Option<Duration> {
         let mut turn = lock(&self.turn);
         let armed = turn.armed.as_mut()?;
@@ -239,7 +244,7 @@ impl Armed {
     }
 }
 
-/// The watchdog's thread.
+/// Inspects the timers until the registry is dropped. This function runs on the watchdog's thread.
 fn run(registry: &Weak<Registry>) {
     let (mut seen, mut idle) = (0, 0);
     while let Some(registry) = registry.upgrade() {
@@ -259,15 +264,15 @@ fn run(registry: &Weak<Registry>) {
     }
 }
 
-/// The result of one inspection of all timers.
+/// The result of an inspection of all timers.
 struct Inspection {
-    /// The number of turns begun so far.
+    /// Number of turns that have begun on the existing shards.
     turns: u64,
-    /// The smallest remaining budget of the running turns.
+    /// The smallest remaining budget of the running turns, or `None` if no turn runs.
     least: Option<Duration>,
 }
 
-/// Inspects every timer.
+/// Inspects the timers of all shards.
 fn inspect_all(registry: &Registry) -> Inspection {
     let timers: Vec<_> = lock(&registry.timers).iter().filter_map(Weak::upgrade).collect();
     let mut inspection = Inspection { turns: 0, least: None };
@@ -279,6 +284,6 @@ fn inspect_all(registry: &Registry) -> Inspection {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while it holds one of these locks, and the data would be consistent if it did.
+    // No code panics while it holds one of these locks, and a panic would leave consistent data.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

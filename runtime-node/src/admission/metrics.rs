@@ -1,11 +1,11 @@
-//! Metrics of admission: what is in flight, what waits, and what is shed.
+//! Metrics of admission: invocations in flight, waiting requests and shed requests.
 
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Registry};
 use tenon_lifecycle::metrics::{EnumCounters, EnumMap, Register as _};
 
 use super::Refusal;
 
-/// The families of all shards.
+/// The metric families of admission, for all shards.
 pub struct AdmissionFamilies {
     in_flight: IntGaugeVec,
     waiting: IntGaugeVec,
@@ -13,7 +13,7 @@ pub struct AdmissionFamilies {
     shed: IntCounterVec,
 }
 
-/// The metrics of one shard.
+/// The admission metrics of one shard.
 pub struct AdmissionMetrics {
     /// Invocations that hold a permit of the shard.
     pub in_flight: IntGauge,
@@ -29,7 +29,7 @@ impl AdmissionFamilies {
     /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             in_flight: registry.gauges(

@@ -1,5 +1,5 @@
-//! The process as its supervisor has started it: the file descriptors that it inherits, and how the
-//! kernel treats it.
+//! The state in which a supervisor's child process begins: the file descriptors that the process
+//! inherits, and the settings by which the kernel treats it.
 
 #![allow(unsafe_code)] // Takes over file descriptors by their number.
 
@@ -20,12 +20,12 @@ pub(crate) const CONTROL: RawFd = 3;
 pub(crate) const PAGE: RawFd = 4;
 pub(crate) const LISTENER: RawFd = 5;
 
-/// Niceness that a lane adds to a shard's, in steps of nice(2): a lane gets a tenth of a core that
-/// a shard wants as well.
+/// Increment of a lane's niceness above a shard's, in steps of nice(2): a lane that competes with a
+/// shard for a core gets a tenth of that core.
 const LANE_NICENESS: i32 = 10;
 
-/// Added to `oom_score_adj`, out of 1,000: the kernel ends these processes before the supervisor
-/// when memory is short, and lanes first.
+/// Increments of `oom_score_adj`, whose maximum is 1,000: when memory is short, the kernel ends
+/// these processes before the supervisor, and lanes before shards.
 const OOM_SCORE_SHARD: i32 = 100;
 const OOM_SCORE_LANE: i32 = 200;
 
@@ -37,8 +37,8 @@ pub struct Inherited {
     pub(super) listener: TcpListener,
 }
 
-/// Takes over the file descriptors that the supervisor has handed to this process. Call before
-/// anything else, and once.
+/// Takes over the file descriptors that the supervisor has handed to this process. The process
+/// calls this once, before anything else.
 ///
 /// # Errors
 /// Fails if the process was not started by a supervisor.
@@ -60,9 +60,9 @@ fn take(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sets how the kernel treats this process: it ends with its supervisor, and before it when memory
-/// is short; a lane is scheduled last; its name tells its role. Call before other threads are
-/// started, which inherit this.
+/// Sets how the kernel treats this process: the process ends with its supervisor, and before the
+/// supervisor when memory is short; a lane is scheduled last; the process's name contains its id.
+/// The process calls this before it starts other threads, because threads inherit these settings.
 pub fn set_up_process(id: ShardId) {
     let ends = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
     let more = if id.is_lane() { OOM_SCORE_LANE } else { OOM_SCORE_SHARD };

@@ -1,4 +1,5 @@
-//! The handle to the supervisor: it asks where a revision runs and for its code, and sends notices.
+//! The handle with which a process asks its supervisor where a revision runs, fetches the
+//! revision's code, and sends notices.
 
 use std::time::Duration;
 
@@ -54,11 +55,11 @@ impl Delivery {
 }
 
 impl Supervisor {
-    /// Asks where a revision runs that is not warm here.
+    /// Asks where a revision that is not warm in this process runs.
     ///
     /// # Arguments
     /// * `stay` - set if the request can no longer be sent elsewhere.
-    /// * `send` - set to receive the code as well.
+    /// * `send` - set to request the code as well.
     ///
     /// # Errors
     /// Fails if the supervisor does not answer, or sends a malformed response.
@@ -135,12 +136,13 @@ impl Supervisor {
         self.notify(NoticeKind::Ready(node::Ready {}));
     }
 
-    /// Reports that a turn or a collection of the revision took long.
+    /// Reports that the revision had a long turn or a long garbage collection.
     pub(crate) fn report_heavy(&self, digest: &RevisionDigest) {
         self.notify(NoticeKind::Heavy(node::Heavy { digest: digest.as_bytes().to_vec().into() }));
     }
 
-    /// Reports this many more requests of the revision without a long turn or collection.
+    /// Reports this many more requests of the revision, none of which had a long turn or a long
+    /// garbage collection.
     pub(crate) fn report_light(&self, digest: &RevisionDigest, requests: u32) {
         self.notify(NoticeKind::Light(node::Light {
             digest: digest.as_bytes().to_vec().into(),
@@ -148,8 +150,7 @@ impl Supervisor {
         }));
     }
 
-    /// Reports that the start of a revision which was to be prestarted has ended, successfully or
-    /// not.
+    /// Reports that the prestart of a revision has ended, successfully or not.
     pub(crate) fn report_warm(&self, digest: &RevisionDigest) {
         self.notify(NoticeKind::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
     }
@@ -159,13 +160,13 @@ impl Supervisor {
         self.notify(NoticeKind::Worn(node::Worn {}));
     }
 
-    /// Reports that a revision fails again and again, or has recovered.
+    /// Sends a report that a revision fails repeatedly, or has recovered.
     pub(crate) fn report(&self, report: tenon_proto::catalog::WorkerReport) {
         self.notify(NoticeKind::Report(report));
     }
 
     fn notify(&self, kind: NoticeKind) {
-        // If the control thread is gone, the process is about to end.
+        // If the control thread has ended, the process is about to end too.
         let _ = self.notices_tx.send(notice(kind));
     }
 }

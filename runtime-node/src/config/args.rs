@@ -17,7 +17,7 @@ use super::{AdmissionConfig, DrainConfig, ListenConfig, MIB, MemoryConfig, PoolC
 /// The command line and environment.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct NodeArgs {
-    /// Name of this node, unique among all nodes, such as the Pod's.
+    /// Name of this node, unique among all nodes, such as the name of its Pod.
     #[arg(long, env = "TENON_NAME", default_value_t = hostname())]
     pub name: String,
     /// IP address to listen on.
@@ -87,7 +87,7 @@ pub struct NodeArgs {
     /// User name for the proxy, if its URL has none.
     #[arg(long, env = "TENON_EGRESS_PROXY_USERNAME", hide_env_values = true)]
     pub egress_proxy_username: Option<Withheld>,
-    /// Password for that user name.
+    /// Password for the user name of the proxy.
     #[arg(long, env = "TENON_EGRESS_PROXY_PASSWORD", hide_env_values = true)]
     pub egress_proxy_password: Option<Withheld>,
     /// Side that resolves the names that Workers connect to through a proxy. With `proxy`, only the

@@ -16,7 +16,7 @@ fn config(args: &[&str]) -> Result<Config, ConfigError> {
 }
 
 #[test]
-fn shards_listen_on_ports_in_a_row() {
+fn shards_and_lanes_listen_on_consecutive_ports() {
     let config = config(&["--shards", "3", "--lanes", "2", "--shard-port", "7100"]).unwrap();
     let ports: Vec<_> =
         config.listen.addresses().map(|(id, address)| (id.to_string(), address.port())).collect();
@@ -25,7 +25,7 @@ fn shards_listen_on_ports_in_a_row() {
 }
 
 #[test]
-fn invalid_arguments_are_named() {
+fn an_error_names_the_invalid_argument() {
     assert!(matches!(
         config(&["--shards", "2", "--shard-port", "65535"]),
         Err(ConfigError::Ports { .. })
@@ -52,7 +52,7 @@ fn invalid_arguments_are_named() {
 }
 
 #[test]
-fn the_system_chooses_each_port_if_told_to() {
+fn the_system_chooses_each_port_if_the_shard_port_is_zero() {
     let config = config(&["--shards", "2", "--shard-port", "0"]).unwrap();
     assert_eq!(
         (config.listen.address(ShardId(0)).port(), config.listen.address(ShardId::lane(1)).port()),
@@ -83,7 +83,7 @@ fn networks_are_listed_with_commas_or_one_by_one() {
 }
 
 #[test]
-fn credentials_of_a_proxy_are_in_its_url_or_in_arguments() {
+fn the_credentials_of_a_proxy_are_in_its_url_or_in_arguments_but_not_in_both() {
     let url = ["--egress-proxy", "http://alice:geheim@proxy.test:3128"];
     let within = config(&url).unwrap().egress.proxy.unwrap();
     let beside = ["--egress-proxy-username", "alice", "--egress-proxy-password", "geheim"];

@@ -1,9 +1,9 @@
-//! Reads how much memory there is and how much is used, as the kernel counts it.
+//! Reads the memory budget and the memory in use from the kernel's files.
 //!
 //! | limit of the process | budget | use |
 //! | --- | --- | --- |
 //! | `--memory-budget` | its value | the process's resident memory |
-//! | cgroup, v2 or v1 | the lowest from its cgroup up | the cgroup's, less droppable pages |
+//! | cgroup, v2 or v1 | the lowest limit from its cgroup up | that cgroup's, less droppable pages |
 //! | none | the machine's memory | the process's resident memory |
 //!
 //! Droppable pages are file pages on the kernel's inactive list.
@@ -15,7 +15,7 @@ use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
 use tenon_engine::{HEAPS_LIMIT, code_room};
 
-/// A meter of the memory use, and of its budget.
+/// A meter of the memory in use, with the budget for it.
 #[derive(Debug)]
 pub struct Meter {
     budget: u64,
@@ -28,7 +28,7 @@ enum Source {
     Cgroup { directory: PathBuf, version: &'static Version },
 }
 
-/// File names of one version of cgroups.
+/// Names of files and fields in one version of cgroups.
 #[derive(Debug)]
 struct Version {
     limit: &'static str,
@@ -54,14 +54,14 @@ pub struct MeterError {
 }
 
 impl Meter {
-    /// Determines what limits the process.
+    /// Creates a meter by the limit that applies to the process.
     ///
     /// # Arguments
     /// * `budget` - the configured budget in bytes, if there is one.
     /// * `root` - root of the file system; tests pass their own.
     ///
     /// # Errors
-    /// Fails if even the machine's memory cannot be read.
+    /// Fails if no budget is configured and the size of the machine's memory cannot be read.
     pub fn new(budget: Option<u64>, root: &Path) -> Result<Self, MeterError> {
         if let Some(budget) = budget {
             return Ok(Self { budget, source: Source::Process });
@@ -106,8 +106,8 @@ impl Meter {
 
 /// Returns how many more bytes of private writable memory this process may map, or `None` if there
 /// is no limit. The heaps and the machine code of all isolates of a process have limits of their
-/// own. V8 does not report how much its heaps take, so all of the memory counts towards their
-/// limit.
+/// own. V8 does not report how much its heaps take, so all private writable memory counts towards
+/// the limit of the heaps.
 ///
 /// # Errors
 /// Fails if the kernel's files cannot be read.
@@ -125,18 +125,18 @@ pub(super) fn room() -> Result<Option<u64>, MeterError> {
 /// Fails if the kernel's files cannot be read.
 pub(super) fn mapped() -> Result<u64, MeterError> {
     let file = Path::new("/proc/self/statm");
-    // This includes the stack, which the limit does not count.
+    // The sixth number includes the stack, which the limit does not count.
     let pages =
         read(file)?.split_ascii_whitespace().nth(5).and_then(|pages| pages.parse::<u64>().ok());
     let pages = pages.ok_or_else(|| MeterError {
         file: file.to_owned(),
-        problem: "it has no sixth number".to_owned(),
+        problem: "the file has no sixth number".to_owned(),
     })?;
     Ok(pages.saturating_mul(page_size() as u64))
 }
 
 /// Returns the cgroups of the process, from its own up to the root, at the customary mount points
-/// of either version. Inside a container its own is the root.
+/// of either version. Inside a container, the process's own cgroup is the root.
 fn cgroups(root: &Path) -> impl Iterator<Item = (PathBuf, &'static Version)> {
     let listed = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let own = |line: &str| {
@@ -170,7 +170,7 @@ fn field(file: &Path, name: &str) -> Result<u64, MeterError> {
     });
     value.ok_or_else(|| MeterError {
         file: file.to_owned(),
-        problem: format!("it has no number for {name:?}"),
+        problem: format!("the file has no number for {name:?}"),
     })
 }
 
@@ -249,7 +249,7 @@ mod tests {
         let root = root(&[("proc/self/cgroup", "0::/\n")]);
         let mut meter = Meter::new(None, root.path()).unwrap();
         assert_eq!(meter.budget(), 16_000_000 * 1024);
-        assert!(meter.used().unwrap() > 0, "this process has memory");
+        assert!(meter.used().unwrap() > 0, "the process seems to use no memory");
         assert_eq!(Meter::new(Some(77), root.path()).unwrap().budget(), 77);
     }
 

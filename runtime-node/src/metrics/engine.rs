@@ -8,7 +8,7 @@ use prometheus::{
 use tenon_engine::buffers::BufferMetrics;
 use tenon_lifecycle::metrics::Register as _;
 
-/// The families of all shards.
+/// The metric families of engines, for all shards.
 pub struct EngineFamilies {
     turns: IntCounterVec,
     turn_cpu: CounterVec,
@@ -18,13 +18,13 @@ pub struct EngineFamilies {
     buffer_fallbacks: IntCounterVec,
 }
 
-/// The metrics of one shard.
+/// The metrics of one shard's engine.
 pub struct EngineMetrics {
     turns: IntCounter,
     turn_cpu: Counter,
     /// Isolates made ahead of demand, which belong to no Worker yet.
     pub spares: IntGauge,
-    /// Metrics of its buffer pool.
+    /// Metrics of the shard's buffer pool.
     pub buffers: BufferMetrics,
 }
 
@@ -32,7 +32,7 @@ impl EngineFamilies {
     /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         let turn_cpu = Opts::new("tenon_shard_turn_cpu_seconds_total", "CPU time of turns.");
         Ok(Self {

@@ -10,13 +10,13 @@ use tenon_proto::id::RevisionDigest;
 use super::DURATION_BUCKETS;
 use super::workers::{End, WorkerMetrics};
 
-/// The families of all shards.
+/// The metric families of invocations, for all shards.
 pub struct InvocationFamilies {
     ended: IntCounterVec,
     duration: HistogramVec,
 }
 
-/// The metrics of one shard.
+/// The metrics of one shard's invocations.
 pub struct InvocationMetrics {
     ended: EnumCounters<End>,
     duration: Histogram,
@@ -26,7 +26,7 @@ impl InvocationFamilies {
     /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             ended: registry.counters(
@@ -51,8 +51,8 @@ impl InvocationFamilies {
     }
 }
 
-/// A measurement of one invocation, recorded on drop. If it is dropped before it ends, the
-/// invocation was cancelled by the caller.
+/// A measurement of one invocation, recorded on drop. If the measurement is dropped without a call
+/// of [`end`](Self::end), the caller has cancelled the invocation.
 pub struct Observation<'a> {
     invocations: &'a InvocationMetrics,
     workers: &'a WorkerMetrics,
@@ -62,7 +62,7 @@ pub struct Observation<'a> {
 }
 
 impl<'a> Observation<'a> {
-    /// Begins to observe an invocation of that revision.
+    /// Begins to observe an invocation of the revision.
     pub(super) fn begin(
         invocations: &'a InvocationMetrics,
         workers: &'a WorkerMetrics,

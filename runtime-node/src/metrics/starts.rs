@@ -9,7 +9,7 @@ use tenon_lifecycle::metrics::{EnumMap, Register as _};
 use super::DURATION_BUCKETS;
 use super::workers::{Phases, StartPhase};
 
-/// The families of all shards.
+/// The metric families of cold starts, for all shards.
 pub struct StartFamilies {
     starts: IntCounterVec,
     duration: HistogramVec,
@@ -18,7 +18,7 @@ pub struct StartFamilies {
     bytecode_lookups: IntCounterVec,
 }
 
-/// The metrics of one shard.
+/// The metrics of one shard's cold starts.
 pub struct StartMetrics {
     succeeded: IntCounter,
     failed: IntCounter,
@@ -35,7 +35,7 @@ impl StartFamilies {
     /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             starts: registry.counters(
@@ -86,7 +86,7 @@ impl StartFamilies {
 }
 
 impl StartMetrics {
-    /// Counts a start that found a spare isolate, or had to make its own.
+    /// Counts a start by whether it found a spare isolate.
     pub fn count_spare_lookup(&self, found: bool) {
         if found { &self.spare_hits } else { &self.spare_misses }.inc();
     }

@@ -6,14 +6,14 @@
 //!  admin thread: a scrape ─► WorkerFamilies reads
 //! ```
 //!
-//! A node serves thousands of Workers in a day, and keeping about twenty series for each forever is
-//! not feasible. A revision therefore has counts while it has an isolate, and for a few minutes
-//! afterwards: otherwise the counts of a revision whose isolates are stopped at every request would
-//! be gone before they are ever scraped. The number of a shard's revisions with counts is bounded;
-//! others count in the shard's metrics only.
+//! A node serves thousands of Workers in a day, and keeping more than twenty series for each
+//! forever is not feasible. A revision therefore has counts while it has an isolate, and for a few
+//! minutes afterwards: otherwise the counts of a revision whose isolates are stopped at every
+//! request would be dropped before a scrape reads them. The number of a shard's revisions with
+//! counts is bounded; the other revisions count only in the shard's metrics.
 //!
-//! Counting is a store to memory that no other thread writes. The lock guards the list, which
-//! changes with starts.
+//! Counting is a store to memory that no other thread writes. The lock guards the list of counts,
+//! which changes when a revision gets or loses its counts.
 
 mod counts;
 
@@ -32,8 +32,8 @@ use tenon_proto::revision::Revision;
 use counts::Counts;
 pub use counts::{End, Phases, StartPhase};
 
-/// Revisions of a shard that have counts: more than it has isolates, unless it is configured with
-/// very many. Each takes a KiB here and about twenty-five series in Prometheus.
+/// Maximum number of a shard's revisions that have counts: more than the default number of
+/// isolates. Each of these revisions takes a KiB here and more than twenty series in Prometheus.
 const MAX_REVISIONS: usize = 500;
 
 /// Time for which a revision's counts outlive its last isolate: several scrapes.
@@ -47,10 +47,10 @@ pub struct WorkerFamilies {
 }
 
 impl WorkerFamilies {
-    /// Registers the families, of no Worker yet.
+    /// Registers the families, which have no Worker yet.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         registry.add(Self::new()?)
     }
@@ -91,7 +91,7 @@ impl Collector for WorkerFamilies {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        // Copied, so that shards that start an isolate do not wait for the scrape.
+        // The list is copied so that a shard that starts an isolate does not wait for the scrape.
         let counts = self.counts().clone();
         let all = || counts.iter();
         let warm = || all().filter(|counts| counts.is_warm());
@@ -124,13 +124,13 @@ pub struct WorkerMetrics {
 
 struct Entry {
     counts: Arc<Counts>,
-    /// Time at which it was first found to have no isolate.
+    /// Time at which the revision was first found to have no isolate.
     gone: Option<Instant>,
 }
 
 impl WorkerMetrics {
-    /// Records that an isolate of the revision is being started: it has counts from now on, if
-    /// there is room for them.
+    /// Records that an isolate of the revision is being started: the revision has counts from now
+    /// on, unless [`MAX_REVISIONS`] revisions with isolates have counts already.
     pub fn open(&self, digest: RevisionDigest, revision: &Revision) {
         let mut entries = self.entries.borrow_mut();
         if let Some(entry) = entries.get_mut(&digest) {
@@ -139,8 +139,8 @@ impl WorkerMetrics {
         }
         if entries.len() >= MAX_REVISIONS {
             let gone = entries.iter().filter_map(|(digest, entry)| Some((entry.gone?, *digest)));
-            let Some((_, longest)) = gone.min_by_key(|(since, _)| *since) else { return };
-            entries.remove(&longest).into_iter().for_each(|entry| self.close(&entry));
+            let Some((_, first)) = gone.min_by_key(|(since, _)| *since) else { return };
+            entries.remove(&first).into_iter().for_each(|entry| self.close(&entry));
         }
         let counts = Arc::new(Counts::new(revision, self.shard));
         self.families.counts().push(Arc::clone(&counts));
@@ -157,12 +157,12 @@ impl WorkerMetrics {
         self.with(digest, |counts| counts.record_end(end, took));
     }
 
-    /// Adds CPU time that its isolate has used.
+    /// Adds CPU time that the revision's isolate has used.
     pub fn add_cpu(&self, digest: &RevisionDigest, cpu: Duration) {
         self.with(digest, |counts| counts.add_cpu(cpu));
     }
 
-    /// Sets the memory of its isolate, in bytes.
+    /// Sets the memory of the revision's isolate, in bytes.
     pub fn set_memory(&self, digest: &RevisionDigest, bytes: usize) {
         self.with(digest, |counts| counts.set_memory(bytes));
     }
@@ -170,7 +170,7 @@ impl WorkerMetrics {
     /// Drops the counts of revisions that have had no isolate for [`LINGER`].
     ///
     /// # Arguments
-    /// * `has_isolate` - whether the revision has an isolate, warm or starting.
+    /// * `has_isolate` - returns whether a revision has an isolate, warm or starting.
     pub fn review(&self, has_isolate: impl Fn(&RevisionDigest) -> bool, now: Instant) {
         let mut entries = self.entries.borrow_mut();
         for (digest, entry) in entries.iter_mut() {

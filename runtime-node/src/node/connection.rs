@@ -1,5 +1,5 @@
-//! A router thread's connection to a shard: HTTP/2, over TLS if configured. All its streams are
-//! served on the shard's own thread, TLS records included.
+//! Serves a router thread's connection to a shard: HTTP/2, over TLS if configured. The shard's own
+//! thread serves all streams of the connection and processes its TLS records.
 //!
 //! ```text
 //!  accept ─► TLS ─► sniff ─┬─ a router ──► tenon_hop ─┬─► server
@@ -26,37 +26,38 @@ use tokio::task::spawn_local;
 use crate::server;
 use crate::shard::Shard;
 
-/// Concurrent streams on one connection; a router thread sends all its requests to a shard over one
-/// connection. More than a shard admits: a request over the shard's bound is refused and can go
-/// elsewhere, whereas a stream that waits to be opened cannot.
+/// Maximum number of concurrent streams on one connection; a router thread sends all its requests
+/// to a shard over one connection. The maximum is above the number of requests that a shard admits
+/// by default: a request that the shard refuses can go elsewhere, whereas a request that waits for
+/// a stream cannot.
 const STREAMS: u32 = 4096;
 
-/// WebSockets of a shard. They may all come from one router thread, and must leave half of its
-/// streams for requests.
+/// Maximum number of a shard's WebSockets. They may all come from one router thread, and must leave
+/// half of the streams of its connection for requests.
 pub(super) const TUNNELS: u32 = STREAMS / 2;
 
-/// Bytes of one request's body that may wait until its Worker reads them: a head with the largest
-/// inline body, and as much again in flight.
+/// Maximum number of bytes of one request that wait until its Worker reads them: a head with the
+/// largest inline body, and as many bytes in flight.
 const STREAM_WINDOW: u32 = 128 * 1024;
 
-/// The connection's window is the sum of its streams': Workers that never read their bodies must
-/// not use up the others' window.
+/// Window of a connection, in bytes: the sum of its streams' windows, because Workers that never
+/// read their bodies must not use up the window of other Workers.
 const CONNECTION_WINDOW: u32 = STREAMS * STREAM_WINDOW;
 
 /// The kernel detects a router's machine that has vanished: a connection is probed after
 /// `KEEP_ALIVE` of silence, every `KEEP_ALIVE_INTERVAL`, and dropped after `KEEP_ALIVE_RETRIES`
-/// unanswered probes. HTTP/2 pings are unsuitable: a busy thread answers them late without being
-/// dead.
+/// unanswered probes. `VANISHED` is the longest time for which sent bytes may be unacknowledged.
+/// HTTP/2 pings are unsuitable: a router's thread that is busy answers them late.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_RETRIES: u32 = 3;
 const VANISHED: Duration = Duration::from_secs(25);
 
-/// Time that a draining node leaves for unfinished handshakes; a regular one takes milliseconds.
+/// Time limit for unfinished handshakes on a draining node; a regular handshake takes milliseconds.
 const LAST_HANDSHAKE: Duration = Duration::from_secs(1);
 
-/// Serves the connection until the peer closes it or `leave_rx` turns true, and then finishes what
-/// is in flight.
+/// Serves the connection until the peer closes it, or until `leave_rx` becomes true and the streams
+/// in flight have finished.
 pub(super) async fn serve(
     stream: TcpStream,
     tls: Option<Tls>,
@@ -67,18 +68,18 @@ pub(super) async fn serve(
         tracing::debug!(%error, "a connection ended before it was set up");
         return;
     }
-    let hurried = async {
+    let handshake_limit = async {
         let _ = leave_rx.wait_for(|leave| *leave).await;
         tokio::time::sleep(LAST_HANDSHAKE).await;
     };
     let opened = async {
-        // The refused peer has been logged.
+        // `accept` has logged a peer that it refused.
         let stream = tls::accept(tls.as_ref(), stream).await.ok()?;
         sniff(stream).await.ok()
     };
     let peer = tokio::select! {
         opened = opened => opened,
-        () = hurried => None,
+        () = handshake_limit => None,
     };
     match peer {
         Some(Peer::Narrow(opening)) => serve_narrow(opening, shard, leave_rx).await,
@@ -109,7 +110,7 @@ async fn serve_narrow(
     }
 }
 
-/// Serves any other caller.
+/// Serves any other peer, such as a gRPC client.
 async fn serve_other(
     stream: Replay<Stream>,
     shard: Rc<Shard>,
@@ -120,8 +121,9 @@ async fn serve_other(
         .max_concurrent_streams(STREAMS)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .initial_stream_window_size(STREAM_WINDOW)
-        // Bounds against hostile clients. Our clients are routers, which forward the resets of very
-        // many clients, and whose uploads are cut short whenever a Worker does not read them.
+        // These bounds protect against hostile clients. A shard's clients are routers, which
+        // forward the resets of very many clients, and whose uploads are reset whenever a Worker
+        // does not read them.
         .max_pending_accept_reset_streams(STREAMS as usize)
         .max_local_error_reset_streams(None)
         .serve_connection(

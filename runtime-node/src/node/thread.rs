@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  accept, serve ──signal──► refuse new requests, GOAWAY ─► connections end, isolates idle ─► end
-//!                            (still accepting: a router that has not heard yet gets an answer)
+//!                            (still accepting: a router that does not know yet gets an answer)
 //! ```
 //!
 //! WebSockets may stay open indefinitely, so they are closed when the grace period is over.
@@ -40,17 +40,17 @@ use crate::services::{Calls, Router};
 use crate::shard::{Shard, ShardBounds};
 use crate::source::Source;
 
-/// Pause after a failed accept, for example because no file descriptor is free.
+/// Pause after an accept that failed, for example because no file descriptor was free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Time after the grace period for clients to complete the closing handshake of their WebSockets.
-/// Connections that are then still open are cut off; the process has to end soon after.
+/// Connections that are still open after this time are cut off, because the process has to end.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 /// Interval of the event loop's heartbeat for the supervisor.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// A shard's thread, before it runs.
+/// Everything with which a shard's thread begins.
 pub(super) struct ShardThread {
     pub(super) shard: ShardId,
     pub(super) listener: TcpListener,
@@ -66,7 +66,7 @@ pub(super) struct ShardThread {
     pub(super) egress: Settings,
     pub(super) responses: Arc<ResponseCache>,
     pub(super) config: Config,
-    /// Held until the thread has finished.
+    /// The signal to drain. The drain waits until the thread has dropped this.
     pub(super) drain: drain::Watch,
     pub(super) ready: Handle,
 }
@@ -143,7 +143,7 @@ impl ShardThread {
         spawn_local(vital::task("keep_account", tasks.keep_account()));
         spawn_local(loops.watch(&id.to_string()));
         let listener =
-            tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
+            tokio::net::TcpListener::from_std(listener).expect("cannot poll the listener");
         let mut connections = Connections::new(Rc::clone(&shard), tls);
         drop(ready);
         supervised.into_iter().for_each(|supervised| supervised.begin_serving(&shard));
@@ -162,7 +162,8 @@ impl ShardThread {
         let mut drained = pin!(async {
             loop {
                 tokio::select! {
-                    // Accept first: a connection that arrives while the last one ends is served.
+                    // Accepting comes first, so that a connection that arrives while the last one
+                    // ends is served.
                     biased;
                     stream = accept(&listener) => connections.serve(stream),
                     () = connections.one_ended() => {}
@@ -176,8 +177,8 @@ impl ShardThread {
                 tracing::warn!(shard = %id, "the drain grace period is over; ending what is still in flight");
             }
         }
-        // The supervisor holds the same socket, which would let connections wait for a process that
-        // has ended.
+        // The supervisor holds the same socket: without this shutdown, connections would wait for a
+        // process that has ended.
         if let Err(error) = SockRef::from(&listener).shutdown(Shutdown::Read) {
             tracing::debug!(%error, "cannot stop listening");
         }
@@ -185,7 +186,8 @@ impl ShardThread {
 }
 
 impl Supervised {
-    /// Reports to the supervisor that the shard serves, and begins to run its commands.
+    /// Starts the heartbeat and the execution of the supervisor's commands, and reports to the
+    /// supervisor that the shard serves.
     fn begin_serving(self, shard: &Rc<Shard>) {
         let Self { page, supervisor, commands_rx } = self;
         spawn_local(async move {
@@ -242,7 +244,7 @@ impl Connections {
         self.tasks.is_empty()
     }
 
-    /// Waits until a connection has ended; pending forever if there is none.
+    /// Waits until a connection has ended; waits forever if there is none.
     async fn one_ended(&mut self) {
         match self.tasks.join_next().await {
             Some(Ok(())) => {}

@@ -5,7 +5,7 @@
 //!
 //! | | back-off | ends |
 //! | --- | --- | --- |
-//! | it does not start | doubles with each failure in a row | with the first successful start |
+//! | the revision does not start | doubles with each failure in a row | with a successful start |
 //! | its isolates are condemned | begins after several, grows with each | as time passes |
 //!
 //! Only time makes a condemned isolate count for less: a revision that has an isolate condemned
@@ -20,27 +20,29 @@ use tenon_proto::id::{RevisionDigest, WorkerId};
 
 use super::{Notice, Retry};
 
-/// First and longest back-off of a revision whose code failed; doubles with each failure.
+/// First and longest back-off of a revision whose code failed; the back-off doubles with each
+/// failure.
 pub(super) const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
 pub(super) const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 
-/// Back-off of a revision that could not be fetched: a storm of requests for it asks the catalog
-/// ten times a second, not ten thousand.
+/// Back-off of a revision that could not be fetched: during a storm of requests for the revision,
+/// the node asks the catalog ten times a second rather than ten thousand times.
 pub(super) const MISSING_PAUSE: Duration = Duration::from_millis(100);
 
 /// Time after which a condemned isolate counts for half as much.
 pub(super) const HALF_LIFE: Duration = Duration::from_secs(30);
 
-/// Total weight tolerated before the revision backs off, and its first pause. One condemned isolate
-/// every four seconds adds up to this weight.
+/// Largest total weight at which a revision does not back off, and the first pause above it. One
+/// condemned isolate every four seconds adds up to this weight.
 pub(super) const TOLERATED: u32 = 10;
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Upper bound on the total weight: from here on each pause is the longest, and a revision that
-/// stops failing recovers a minute later.
+/// Upper bound on the total weight: at this weight, the pause is the longest one, and a revision
+/// that stops failing recovers a minute after the pause.
 const MAX_WEIGHT: f64 = 20.0;
 
-/// Below `RECOVERED` the revision has recovered; below `FORGOTTEN` nothing is left to remember.
+/// A revision whose total weight falls below `RECOVERED` has recovered; below `FORGOTTEN`, its
+/// streak is removed.
 const RECOVERED: f64 = TOLERATED as f64 / 2.0;
 const FORGOTTEN: f64 = 0.5;
 
@@ -54,7 +56,7 @@ pub(super) struct CrashBackoff {
 
 struct FailedStart {
     failure: Failure,
-    /// Consecutive failures of its code.
+    /// Number of consecutive failures of the revision's code.
     failures: u32,
     pause: Duration,
     until: Instant,
@@ -62,9 +64,10 @@ struct FailedStart {
 
 /// Condemned isolates of one revision.
 struct Streak {
+    /// Number of the condemned isolates.
     times: u32,
-    /// Their total weight at `as_of`, which lies in the future if the revision is in back-off until
-    /// then.
+    /// Total weight of the condemned isolates at `as_of`, which is the end of the revision's last
+    /// back-off if it has had one.
     weight: f64,
     as_of: Instant,
     /// Set once a `Failing` notice has been issued.
@@ -80,7 +83,7 @@ impl Streak {
 }
 
 impl CrashBackoff {
-    /// Returns why the revision is refused now, or `None` if it is not.
+    /// Returns the failure with which the revision is refused now, or `None` if it may start.
     pub(super) fn refusal(&self, digest: &RevisionDigest, now: Instant) -> Option<Failure> {
         self.failures
             .get(digest)
@@ -134,7 +137,8 @@ impl CrashBackoff {
         });
         streak.times = streak.times.saturating_add(1);
         (streak.weight, streak.as_of) = ((streak.weight(now) + 1.0).min(MAX_WEIGHT), now);
-        // Rounded, because a strike of a few milliseconds ago counts for a little less than one.
+        // The weight is rounded, because a strike of a few milliseconds ago counts for a little
+        // less than one.
         let Some(over) = (streak.weight.round() as u32).checked_sub(TOLERATED + 1) else { return };
         let pause = (FIRST_PAUSE * 2_u32.pow(over)).min(LONGEST_BACK_OFF);
         (streak.as_of, streak.was_reported) = (now + pause, true);
@@ -152,7 +156,7 @@ impl CrashBackoff {
         self.streaks.get(digest).is_some_and(|streak| streak.was_reported)
     }
 
-    /// Adds notices of the revisions that have recovered.
+    /// Adds a notice for each revision that has recovered, and removes streaks of little weight.
     pub(super) fn review(&mut self, now: Instant) {
         self.streaks.retain(|digest, streak| {
             let weight = streak.weight(now);
@@ -185,8 +189,8 @@ mod tests {
         Failure::new(FailureCode::WorkerStartFailed, Phase::Start, "")
     }
 
-    /// Condemns `times` isolates of the revision, each after it was allowed to run for `gap`.
-    /// Returns the pause after each.
+    /// Condemns `times` isolates of the revision, each `gap` after the end of the previous pause.
+    /// Returns the pause after each condemned isolate.
     fn condemn_repeatedly(
         backoff: &mut CrashBackoff,
         gap: Duration,
@@ -212,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_more_often_a_revision_is_condemned_the_longer_it_backs_off() {
-        // The interval between condemned isolates, and the pause that it leads to.
+        // The interval between condemned isolates and the pause to which it leads, in milliseconds.
         let table =
             [(0, 30_000), (1_000, 30_000), (3_000, 1_600), (4_000, 100), (5_000, 0), (60_000, 0)];
         for (gap, pause) in table {
@@ -227,7 +231,7 @@ mod tests {
     #[test]
     fn only_time_clears_the_strikes_of_a_revision() {
         let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
-        // A hundred requests in a second, the last of which condemns the isolate.
+        // One isolate is condemned each second.
         assert!(
             condemn_repeatedly(&mut backoff, Duration::from_secs(1), 20, &mut now)[19]
                 > Duration::ZERO

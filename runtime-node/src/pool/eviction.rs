@@ -1,9 +1,9 @@
-//! Eviction: which isolate is evicted when another needs its slot, when memory is short or when it
-//! has been idle for a long time.
+//! Decides which isolate is evicted when another needs its slot, when memory is short, or when an
+//! isolate has been idle for a long time.
 //!
 //! A spent isolate is evicted first, then an idle one of a tenant with more than half of the slots,
-//! then any other idle one; within these, the least recently used. A busy isolate is never evicted.
-//! A tenant whose share of the slots is used up makes room among its own isolates.
+//! then any other idle one; among isolates of one rank, the least recently used. A busy isolate is
+//! never evicted. A tenant whose share of the slots is used up makes room among its own isolates.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,11 @@ use tenon_proto::id::RevisionDigest;
 
 use super::{Condition, Eviction, Obstacle, Occupant, Pool, Slot, Spent, Warm};
 
-/// Eviction order; the least is evicted first.
+/// Rank in the order of eviction; the least is evicted first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Spent,
-    /// Idle, of a tenant with more than half of the slots.
+    /// The isolate is idle, and its tenant has more than half of the slots.
     Surplus,
     Idle,
 }
@@ -48,8 +48,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         Ok(victim.filter(|_| is_full))
     }
 
-    /// Evicts isolates that are spent or have been idle for `idle`, and adds notices of the
-    /// revisions that have recovered.
+    /// Evicts isolates that are spent or have been idle for `idle`, and adds a notice for each
+    /// revision that has recovered.
     pub fn evict_idle(&mut self, idle: Duration, now: Instant) {
         let useless = self.warm().filter_map(|(digest, warm)| {
             let unused = now.saturating_duration_since(warm.used_at) >= idle;
@@ -66,7 +66,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.backoff.review(now);
     }
 
-    /// Evicts the revision's isolate, if it has one: new requests go elsewhere.
+    /// Evicts the revision's isolate, if it has one, because new requests go elsewhere.
     pub fn release(&mut self, digest: &RevisionDigest, now: Instant) {
         // A start continues for the requests that wait for it.
         if matches!(self.slots.get(digest), Some(Slot::Warm(_))) {
@@ -74,7 +74,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         }
     }
 
-    /// Evicts one isolate that is spent or idle. Returns whether there was one.
+    /// Evicts one isolate that is spent or idle. Returns whether there was such an isolate.
     pub fn evict_one(&mut self, why: Eviction, now: Instant) -> bool {
         let victim = self.select_victim(&self.by_tenant(), |_, _| true);
         victim.into_iter().for_each(|digest| self.evict(digest, why, now));

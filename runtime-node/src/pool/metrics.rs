@@ -1,4 +1,4 @@
-//! Metrics of a pool: its isolates by state, and why they are evicted.
+//! Metrics of a pool: its isolates by state, and the evictions by reason.
 
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 use tenon_lifecycle::metrics::{EnumCounters, EnumMap, Register as _};
@@ -6,15 +6,15 @@ use tenon_lifecycle::metrics::{EnumCounters, EnumMap, Register as _};
 tenon_lifecycle::label_values! {
     /// The reason for an eviction.
     pub enum Eviction {
-        /// Another revision needed its slot.
+        /// Another revision needed the isolate's slot.
         Room = "room",
-        /// It exceeded a limit, and its state could no longer be trusted.
+        /// The isolate exceeded a limit, and its state could no longer be trusted.
         Condemned = "condemned",
-        /// It exceeded a limit that is not enforced at once.
+        /// The isolate exceeded a limit that is not enforced immediately.
         Retired = "retired",
-        /// A newer revision of its Worker started, and this one had no requests.
+        /// Another revision of the Worker started, and this one had had no request for a while.
         Superseded = "superseded",
-        /// It had no request for a long time.
+        /// The isolate had no request for a long time.
         Idle = "idle",
         /// The node's memory was short.
         Memory = "memory",
@@ -23,14 +23,14 @@ tenon_lifecycle::label_values! {
     }
 }
 
-/// The families of all shards.
+/// The metric families of pools, for all shards.
 pub struct PoolFamilies {
     isolates: IntGaugeVec,
     evictions: IntCounterVec,
     collections: IntCounterVec,
 }
 
-/// The metrics of one shard.
+/// The metrics of one shard's pool.
 pub struct PoolMetrics {
     /// Isolates that are starting.
     pub starting: IntGauge,
@@ -47,7 +47,7 @@ impl PoolFamilies {
     /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             isolates: registry.gauges(

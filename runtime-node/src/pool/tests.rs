@@ -40,7 +40,7 @@ impl Occupant for Fake {
 
 const CONDEMNED: Condition = Condition::Spent(Spent::Condemned(FailureCode::CpuLimitExceeded));
 
-/// A pool and the time that it is given.
+/// A pool and the current time of its test.
 struct Shard {
     pool: Pool<Fake, ()>,
     now: Instant,
@@ -66,7 +66,7 @@ impl Shard {
         vacancy.starting(())
     }
 
-    /// Starts revision `n` of a Worker for a request.
+    /// Starts revision `n` of a Worker because of a request.
     fn start(&mut self, n: u8, worker: &str) -> Fake {
         let launch = self.launch(n);
         let fake = Fake::of("shop", worker);
@@ -74,7 +74,8 @@ impl Shard {
         fake
     }
 
-    /// Starts revision `n` for a tenant that is not alone.
+    /// Starts revision `n` for a tenant whose share is half of the slots. Returns `None` if the
+    /// start is refused.
     fn start_for(&mut self, tenant: &str, n: u8) -> Option<Fake> {
         let Lookup::Start(vacancy) = self.look_up_for(tenant, Share::Half, n) else { return None };
         let launch = vacancy.starting(());
@@ -209,7 +210,7 @@ fn a_tenant_at_its_share_evicts_its_own_isolates() {
 }
 
 #[test]
-fn a_tenant_that_keeps_its_share_busy_gets_no_more_and_others_do() {
+fn a_tenant_whose_share_is_busy_gets_no_further_slot_but_another_tenant_does() {
     let mut shard = Shard::with(4);
     shard.start_for("shop", 1).unwrap().set_condition(Condition::Busy);
     shard.start_for("shop", 2).unwrap().set_condition(Condition::Busy);
@@ -226,7 +227,7 @@ fn isolates_beyond_a_tenants_share_are_evicted_first() {
     shard.start_for("news", 1).unwrap();
     (2..=8).for_each(|n| drop(shard.start(n, "shop")));
     assert!(matches!(shard.look_up(9), Lookup::Start(_)));
-    // Older than any of the others, but its tenant is within its share.
+    // Isolate 1 is the least recently used one, but the tenant `news` is within its share.
     shard.start_for("mail", 9).unwrap();
     assert!(shard.is_warm(1) && !shard.is_warm(2));
 }
@@ -337,7 +338,7 @@ fn a_busy_older_revision_stays() {
     assert!(shard.is_warm(1));
 }
 
-/// Starts revision 1 and has its isolate condemned after this many requests.
+/// Starts revision 1, and condemns its isolate after this many requests.
 fn condemn_after(shard: &mut Shard, requests: u32) {
     let fake = shard.start(1, "cart");
     for _ in 0..requests {
@@ -347,17 +348,17 @@ fn condemn_after(shard: &mut Shard, requests: u32) {
 }
 
 #[test]
-fn repeatedly_condemned_isolates_back_off_for_longer_each_time() {
+fn a_revision_whose_isolates_are_condemned_repeatedly_backs_off_for_longer_each_time() {
     let mut shard = Shard::with(4);
     for _ in 0..=TOLERATED {
         condemn_after(&mut shard, 1);
     }
-    for rest in [FIRST_PAUSE, FIRST_PAUSE * 2, FIRST_PAUSE * 4] {
+    for pause in [FIRST_PAUSE, FIRST_PAUSE * 2, FIRST_PAUSE * 4] {
         let Lookup::Refused(Obstacle::Failed(failure)) = shard.look_up(1) else {
             panic!("the revision is not in back-off")
         };
         assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
-        shard.now += rest;
+        shard.now += pause;
         condemn_after(&mut shard, 1);
     }
     assert!(shard.pool.is_reported(&digest(1)));

@@ -1,5 +1,5 @@
 //! Decides what to report about each revision, and when. This module is pure: the time is an
-//! argument, and it sends nothing itself.
+//! argument, and the caller sends the reports.
 //!
 //! ```text
 //!            second failure in a row           every shard has recovered
@@ -20,25 +20,25 @@ use tenon_proto::catalog::{self, CrashLoop, Recovered, WorkerReport, worker_repo
 use tenon_proto::failure::{FailureCode, Place};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
-/// Consecutive failures that are a loop; a single failure may have any cause.
+/// Number of consecutive failures that make a crash loop; a single failure may have any cause.
 const LOOP: u32 = 2;
 
-/// Interval at which a persisting crash loop is reported again. The operator forgets one that is
-/// not renewed for five minutes.
+/// Interval at which a persisting crash loop is reported again. The operator forgets a crash loop
+/// that is not reported for five minutes.
 pub(super) const RENEWAL: Duration = Duration::from_secs(60);
 
-/// Time without a failure after which a revision is taken to have no requests: the pool tries a
+/// Time without a failure after which a revision is presumed to have no requests: the pool starts a
 /// requested revision at least every half minute.
 pub(super) const SILENCE: Duration = Duration::from_secs(120);
 
-/// Upper bound on revisions in the ledger. Further ones are in back-off as well, and are reported
-/// when there is room.
+/// Maximum number of revisions in the ledger. Further revisions are in back-off as well, and are
+/// reported when there is room.
 pub(super) const REVISIONS: usize = 4096;
 
-/// Reports in one message.
+/// Maximum number of reports in one message.
 pub(super) const BATCH: usize = 100;
 
-/// Every revision that fails again and again, or has recovered and not been reported as such.
+/// The revisions that fail repeatedly, and those whose recovery has not been reported yet.
 #[derive(Default)]
 pub(super) struct Ledger {
     entries: FxHashMap<RevisionDigest, Entry>,
@@ -52,20 +52,22 @@ struct Entry {
     failures: u32,
     place: Option<Place>,
     since: Instant,
-    /// Shards on which it fails, with the time of the last failure. Empty once it has recovered.
+    /// Shards on which the revision fails, with the time of the last failure on each. Empty once
+    /// the revision has recovered.
     shards: FxHashMap<ShardId, Instant>,
     changed: Instant,
-    /// Time at which it is to be reported.
+    /// Time at which the revision is to be reported.
     due: Instant,
-    /// Set once the operator may know of it.
+    /// Whether the operator may know of the crash loop.
     was_reported: bool,
 }
 
 /// The reports that are due now, and the revisions that they concern.
 pub(super) struct Batch {
     pub(super) workers: Vec<WorkerReport>,
-    /// Each revision's state when the batch was made: in a crash loop or not.
+    /// For each revision, whether it was in a crash loop when the batch was made.
     revisions: Vec<(RevisionDigest, bool)>,
+    /// Number of quarantines in the batch.
     quarantines: usize,
 }
 
@@ -74,7 +76,7 @@ pub(super) struct Failing {
     pub(super) worker: WorkerId,
     pub(super) digest: RevisionDigest,
     pub(super) code: FailureCode,
-    /// Consecutive failures, including this one.
+    /// Number of consecutive failures, including this one.
     pub(super) failures: u32,
     pub(super) place: Option<Place>,
 }
@@ -116,7 +118,8 @@ impl Ledger {
         }
     }
 
-    /// Records that a shard's process has ended: the revisions that failed there start over.
+    /// Records that a shard's process has ended: its revisions start over, as if they had
+    /// recovered.
     pub(super) fn gone(&mut self, shard: ShardId, now: Instant) {
         let failing = self.entries.iter().filter(|(_, entry)| entry.shards.contains_key(&shard));
         for digest in failing.map(|(digest, _)| *digest).collect::<Vec<_>>() {
@@ -136,15 +139,15 @@ impl Ledger {
         self.entries.values().filter(|entry| entry.is_looping()).count()
     }
 
-    /// Returns when the next report is due.
+    /// Returns the time at which the next report is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let quarantine = self.quarantines.front().map(|(due, _)| *due);
         self.entries.values().map(|entry| entry.due).chain(quarantine).min()
     }
 
-    /// Returns the reports that are due, the longest due first, as many as one message may hold.
-    /// They stay due until [`delivered`](Self::delivered). Forgets revisions without recent
-    /// failures.
+    /// Returns the reports that are due, at most as many as one message may hold: quarantines
+    /// first, then revisions in the order in which they became due. The reports stay due until
+    /// [`delivered`](Self::delivered) is called. Forgets revisions without recent failures.
     pub(super) fn due(&mut self, now: Instant) -> Batch {
         let recent = |at: &Instant| now.saturating_duration_since(*at) < SILENCE;
         self.entries.retain(|_, entry| {
@@ -176,7 +179,7 @@ impl Ledger {
         self.quarantines.drain(..batch.quarantines);
         for (digest, looped) in &batch.revisions {
             match self.entries.get_mut(digest) {
-                // Its state has changed in the meantime, so it stays due.
+                // The revision's state has changed since the batch was made, so it stays due.
                 Some(entry) if entry.is_looping() != *looped => {}
                 Some(entry) if *looped => entry.due = now + RENEWAL,
                 _ => drop(self.entries.remove(digest)),
@@ -185,7 +188,8 @@ impl Ledger {
     }
 }
 
-/// Returns the quarantine's report with the time that is left of it, or `None` if it is over.
+/// Returns the quarantine's report with the remaining time of the quarantine, or `None` if the
+/// quarantine is over.
 fn with_remaining_time(
     report: &WorkerReport,
     since: Instant,

@@ -1,4 +1,4 @@
-//! The messages of a request's stream: one head, then the pieces of the body.
+//! Reads the messages of a request's stream: one head, then the pieces of the body.
 
 use std::future::poll_fn;
 
@@ -34,15 +34,16 @@ impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
         let Some(invoke_request::Part::Head(head)) =
             self.next().await.map_err(|broken| refused(broken.to_string()))?
         else {
-            return Err(refused("the first message must be the head".to_owned()));
+            return Err(refused("the first message is not the head".to_owned()));
         };
         let digest = RevisionDigest::try_from(&head.digest[..])
             .map_err(|error| refused(error.to_string()))?;
         Ok((head, digest))
     }
 
-    /// Returns the request's body: the part inlined in the head, then the pieces that follow. It is
-    /// read no faster than the Worker asks, so that HTTP/2's flow control is the only buffer.
+    /// Returns the request's body: the part that is inline in the head, then the pieces that
+    /// follow. The body is read no faster than the Worker reads it, so that HTTP/2's flow control
+    /// is the only buffer.
     pub(super) fn body(self, first: Bytes, limit: u64) -> Body {
         let seen = first.len() as u64;
         let first = stream::iter((!first.is_empty()).then_some(Ok(first)));

@@ -1,5 +1,5 @@
-//! The body of a reply: messages, then trailers. The trailers of a response that breaks off say
-//! why; a failure at the start has no messages.
+//! The body of a reply: messages, then trailers. The trailers of a response that breaks off contain
+//! the failure; a failure before the head of the response has no messages.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -27,8 +27,8 @@ const OK: HeaderValue = HeaderValue::from_static("0");
 /// The maximum length of a failure's message, in bytes.
 const MAX_MESSAGE: usize = 2048;
 
-/// A message as it is sent: the prologue, unless the block had space for it in front of the body,
-/// and the body.
+/// An encoded message: the prologue, which is empty if it was written into the block in front of
+/// the body, and the body.
 type Message = Chain<Bytes, Piece>;
 
 #[derive(Default)]
@@ -78,12 +78,12 @@ enum Trailers {
     Failure(Failure),
 }
 
-/// Returns a failure as headers. A long message is cut, so that code and phase always fit.
+/// Returns a failure as headers. A long message is truncated, so that code and phase always fit.
 pub(super) fn status(failure: &Failure) -> HeaderMap {
     let mut failure = failure.clone();
     failure.message.truncate(failure.message.floor_char_boundary(MAX_MESSAGE));
     let mut headers = HeaderMap::new();
-    // Fails only if the message is too large for a header, which no message is.
+    // `add_header` fails only if the status is no valid header value, which does not happen.
     if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
         headers.insert(GRPC_STATUS, HeaderValue::from_static("2"));
     }

@@ -1,13 +1,13 @@
-//! A shard's connection to the routers' internal listener: opened on first use, and again after it
-//! is lost.
+//! A shard's connection to the routers' internal listener, which is opened on first use and opened
+//! again after it is lost.
 //!
 //! ```text
 //!  Call ─► InvokeRequest: head, body ─► router
 //!          InvokeResponse: head, body, trailers ◄─┘ ─► CallResponse
 //! ```
 //!
-//! The router repeats requests elsewhere if that is safe. Here a call is repeated only if the
-//! connection was found closed before any of it was sent.
+//! The router repeats requests elsewhere if that is safe. This client repeats a call only if it
+//! finds the connection closed before it has sent any part of the call.
 
 use std::cell::RefCell;
 use std::error::Error as _;
@@ -47,12 +47,13 @@ use crate::node::LocalExecutor;
 /// is sent again after one second.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(2500);
 
-/// Bytes of one response that may wait for its Worker. The connection's own window is as large as
-/// possible, so that slow readers do not use it up.
+/// Maximum number of bytes of one response that wait for the calling Worker. The connection's own
+/// window is as large as possible, so that Workers that read slowly do not use it up.
 const STREAM_WINDOW: u32 = 128 * 1024;
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// A router that does not answer a ping in this time is considered lost.
+/// Interval between pings. A router that does not answer a ping within `PING_TIMEOUT` is considered
+/// lost.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -76,7 +77,7 @@ impl FromStr for RouterUrl {
 
 /// A client of the routers, which belongs to one thread.
 pub struct Router {
-    /// The URL of [`INVOKE_PATH`] there.
+    /// The URL of [`INVOKE_PATH`] on the routers' internal listener.
     uri: Uri,
     tls: Option<Tls>,
     open: RefCell<Option<Sender>>,
@@ -84,7 +85,7 @@ pub struct Router {
     connecting: Mutex<()>,
 }
 
-/// A URL that is not a router's.
+/// A URL that is not the URL of a router.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0:?} is not a URL such as http://tenon-router:8081")]
 pub struct InvalidRouter(String);
@@ -101,7 +102,7 @@ impl Router {
         Self { uri, tls, open: RefCell::default(), connecting: Mutex::default() }
     }
 
-    /// Calls a Worker by its name.
+    /// Calls a Worker through a router.
     pub(super) async fn call(&self, call: Call) -> Result<CallResponse, Failure> {
         let mut request = Request::new(Upload::of(call));
         *request.method_mut() = Method::POST;
@@ -110,7 +111,7 @@ impl Router {
         request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
         let sent = match self.sender().await?.try_send_request(request).await {
             Ok(response) => Ok(response),
-            // The connection was closed in the meantime, for example by a router that drains.
+            // The connection had been closed, for example by a router that drains.
             Err(mut error) => match error.take_message() {
                 Some(request) => self.sender().await?.send_request(request).await,
                 None => Err(error.into_error()),
@@ -171,7 +172,8 @@ impl Router {
     }
 }
 
-/// A call as it is sent: the head with the first bytes of the body, then the rest as it arrives.
+/// The request of a call: the head with the first bytes of the body, then the rest of the body as
+/// it arrives.
 struct Upload {
     head: Option<Bytes>,
     rest: Option<tenon_engine::ByteStream>,
@@ -252,7 +254,7 @@ async fn read_response(response: Response<Incoming>) -> Result<CallResponse, Fai
     let ResponseHead { status, headers, body: first, more_body } = head;
     let status = u16::try_from(status).map_err(|_| violation("the head has no status"))?;
     if !more_body {
-        // Only trailers are left; they say that the call succeeded.
+        // Only trailers follow; they state whether the call succeeded.
         std::future::poll_fn(|cx| download.poll_part(cx)).await?;
         let body = (!first.is_empty()).then(|| futures::stream::iter([Ok(first)]).boxed_local());
         return Ok(CallResponse { status, headers, body });
@@ -272,10 +274,10 @@ impl Download {
     ) -> Poll<Result<Option<invoke_response::Part>, Failure>> {
         Poll::Ready(match ready!(self.0.poll_next::<InvokeResponse>(cx)) {
             Ok(Next::Message(message)) => {
-                message.part.map(Some).ok_or_else(|| violation("a message without a part"))
+                message.part.map(Some).ok_or_else(|| violation("a message has no part"))
             }
             Ok(Next::Trailers(trailers)) => failure(&trailers).map_or(Ok(None), Err),
-            Ok(Next::End) => Err(violation("an end without trailers")),
+            Ok(Next::End) => Err(violation("the stream ended without trailers")),
             Err(ReadError::Frame(error)) => Err(violation(&error.to_string())),
             Err(ReadError::Stream(error)) => Err(connection_failure(&error)),
         })
@@ -297,14 +299,14 @@ impl Stream for Download {
     }
 }
 
-/// Returns the failure that a status in headers or trailers expresses, or `None` without one.
+/// Returns the failure in the headers or trailers, or `None` if they contain none.
 fn failure(headers: &HeaderMap) -> Option<Failure> {
     let status = Status::from_header_map(headers)?;
     (status.code() != Code::Ok).then(|| Failure::from(&status))
 }
 
-/// Returns the failure for a broken connection or stream: that of our own body if it caused the
-/// break, or else that the router was lost.
+/// Returns the failure for a broken connection or stream: the failure of the request's own body if
+/// the body caused the break, or else [`FailureCode::NodeLost`].
 fn connection_failure(error: &hyper::Error) -> Failure {
     let own = std::iter::successors(error.source(), |error| (*error).source());
     let own = own.filter_map(|error| error.downcast_ref::<StreamError>()).next();
@@ -336,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_router_is_named_by_a_url_with_a_port() {
+    fn the_url_of_a_router_has_a_scheme_of_http_and_a_port() {
         assert!("http://tenon-router:8081".parse::<RouterUrl>().is_ok());
         assert!("https://tenon-router:8081".parse::<RouterUrl>().is_ok());
         for bad in ["", "tenon-router:8081", "ftp://tenon-router:8081", "http://tenon-router"] {

@@ -1,4 +1,4 @@
-//! An admitted request: its isolate and the permits that it holds.
+//! An admitted request, with its isolate and its permits.
 
 use std::rc::Rc;
 
@@ -20,13 +20,13 @@ pub(super) struct AdmissionRequest {
     /// Worker id, `namespace/name`.
     pub(super) worker: Box<str>,
     pub(super) digest: RevisionDigest,
-    /// Set if the request can no longer be sent elsewhere on this node.
+    /// Whether the request can no longer be sent elsewhere on this node.
     pub(super) stay: bool,
     /// The caller's deadline; earlier deadlines are served first.
     pub(super) deadline: tokio::time::Instant,
 }
 
-/// Admission to a Worker's isolate. The permits are held until the response has been sent.
+/// A request that is admitted to a Worker's isolate.
 pub struct Admitted {
     pub(super) shard: Rc<Shard>,
     pub(super) admission: AdmissionRequest,
@@ -35,13 +35,14 @@ pub struct Admitted {
     pub(super) tunnel: Option<TenantSlot>,
 }
 
-/// Permits held until a response has been sent.
+/// Permits that are held until a response has been sent.
 pub enum Permits {
     Request {
         _in_flight: InFlight,
     },
-    /// A client's WebSocket. It may be open for days and idle nearly all the time: if it held the
-    /// permits of a request, a few WebSockets would leave no room for requests.
+    /// The permits of a client's WebSocket, which may be open for days and idle nearly all the
+    /// time: if each WebSocket held the permits of a request, they would leave no room for
+    /// requests.
     Tunnel {
         _of_worker: Option<Permit>,
         _place: TenantSlot,
@@ -57,7 +58,7 @@ pub struct InFlight {
     pub(super) _counted: GaugeGuard,
 }
 
-/// A guard that adds one to a gauge until it is dropped.
+/// A guard that adds one to a gauge, and subtracts it when the guard is dropped.
 pub struct GaugeGuard(prometheus::IntGauge);
 
 impl GaugeGuard {
@@ -80,19 +81,18 @@ impl Admitted {
     }
 
     /// Reserves a place for the tunnel that the request becomes if its Worker accepts the
-    /// WebSocket.
+    /// WebSocket. No code has run for the request yet.
     ///
     /// # Errors
-    /// Fails if the tenant or the shard has as many tunnels as it may. No code has run for the
-    /// request.
+    /// Fails if the tenant or the shard has its maximum number of tunnels.
     pub fn with_tunnel(self) -> Result<Self, Failure> {
         let place = self.shard.tenants.borrow().tunnel(&self.admission.tenant);
         let place = place.map_err(|refusal| self.shard.shed(refusal))?;
         Ok(Self { tunnel: Some(place), ..self })
     }
 
-    /// Delivers the request; dropping the future cancels the invocation. The permits are returned
-    /// with the response and must be held until it has been sent.
+    /// Delivers the request; dropping the future cancels the invocation. The caller must hold the
+    /// returned permits until the response has been sent.
     ///
     /// # Errors
     /// Fails as [`Isolate::deliver`] does.
@@ -117,7 +117,7 @@ impl Admitted {
         Ok((response, permits))
     }
 
-    /// Delivers a scheduled event, otherwise like [`fetch`](Self::fetch).
+    /// Delivers a scheduled event; dropping the future cancels the invocation.
     ///
     /// # Errors
     /// Fails as [`Isolate::deliver_scheduled`] does.
@@ -129,11 +129,10 @@ impl Admitted {
         Ok(Permits::Request { _in_flight: self.permits })
     }
 
-    /// Waits for the right to a first turn, in an isolate that still accepts invocations.
+    /// Waits for the right to a first turn in an isolate that still accepts invocations.
     async fn pass(&mut self) -> Result<Pass, Failure> {
         let mut pass = self.resident.isolate.queue().await;
-        // An isolate that a limit has stopped in the meantime serves no invocation that has not
-        // begun.
+        // An isolate that a limit stops during the wait begins no further invocation.
         while self.resident.spent().is_some() {
             drop(pass);
             (self.resident, self.permits.worker) = self.shard.resident(&self.admission).await?;

@@ -1,4 +1,4 @@
-//! A shard's background tasks, which live as long as the shard. [`crate::upkeep`],
+//! A shard's background tasks, which run for as long as the shard does. [`crate::upkeep`],
 //! [`crate::spares`], [`crate::wear`] and [`crate::pool`] make the decisions.
 
 use std::pin::pin;
@@ -19,26 +19,27 @@ use crate::pool::{Eviction, Notice};
 use crate::upkeep::{self, Relief, Stock, Upkeep};
 use crate::wear::{self, Signs};
 
-/// A thread on which no turn began for `QUIET` counts as idle. After `QUIET_TRIES` tries the task
-/// runs anyway; on a thread that is never idle, isolates would otherwise be made only when requests
-/// wait for them.
+/// A thread on which no turn began for `QUIET` counts as idle. After `QUIET_TRIES` tries, a task
+/// that waits for an idle thread continues anyway: on a thread that is never idle, isolates would
+/// otherwise be made only when requests wait for them.
 const QUIET: Duration = Duration::from_millis(2);
 const QUIET_TRIES: u32 = 20;
 
-/// Interval at which isolates' usage is read, and isolates read at once; each takes a few
-/// microseconds.
+/// Interval at which isolates' usage is read, and maximum number of isolates that are read then;
+/// each takes a few microseconds.
 const ACCOUNT: Duration = Duration::from_secs(1);
 const ACCOUNTS: usize = 50;
 
-/// Deadline of a prestart in the admission queue; no request waits for it yet.
+/// Time from a prestart's arrival in the admission queue to its deadline; no request waits for the
+/// prestart yet.
 const PRESTART: Duration = Duration::from_secs(10);
 
-/// Interval at which the demand for spare isolates is reviewed when nothing happens.
+/// Interval at which the demand for spare isolates is reviewed in the absence of starts.
 const SPARES_REVIEW: Duration = Duration::from_secs(1);
 
 impl Shard {
-    /// Evicts isolates that are spent or idle for too long and, while memory is short, others as
-    /// well, one after another.
+    /// Evicts isolates that are spent or have been idle for `idle` and, while memory is short,
+    /// other idle isolates, one after another.
     pub async fn tend(self: Rc<Self>, mut pressure_rx: watch::Receiver<Pressure>, idle: Duration) {
         let mut upkeep = Upkeep::default();
         loop {
@@ -59,8 +60,8 @@ impl Shard {
                 self.pool.borrow_mut().evict_idle(idle, Instant::now());
                 self.apply_pool_changes();
                 tokio::select! {
-                    // An isolate that a limit has stopped is evicted at once: it may hold much
-                    // memory.
+                    // An isolate that a limit has stopped is evicted immediately, because it may
+                    // hold much memory.
                     () = self.engine.condemned() => {}
                     // An error means that the node has ended; this task is about to end too.
                     changed = pressure_rx.changed() => match changed {
@@ -73,8 +74,8 @@ impl Shard {
         }
     }
 
-    /// Collects the garbage of the largest idle isolate, unless that has happened since its last
-    /// use. Returns whether a collection ran.
+    /// Collects the garbage of the largest idle isolate whose garbage has not been collected since
+    /// its last use. Returns whether a collection ran.
     fn collect_largest(&self) -> bool {
         let largest =
             self.pool.borrow_mut().largest_idle(|resident| resident.isolate.memory_bytes());
@@ -89,7 +90,7 @@ impl Shard {
     /// Keeps as many spare isolates as demand calls for, and none while memory is short.
     ///
     /// # Arguments
-    /// * `most` - upper bound on spare isolates.
+    /// * `most` - maximum number of spare isolates.
     pub async fn keep_spares(self: Rc<Self>, most: usize) {
         loop {
             let wanted = self.demand.borrow().wanted(Instant::now(), most);
@@ -101,7 +102,7 @@ impl Shard {
                 Stock::Drop => self.engine.drop_spare(),
                 Stock::Keep => {
                     self.apply_pool_changes();
-                    // Demand decays with time, so it is reviewed even if nothing happens.
+                    // Demand decays with time, so it is reviewed even in the absence of starts.
                     let _ =
                         tokio::time::timeout(SPARES_REVIEW, self.spares_are_due.notified()).await;
                 }
@@ -109,8 +110,8 @@ impl Shard {
         }
     }
 
-    /// Stores the bytecode of modules that had to be compiled, after their first use, for later
-    /// starts.
+    /// Stores, for later starts, the bytecode of modules that had to be compiled. The task waits
+    /// for an idle thread before it makes the bytecode of an isolate.
     pub async fn keep_bytecode(self: Rc<Self>) {
         loop {
             self.bytecode_is_due.notified().await;
@@ -126,8 +127,8 @@ impl Shard {
         }
     }
 
-    /// Updates the metrics of isolates' usage. A bounded number is read at a time, so that many
-    /// isolates do not mean more work at once.
+    /// Updates the metrics of isolates' usage. At most [`ACCOUNTS`] isolates are read at a time, so
+    /// that a large number of isolates does not delay the thread.
     pub async fn keep_account(self: Rc<Self>) {
         let mut first = 0;
         loop {
@@ -151,7 +152,7 @@ impl Shard {
         }
     }
 
-    /// Reports to the supervisor, once, if this process is worn out.
+    /// Reports to the supervisor that this process is worn out, if it is and has not been reported.
     ///
     /// # Arguments
     /// * `in_vain` - time for which steps against a shortage of memory have freed nothing.
@@ -159,7 +160,7 @@ impl Shard {
         if self.worn.get() {
             return;
         }
-        // Asking for the process's memory takes system calls, so it happens only if it matters.
+        // Reading the process's memory takes system calls, so it is read only if it matters.
         let (pressure, mapped) = if in_vain < wear::IN_VAIN {
             (Pressure::Eased, 0)
         } else {
@@ -195,7 +196,7 @@ impl Shard {
         }
     }
 
-    /// Starts the Workers that clients of the inspector attach to.
+    /// Starts the Workers to which clients of the inspector attach.
     pub(crate) async fn start_debugged(self: Rc<Self>, inspector: Arc<Inspector>) {
         loop {
             let target = inspector.wanted().await;
@@ -213,7 +214,7 @@ impl Shard {
     /// Evicts a revision that from now on runs elsewhere or is refused.
     ///
     /// # Arguments
-    /// * `condemn` - fail the invocations that are in flight as well.
+    /// * `condemn` - whether the revision's invocations in flight fail as well.
     fn release(&self, digest: RevisionDigest, condemn: bool) {
         let is_starting = {
             let mut pool = self.pool.borrow_mut();
@@ -238,7 +239,7 @@ impl Shard {
         self.metrics.workers.add_cpu(&isolate.digest(), isolate.take_cpu());
     }
 
-    /// Waits until the thread is idle, or gives up after `QUIET_TRIES` tries.
+    /// Waits until the thread is idle, for at most `QUIET_TRIES` tries.
     async fn until_quiet(&self) {
         for _ in 0..QUIET_TRIES {
             let turns = self.engine.turns();
@@ -265,11 +266,11 @@ impl Shard {
         }
     }
 
-    /// Drops what the pool has evicted, sends its notices and updates the gauges. Call after each
-    /// change of the pool.
+    /// Drops the isolates that the pool has evicted, sends the pool's notices and updates the
+    /// gauges. The caller calls this after each change of the pool.
     pub(super) fn apply_pool_changes(&self) {
-        // Isolates end outside of the borrow: that takes time, and objects that they drop may
-        // borrow the pool.
+        // Isolates end while the pool is not borrowed: ending an isolate takes time, and drops
+        // objects that may borrow the pool.
         let evicted = self.pool.borrow_mut().take_evicted();
         for (why, resident) in evicted {
             self.metrics.pool.evictions.inc(why);

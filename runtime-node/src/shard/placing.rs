@@ -1,4 +1,4 @@
-//! Asks the supervisor whether a revision may run on this shard, and acts on its reply.
+//! Asks the supervisor whether a revision may run on this shard, and acts on the reply.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,9 +21,9 @@ pub(super) type Placing =
     Shared<LocalBoxFuture<'static, Result<Rc<Cell<Option<Delivery>>>, Failure>>>;
 
 impl Shard {
-    /// Asks the supervisor whether the revision may start here and, if the pool has room, for its
-    /// code. Concurrent requests for the same revision share one reply; the first of them to resume
-    /// takes the code.
+    /// Asks the supervisor whether the revision may start on this shard and, if the pool has room,
+    /// requests the revision's code. Concurrent requests for one revision share one reply; the
+    /// first of these requests to resume takes the code.
     ///
     /// # Errors
     /// Fails with [`FailureCode::Moved`] if the revision runs elsewhere on this node, and with
@@ -39,8 +39,8 @@ impl Shard {
             let (shard, supervisor, worker) =
                 (Rc::clone(self), supervisor.clone(), request.worker.clone());
             let send = self.has_room(request);
-            // Runs as its own task, so that the entry is removed even if every waiting request is
-            // cancelled.
+            // The call runs as its own task, so that the entry is removed even if every waiting
+            // request is cancelled.
             let placing = spawn_local(async move {
                 let (digest, stay) = key;
                 let place = supervisor.place(&worker, &digest, stay, send).await;
@@ -58,8 +58,8 @@ impl Shard {
         placing.await.map(|delivery| delivery.take())
     }
 
-    /// Asks the supervisor whether a revision that runs here may continue to, for a request that
-    /// may have ended another process.
+    /// Asks the supervisor whether a revision that is warm on this shard may continue to run. A
+    /// request that may have ended another process asks this.
     ///
     /// # Errors
     /// Fails as [`Self::place`] does.
@@ -90,8 +90,8 @@ impl Shard {
             && pool.has_room(&request.digest, namespace, share, Instant::now())
     }
 
-    /// Converts the supervisor's reply to the code, if it was requested, or to the failure of a
-    /// refusal.
+    /// Converts the supervisor's reply: to the revision's code, if the code was requested, or to
+    /// the failure of a refusal.
     fn accept_reply(
         &self,
         digest: RevisionDigest,

@@ -1,15 +1,15 @@
 //! Remembers which revisions the supervisor refuses, and until when. This module is pure.
 //!
-//! The supervisor serves every process of a node. With this cache, any number of requests for a
-//! quarantined revision ask it only once.
+//! The supervisor serves every process of a node. With this cache, a shard asks the supervisor only
+//! once about a quarantined revision, however many requests arrive for that revision.
 
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use tenon_proto::id::RevisionDigest;
 
-/// Upper bound on remembered revisions. More are quarantined only in a severe incident; the
-/// supervisor is then asked again about some of them.
+/// Maximum number of remembered revisions. More revisions are quarantined only in a severe
+/// incident; the supervisor is then asked repeatedly about some of them.
 const MAX_ENTRIES: usize = 1024;
 
 /// Refused revisions and the time at which each refusal ends.
@@ -30,7 +30,7 @@ impl QuarantineCache {
         self.0.insert(digest, until);
     }
 
-    /// Returns whether the revision is still refused.
+    /// Returns whether the revision is refused at `now`.
     pub(super) fn has(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         match self.0.get(digest) {
             Some(until) if *until > now => true,

@@ -11,18 +11,20 @@ use super::weight::Weight;
 use crate::admission::DeadlineSemaphore;
 use crate::pool::{Condition, Occupant, Spent};
 
-/// A warm isolate and its use.
+/// A warm isolate, with the limits and the use of it.
 #[derive(Clone)]
 pub(super) struct Resident {
     pub(super) worker: WorkerId,
     pub(super) isolate: Rc<Isolate>,
     pub(super) semaphore: DeadlineSemaphore,
-    /// Counts clients' WebSockets. It has no limit of its own; the tenant's share bounds them.
+    /// Counts clients' WebSockets. This semaphore has no limit of its own: the tenant's share
+    /// bounds the WebSockets.
     pub(super) tunnels: DeadlineSemaphore,
-    /// Invocations that may be in flight.
+    /// Maximum number of invocations in flight.
     pub(super) concurrency: u32,
+    /// Maximum size of a request's body, in bytes.
     pub(super) request_body_bytes: u64,
-    /// The cost of its requests, for the supervisor.
+    /// The cost of the isolate's requests, for the supervisor.
     pub(super) weight: Rc<Weight>,
 }
 
@@ -46,15 +48,16 @@ impl Occupant for Resident {
 }
 
 impl Resident {
-    /// Returns why the isolate gets no more invocations, or `None` if it still gets them.
+    /// Returns the reason for which the isolate gets no more invocations, or `None` if it still
+    /// gets invocations.
     pub(super) fn spent(&self) -> Option<Spent> {
         let condemned = self.isolate.condemned().map(Spent::Condemned);
         condemned.or_else(|| self.isolate.is_retired().then_some(Spent::Retired))
     }
 
-    /// Returns whether work that outlives its response fills the Worker's concurrency; otherwise
-    /// `waitUntil` would circumvent the limit. Requests do not queue for such work, which may take
-    /// arbitrarily long. Open WebSockets do not count.
+    /// Returns whether work that outlives its response fills the Worker's concurrency. Without this
+    /// check, `waitUntil` would circumvent the limit. Requests do not wait for the end of such
+    /// work, which may take arbitrarily long. Open WebSockets do not count.
     pub(super) fn is_full_of_background_work(&self) -> bool {
         let counted = self.semaphore.in_flight() + self.tunnels.in_flight();
         let lingering = self.isolate.in_flight().saturating_sub(counted as usize);
@@ -62,8 +65,8 @@ impl Resident {
     }
 }
 
-/// A start that requests wait for. They queue at the semaphore of the future isolate, which admits
-/// none of them until the isolate is warm.
+/// A start for which requests wait. The requests queue at the semaphore of the future isolate,
+/// which has no permits until the isolate is warm.
 #[derive(Clone)]
 pub(super) struct Start {
     pub(super) semaphore: DeadlineSemaphore,
@@ -71,10 +74,10 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Creates a start whose semaphore has no permits until it succeeds.
+    /// Creates a start, whose semaphore has no permits until the start succeeds.
     ///
     /// # Arguments
-    /// * `room` - requests that may wait for it.
+    /// * `room` - maximum number of requests that wait for the start.
     pub(super) fn new(room: usize) -> Self {
         // The request that causes the start always has room to wait.
         Self { semaphore: DeadlineSemaphore::new(0, room.max(1)), outcome: Rc::default() }
@@ -89,18 +92,18 @@ impl Start {
     /// first.
     ///
     /// # Arguments
-    /// * `room` - requests that may wait from now on.
+    /// * `room` - maximum number of requests that wait from now on.
     pub(super) fn succeed(self, resident: Resident, room: usize) {
         let concurrency = resident.concurrency;
         let first = self.outcome.set(Ok(resident));
-        assert!(first.is_ok(), "a start ends once");
+        assert!(first.is_ok(), "a start ended twice");
         self.semaphore.resize(concurrency, room);
     }
 
     /// Ends the start with a failure, which every waiting request gets.
     pub(super) fn fail(self, failure: Failure) {
         let first = self.outcome.set(Err(failure));
-        assert!(first.is_ok(), "a start ends once");
+        assert!(first.is_ok(), "a start ended twice");
         self.semaphore.close();
     }
 }

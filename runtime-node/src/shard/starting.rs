@@ -1,4 +1,4 @@
-//! A cold start, from the revision's code to a warm isolate.
+//! Performs a cold start, from the fetch of the revision's code to a warm isolate.
 
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -19,7 +19,8 @@ use crate::pool::{Launch, Retry};
 use crate::source::{self, Sourced};
 
 impl Shard {
-    /// Fetches and starts a revision, and passes the outcome to the requests that wait for it.
+    /// Fetches and starts a revision, and passes the outcome to the requests that wait for the
+    /// start.
     ///
     /// # Arguments
     /// * `delivery` - the revision's code, if the supervisor has sent it.
@@ -31,7 +32,7 @@ impl Shard {
     ) {
         let (began, digest) = (Instant::now(), launch.digest());
         let has_spares = self.engine.spares() > 0;
-        // If no isolate is spare, one is made while the code is in flight.
+        // If there is no spare isolate, one is made while the code is fetched.
         let prepare = async {
             let began = Instant::now();
             if !has_spares && self.make_memory() {
@@ -49,7 +50,7 @@ impl Shard {
         let sourced_in = began.elapsed();
         let worker = sourced.as_ref().ok().map(|sourced| sourced.revision.worker.clone());
         let loaded = match sourced {
-            // Starts that were admitted together may have used up the memory.
+            // Concurrent starts may have used up the memory.
             Ok(_) if !self.make_memory() => Err(self.shed(Refusal::MemoryShort)),
             Ok(sourced) => {
                 self.metrics.workers.open(digest, &sourced.revision);
@@ -89,7 +90,7 @@ impl Shard {
                     _ => Retry::BackOff,
                 };
                 let failures = self.pool.borrow_mut().failed(launch, failure.clone(), retry, now);
-                // A failure before the start says nothing about the revision's code.
+                // A failed fetch is not a failure of the revision's code.
                 if let (Retry::BackOff, Some(worker)) = (retry, worker) {
                     self.reports.failing(
                         &worker,
@@ -137,7 +138,7 @@ impl Shard {
         )
         .await?;
         let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
-        // Regardless of its own limit, a Worker leaves the others half of the shard.
+        // Regardless of its own limit, a Worker leaves half of the shard to the other Workers.
         let half =
             u32::try_from(Share::Half.of(self.bounds.in_flight as usize)).unwrap_or(u32::MAX);
         let concurrency = limits.concurrency.min(half);

@@ -1,7 +1,7 @@
-//! Reports the cost of a shard's revisions to the supervisor; [`super::weight`] judges it.
+//! Reports the cost of a shard's revisions to the supervisor; [`super::weight`] judges the cost.
 //!
-//! The supervisor decides where the revisions run; see its `placement`. A shard that is not a
-//! process of its own has no supervisor, and its revisions stay where they are.
+//! The supervisor's `placement` decides where the revisions run. A shard that is not a process of
+//! its own has no supervisor, and its revisions stay on it.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -30,10 +30,10 @@ impl Shard {
         weight
     }
 
-    /// Reports turns that belong to no response: WebSocket messages, timers, `waitUntil`. Work that
-    /// has begun continues, but new requests go to the revision in a lane. If an evicted isolate is
-    /// heavy again, its work that outlives responses is ended, because it could otherwise delay its
-    /// neighbours without limit.
+    /// Reports a heavy turn that belongs to no response: a turn of a WebSocket message, a timer or
+    /// `waitUntil`. Work that has begun continues, but new requests go to the revision in a lane.
+    /// If an evicted isolate has another heavy turn, its work that outlives responses is ended,
+    /// because that work could otherwise delay its neighbours without limit.
     pub(super) fn weigh_background_turns(&self, isolate: &Rc<Isolate>) {
         let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane())
         else {

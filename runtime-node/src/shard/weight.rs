@@ -1,13 +1,13 @@
-//! Detects revisions that are too heavy for a shard: those with a turn or a collection that delays
-//! their neighbours, and those whose CPU limit allows a turn so long that requests would leave the
-//! shard.
+//! Detects revisions that are too heavy for a shard: those with a turn or a garbage collection that
+//! delays their neighbours, and those whose CPU limit allows a turn so long that routers would send
+//! their neighbours' requests to other shards.
 //!
 //! ```text
 //!  each request ─► blocking time ─┬─ over 5 ms ─► heavy ──┐
 //!                                 └─ in a lane: one more ─┴─ light, 8 at a time ─► supervisor
 //! ```
 //!
-//! This module is pure; `weighing` reports to the supervisor, which decides what follows.
+//! This module is pure; `weighing` sends the reports to the supervisor, which moves revisions.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -18,25 +18,27 @@ use tenon_engine::BytecodeLookup;
 pub(super) const LIGHT: Duration = Duration::from_millis(5);
 
 /// CPU time for which a start that had to compile may block the thread. Bytecode saves the next
-/// start most of it, but not the time of evaluation.
+/// start most of this time, but not the time of evaluation.
 const COMPILED: Duration = Duration::from_millis(50);
 
-/// Largest CPU limit of a revision that may run on a shard. A single turn may use all of it,
-/// however light the others are, and routers try another shard before twice this time.
+/// Largest CPU limit of a revision that may run on a shard. A single turn may use the whole limit,
+/// however light the other turns are, and routers try another shard before twice this time.
 const MAX_CPU_LIMIT: Duration = Duration::from_secs(1);
 
-/// Light requests reported to the supervisor at once.
+/// Number of light requests in one report to the supervisor.
 const BATCH: u32 = 8;
 
-/// Minimum time between two reports that a revision is heavy. In a lane every request may be heavy.
+/// Minimum time between two reports that a revision is heavy, because every request of a revision
+/// in a lane may be heavy.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The cost of an isolate's requests since the last report to the supervisor.
 #[derive(Default)]
 pub(super) struct Weight {
-    /// The revision does not move to a shard: it would start as slowly there, or its limit would
-    /// let it hold the shard.
+    /// Whether the revision must not move to a shard, because it would start as slowly there, or
+    /// because its CPU limit would let it occupy the shard.
     stays: bool,
+    /// Number of light requests since the last report.
     light: Cell<u32>,
     heavy_reported_at: Cell<Option<Instant>>,
 }
@@ -54,7 +56,7 @@ impl Weight {
     /// # Arguments
     /// * `start` - longest CPU time for which the start blocked the thread.
     /// * `lookup` - whether the start found bytecode. A start without bytecode makes some for the
-    ///   next one, which is faster.
+    ///   next start, which is then faster.
     /// * `limit` - CPU time that an invocation may take.
     pub(super) fn new(start: Duration, lookup: Option<BytecodeLookup>, limit: Duration) -> Self {
         let compiled = matches!(lookup, Some(BytecodeLookup::Miss | BytecodeLookup::Rejected));
@@ -62,13 +64,13 @@ impl Weight {
         Self { stays: is_slow || limit > MAX_CPU_LIMIT, ..Self::default() }
     }
 
-    /// Returns whether the revision does not move to a shard.
+    /// Returns whether the revision must not move to a shard.
     pub(super) fn stays(&self) -> bool {
         self.stays
     }
 
     /// Adds an answered request by the longest CPU time for which it blocked the thread. Returns
-    /// the report that is due, if one is.
+    /// the report to send now, if there is one.
     pub(super) fn add(&self, blocking: Duration, now: Instant) -> Option<WeightReport> {
         if blocking > LIGHT {
             self.light.set(0);
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn light_requests_are_reported_in_batches_and_heavy_ones_at_once() {
+    fn light_requests_are_reported_in_batches_and_heavy_ones_immediately() {
         let (weight, now) = (Weight::default(), Instant::now());
         let lights = |requests: u32| -> Vec<_> {
             (0..requests).filter_map(|_| weight.add(LIGHT, now)).collect()
@@ -104,9 +106,9 @@ mod tests {
         assert_eq!(lights(BATCH + 1), [WeightReport::Light(BATCH), WeightReport::Light(BATCH)]);
         assert_eq!(lights(BATCH - 1), []);
         assert_eq!(weight.add(LIGHT * 2, now), Some(WeightReport::Heavy));
-        assert_eq!(weight.add(LIGHT * 2, now), None, "a heavy request was reported a moment ago");
+        assert_eq!(weight.add(LIGHT * 2, now), None, "within PAUSE of a heavy request");
         assert_eq!(weight.add(LIGHT * 2, now + PAUSE), Some(WeightReport::Heavy));
-        assert_eq!(lights(BATCH - 1), [], "light requests before a heavy one do not count");
+        assert_eq!(lights(BATCH - 1), [], "light requests before a heavy one were counted");
     }
 
     #[test]

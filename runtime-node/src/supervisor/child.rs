@@ -15,17 +15,17 @@ use tokio::sync::{Notify, mpsc, watch};
 use super::process::Process;
 use super::{lock, order};
 
-/// Time in which a process must answer with its metrics; after that, its last ones are shown.
+/// Time within which a process must send its metrics; otherwise, its previous metrics are exposed.
 const GATHER: Duration = Duration::from_millis(500);
 
-/// One shard or lane, and its process while there is one.
+/// The record of one shard or lane, and of its process while there is one.
 pub(super) struct Child {
     pub(super) id: ShardId,
     pub(super) state: Mutex<ChildState>,
-    /// The metrics that its process sent last.
+    /// The metrics that the shard's or lane's process sent last.
     pub(super) shown: watch::Sender<String>,
-    /// Notified when its process has used up a resource and is to be replaced. A process says so
-    /// once; the notice is discarded when its successor starts.
+    /// Notified when the process has used up a resource and is to be replaced. A process sends this
+    /// notice once; the notice is discarded when the process's successor starts.
     pub(super) worn: Notify,
 }
 
@@ -33,14 +33,14 @@ pub(super) struct Child {
 pub(super) struct ChildState {
     pub(super) orders_tx: Option<mpsc::UnboundedSender<Order>>,
     pub(super) pid: Option<Pid>,
-    /// Names the revision that its process is running.
+    /// The page in which the process names the revision that it is running.
     pub(super) page: Option<Arc<Page>>,
-    /// Holds the node unready until the first process serves.
+    /// A handle that keeps the node unready until the first process serves.
     pub(super) starting: Option<Handle>,
     pub(super) serves: bool,
-    /// `limit`: private writable memory that its process may have, in bytes. `room`: bytes by which
-    /// it could still grow at the last check.
+    /// Maximum private writable memory of the process, in bytes.
     pub(super) limit: u64,
+    /// Bytes by which the process could still grow at the last check.
     pub(super) room: u64,
 }
 
@@ -72,25 +72,26 @@ impl Child {
         (state.pid, state.page, state.orders_tx, state.serves) = (None, None, None, false);
     }
 
-    /// Returns whether its process is running this revision's code, or was when it ended and has
-    /// not been judged.
+    /// Returns whether the process is running this revision's code, or was running this code when
+    /// it ended and has not been judged yet.
     pub(super) fn runs(&self, digest: &RevisionDigest) -> bool {
         lock(&self.state).page.as_ref().is_some_and(|page| page.read().running == Some(*digest))
     }
 
     pub(super) fn order(&self, order: Order) {
         if let Some(orders_tx) = &lock(&self.state).orders_tx {
-            // If the receiver is gone, the process is ending.
+            // If the receiver has been dropped, the process is ending.
             let _ = orders_tx.send(order);
         }
     }
 
-    /// Returns the current metrics of its process, or its last ones.
+    /// Returns the current metrics of the process or, if the process does not answer, the metrics
+    /// that it sent last.
     pub(super) async fn gather(&self) -> String {
         let mut shown_rx = self.shown.subscribe();
         if lock(&self.state).serves {
             self.order(order(Ordered::Gather(node::Gather {})));
-            // A timeout means that the process is busy; its last metrics are good enough.
+            // After a timeout, which means that the process is busy, its last metrics are returned.
             let _ = tokio::time::timeout(GATHER, shown_rx.changed()).await;
         }
         shown_rx.borrow().clone()

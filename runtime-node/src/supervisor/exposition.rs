@@ -1,8 +1,9 @@
 //! Merges the metrics of a node's processes into one page. This module is pure.
 //!
-//! Each process writes Prometheus' text format. A family that several of them have appears once in
-//! the merged page, with the samples of all. A sample of a shard without a label `shard` gets one,
-//! so that no two samples collide and a process that restarts resets only its own counters.
+//! Each process writes Prometheus' text format. A family that several processes have appears once
+//! in the merged page, with the samples of all of them. A shard's or lane's sample without the
+//! label `shard` gets this label, so that no two samples collide and a process that restarts resets
+//! only its own counters.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -41,9 +42,9 @@ fn add<'a>(families: &mut BTreeMap<&'a str, Family<'a>>, page: &'a str, shard: O
     for line in page.lines() {
         if let Some(about) = line.strip_prefix("# ") {
             // HELP comes before TYPE, and both before the samples.
-            let of = about.split(' ').nth(1).unwrap_or_default();
-            if of != name {
-                name = of;
+            let described = about.split(' ').nth(1).unwrap_or_default();
+            if described != name {
+                name = described;
                 is_first = families.entry(name).or_default().head.is_empty();
             }
             if is_first {
@@ -60,15 +61,15 @@ fn add<'a>(families: &mut BTreeMap<&'a str, Family<'a>>, page: &'a str, shard: O
     }
 }
 
-/// Writes a sample with the label `shard`, added if it has none.
+/// Writes a sample, and adds the label `shard` if the sample does not have this label.
 fn label(samples: &mut String, line: &str, shard: ShardId) {
     let end = line.find(['{', ' ']).unwrap_or(line.len());
     let (name, rest) = line.split_at(end);
     // Within a label's value, each quotation mark follows a backslash.
-    let has_one = rest.starts_with("{shard=\"") || rest.contains(",shard=\"");
+    let is_labelled = rest.starts_with("{shard=\"") || rest.contains(",shard=\"");
     // Writing to a `String` cannot fail.
     _ = match rest.strip_prefix('{') {
-        _ if has_one => write!(samples, "{line}"),
+        _ if is_labelled => write!(samples, "{line}"),
         Some(labels) => write!(samples, "{name}{{shard=\"{shard}\",{labels}"),
         None => write!(samples, "{name}{{shard=\"{shard}\"}}{rest}"),
     };

@@ -1,13 +1,13 @@
 //! Sets the memory limit of each process of a node, repeatedly.
 //!
 //! ```text
-//!  check all ─► allot ─► lower what falls ─► check again: had it grown? ─► raise the rest by less
+//!  check all ─► allot ─► lower limits ─► check them again: any growth? ─► raise others by less
 //! ```
 //!
-//! A lowered limit applies at once. The other processes are given the difference afterwards, less
-//! what the first has taken between the check and the limit: so the limits never exceed the
-//! available memory, however long this task waits for a CPU. A process is checked as soon as it
-//! begins, before it can run any code.
+//! A lowered limit applies immediately. The limits of the other processes are raised afterwards, by
+//! the difference less the memory that the first process has taken between the check and the new
+//! limit. The limits therefore never exceed the available memory, however long this task waits for
+//! a CPU. A process is checked as soon as it begins, before it can run any code.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl MemoryMetrics {
     /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             used: registry.gauges(
@@ -63,8 +63,9 @@ struct ProcessLimit {
     id: ShardId,
     pid: Pid,
     used: MemoryUse,
-    /// Its current limit, in bytes.
+    /// The current limit, in bytes.
     before: u64,
+    /// The new limit, in bytes.
     after: u64,
 }
 
@@ -88,7 +89,7 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
             }
             shared.metrics.memory.set_memory(case.id, case.used.resident, case.after);
             let mut state = lock(&shared.child(case.id).state);
-            // Another process may have begun in the meantime.
+            // Another process may have begun since the check.
             if state.pid == Some(case.pid) {
                 let most = case.after.min(HEAPS_LIMIT);
                 (state.limit, state.room) = (case.after, most.saturating_sub(case.used.data));
@@ -97,7 +98,7 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
     }
 }
 
-/// Reads the use of every process, and computes each one's new limit.
+/// Reads the memory use of every process, and computes each process's new limit.
 fn measure(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<ProcessLimit> {
     let running = shared.children.iter().filter_map(|child| {
         let (pid, before) = {
@@ -124,7 +125,8 @@ fn measure(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Pro
     cases
 }
 
-/// Lowers a limit. Returns the bytes above it that the process has taken since the check.
+/// Lowers a limit. Returns the number of bytes above the new limit that the process has already
+/// taken.
 fn lower(case: &ProcessLimit) -> u64 {
     Process::limit_data(case.pid, case.after);
     MemoryUse::of(case.pid).map_or(0, |used| used.data.saturating_sub(case.after))

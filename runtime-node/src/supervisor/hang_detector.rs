@@ -1,4 +1,4 @@
-//! Detects a stuck process from the readings of its page at each check. This module is pure.
+//! Detects a stuck process by the readings of its page. This module is pure.
 //!
 //! ```text
 //!  turn ── told to end ──┬─ 1 s of CPU time later ──────────────────────────────────┬─► stuck
@@ -6,20 +6,21 @@
 //!  event loop is stalled, with no code running, for 30 s ───────────────────────────┘
 //! ```
 //!
-//! V8 ends a turn within microseconds of being told, unless the turn is in a built-in function that
-//! does not check. CPU time tells these cases apart where a processor is shared; but a lane to
-//! which shards leave a twentieth of a core would need 20 s for its first second of CPU time, and
-//! delay the requests of all its Workers meanwhile.
+//! V8 ends a turn within microseconds of the order to end, unless the turn is in a built-in
+//! function that does not check for the order. CPU time distinguishes these cases even on a shared
+//! processor. But a lane to which shards leave a twentieth of a core would need 20 s for one second
+//! of CPU time, and would delay the requests of all its Workers for as long, so wall-clock time
+//! counts too.
 
 use std::time::{Duration, Instant};
 
 use tenon_engine::page::Reading;
 
-/// CPU time that a turn may take after it was told to end.
+/// CPU time after the order to end at which a turn counts as stuck.
 const OVERRUN: Duration = Duration::from_secs(1);
 
-/// Wall-clock time that a turn may go on after it was told to end, once it has taken `LINGER_CPU`
-/// of CPU time.
+/// Wall-clock time after the order to end at which a turn counts as stuck, if it has also taken
+/// `LINGER_CPU` of CPU time since the order.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_CPU: Duration = Duration::from_millis(100);
 
@@ -29,7 +30,7 @@ const STALL: Duration = Duration::from_secs(30);
 pub(super) struct HangDetector {
     beats: u64,
     changed: Instant,
-    /// Time at which the running turn was first seen to go on after it had been told to end.
+    /// Time at which the running turn was first seen to continue after the order to end.
     overruns_since: Option<Instant>,
     /// CPU time of the overrun at the last check.
     overrun: Duration,
@@ -42,7 +43,7 @@ impl HangDetector {
 
     /// Returns whether the process is to be killed, according to the current reading of its page.
     pub(super) fn is_stuck(&mut self, reading: &Reading, now: Instant) -> bool {
-        // A turn may take as long as its Worker's limit allows; the watchdog tells it to end.
+        // A turn may take as long as its Worker's limit allows; then the watchdog orders it to end.
         if reading.beats != self.beats || reading.running.is_some() {
             (self.beats, self.changed) = (reading.beats, now);
         }
@@ -81,15 +82,15 @@ mod tests {
     }
 
     #[test]
-    fn a_hung_turn_is_detected_after_a_second_or_later_with_little_cpu() {
+    fn a_hung_turn_is_detected_after_a_second_and_later_if_it_gets_little_cpu_time() {
         assert_eq!(time_until_stuck(100), Some(OVERRUN));
         assert!(time_until_stuck(20) <= Some(LINGER + CHECK_INTERVAL));
         assert!(time_until_stuck(5) <= Some(2 * LINGER), "{:?}", time_until_stuck(5));
-        assert_eq!(time_until_stuck(0), None, "a turn without CPU time could not end");
+        assert_eq!(time_until_stuck(0), None, "a turn that gets no CPU time counts as stuck");
     }
 
     #[test]
-    fn turns_that_end_when_told_to_are_not_stuck() {
+    fn turns_that_end_when_ordered_to_are_not_stuck() {
         let began = Instant::now();
         let mut detector = HangDetector::new(began);
         let running = Some(RevisionDigest::new([7; 32]));

@@ -1,5 +1,5 @@
-//! Keeps the process of each shard and lane running: starts it, watches it, judges its end, and
-//! starts the next.
+//! Keeps the process of each shard and lane running: starts a process, watches it, judges the cause
+//! of its end, and starts the next one.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use super::memory::CRAMPED;
 use super::process::{Cause, Process, Program, process_name};
 use super::{CHECK_INTERVAL, Shared, lock, order, service};
 
-/// A process that served for `STEADY` is restarted at once when it ends; otherwise each restart
-/// waits longer.
+/// A process that ran for `STEADY` is restarted immediately when it ends; otherwise the pause
+/// before each restart is longer than the one before, within these bounds.
 const STEADY: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Length of the accept queue, in connections; the standard library's default.
+/// Maximum length of the accept queue, in connections. This is the standard library's default.
 const BACKLOG: i32 = 128;
 
-/// Time beyond its grace period that a draining process may take.
+/// Time after the grace period after which a draining process is killed.
 const KILL_GRACE: Duration = Duration::from_secs(4);
 
 /// Restarts processes until the drain.
@@ -39,13 +39,13 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Runs a shard's or lane's process, and restarts it when it ends. Its listener is dropped at
-    /// the end, so that connections after the drain are refused.
+    /// Runs a shard's or lane's process, and restarts it when it ends. After the drain, drops the
+    /// listener, so that further connections are refused.
     pub(super) async fn keep(&self, id: ShardId, listener: TcpListener) {
         let mut pause = Duration::ZERO;
         while !self.drain.is_signaled() {
             let began = Instant::now();
-            // The previous process shut the shared socket down when it drained.
+            // The previous process shut the shared socket down if it drained.
             if let Err(error) = rustix::net::listen(&listener, BACKLOG) {
                 tracing::error!(process = process_name(id), %error, "cannot resume listening");
             }
@@ -57,7 +57,7 @@ impl Keeper {
                 }
             };
             pause = match began.elapsed() {
-                // The revision to blame is refused from now on.
+                // If a revision is to blame, it is refused from now on.
                 steady if steady >= STEADY || blames => Duration::ZERO,
                 _ => (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
             };
@@ -68,10 +68,8 @@ impl Keeper {
         }
     }
 
-    /// Serves a process until it has ended, and handles its end.
-    ///
-    /// Returns whether a revision is to blame: with that revision refused, the process does not end
-    /// again soon.
+    /// Serves a process until it has ended, and handles its end. Returns whether a revision is to
+    /// blame and was quarantined, which makes another end soon unlikely.
     async fn supervise(
         &self,
         id: ShardId,
@@ -95,8 +93,8 @@ impl Keeper {
         let mut signaled = std::pin::pin!(self.drain.signaled());
         let (mut detector, mut leave_by, mut killed) =
             (HangDetector::new(Instant::now()), None, false);
-        // Set if the process had to be killed because it was stuck: the revision that was running,
-        // if any.
+        // `Some` if the process had to be killed because it was stuck, with the revision that was
+        // running, if any.
         let mut hung = None;
         // The revision that was running at the last check.
         let mut seen = None;
@@ -111,7 +109,7 @@ impl Keeper {
                         let overrun = reading.overrun.as_millis();
                         tracing::warn!(process = name, is_late, is_stuck, overrun, "killing a stuck or late process");
                         (killed, hung) = (true, is_stuck.then_some(reading.running));
-                        // An error means that it has ended.
+                        // An error means that the process has ended.
                         let _ = process.child.start_kill();
                     }
                 }
@@ -143,7 +141,7 @@ impl Keeper {
         shared.metrics.processes.count_end(id, cause);
         let revision = running.map(|digest| digest.short());
         tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; restarting it");
-        // A revision that was running before memory ran short may have used it up.
+        // A revision that was already running at the last check may have used up the memory itself.
         let came_later = running != seen;
         let was_cramped =
             cause == Cause::Crashed && came_later && lock(&shared.child(id).state).room < CRAMPED;
@@ -152,7 +150,7 @@ impl Keeper {
 
     /// Orders a process to drain. Returns the deadline for its end.
     fn drain(&self, orders_tx: &mpsc::UnboundedSender<Order>) -> tokio::time::Instant {
-        // If the receiver is gone, the process has ended.
+        // If the receiver has been dropped, the process has ended.
         let _ = orders_tx.send(order(Ordered::Drain(node::Drain {})));
         tokio::time::Instant::now() + self.grace + KILL_GRACE
     }

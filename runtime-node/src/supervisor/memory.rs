@@ -1,5 +1,5 @@
-//! Decides how much memory each process of a node may still take. This module is pure, except that
-//! it reads how much they use.
+//! Decides how much memory each process of a node may still take. This module is pure, except for
+//! [`MemoryUse::of`].
 //!
 //! ```text
 //!  budget ── reserve ── used ──► free ─┬─ up to its guarantee ──► each process that is below it
@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Memory that a process has mapped and not touched counts as used: the process may touch all of it
-//! between two checks, and no limit would prevent that. The allotments never exceed what is free,
-//! so the container's limit is not reached however fast one process allocates: its own resource
-//! limit (`RLIMIT_DATA`, private writable memory) is reached first, an allocation fails, and V8
-//! ends that process. Otherwise the kernel would pick a victim among all of them, or end the whole
-//! container.
+//! between two checks, and no limit would prevent that. The allotments never exceed the free
+//! memory. However fast one process allocates, it therefore reaches its own resource limit
+//! (`RLIMIT_DATA`, private writable memory) before the container's limit is reached: an allocation
+//! fails, and V8 ends that process. Otherwise the kernel would pick a victim among all processes,
+//! or end the whole container.
 
 use std::fs;
 
@@ -27,11 +27,11 @@ const RESERVE: u64 = 20;
 const FOR_SHARDS: u64 = 10;
 
 /// Memory that an idle process has mapped and not touched, in bytes: mostly thread stacks, which no
-/// Worker can fill. Measured: 17 MiB.
+/// Worker can fill. The measured value is 17 MiB.
 const IDLE_MAPPED: u64 = 20 << 20;
 
-/// Memory that a process may have in any case, in bytes: enough to start. Summed over all
-/// processes, less what they have at rest, it fits in the reserve.
+/// Lower bound on the limit of a process, in bytes: enough for the process to start. Most of it is
+/// mapped by an idle process already; the rest, summed over all processes, fits in the reserve.
 pub(super) const LEAST: u64 = 32 << 20;
 
 /// Room to grow, in bytes, below which a process may end in the turn of a Worker that keeps to its
@@ -41,16 +41,16 @@ pub(super) const CRAMPED: u64 = 64 << 20;
 /// The memory use of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MemoryUse {
-    /// Resident bytes.
+    /// Resident memory, in bytes.
     pub(super) resident: u64,
-    /// Bytes of private writable mappings, touched or not, which the resource limit counts.
+    /// Private writable mappings, touched or not, in bytes. The resource limit counts these.
     pub(super) data: u64,
-    /// Bytes of `data` that have not been touched, beyond those that an idle process has.
+    /// Part of `data` that has not been touched, in bytes, less [`IDLE_MAPPED`].
     pub(super) untouched: u64,
 }
 
 impl MemoryUse {
-    /// Reads the use of a process. Returns `None` if it has ended.
+    /// Reads the memory use of a process. Returns `None` if the process has ended.
     pub(super) fn of(pid: Pid) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
         let field = |name: &str| {
@@ -62,24 +62,25 @@ impl MemoryUse {
         Some(Self { resident, data, untouched })
     }
 
-    /// Returns the bytes that may be resident at the next check even if the process gets nothing
-    /// more.
+    /// Returns the number of bytes that may be resident at the next check even if the process is
+    /// allotted no further memory.
     pub(super) fn claim(&self) -> u64 {
         self.resident.saturating_add(self.untouched)
     }
 }
 
-/// Returns how many bytes each process may grow by.
+/// Returns by how many bytes each process may grow.
 ///
 /// # Arguments
 /// * `budget` - the container's memory, in bytes.
 /// * `used` - memory in use in the container, in bytes.
-/// * `claims` - the memory claimed by each process, in bytes, and whether it is a lane.
+/// * `claims` - the memory claimed by each process, in bytes, and whether the process is a lane.
 pub(super) fn allot(budget: u64, used: u64, claims: &[(u64, bool)]) -> Vec<u64> {
     let processes = (claims.len() as u64).max(1);
     let lanes = claims.iter().filter(|(_, is_lane)| *is_lane).count() as u64;
     let free = budget.saturating_sub(budget / RESERVE).saturating_sub(used);
-    // Half of an equal share: a process below it grows up to it before any other grows.
+    // The guarantee is half of an equal share: a process below its guarantee may grow up to the
+    // guarantee before any other process may grow.
     let guarantee = budget / processes / 2;
     let owed = |claim: u64| guarantee.saturating_sub(claim);
     let sum: u64 = claims.iter().map(|(claim, _)| owed(*claim)).sum();
@@ -114,7 +115,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn a_process_that_uses_most_memory_leaves_the_others_their_guarantee() {
+    fn a_process_that_uses_most_of_the_memory_leaves_the_others_their_guarantees() {
         // The largest process cannot grow any more; the others share the rest.
         let parts =
             allot(1024 * MIB, 800 * MIB, &[(700 * MIB, true), (40 * MIB, true), (40 * MIB, false)]);
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_may_still_grow_when_a_lane_may_not() {
+    fn a_shard_may_still_grow_when_a_lane_may_not_grow() {
         let parts = allot(1024 * MIB, 900 * MIB, &[(500 * MIB, true), (360 * MIB, false)]);
         assert!(parts[0] == 0 && parts[1] > 50 * MIB, "{parts:?}");
     }
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_taken_meanwhile_is_deducted_from_the_others() {
+    fn memory_taken_after_the_check_is_deducted_from_the_rises_of_the_other_limits() {
         assert_eq!(reduce(&[0, 100, 300], 0), [0, 100, 300]);
         assert_eq!(reduce(&[0, 100, 300], 200), [0, 50, 150]);
         assert_eq!(reduce(&[0, 100, 300], 500), [0, 0, 0]);
@@ -151,9 +152,9 @@ mod tests {
     #[test]
     fn mapped_untouched_memory_is_counted() {
         let untouched = || MemoryUse::of(rustix::process::getpid()).unwrap().untouched;
-        // Memory beyond that of an idle process, whatever other tests have allocated.
-        let spacious = vec![0_u8; 1 << 30];
-        assert!(untouched() >= 512 * MIB, "{} of {}", untouched(), spacious.len());
+        // The allocation is larger than the memory of an idle process and of the other tests.
+        let large = vec![0_u8; 1 << 30];
+        assert!(untouched() >= 512 * MIB, "{} of {}", untouched(), large.len());
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Metrics of a supervisor. Each family is registered beside what it counts.
+//! Metrics of a supervisor. Each family is registered beside the code that updates it.
 
 use prometheus::Registry;
 
@@ -20,7 +20,7 @@ impl Metrics {
     /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             processes: ProcessMetrics::register(registry)?,

@@ -10,9 +10,9 @@
 //!  any of them ── its code ended a process ──► quarantined: refused for 10 s, 20 s, …
 //! ```
 //!
-//! A neighbour on a shard therefore waits for no first start and for at most one heavy turn. Each
-//! demotion from a shard back to the lanes doubles, for the whole namespace, the duration of the
-//! hold and the number of light requests for the next promotion.
+//! A revision on a shard therefore waits for no first start of its neighbours, and for at most one
+//! heavy turn of each. Each demotion from a shard to the lanes doubles, for the whole namespace,
+//! the duration of the hold and the number of light requests for the next promotion.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use super::quarantine::{CrashDecision, Quarantines};
 use tenon_lifecycle::cache::Cache;
 
-/// Light requests after which a revision moves to its shard.
+/// Number of light requests after which a revision moves to its shard.
 const PROMOTION: u32 = 8;
 
 /// First and longest time for which a heavy revision stays in the lanes before its light requests
@@ -35,10 +35,10 @@ const LONGEST_HOLD: Duration = Duration::from_secs(3600);
 /// Time without a demotion after which a namespace's demotions are forgotten.
 const DEMOTION_TTL: Duration = Duration::from_secs(3600);
 
-/// Capacity of the cache of classes, in bytes; the cache counts a KiB for each.
+/// Capacity of the cache of classes, in bytes; the cache counts one KiB for each entry.
 const CLASSES: usize = 64 << 20;
 
-/// Namespaces whose demotions are remembered.
+/// Number of namespaces with demotions at which old demotions are removed.
 const MAX_NAMESPACES: usize = 4096;
 
 /// Metrics of the placement.
@@ -52,7 +52,7 @@ impl PlacementMetrics {
     /// Registers the family.
     ///
     /// # Errors
-    /// Fails if the registry has it already.
+    /// Fails if the registry has the family already.
     pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
         let family = registry.gauges(
             "tenon_node_placements",
@@ -63,7 +63,7 @@ impl PlacementMetrics {
         Ok(Self { in_lanes: at("lane"), on_shards: at("shard") })
     }
 
-    /// Sets how many revisions run in lanes and on shards.
+    /// Sets the numbers of revisions that run in lanes and on shards.
     pub(super) fn set(&self, (in_lanes, on_shards): (usize, usize)) {
         self.in_lanes.set(in_lanes as i64);
         self.on_shards.set(on_shards as i64);
@@ -81,17 +81,17 @@ pub(super) struct Placement {
 struct Entry {
     worker: WorkerId,
     class: Class,
-    /// The shard that asked for it last.
+    /// The shard that last asked to start the revision.
     home: Option<ShardId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
-    /// Has answered `light` light requests so far.
+    /// The revision has answered `light` light requests so far.
     Unknown {
         light: u32,
     },
-    /// Starting on its shard, while lanes still run it.
+    /// The revision is starting on its shard, while lanes still run it.
     Promoting,
     Known,
     Heavy {
@@ -105,13 +105,13 @@ struct Demotions {
     last: Instant,
 }
 
-/// The decision on a request of a shard or lane to start a revision.
+/// The decision on whether a shard or lane may start a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlacementDecision {
     Here,
-    /// Start in a lane if a shard asks, on the shard if a lane asks.
+    /// The revision runs in lanes if a shard asks, and on its shard if a lane asks.
     Elsewhere,
-    /// Refused for this long.
+    /// The revision is refused for this long.
     Quarantined(Duration),
 }
 
@@ -143,8 +143,8 @@ impl Placement {
         }
     }
 
-    /// Returns whether a shard or lane has asked for the revision before, as far as the cache
-    /// remembers.
+    /// Returns whether a shard or lane has asked for the revision before and the cache still has
+    /// it.
     pub(super) fn knows(&mut self, digest: &RevisionDigest) -> bool {
         self.classes.get(digest).is_some()
     }
@@ -152,7 +152,7 @@ impl Placement {
     /// Decides whether the shard or lane `by` may start a revision.
     ///
     /// # Arguments
-    /// * `stay` - set if the request can no longer be sent elsewhere.
+    /// * `stay` - whether the request can no longer be sent elsewhere.
     pub(super) fn place(
         &mut self,
         by: ShardId,
@@ -198,8 +198,8 @@ impl Placement {
             Class::Heavy { until } if until <= now => requests,
             Class::Heavy { .. } | Class::Promoting | Class::Known => return None,
         };
-        // The home shard is unknown until it has asked: routers send first requests to a lane
-        // directly.
+        // The home shard is unknown until it has asked for the revision: routers send first
+        // requests to a lane directly.
         match entry.home {
             Some(home) if light >= wanted => {
                 entry.class = Class::Promoting;
@@ -212,8 +212,8 @@ impl Placement {
         }
     }
 
-    /// Ends a promotion, whose start on the shard succeeded or failed: lanes are to evict the
-    /// revision.
+    /// Ends a promotion after the start on the shard has succeeded or failed: from now on, the
+    /// revision runs on its shard only.
     pub(super) fn end_promotion(&mut self, digest: &RevisionDigest) {
         if let Some(entry) = self.classes.get_mut(digest)
             && entry.class == Class::Promoting
@@ -222,8 +222,8 @@ impl Placement {
         }
     }
 
-    /// Handles the end of a shard's process. Returns the revisions that were to be prestarted
-    /// there: they now belong to the shard and start with their next request.
+    /// Handles the end of a shard's process. Returns the revisions that were being prestarted in
+    /// that process: they now belong to the shard and start with their next request.
     pub(super) fn home_ended(&mut self, home: ShardId) -> Vec<RevisionDigest> {
         let promoting = self
             .classes
@@ -236,7 +236,8 @@ impl Placement {
         ended.collect()
     }
 
-    /// Records a long turn or collection of the revision. Returns whether its shard is to evict it.
+    /// Records a long turn or garbage collection of the revision. Returns whether its shard must
+    /// evict the revision.
     pub(super) fn record_heavy(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         if !self.has_lanes {
             return false;
@@ -258,8 +259,8 @@ impl Placement {
         was_demoted
     }
 
-    /// Judges a revision whose code was running when its process ended or was killed, as
-    /// [`Quarantines::judge`] does. Returns `None` for a revision that no shard has asked for.
+    /// Judges a revision whose code was running when its process ended or was killed, by
+    /// [`Quarantines::judge`]. Returns `None` for a revision for which no shard or lane has asked.
     pub(super) fn judge(
         &mut self,
         digest: &RevisionDigest,
@@ -267,7 +268,7 @@ impl Placement {
         now: Instant,
     ) -> Option<CrashReport> {
         let entry = self.classes.get_mut(digest)?;
-        // Its class starts over.
+        // The class of the revision starts over.
         entry.class = Class::Unknown { light: 0 };
         let worker = entry.worker.clone();
         Some(CrashReport { worker, decision: self.quarantines.judge(digest, was_cramped, now) })

@@ -39,9 +39,9 @@ impl Program {
     /// Returns the program of this process, with its arguments.
     ///
     /// # Errors
-    /// Fails if the system cannot tell where its file is.
+    /// Fails if `/proc/self/exe` is inaccessible.
     pub fn current() -> io::Result<Self> {
-        // The file that is running, not one that an upgrade has put in its place.
+        // This path names the file that is running, even if an upgrade has replaced it.
         let path = PathBuf::from("/proc/self/exe");
         path.metadata()?;
         let mut arguments = std::env::args_os();
@@ -60,13 +60,13 @@ pub(super) struct Process {
 label_values! {
     /// The cause of a process's end.
     pub(super) enum Cause {
-        /// Ended by a signal that means it could not go on, such as SIGABRT.
+        /// A signal that reports a fault of the process itself, such as SIGABRT, ended the process.
         Crashed = "crashed",
-        /// Killed by the supervisor: a turn did not end, or the event loop stalled.
+        /// The supervisor killed the process, because a turn did not end or the event loop stalled.
         Hung = "hung",
-        /// Ended by a signal from outside.
+        /// A signal from outside ended the process.
         Killed = "killed",
-        /// Exited by itself, without an order to.
+        /// The process exited by itself, without an order to drain.
         Exited = "exited",
     }
 }
@@ -81,18 +81,18 @@ impl Cause {
         }
     }
 
-    /// Returns the revision to blame: the one that was running, unless the cause came from outside.
+    /// Returns the revision to blame: the one that was running, if the process crashed or hung.
     pub(super) fn blames(self, running: Option<RevisionDigest>) -> Option<RevisionDigest> {
         running.filter(|_| matches!(self, Self::Crashed | Self::Hung))
     }
 }
 
 impl Process {
-    /// Starts the process of a shard or lane. Returns it with the supervisor's end of the control
-    /// connection.
+    /// Starts the process of a shard or lane. Returns the process and the supervisor's end of the
+    /// control connection.
     ///
     /// # Errors
-    /// Fails if the system has no more processes, memory or file descriptors.
+    /// Fails if the system cannot create the process, the page or the connection.
     pub(super) fn start(
         program: &Program,
         id: ShardId,
@@ -117,7 +117,8 @@ impl Process {
             .stdin(Stdio::null());
         command.fd_mappings(mappings).map_err(io::Error::other)?;
         let mut command = Command::from(command);
-        // A process group of its own: a terminal's interrupt is for the supervisor.
+        // The process gets a process group of its own, because a terminal's interrupt is for the
+        // supervisor.
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         let pid = pid.ok_or_else(|| io::Error::other("the new process has no process id"))?;
@@ -147,7 +148,7 @@ impl ProcessMetrics {
     /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             exits: registry.counters(

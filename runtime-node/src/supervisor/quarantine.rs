@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A process that can hardly grow any more ends in the turn of the revision that allocates next,
-//! which need not be the one that used the memory up. The first such end within a minute is
-//! therefore forgiven, if that turn began after the memory was gone.
+//! which need not be the revision that used up the memory. A revision's first such end within a
+//! minute is therefore forgiven, if the turn began when the memory was already short.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,8 @@ use tenon_proto::id::RevisionDigest;
 
 use super::process::Cause;
 
-/// First and longest quarantine; doubles each time.
+/// Length of a revision's first quarantine, and maximum length. Each quarantine is twice as long as
+/// the one before.
 const QUARANTINE: Duration = Duration::from_secs(10);
 const LONGEST_QUARANTINE: Duration = Duration::from_secs(3600);
 
@@ -31,17 +32,17 @@ const PROBATION: u32 = 4;
 /// Time for which a forgiven end is remembered.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Upper bound on remembered revisions: quarantined ones, and likewise forgiven ones.
+/// Maximum number of remembered quarantined revisions, and of remembered forgiven ones.
 const MAX_REVISIONS: usize = 4096;
 
 /// Metrics of quarantines.
 #[derive(Clone)]
 pub(super) struct QuarantineMetrics {
-    /// Quarantines by how the process ended.
+    /// Number of quarantines by the cause of the process's end.
     pub(super) by_cause: EnumCounters<Cause>,
-    /// Revisions that are refused now.
+    /// Number of revisions that are refused now.
     pub(super) current: IntGauge,
-    /// Ends of processes for which a revision was forgiven.
+    /// Number of ends of processes for which a revision was forgiven.
     pub(super) forgiven: IntCounter,
 }
 
@@ -49,7 +50,7 @@ impl QuarantineMetrics {
     /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry has them already.
+    /// Fails if the registry has the families already.
     pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             by_cause: registry.counters_by(
@@ -67,7 +68,7 @@ impl QuarantineMetrics {
     }
 }
 
-/// Revisions that are refused, or were until recently.
+/// The revisions that are refused, or were refused or forgiven recently.
 #[derive(Default)]
 pub(super) struct Quarantines {
     by_revision: FxHashMap<RevisionDigest, Quarantine>,
@@ -87,7 +88,7 @@ pub(super) enum CrashDecision {
 pub(super) struct Quarantine {
     until: Instant,
     pub(super) lasts: Duration,
-    /// Times that the revision has been refused, including this one.
+    /// Number of times that the revision has been quarantined, including this time.
     pub(super) times: u32,
 }
 
@@ -102,7 +103,7 @@ impl Quarantines {
     /// Judges a revision whose code was running when its process ended or was killed.
     ///
     /// # Arguments
-    /// * `was_cramped` - whether the process crashed with hardly any room to grow when the turn
+    /// * `was_cramped` - whether the process crashed, and had hardly any room to grow when the turn
     ///   began.
     pub(super) fn judge(
         &mut self,
@@ -121,8 +122,8 @@ impl Quarantines {
         CrashDecision::Quarantined(quarantine)
     }
 
-    /// Forgives the revision, unless a quarantine or another forgiven end of it is remembered, or
-    /// too many others are. Returns whether it is forgiven.
+    /// Forgives the revision, unless a quarantine or another forgiven end of this revision is
+    /// remembered, or too many forgiven revisions are. Returns whether the revision is forgiven.
     fn try_forgive(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         self.forgiven.retain(|_, forgiven| now.saturating_duration_since(*forgiven) < MINUTE);
         let is_first =
@@ -159,7 +160,7 @@ impl Quarantines {
         fresh
     }
 
-    /// Returns how much longer the revision is refused, or `None` if it is not.
+    /// Returns how much longer the revision is refused, or `None` if it is not refused.
     pub(super) fn remaining(&self, digest: &RevisionDigest, now: Instant) -> Option<Duration> {
         let remaining = self.by_revision.get(digest)?.until.saturating_duration_since(now);
         (!remaining.is_zero()).then_some(remaining)
@@ -240,7 +241,7 @@ mod tests {
             assert_eq!((quarantines.remaining(&DIGEST, now), quarantines.count(now)), (None, 0));
         }
         now += QUARANTINE * 4 * (PROBATION + 1);
-        assert_eq!(times(quarantines.judge(&DIGEST, false, now)), Some(1), "the probation is over");
+        assert_eq!(times(quarantines.judge(&DIGEST, false, now)), Some(1), "after the probation");
     }
 
     #[test]
@@ -252,7 +253,7 @@ mod tests {
         assert_eq!(
             quarantines.merge(announced(Duration::from_secs(3)), now),
             [],
-            "the quarantine is known already"
+            "a known quarantine was reported as new"
         );
         assert_eq!(quarantines.remaining(&DIGEST, now), Some(Duration::from_secs(5)));
         let later = now + Duration::from_secs(5);

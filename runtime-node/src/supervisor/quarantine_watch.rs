@@ -13,12 +13,13 @@ use super::{Shared, lock};
 use crate::config::Config;
 use crate::source;
 
-/// First and longest pause between attempts to reach the operator; doubles each time.
+/// First and longest pause between attempts to reach the operator; the pause doubles after each
+/// attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Follows the operator's list forever. Without it a node refuses only the revisions that it has
-/// judged itself.
+/// Follows the operator's list forever. While the operator is unreachable, a node refuses only the
+/// revisions that it knows already or has judged itself.
 pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
     let mut client = CatalogClient::new(source::connect(config.catalog, config.tls));
     let mut pause = FIRST_PAUSE;

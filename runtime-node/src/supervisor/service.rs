@@ -30,10 +30,11 @@ use super::placement::PlacementDecision;
 use super::process::process_name;
 use crate::source::{Source, Sourced};
 
-/// The largest piece of a message, in bytes. A revision's bytecode may be many times larger.
+/// Maximum size of one piece of bytecode, in bytes. A revision's bytecode may be many times larger.
 const PIECE: usize = 1 << 20;
 
-/// Largest bytecode of one revision, in bytes: a shard makes none for modules of more than 8 MiB.
+/// Maximum size of one revision's bytecode, in bytes: a shard makes no bytecode for modules of more
+/// than 8 MiB.
 const MAX_BYTECODE: usize = 64 << 20;
 
 /// Serves one process until its connection ends.
@@ -89,7 +90,8 @@ impl supervisor_server::Supervisor for Service {
         tokio::spawn(async move {
             // An error means that the process has ended; the keeper notices that too.
             while let Ok(Some(notice)) = notices.message().await {
-                // A late notice of an ended process must not be mistaken for its successor's.
+                // A late notice of an ended process must not be mistaken for a notice of the
+                // process's successor.
                 if !alive.load(Ordering::Relaxed) {
                     return;
                 }
@@ -116,7 +118,7 @@ impl supervisor_server::Supervisor for Service {
             )
         };
         if !is_known && verdict == PlacementDecision::Elsewhere {
-            // Fetches the code while the revision's first request is on its way from the shard to a
+            // The code is fetched while the revision's first request moves from the shard to a
             // lane.
             self.shared.source.prefetch(digest);
         }
@@ -187,14 +189,14 @@ fn code(
     parts.try_flatten_stream()
 }
 
-/// Handles a notice. Malformed ones are ignored: the process may have been subverted by hostile
-/// code.
+/// Handles a notice. Ignores a malformed notice, because hostile code may have subverted the
+/// process.
 fn handle_notice(shared: &Shared, id: ShardId, notice: Notice) {
     let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
     match notice.notice {
         Some(NoticeKind::Ready(_)) => shared.on_ready(id),
-        Some(NoticeKind::Report(WorkerReport { worker, digest: of, state })) => {
-            if let (Some(digest), Some(state)) = (digest(&of), state) {
+        Some(NoticeKind::Report(WorkerReport { worker, digest: bytes, state })) => {
+            if let (Some(digest), Some(state)) = (digest(&bytes), state) {
                 shared.reporter.relay(id, worker.parse().ok(), digest, state);
             }
         }

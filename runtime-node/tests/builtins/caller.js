@@ -5,7 +5,7 @@
 
 import { VALUES } from './values.js';
 
-// Captured before any call that may change it.
+// These functions are captured before any call that may change them.
 const { apply, construct, ownKeys, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
 const { imul } = Math;
 const Answer = Response;
@@ -41,8 +41,8 @@ function walk() {
 }
 const FUNCTIONS = walk();
 
-// The language's own functions that iterate over their input are called more often than those that
-// only return a value.
+// The language's own functions, which may iterate over their input, are called more often than
+// functions that only return a value.
 const CORE = /^(Array|String|RegExp|Intl|JSON|Object|Reflect|Set|Map|Iterator|Date|BigInt|Promise|Uint8Array|parse|%)/;
 const weightOf = ({ path, value }) => (/^[gs]et /.test(path) ? 1 : value.length === 0 && !CORE.test(path) ? 2 : CORE.test(path) ? 12 : 4);
 const DRAWN = FUNCTIONS.flatMap((each) => new Array(weightOf(each)).fill(each));
@@ -51,7 +51,7 @@ const ALL = CLASSES.flatMap((name) => VALUES[name]);
 
 // ---- Plans
 
-// Numbers from 0 to 1 that follow from a seed (Mulberry32).
+// Returns a generator of numbers from 0 to 1 that depend only on a seed (Mulberry32).
 function random(seed) {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;
@@ -79,7 +79,7 @@ function plan(seed, call) {
   return { value, receiver, isNew, args, text };
 }
 
-// The class that a path is about.
+// Returns the class to which the path of a function belongs.
 function classOf(path) {
   const bare = path.replace(/^[gs]et /, '');
   if (/(^|\.)(Big)?(Uint|Int|Float)\d+(Clamped)?Array\b/.test(bare)) return 'TypedArray';
@@ -95,7 +95,7 @@ function perform({ value, receiver, isNew, args }) {
   const result = isNew ? construct(value, values) : apply(value, receiver(), values);
   return use(result);
 }
-// A result may be lazy.
+// Uses a result, whose work may be deferred until then.
 function use(result) {
   if (typeof result === 'string') return result.charCodeAt(result.length >> 1);
   if (typeof result === 'function') return result('a'.repeat(2 ** 20), 'a'.repeat(2 ** 20) + 'b');

@@ -1,7 +1,7 @@
 //! The process that makes the calls, any of which may end it.
 //!
-//! It reports on its standard output each call that it is about to make and its outcome, one per
-//! line.
+//! Before each call, the process writes a line about the call to its standard output, and after the
+//! call a line about the outcome.
 
 use std::io::Write as _;
 use std::rc::Rc;
@@ -18,10 +18,11 @@ use tokio::task::LocalSet;
 
 use crate::FUNCTIONS;
 
-/// CPU time limit of a call.
+/// The CPU time limit of a call.
 pub(crate) const CPU: Duration = Duration::from_millis(100);
 
-/// Maximum number of calls per isolate: leftovers of one call change what later calls do.
+/// The maximum number of calls per isolate: state that one call leaves behind changes the effect of
+/// later calls.
 const CALLS: u32 = 32;
 
 /// Makes the calls from number `first` on, forever.

@@ -1,5 +1,5 @@
-//! A fuzzer of built-in functions: calls every function that is reachable from the global object
-//! with values at the edges of size and shape, until its time is up.
+//! Fuzzes built-in functions: for a given time, calls the functions that are reachable from the
+//! global object, with values of extreme sizes and shapes.
 //!
 //! ```text
 //!  this process                     a child, as many as it takes
@@ -10,14 +10,13 @@
 //!
 //! A finding is a call during which the child aborts, uses more memory than a Pod has, or runs for
 //! more than a second of CPU time after it should have been terminated. V8's built-in functions
-//! cannot all be bounded, so findings do not fail the test: they cost a process, which a supervisor
-//! restarts, and are printed by function. The test fails if a finding cannot be attributed, that
-//! is, if a child ends outside a call, because then a supervisor could not tell which Worker to
-//! quarantine either.
+//! cannot all be bounded, so findings do not fail the test: a finding costs a process, which a
+//! supervisor would restart. The findings are printed by function. The test fails if a finding
+//! cannot be attributed, that is, if a child ends outside a call, because a supervisor then could
+//! not know either which Worker to quarantine.
 //!
-//! A call is determined by the seed and its number alone. `TENON_BUILTINS_SEED` and
-//! `TENON_BUILTINS_CALL` repeat one; `TENON_BUILTINS_SECONDS` replaces the default duration of 30
-//! seconds.
+//! The seed and its number alone determine a call. `TENON_BUILTINS_SEED` and `TENON_BUILTINS_CALL`
+//! repeat a call; `TENON_BUILTINS_SECONDS` replaces the default duration of 30 seconds.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
@@ -34,13 +33,14 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use findings::Findings;
 use watch::{Ended, Fault, Progress, Unattributed, watch};
 
-/// Argument that makes this program the child. The seed and the first call's number follow.
+/// The argument that makes this program the child. The seed and the number of the first call
+/// follow.
 const CHILD: &str = "--child";
 
-/// Argument that makes this program a child that stages a finding. The kind of finding follows.
+/// The argument that makes this program a child that stages a finding. The kind of finding follows.
 const STAGE: &str = "--stage";
 
-/// Minimum number of functions that a complete walk finds.
+/// The minimum number of functions that a complete walk finds.
 const FUNCTIONS: usize = 1_000;
 
 fn main() -> ExitCode {
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Checks that a finding that a child stages is detected and its call named.
+/// Checks that a finding that a child stages is detected, and that its call is named.
 fn expect_found(staged: &str, is_expected: impl Fn(&Fault) -> bool) -> Result<(), Failed> {
     let ended = watch(&[STAGE, staged], 0, |_| false)?;
     assert_eq!((ended.call, &ended.text[..]), (7, staged));

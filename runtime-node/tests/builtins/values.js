@@ -1,5 +1,6 @@
-// Receivers and arguments of calls: values at the edges of size and shape, each created on demand. A
-// value is a receiver of the functions of the class that it is listed under, and an argument of any.
+// Receivers and arguments of calls: values of extreme sizes and shapes, each created on demand. A
+// value is a receiver of functions of the class under which it is listed, and an argument of any
+// function.
 
 const halves = (text, times) => {
   for (let i = 0; i < times; i++) text += text;

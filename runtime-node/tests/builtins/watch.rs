@@ -18,13 +18,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// that makes it, so that load on the machine does not count against the call.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// CPU time after which a call is taken to never end.
+/// The CPU time after which a call is assumed never to end.
 const FOREVER: Duration = Duration::from_secs(4);
 
 /// The memory limit of a Pod, from the chart, in bytes.
 const MEMORY: u64 = 1 << 30;
 
-/// Maximum number of consecutive starts that may fail, to tolerate a slow machine.
+/// The maximum number of consecutive starts that may fail, as on a slow machine.
 const MAX_FAILED_STARTS: usize = 10;
 
 /// The way in which a call misbehaved.
@@ -52,7 +52,7 @@ impl fmt::Display for Fault {
 pub(crate) struct Ended {
     pub(crate) call: u32,
     pub(crate) text: String,
-    /// `None` if the parent ended the child because `is_enough` returned true.
+    /// `None` if the parent ended the child because `is_enough` had returned true.
     pub(crate) fault: Option<Fault>,
     pub(crate) calls: usize,
 }
@@ -69,12 +69,12 @@ pub(crate) struct Unattributed {
 #[derive(Default)]
 pub(crate) struct Progress {
     pub(crate) calls: usize,
-    /// Set once the call reported last is complete.
+    /// Set once the last reported call is complete.
     pub(crate) is_done: bool,
     call: u32,
     text: String,
     failed_starts: usize,
-    /// The child's CPU time when the call was reported.
+    /// The CPU time that the child had used when it reported the call.
     cpu: Duration,
 }
 
@@ -180,7 +180,7 @@ fn stderr(child: &mut Child) -> thread::JoinHandle<String> {
     })
 }
 
-/// Returns the signal and the line that V8 wrote about it.
+/// Returns the signal or exit status, and the line that V8 wrote about the end.
 fn describe(status: ExitStatus, stderr: &str) -> String {
     let line = stderr.lines().find(|line| line.contains("Fatal") || line.contains("panicked"));
     let line =

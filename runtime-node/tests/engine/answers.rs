@@ -1,4 +1,4 @@
-//! The capabilities of a well-behaved Worker.
+//! Tests the capabilities of well-behaved Workers.
 
 use std::rc::Rc;
 
@@ -13,12 +13,12 @@ trials! {
     text_of_any_characters_and_length_is_sent_as_utf_8,
     bytes_of_any_content_and_length_are_read_as_utf_8,
     a_body_can_be_read_only_once,
-    global_state_lives_between_invocations,
+    global_state_persists_between_invocations,
     bindings_are_properties_of_env_which_is_frozen,
     a_worker_in_service_worker_syntax_responds,
-    modules_import_each_other_by_relative_and_whole_names,
+    modules_import_each_other_by_relative_and_full_names,
     a_module_can_be_imported_while_a_request_is_served,
-    the_clock_stands_still_during_a_turn,
+    the_clock_does_not_advance_within_a_turn,
     shared_memory_is_not_available,
     a_line_of_the_console_carries_its_level_and_request,
     tampered_prototypes_do_not_change_an_answer,
@@ -79,7 +79,7 @@ async fn bytes_of_any_content_and_length_are_read_as_utf_8(shard: Rc<Shard>) {
         (b"wrong \xFF\xC0\x80", "wrong \u{fffd}\u{fffd}\u{fffd}"),
     ];
     for (bytes, text) in cases {
-        // Short bodies and long ones are decoded in different ways.
+        // Short and long bodies are decoded in different ways.
         for spaces in [0, INLINE_BODY] {
             let body = [bytes, &vec![b' '; spaces]].concat();
             let answer = echo.post(tenon_engine::Body::Full(body.into())).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_body_can_be_read_only_once(shard: Rc<Shard>) {
     assert_eq!(answer.text(), "1,2 true TypeError true");
 }
 
-async fn global_state_lives_between_invocations(shard: Rc<Shard>) {
+async fn global_state_persists_between_invocations(shard: Rc<Shard>) {
     let worker =
         shard.worker("let n = 0; export default { fetch: () => new Response(String(++n)) }");
     let worker = worker.start().await.unwrap();
@@ -140,7 +140,7 @@ async fn a_worker_in_service_worker_syntax_responds(shard: Rc<Shard>) {
     assert_eq!(worker.start().await.unwrap().get("/here").await.unwrap().text(), "/here");
 }
 
-async fn modules_import_each_other_by_relative_and_whole_names(shard: Rc<Shard>) {
+async fn modules_import_each_other_by_relative_and_full_names(shard: Rc<Shard>) {
     let worker = shard.modules(&[
         (
             "src/main.js",
@@ -178,7 +178,7 @@ async fn a_module_can_be_imported_while_a_request_is_served(shard: Rc<Shard>) {
     assert!(import("https://example.com/x.js").await.starts_with("TypeError: Cannot find module"));
 }
 
-async fn the_clock_stands_still_during_a_turn(shard: Rc<Shard>) {
+async fn the_clock_does_not_advance_within_a_turn(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const times = () => [Date.now(), +new Date(), +new (class extends Date {})(), Date.parse(Date())];
          const before = times();
@@ -217,8 +217,8 @@ async fn a_line_of_the_console_carries_its_level_and_request(shard: Rc<Shard>) {
     );
 }
 
-/// Overwrites the built-in prototypes and globals. The originals stay available under their names
-/// with a leading `_`.
+/// Overwrites the built-in prototypes and globals. The original values remain available under their
+/// names with a leading `_`.
 const TAMPERING: &str = "
     const no = () => { throw new Error('tampered') };
     const { defineProperty, getOwnPropertyDescriptor, ownKeys } = Reflect;

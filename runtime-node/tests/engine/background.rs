@@ -1,4 +1,4 @@
-//! V8's own threads.
+//! Tests the priority of V8's own threads.
 
 use std::fs;
 use std::rc::Rc;
@@ -9,8 +9,8 @@ trials! {
     the_threads_of_v8_have_a_lower_priority_than_the_process,
 }
 
-/// The index of the nice value in `/proc/<pid>/stat`, counted behind the name, where field 3 comes
-/// first (`proc_pid_stat(5)`, field 19).
+/// The index of the nice value in `/proc/<pid>/stat`, counted from the field after the name, which
+/// is field 3 (`proc_pid_stat(5)`; the nice value is field 19).
 const NICE: usize = 16;
 
 /// Returns the nice value that a `stat` file states, or `None` if its thread has ended.

@@ -12,7 +12,7 @@ trials! {
     a_collection_that_a_shard_requests_is_measured,
 }
 
-/// Computes for at least about ten milliseconds.
+/// JavaScript that computes for at least about ten milliseconds.
 const COUNTS: &str = "let n = 0; for (let i = 0; i < 3e7; i++) n += i & 3;";
 
 async fn the_longest_turn_is_the_longest_blocking_time_until_it_is_read(shard: Rc<Shard>) {
@@ -38,8 +38,8 @@ async fn a_start_is_measured(shard: Rc<Shard>) {
     assert!(!light.is_zero() && busy > light, "{busy:?}, {light:?}");
 }
 
-/// Uses a chain of keys, each reachable only through the value before it, so that one collection
-/// goes through the table many times.
+/// The Worker uses a chain of keys, each reachable only through the value before it, so that one
+/// collection goes through the table many times.
 async fn a_long_collection_is_distinguished_from_a_long_computation(shard: Rc<Shard>) {
     let collects = "
         const map = globalThis.map = new WeakMap();
@@ -73,7 +73,7 @@ async fn a_collection_that_a_shard_requests_is_measured(shard: Rc<Shard>) {
     worker.get("/").await.unwrap();
     let _ = (worker.0.longest_blocking_time(), worker.0.longest_collection());
     worker.0.idle().await;
-    worker.0.collect().expect("an idle, small isolate was not collected");
+    worker.0.collect().expect("the idle, small isolate was not collected");
     let (collection, blocking) = (worker.0.longest_collection(), worker.0.longest_blocking_time());
     assert!(
         !collection.cpu.is_zero() && blocking >= collection.cpu,

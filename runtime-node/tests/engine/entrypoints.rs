@@ -1,5 +1,5 @@
-//! Handlers that are not functions of a default-exported object, and other ways to reach the
-//! arguments of handlers.
+//! Tests of handlers that are not functions of a default-exported object, and of other ways to
+//! obtain the arguments of handlers.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Handlers that fail without exceeding a limit.
+//! Tests of handlers that fail without exceeding a limit.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ trials! {
     any_thrown_value_fails_only_its_invocation,
     a_result_that_is_not_a_response_is_an_exception,
     overridden_getters_of_a_response_are_not_called,
-    a_promise_that_cannot_settle_is_detected_at_once,
+    a_promise_that_cannot_settle_is_detected_immediately,
     an_invocation_may_wait_for_another,
     an_unhandled_rejection_is_logged_but_does_not_fail_the_request,
     an_exception_in_a_timer_is_logged_but_does_not_fail_the_request,
@@ -113,12 +113,12 @@ async fn overridden_getters_of_a_response_are_not_called(shard: Rc<Shard>) {
     assert_eq!((response.status, response.text()), (200, "true"));
 }
 
-async fn a_promise_that_cannot_settle_is_detected_at_once(shard: Rc<Shard>) {
+async fn a_promise_that_cannot_settle_is_detected_immediately(shard: Rc<Shard>) {
     let worker = shard.handler("await new Promise(() => {})").start().await.unwrap();
     let failure = worker.get("/").await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::NoResponse, Phase::Handler));
     assert_eq!(worker.0.in_flight(), 0);
-    // A timer that might have settled the promise delays the detection.
+    // A timer that could settle the promise delays the detection.
     let worker = shard.handler("setTimeout(() => {}, 5); await new Promise(() => {})");
     assert_eq!(worker.failure().await.0, FailureCode::NoResponse);
     let worker = shard
@@ -213,15 +213,15 @@ async fn the_log_of_an_invocation_is_bounded(shard: Rc<Shard>) {
         lines.last().unwrap(),
         "WARN [request/] the invocation has logged too much; dropping the rest"
     );
-    // The next invocation has a budget of its own; a line as large as the heap uses up that and no
-    // more.
+    // The next invocation has a budget of its own. A line as large as the heap uses up only this
+    // budget.
     let worker = shard.handler("console.log('y'.repeat(1 << 24)); return new Response()");
     worker.limits(|limits| limits.cpu_ms = 20_000).get().await.unwrap();
     assert_eq!(shard.log().len(), lines.len() + 2);
 }
 
 async fn the_log_rate_of_a_worker_is_bounded(shard: Rc<Shard>) {
-    // Each request has a new isolate: the log rate is kept for the Worker, not for its isolate.
+    // Each request has a new isolate: the log rate applies to the Worker and not to an isolate.
     for _ in 0..60 {
         shard.handler("console.log('x'.repeat(60000)); return new Response()").get().await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Starts Workers from strings and collects their results and logs.
+//! A harness that starts Workers from strings and collects their results and logs.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -21,11 +21,11 @@ use tenon_web::{Services, Web};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-/// The longest wait on a busy machine before a test fails.
+/// The time after which a test fails, even on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Lists tests. Each is named after its async function, which gets a new [`Shard`], and runs on a
-/// thread of its own.
+/// Lists tests. Each test is named after its async function, receives a new [`Shard`], and runs on
+/// a thread of its own.
 #[allow(unused_macros)] // The suite of hostile Workers makes its tests from files.
 macro_rules! trials {
     ($($name:ident),+ $(,)?) => {
@@ -53,10 +53,10 @@ pub(crate) fn engine(web: Web) -> Engine {
     Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0), Rc::new(web))
 }
 
-/// Returns a test whose shard runs on a given engine.
+/// Returns a test whose shard uses a given engine.
 ///
 /// # Arguments
-/// * `make` - makes the engine.
+/// * `make` - creates the engine.
 pub(crate) fn trial_on(
     name: String,
     make: fn() -> Engine,
@@ -134,7 +134,7 @@ impl Shard {
         self.log().iter().any(|line| line.contains(part))
     }
 
-    /// Checks that another Worker starts and responds.
+    /// Checks that a new Worker of the shard starts and responds.
     pub(crate) async fn expect_a_neighbour_to_answer(&self) {
         let neighbour = self
             .handler("return new Response('well')")
@@ -226,7 +226,7 @@ impl Worker {
 
     /// Starts the Worker, sends it one request, and returns its failure.
     pub(crate) async fn failure(self) -> (FailureCode, Phase) {
-        let failure = self.get().await.expect_err("the Worker should have failed");
+        let failure = self.get().await.expect_err("the Worker did not fail");
         (failure.code, failure.phase)
     }
 }

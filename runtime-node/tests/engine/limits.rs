@@ -1,5 +1,5 @@
-//! Workers that exceed a limit: the process continues, the right limit is named, and neighbours are
-//! unaffected.
+//! Tests of Workers that exceed a limit: the process continues, the failure names the limit, and
+//! neighbours are unaffected.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,13 +10,13 @@ use crate::harness::{Loaded, Shard, Text as _, trials};
 
 trials! {
     a_loop_ends_at_the_cpu_limit_wherever_it_is,
-    a_loop_that_the_optimiser_has_unrolled_ends_too,
+    a_loop_that_the_optimiser_has_unrolled_ends_at_the_cpu_limit,
     catch_and_finally_blocks_do_not_outlast_the_cpu_limit,
-    the_cpu_limit_is_for_all_turns_of_an_invocation_together,
-    waiting_costs_no_cpu_time,
+    the_cpu_limit_applies_to_the_sum_of_all_turns_of_an_invocation,
+    waiting_does_not_use_cpu_time,
     a_condemned_isolate_finishes_its_other_invocations,
     a_termination_never_reaches_the_next_turn,
-    a_loop_after_the_response_ends_too,
+    a_loop_after_the_response_ends_at_the_cpu_limit,
     floods_of_microtasks_and_timers_end_at_the_cpu_limit,
     a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour,
 }
@@ -47,7 +47,7 @@ async fn a_loop_ends_at_the_cpu_limit_wherever_it_is(shard: Rc<Shard>) {
     for code in loops {
         let worker = shard.handler(code).limits(|limits| limits.cpu_ms = 30);
         let failure = worker.get().await.expect_err(code);
-        // The description of a thrown value may loop; the engine may also describe the value
+        // The code that describes a thrown value loops, but the engine may describe the value
         // without running that code.
         let allowed: &[FailureCode] = if code.contains("throw") {
             &[FailureCode::CpuLimitExceeded, FailureCode::WorkerException]
@@ -66,7 +66,7 @@ async fn a_loop_ends_at_the_cpu_limit_wherever_it_is(shard: Rc<Shard>) {
     shard.expect_a_neighbour_to_answer().await;
 }
 
-async fn a_loop_that_the_optimiser_has_unrolled_ends_too(shard: Rc<Shard>) {
+async fn a_loop_that_the_optimiser_has_unrolled_ends_at_the_cpu_limit(shard: Rc<Shard>) {
     let worker =
         shard.handler("for (;;) new Array(1000).fill(1)").limits(|limits| limits.cpu_ms = 1_500);
     assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Handler));
@@ -92,7 +92,7 @@ async fn catch_and_finally_blocks_do_not_outlast_the_cpu_limit(shard: Rc<Shard>)
     shard.expect_a_neighbour_to_answer().await;
 }
 
-async fn the_cpu_limit_is_for_all_turns_of_an_invocation_together(shard: Rc<Shard>) {
+async fn the_cpu_limit_applies_to_the_sum_of_all_turns_of_an_invocation(shard: Rc<Shard>) {
     let worker = shard.handler(
         "for (;;) {
            for (let i = 0; i < 2e6; i++);
@@ -102,7 +102,7 @@ async fn the_cpu_limit_is_for_all_turns_of_an_invocation_together(shard: Rc<Shar
     assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Handler));
 }
 
-async fn waiting_costs_no_cpu_time(shard: Rc<Shard>) {
+async fn waiting_does_not_use_cpu_time(shard: Rc<Shard>) {
     let worker = shard.handler(
         "await new Promise((resolve) => setTimeout(resolve, 300)); return new Response('woken')",
     );
@@ -140,7 +140,7 @@ async fn a_termination_never_reaches_the_next_turn(shard: Rc<Shard>) {
     }
 }
 
-async fn a_loop_after_the_response_ends_too(shard: Rc<Shard>) {
+async fn a_loop_after_the_response_ends_at_the_cpu_limit(shard: Rc<Shard>) {
     let worker = shard.handler(
         "ctx.waitUntil(new Promise((resolve) => setTimeout(() => { for (;;); }, 1))); return new Response('early')",
     );

@@ -1,8 +1,8 @@
-//! The engine with real Workers, well-behaved and hostile.
+//! Tests the engine with real Workers, both well-behaved and hostile.
 //!
 //! The suite has its own `main` because V8 must be initialised before the harness creates its
-//! threads: on a processor with memory protection keys, a thread created earlier dies when it runs
-//! JavaScript.
+//! threads: on a processor with memory protection keys, a thread that was created earlier crashes
+//! when it runs JavaScript.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 

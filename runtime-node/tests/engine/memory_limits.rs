@@ -1,5 +1,5 @@
-//! Workers that exceed their memory limit: only their isolate ends, and all of their memory is
-//! counted and returned.
+//! Tests of Workers that exceed their memory limit: only their isolates end, and all of their
+//! memory is counted and released.
 
 use std::rc::Rc;
 
@@ -47,7 +47,7 @@ async fn a_full_heap_ends_only_its_isolate(shard: Rc<Shard>) {
         let worker = worker.start().await.unwrap();
         let failure = worker.get("/").await.expect_err(code);
         assert!(
-            // V8 has limits of its own for some shapes, and throws.
+            // V8 has limits of its own for some kinds of objects, and throws.
             [FailureCode::MemoryLimitExceeded, FailureCode::WorkerException]
                 .contains(&failure.code),
             "{code}: {failure}"
@@ -66,7 +66,7 @@ async fn a_full_heap_ends_only_its_isolate(shard: Rc<Shard>) {
 }
 
 async fn a_heap_over_its_limit_is_released_when_its_turn_ends(shard: Rc<Shard>) {
-    // V8 permits one long string whatever the limit is, and counts it at the next collection.
+    // V8 permits one long string regardless of the limit, and counts it at the next collection.
     let worker = shard.handler(
         "if (request.url.endsWith('/waits')) await new Promise((resolve) => setTimeout(resolve, 1e6));
          globalThis.kept = '€'.repeat(2 ** 26 - 24);
@@ -190,7 +190,8 @@ async fn an_idle_isolate_is_collected_within_a_budget(shard: Rc<Shard>) {
     let worker = worker.limits(|limits| limits.cpu_ms = 20_000).start().await.unwrap();
     worker.get("/").await.unwrap();
     assert!(worker.0.collect().is_some_and(|freed| freed > 1 << 20));
-    // An isolate must earn the cost of a collection before the next one.
+    // An isolate must have run for long enough since the last collection before it is collected
+    // again.
     let more = std::iter::from_fn(|| worker.0.collect()).take(10_000).count();
     assert!(more < 1_000, "{more}");
     let waits = async {
@@ -209,7 +210,8 @@ async fn an_idle_isolate_is_collected_within_a_budget(shard: Rc<Shard>) {
 }
 
 async fn a_string_beyond_the_maximum_length_is_a_range_error(shard: Rc<Shard>) {
-    // A patch makes the longest string an eighth of V8's own, whose bytes outgrow a container.
+    // A patch reduces the maximum length of a string to an eighth of V8's own limit, because a
+    // string of V8's maximum length would not fit into a container.
     let longest = if V8_IS_PATCHED { (1 << 26) - 24 } else { (1 << 29) - 24 };
     let worker = shard.handler(&format!(
         "const length = (count) => {{ try {{ return 'a'.repeat(count).length }} catch (error) {{ return error.name }} }};

@@ -1,4 +1,4 @@
-//! Modules of every kind, and the values that they export.
+//! Tests of modules of every kind, and of the values that they export.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Timers, bodies and `waitUntil`: pending operations of an invocation, which end with it.
+//! Tests of timers, bodies and `waitUntil`: the pending operations of an invocation, which end with
+//! the invocation.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,14 +18,14 @@ trials! {
     the_delay_of_a_timer_begins_when_it_is_set,
     an_interval_repeats_until_it_is_cleared,
     a_timer_can_be_cleared,
-    a_microtask_can_clear_a_timer_that_is_due_with_its_own,
+    a_microtask_can_clear_a_timer_that_expired_together_with_its_own,
     the_number_of_timers_of_an_invocation_is_bounded,
     timers_are_counted_against_the_memory_limit,
     timers_end_with_their_invocation,
     wait_until_keeps_an_invocation_after_its_response,
     a_kept_invocation_outlives_the_eviction_of_its_isolate,
     wait_until_ends_at_the_wall_limit,
-    wait_until_for_a_promise_that_cannot_settle_ends_at_once,
+    wait_until_for_a_promise_that_cannot_settle_ends_immediately,
     a_dropped_request_is_cancelled,
     a_request_that_takes_too_long_is_ended,
     a_body_is_read_as_it_arrives,
@@ -34,7 +35,7 @@ trials! {
     an_unread_body_is_not_collected,
     a_body_that_is_interrupted_fails_the_request_with_its_reason,
     a_body_and_its_clone_can_each_be_read_once,
-    many_invocations_interleave_without_mixing,
+    many_interleaved_invocations_do_not_mix_their_results,
 }
 
 async fn timers_fire_in_the_order_of_their_delays(shard: Rc<Shard>) {
@@ -88,14 +89,14 @@ async fn a_timer_can_be_cleared(shard: Rc<Shard>) {
     assert_eq!(worker.get().await.unwrap().text(), "number false");
 }
 
-async fn a_microtask_can_clear_a_timer_that_is_due_with_its_own(shard: Rc<Shard>) {
+async fn a_microtask_can_clear_a_timer_that_expired_together_with_its_own(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const fired = [];
          let second;
          setTimeout(async () => { fired.push(1); await null; clearTimeout(second); }, 1);
          second = setTimeout(() => fired.push(2), 1);
          const last = new Promise((resolve) => setTimeout(resolve, 2));
-         for (let i = 0; i < 20_000_000; i++); // Until all of them are due.
+         for (let i = 0; i < 20_000_000; i++); // Runs until all timers have expired.
          await last;
          return new Response(String(fired))",
     );
@@ -191,7 +192,7 @@ async fn wait_until_ends_at_the_wall_limit(shard: Rc<Shard>) {
     assert!(shard.logged("one of them failed"));
 }
 
-async fn wait_until_for_a_promise_that_cannot_settle_ends_at_once(shard: Rc<Shard>) {
+async fn wait_until_for_a_promise_that_cannot_settle_ends_immediately(shard: Rc<Shard>) {
     let worker =
         shard.handler("ctx.waitUntil(new Promise(() => {})); return new Response('early')");
     let worker = worker.start().await.unwrap();
@@ -245,7 +246,7 @@ async fn a_body_is_read_as_it_arrives(shard: Rc<Shard>) {
         .unwrap();
     let parts = ["one ", "", "two ", "three"].map(|part| Ok(Bytes::from_static(part.as_bytes())));
     assert_eq!(worker.post(stream(parts)).await.unwrap().text(), "ONE TWO THREE");
-    // A handler that does not read the body does not wait for it.
+    // A handler that does not read the body does not wait for the body.
     let worker = shard.handler("return new Response('uninterested')").start().await.unwrap();
     let never = Body::Stream(Box::pin(futures::stream::pending()));
     assert_eq!(worker.post(never).await.unwrap().text(), "uninterested");
@@ -266,7 +267,7 @@ async fn a_body_over_the_limit_is_refused(shard: Rc<Shard>) {
     assert_eq!(worker.post(full).await.unwrap_err().code, FailureCode::RequestTooLarge);
 }
 
-/// Returns `count` MiB in parts of 64 KiB. `taken` counts the parts that were taken.
+/// Returns `count` MiB in parts of 64 KiB. `taken` counts the parts that have been read.
 fn mebibytes(
     count: usize,
     taken: &Rc<Cell<usize>>,
@@ -348,7 +349,7 @@ async fn a_body_and_its_clone_can_each_be_read_once(shard: Rc<Shard>) {
     assert_eq!(worker.post(stream(parts)).await.unwrap().text(), "body,body TypeError");
 }
 
-async fn many_invocations_interleave_without_mixing(shard: Rc<Shard>) {
+async fn many_interleaved_invocations_do_not_mix_their_results(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const mine = new URL(request.url).pathname;
          for (let i = 0; i < 5; i++) {

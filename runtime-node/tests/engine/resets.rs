@@ -1,4 +1,4 @@
-//! Workers whose state is reset: no invocation sees the leftovers of another.
+//! Tests of Workers whose state is reset, so that no invocation sees the state of another.
 
 use std::rc::Rc;
 
@@ -121,7 +121,7 @@ async fn an_import_by_a_finalizer_of_an_ended_realm_settles(shard: Rc<Shard>) {
 }
 
 async fn a_start_that_fails_later_fails_that_invocation(shard: Rc<Shard>) {
-    // The realms of an isolate differ only in their random numbers.
+    // The realms of an isolate differ only in the results of `Math.random()`.
     let source = "if (Math.random() < 0.5) throw new Error('tails'); export default { fetch: () => new Response('heads') }";
     let worker = loop {
         if let Ok(worker) = resetting(shard.worker(source)).start().await {
@@ -166,7 +166,7 @@ async fn a_heap_filled_by_one_invocation_condemns_the_isolate(shard: Rc<Shard>) 
 }
 
 async fn a_heap_filled_by_realms_that_linger_condemns_the_isolate(shard: Rc<Shard>) {
-    // Different sizes fill the heap at different steps of making the next realm.
+    // Different sizes fill the heap at different steps of the creation of the next realm.
     for size in [0, 100, 200, 400, 700, 1_000, 3_333, 33_000] {
         let source = format!(
             "export default {{ fetch(request, env, ctx) {{

@@ -1,4 +1,4 @@
-//! Scheduled events, as a Worker handles them.
+//! Tests of scheduled events, as Workers handle them.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ trials! {
     a_rejected_wait_until_promise_fails_its_event,
     a_missing_scheduled_handler_is_logged,
     a_worker_may_have_only_a_scheduled_handler,
-    a_scheduled_handler_has_the_limits_of_any_other,
+    a_scheduled_handler_has_the_same_limits_as_a_fetch_handler,
     each_event_of_a_worker_that_resets_has_its_own_globals,
     tampered_built_ins_do_not_change_the_outcome_of_an_event,
 }
@@ -131,7 +131,7 @@ async fn a_worker_may_have_only_a_scheduled_handler(shard: Rc<Shard>) {
     assert!(shard.logged("The entrypoint has no fetch handler"));
 }
 
-async fn a_scheduled_handler_has_the_limits_of_any_other(shard: Rc<Shard>) {
+async fn a_scheduled_handler_has_the_same_limits_as_a_fetch_handler(shard: Rc<Shard>) {
     let worker =
         shard.worker("export default { scheduled() { for (;;); } }").start().await.unwrap();
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::CpuLimitExceeded);

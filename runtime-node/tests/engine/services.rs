@@ -1,4 +1,4 @@
-//! A Worker's calls to other Workers, which the test performs.
+//! Tests of a Worker's calls to other Workers, in which the test answers the calls.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -30,7 +30,7 @@ trials! {
     tampered_built_ins_do_not_change_a_call,
 }
 
-/// Answers according to the URL's path, and records its calls.
+/// A stand-in for other Workers, which answers according to the URL's path and records the calls.
 #[derive(Default)]
 struct Other {
     calls: RefCell<Vec<RecordedCall>>,

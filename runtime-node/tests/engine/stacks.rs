@@ -1,4 +1,4 @@
-//! Stack traces and locations that refer to the author's source lines.
+//! Tests of stack traces and locations, which refer to lines of the author's source.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ trials![
     every_realm_of_a_worker_that_resets_has_mapped_stacks,
 ];
 
-/// Maps every position of the first line to `src/index.ts:11:6`.
+/// A source map that maps every position of the first line to `src/index.ts:11:6`.
 const MAP: &str = r#"{"version":3,"sources":["src/index.ts"],"names":[],"mappings":"AAUK"}"#;
 
 fn mapped(shard: &Shard, body: &str) -> Worker {

@@ -1,4 +1,4 @@
-//! The start of a Worker and its failures.
+//! Tests of the start of a Worker, and of failures during the start.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -133,7 +133,7 @@ async fn a_heap_filled_at_top_level_is_a_failed_start(shard: Rc<Shard>) {
     shard.expect_a_neighbour_to_answer().await;
 }
 
-/// Returns a Worker that answers with `text` and has enough code to make bytecode worthwhile.
+/// Returns a Worker that answers with `text` and has enough code for its bytecode to be stored.
 fn long(shard: &Shard, text: &str) -> Worker {
     let ballast: String =
         (0..500).map(|n| format!("export function f{n}(x) {{ return x * {n}; }}\n")).collect();

@@ -1,5 +1,5 @@
-//! Streaming bodies in both directions: they flow as fast as their reader, in constant memory, and
-//! end when either side does.
+//! Tests of streaming bodies in both directions: they flow as fast as their reader, in constant
+//! memory, and end when either side ends.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ trials! {
     a_client_that_disconnects_aborts_the_request_signal,
     a_handler_without_an_abort_listener_ends_with_its_client,
     wait_until_work_continues_after_the_client_disconnects,
-    a_thousand_streams_flow_at_once,
+    a_thousand_streams_flow_concurrently,
 }
 
 fn sending(response: FetchResponse) -> Sending {
@@ -36,7 +36,7 @@ fn sending(response: FetchResponse) -> Sending {
     }
 }
 
-/// Returns a body of `count` pieces of 64 KiB. `taken` counts the pieces that were taken.
+/// Returns a body of `count` pieces of 64 KiB. `taken` counts the pieces that have been read.
 fn pieces(count: usize, taken: &Rc<Cell<usize>>) -> Body {
     let taken = Rc::clone(taken);
     Body::Stream(
@@ -106,8 +106,8 @@ async fn an_inspected_body_still_passes_in_native_code(shard: Rc<Shard>) {
     expect_to_pass_through(worker.start().await.unwrap()).await;
 }
 
-/// Sends 64 MiB through a Worker whose memory and CPU time would not suffice to handle them in
-/// JavaScript.
+/// Sends 64 MiB through a Worker whose memory and CPU time would not suffice to process the bytes
+/// in JavaScript.
 async fn expect_to_pass_through(worker: crate::harness::Loaded) {
     let taken = Rc::new(Cell::new(0));
     let mut body = sending(worker.post(pieces(1024, &taken)).await.unwrap());
@@ -115,7 +115,10 @@ async fn expect_to_pass_through(worker: crate::harness::Loaded) {
     let mut bytes = 0;
     while let Some(piece) = body.next().await {
         bytes += piece.unwrap().len();
-        assert!(taken.get() <= bytes / (64 * 1024) + 2, "the Worker reads ahead of its client");
+        assert!(
+            taken.get() <= bytes / (64 * 1024) + 2,
+            "the Worker has read too far ahead of its client"
+        );
         assert!(worker.0.memory_bytes() < before + (1 << 20));
     }
     assert_eq!(bytes, 64 << 20);
@@ -163,7 +166,7 @@ async fn a_stalled_response_is_interrupted(shard: Rc<Shard>) {
         .await
         .unwrap();
     let pieces: Vec<_> = sending(worker.get("/").await.unwrap()).collect().await;
-    // The body flows for longer than the limit, then stands still.
+    // The body flows for longer than the limit, and then stalls.
     assert_eq!(pieces.iter().filter(|piece| piece.is_ok()).count(), 60);
     assert!(pieces.last().unwrap().is_err());
     worker.0.idle().await;
@@ -213,7 +216,7 @@ async fn a_handler_without_an_abort_listener_ends_with_its_client(shard: Rc<Shar
     let worker = worker.start().await.unwrap();
     assert!(tokio::time::timeout(Duration::from_millis(10), worker.get("/leaves")).await.is_err());
     worker.0.idle().await;
-    // The dropped request would have finished before this one.
+    // The dropped request would have finished before this request.
     worker.get("/stays").await.unwrap();
     assert!(shard.logged("/stays") && !shard.logged("/leaves"));
 }
@@ -229,7 +232,7 @@ async fn wait_until_work_continues_after_the_client_disconnects(shard: Rc<Shard>
     worker.0.idle().await;
 }
 
-async fn a_thousand_streams_flow_at_once(shard: Rc<Shard>) {
+async fn a_thousand_streams_flow_concurrently(shard: Rc<Shard>) {
     let worker =
         shard.handler("return new Response(request.body.pipeThrough(new TransformStream()))");
     let worker = worker.limits(|limits| limits.cpu_ms = 10_000).start().await.unwrap();

@@ -1,4 +1,4 @@
-//! A Worker's own WebAssembly modules, and how their memory is counted.
+//! Tests of a Worker's own WebAssembly modules, and of the counting of their memory.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ trials![
     wasm_code_is_counted_while_its_module_is_alive,
 ];
 
-/// Exports `add(a, b)`, a memory of one page, and `grow(n)`, which grows it.
+/// A module that exports `add(a, b)`, a memory of one page, and `grow(n)`, which grows the memory.
 const ADD: &[u8] = &[
     0, b'a', b's', b'm', 1, 0, 0, 0, //
     1, 12, 2, 0x60, 2, 0x7f, 0x7f, 1, 0x7f, 0x60, 1, 0x7f, 1, 0x7f, //

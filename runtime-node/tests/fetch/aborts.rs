@@ -1,4 +1,4 @@
-//! Requests that are aborted.
+//! Tests of requests that are aborted.
 
 use std::rc::Rc;
 
@@ -118,7 +118,7 @@ async fn a_cancelled_body_ends_the_exchange(shard: Rc<Shard>) {
     let answered = fetch_text(&shard, &origin, body);
     let mut answered = std::pin::pin!(answered);
     let (mut seen, mut ended) = (0, false);
-    // Checks while the invocation still runs.
+    // The connection must end while the invocation still runs.
     while !ended {
         tokio::select! {
             text = &mut answered => {
@@ -147,11 +147,12 @@ async fn a_long_lived_signal_retains_nothing_of_finished_fetches(shard: Rc<Shard
         for (let i = 0; i < 60; i++) await post(uses[i % 3]);
         let left;
         for (let i = 0; i < 40 && left !== 0; i++) {
-          // Some of it survives for long enough that the whole heap is collected from time to time.
+          // Some of the garbage survives for long enough that the whole heap is collected from time
+          // to time.
           const garbage = [];
           for (let j = 0; j < 50; j++) {
             garbage[j] = Array.from({ length: 4000 }, () => [{}]);
-            // A longer list of dependent signals is swept for collected ones.
+            // When the list of dependent signals grows, collected signals are removed from it.
             AbortSignal.any([signal]);
             await scheduler.wait(0);
           }

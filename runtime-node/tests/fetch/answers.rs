@@ -1,4 +1,4 @@
-//! A response as a Worker sees it, and a request as an origin sees it.
+//! Tests of responses as Workers see them, and of requests as origins see them.
 
 use std::rc::Rc;
 
@@ -10,13 +10,13 @@ use crate::origin::{self, Origin, redirect};
 use crate::text;
 
 fetching![
-    a_response_is_what_the_origin_answered,
+    a_worker_sees_the_response_of_the_origin,
     every_kind_of_body_is_sent_with_its_type,
     a_request_and_its_response_can_be_passed_on,
     response_headers_are_immutable_and_include_cookies,
     redirects_are_followed_returned_or_refused,
-    the_url_after_a_redirect_is_serialized_like_any_other,
-    the_body_of_a_response_without_one_is_null,
+    the_url_after_a_redirect_is_serialized_like_any_other_url,
+    the_body_of_a_response_without_content_is_null,
     fetches_run_concurrently,
     a_module_can_fetch_while_it_is_evaluated,
     a_cache_adds_all_fetched_responses_or_none,
@@ -35,7 +35,7 @@ async fn fetch_text(shard: &Shard, origin: &Origin, body: &str) -> String {
     text(worker(shard, origin, body).get().await.unwrap()).await
 }
 
-async fn a_response_is_what_the_origin_answered(shard: Rc<Shard>) {
+async fn a_worker_sees_the_response_of_the_origin(shard: Rc<Shard>) {
     let origin = Origin::plain(|request| {
         let mut answer = origin::text("tea");
         *answer.status_mut() = 418.try_into().unwrap();
@@ -134,7 +134,7 @@ async fn redirects_are_followed_returned_or_refused(shard: Rc<Shard>) {
     assert_eq!(fetch_text(&shard, &origin, body).await, expected);
 }
 
-async fn the_url_after_a_redirect_is_serialized_like_any_other(shard: Rc<Shard>) {
+async fn the_url_after_a_redirect_is_serialized_like_any_other_url(shard: Rc<Shard>) {
     let origin = Origin::plain(|request| match request.uri().path() {
         "/" => redirect(302, "/a^b"),
         _ => origin::text("end"),
@@ -145,7 +145,7 @@ async fn the_url_after_a_redirect_is_serialized_like_any_other(shard: Rc<Shard>)
     assert_eq!(fetch_text(&shard, &origin, body).await, "[true,true]");
 }
 
-async fn the_body_of_a_response_without_one_is_null(shard: Rc<Shard>) {
+async fn the_body_of_a_response_without_content_is_null(shard: Rc<Shard>) {
     let origin = Origin::raw(b"HTTP/1.1 204 No Content\r\n\r\n").await;
     let body = "const none = await fetch(origin);
         return Response.json([none.body, await none.text()])";
@@ -153,7 +153,7 @@ async fn the_body_of_a_response_without_one_is_null(shard: Rc<Shard>) {
 }
 
 async fn fetches_run_concurrently(shard: Rc<Shard>) {
-    // No request is answered before all have arrived.
+    // The origin answers no request before all requests have arrived.
     let all_have_arrived = Rc::new(Barrier::new(40));
     let origin = Origin::serve(None, move |request| {
         let all_have_arrived = Rc::clone(&all_have_arrived);

@@ -1,4 +1,4 @@
-//! Streaming bodies in both directions.
+//! Tests of streaming bodies in both directions.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ fetching![
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Returns `left` bytes, and counts in `made` how many have been requested.
+/// Returns a stream of `left` bytes. `made` counts the bytes that have been requested.
 fn bytes(mut left: usize, made: Rc<Cell<usize>>) -> impl futures::Stream<Item = Bytes> {
     stream::poll_fn(move |_| {
         let piece = left.min(16 * 1024);
@@ -70,7 +70,8 @@ async fn a_large_body_passes_through_in_constant_memory(shard: Rc<Shard>) {
     let mut read = 0;
     while let Some(piece) = body.next().await {
         read += piece.unwrap().len();
-        // Only the socket buffers and one flow-control window lie between the two.
+        // Between the origin and the Worker, there are only the socket buffers and one flow-control
+        // window.
         assert!(made.get() - read < 16 * MEBIBYTE, "{} bytes were sent ahead", made.get() - read);
     }
     assert_eq!(read, 64 * MEBIBYTE);

@@ -1,4 +1,4 @@
-//! `EventSource`, with an origin that streams events.
+//! Tests of `EventSource` with an origin that streams events.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -140,7 +140,8 @@ async fn a_closed_event_source_stays_closed(shard: Rc<Shard>) {
         await scheduler.wait(1_000);
         return Response.json([source.readyState, errors])";
     let mut answered = std::pin::pin!(fetch_text(&shard, &origin, body));
-    // Checks while the invocation still runs; its end would also close the connection.
+    // The connection must end while the invocation still runs, because the end of the invocation
+    // would also close it.
     tokio::select! {
         biased;
         () = await_condition("the end of the connection", || (origin.connections.get(), origin.open.get()) == (1, 0)) => {}

@@ -1,4 +1,4 @@
-//! The errors that a Worker gets when there is no response.
+//! Tests of the errors that a Worker gets when there is no response.
 
 use std::rc::Rc;
 
@@ -160,7 +160,7 @@ async fn fetches_end_with_their_invocation(shard: Rc<Shard>) {
         (silent.connections.get(), silent.open.get()) == (2, 0)
     })
     .await;
-    // A fetch that is not awaited ends with the invocation too.
+    // A fetch that is not awaited ends with the invocation as well.
     let body = format!(
         "fetch('{}').catch(() => {{}}); await scheduler.wait(500); return new Response('done')",
         silent.url("/")

@@ -1,5 +1,5 @@
-//! WebSockets whose peer sends without end and never reads: the node holds a bounded amount for
-//! each, and the Worker's other sockets are served.
+//! Tests of WebSockets whose peer sends without end and never reads: the node holds a bounded
+//! number of bytes for each, and the Worker's other sockets are served.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -28,8 +28,8 @@ fetching![
 /// read from the network, and queued messages of the Worker.
 const HELD: usize = 2 << 20;
 
-/// The maximum that the kernel's buffers at both ends of a connection may hold in addition, in
-/// bytes.
+/// The maximum number of bytes that the kernel's buffers at both ends of a connection may hold in
+/// addition.
 const KERNEL: usize = 12 << 20;
 
 /// The number of times that a neighbour must be served during the flood.
@@ -39,7 +39,7 @@ fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
 }
 
-/// Returns a stream that repeats `piece` without end, and a count of the bytes that were taken.
+/// Returns a stream that repeats `piece` without end, and a count of the bytes that have been read.
 fn endless(piece: Vec<u8>) -> (ByteStream, Rc<Cell<usize>>) {
     let taken = Rc::<Cell<usize>>::default();
     let count = Rc::clone(&taken);
@@ -64,7 +64,7 @@ async fn serve_a_neighbour(worker: &Loaded, taken: &Cell<usize>, bound: usize) {
     }
     assert!(
         taken.get() <= bound,
-        "{} bytes have been taken for a peer that never reads",
+        "{} bytes have been read from a peer that never reads",
         taken.get()
     );
 }
@@ -87,7 +87,7 @@ async fn a_client_that_requests_echoes_and_never_reads_is_held_back(shard: Rc<Sh
     let unread = worker.0.fetch(FetchRequest { body: Body::Stream(messages), ..request });
     let unread = unread.await.unwrap();
     serve_a_neighbour(&worker, &taken, HELD).await;
-    assert!(!shard.logged("error"), "a message of the Worker was not queued");
+    assert!(!shard.logged("error"), "a message of the Worker could not be queued");
     drop(unread);
 }
 
@@ -98,7 +98,7 @@ async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
     let ResponseBody::Stream(mut received) = response.body else {
         panic!("the response is not a tunnel")
     };
-    // More than the leeway and the pipe to the client can hold.
+    // The messages are larger than the leeway and the pipe to the client together.
     let message = masked(0x82, &[7; 125]);
     let count = 8_000;
     sent.unbounded_send(Ok(message.repeat(count).into())).unwrap();

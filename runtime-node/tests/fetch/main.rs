@@ -1,4 +1,5 @@
-//! Workers that fetch from origins in this process, on a node whose policy permits that.
+//! Tests of Workers that fetch from origins in this process, with an egress policy that permits
+//! such requests.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
@@ -9,10 +10,10 @@ mod events;
 mod failures;
 mod floods;
 #[path = "../engine/harness.rs"]
-#[allow(dead_code)] // The other suites use more of it.
+#[allow(dead_code)] // The other suites use more of the harness.
 mod harness;
 #[path = "../../egress/src/tests/origin.rs"]
-#[allow(dead_code)] // The client's own tests use the rest.
+#[allow(dead_code)] // The client's own tests use the other functions.
 mod origin;
 mod sockets;
 
@@ -23,7 +24,7 @@ use tenon_engine::{Engine, FetchResponse};
 use tenon_web::Web;
 use tenon_web::response_cache::ResponseCache;
 
-/// Lists tests. Each is named after its async function, which gets a new shard.
+/// Lists tests. Each test is named after its async function, which receives a new shard.
 macro_rules! fetching {
     ($($name:ident),+ $(,)?) => {
         pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
@@ -37,8 +38,8 @@ macro_rules! fetching {
 }
 pub(crate) use fetching;
 
-/// Returns an engine whose Workers can reach this machine, also as `origin.test`, and for which
-/// `inside.test` resolves to an internal address.
+/// Returns an engine whose Workers can reach this machine, also under the name `origin.test`, and
+/// for which `inside.test` resolves to an internal address.
 fn engine_with_egress() -> Engine {
     let mut hosts = Hosts::default();
     hosts.read_hosts_conf(&b"127.0.0.1 origin.test\n10.96.0.1 inside.test"[..]).unwrap();

@@ -1,5 +1,5 @@
-//! WebSockets: a Worker that answers with one, a Worker that opens one, and a Worker between the
-//! two. This file is the client of the first: it opens a WebSocket to a Worker and talks to it.
+//! Tests of WebSockets: of Workers that answer with a WebSocket, that open a WebSocket, or that
+//! connect a client with an origin. This file is a client, which opens WebSockets to Workers.
 
 mod answered;
 mod limited;
@@ -28,7 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// One end of a connection whose other end belongs to a Worker.
 pub(crate) type Client = WebSocketStream<DuplexStream>;
 
-/// Returns an opening handshake, and the sender of the client's bytes.
+/// Returns an opening handshake, and the channel for the client's bytes.
 pub(crate) fn opening(
     headers: &[(&str, &str)],
 ) -> (FetchRequest, mpsc::UnboundedSender<Result<Bytes, StreamError>>) {

@@ -1,10 +1,10 @@
-//! Scripts for which V8 may end the process: each runs in a process of its own, with a memory
+//! Runs the scripts during which V8 may end the process, each in a process of its own with a memory
 //! limit.
 //!
-//! No bound in JavaScript covers what these scripts do. They may end as their headers say, or V8
-//! may end the process within the memory limit: the supervisor of the process then knows which
-//! Worker ran. They must not go beyond the limit, where the kernel would choose which process to
-//! end.
+//! No bound in JavaScript covers the operations of these scripts. They may end as their headers
+//! say, or V8 may end the process within the memory limit: the supervisor of the process then knows
+//! which Worker was running. They must not exceed the limit, because the kernel would then choose
+//! which process to end.
 
 #![allow(unsafe_code)] // Sets a limit between fork and exec.
 
@@ -16,16 +16,16 @@ use libtest_mimic::{Failed, Trial};
 /// The directory of these scripts.
 const FAMILY: &str = "ends/";
 
-/// Environment variable set in the process of a single script.
+/// The environment variable that is set in the process of a single script.
 const ALONE: &str = "TENON_HOSTILE_ALONE";
 
-/// Private memory that such a process may use, in bytes: the chart's memory limit of a node.
+/// The private memory that such a process may use, in bytes: the chart's memory limit of a node.
 pub(crate) const MEMORY: u64 = 1 << 30;
 
 /// The signals with which V8 ends a process, depending on the processor.
 const SIGNALS: [i32; 3] = [libc::SIGABRT, libc::SIGILL, libc::SIGTRAP];
 
-/// Returns whether the script `name` needs a process of its own and this process is not it.
+/// Returns whether the script `name` needs a process of its own and is not running in one.
 pub(crate) fn needs_a_process(name: &str) -> bool {
     name.starts_with(FAMILY) && std::env::var_os(ALONE).is_none()
 }
@@ -35,9 +35,10 @@ pub(crate) fn trial(name: String) -> Trial {
     Trial::test(name.clone(), move || {
         let mut alone = Command::new(std::env::current_exe()?);
         alone.args(["--exact", &name]).env(ALONE, "1");
-        // A sanitizer's own memory would count.
+        // The memory of a sanitizer would count towards the limit.
         if std::env::var_os("ASAN_OPTIONS").is_none() {
-            // SAFETY: a system call that allocates nothing, between fork and exec.
+            // SAFETY: between fork and exec, the function only makes a system call and allocates
+            // nothing.
             unsafe { alone.pre_exec(bound_memory) };
         }
         let output = alone.output()?;

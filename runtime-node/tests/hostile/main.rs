@@ -10,13 +10,14 @@
 //! ```
 //!
 //! The scripts try to end the process that runs the suite, so a suite that finishes proves that
-//! none succeeded. After the last script, the memory that the scripts took must have been returned.
-//! Scripts that may end their process run in a process of their own (`hostile/ends.rs`).
+//! none succeeded. After the last script, the process must have released the memory that the
+//! scripts took. Scripts that may end their process run in a process of their own
+//! (`hostile/ends.rs`).
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
 mod ends;
-#[allow(dead_code, unused_imports, unused_macros)] // The engine's own tests use the rest.
+#[allow(dead_code, unused_imports, unused_macros)] // The engine's tests use the other functions.
 #[path = "../engine/harness.rs"]
 mod harness;
 mod memory;
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
     let conclusion = libtest_mimic::run(&arguments, trials);
     waits::print();
     if !lists && let Err(growth) = memory::expect_returned(before) {
-        eprintln!("\nthe memory of the scripts was not returned: {growth}");
+        eprintln!("\nthe memory of the scripts was not released: {growth}");
         return ExitCode::FAILURE;
     }
     conclusion.exit_code()

@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-/// Bytes by which resident memory may have grown after every script has ended: stacks and arenas of
-/// threads, V8's page pools, and the log that the tests collect.
+/// The number of bytes by which resident memory may have grown after every script has ended: stacks
+/// and arenas of threads, V8's page pools, and the log that the tests collect.
 const GROWTH: usize = 256 << 20;
 
 /// [`GROWTH`] under AddressSanitizer, which quarantines 256 MiB of freed memory and keeps
 /// bookkeeping for all memory.
 const SANITIZED_GROWTH: usize = 5 * GROWTH;
 
-/// The timeout for V8, which returns pages from its own thread.
+/// The timeout for V8, which releases pages on a thread of its own.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the resident memory of this process, in bytes.
@@ -25,7 +25,7 @@ pub(crate) fn resident() -> usize {
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)] // There is no safe interface for this.
 fn trim() {
-    // SAFETY: may be called at any time, by any thread.
+    // SAFETY: the function may be called at any time, by any thread.
     unsafe { libc::malloc_trim(0) };
 }
 

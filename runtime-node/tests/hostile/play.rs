@@ -17,12 +17,13 @@ use crate::harness::{self, Loaded, Shard, Text as _, Worker};
 use crate::script::{End, Script};
 use crate::waits::{self, Baseline, TooLong, Waits};
 
-/// A Worker that waits briefly, so that its event loop is active while the hostile one runs.
+/// A Worker that waits briefly, so that its event loop is active while the hostile Worker runs.
 const NEIGHBOUR: &str = "
     await new Promise((resolve) => setTimeout(resolve, 1));
     return new Response(`${new URL(request.url).pathname} for ${env.WHO}`)";
 
-/// A few milliseconds of work that V8 does in one uninterrupted piece.
+/// A handler body that does a few milliseconds of work, which V8 performs in one uninterrupted
+/// piece.
 const PIECE: &str = "
     new Float64Array(1 << 16).map((_, n) => (n * 2654435761) % 4294967296).sort();
     return new Response('done')";
@@ -32,10 +33,10 @@ const PIECE: &str = "
 /// bounds the delay that the script itself can cause.
 const TRIES: usize = 30;
 
-/// Failures that the machine may have caused by being slow.
+/// Failures that a slow machine may have caused.
 const TIME: [FailureCode; 2] = [FailureCode::CpuLimitExceeded, FailureCode::WallLimitExceeded];
 
-/// A result that the machine may have caused by being slow.
+/// A result that a slow machine may have caused.
 #[derive(Debug, thiserror::Error)]
 enum Slow {
     #[error(transparent)]
@@ -128,7 +129,7 @@ async fn requests(
     let mut running: Vec<Option<Loaded>> = vec![None; script.revisions.len()];
     for number in 0..script.requests {
         let revision = number % running.len();
-        // As a pool does: a condemned isolate is replaced.
+        // A condemned isolate is replaced, as in a pool.
         let isolate =
             match running[revision].take().filter(|isolate| isolate.0.condemned().is_none()) {
                 Some(isolate) => isolate,
@@ -184,7 +185,7 @@ impl End {
     }
 }
 
-/// The Worker that must not notice the hostile one.
+/// The Worker that the hostile Worker must not affect.
 struct Neighbour {
     isolate: Loaded,
     requests: Cell<usize>,
@@ -199,7 +200,7 @@ impl Neighbour {
         neighbour
     }
 
-    /// Sends it a request and checks the response.
+    /// Sends the neighbour a request and checks the response.
     async fn check(&self) {
         let number = self.requests.replace(self.requests.get() + 1);
         let response =
@@ -207,14 +208,15 @@ impl Neighbour {
         assert_eq!(response.text(), format!("/{number} for the neighbour"));
     }
 
-    /// Sends it a request, and returns the CPU time that this thread used until the response came.
+    /// Sends the neighbour a request. Returns the CPU time that this thread used until the response
+    /// arrived.
     async fn wait(&self) -> Duration {
         let before = cpu_time();
         self.check().await;
         cpu_time() - before
     }
 
-    /// Sends it requests until the script is over.
+    /// Sends the neighbour requests until the script has ended.
     async fn check_until(&self, progress: &Progress) -> Waits {
         let mut waits = Waits::default();
         while !progress.over.get() {
@@ -236,7 +238,7 @@ impl Neighbour {
 struct Progress {
     over: Cell<bool>,
     starting: Cell<bool>,
-    /// Number of isolates that have been started for it.
+    /// The number of isolates that have been started for the hostile Worker.
     begun: Cell<usize>,
 }
 
@@ -255,5 +257,5 @@ fn cpu_time() -> Duration {
     let stat =
         std::fs::read_to_string("/proc/thread-self/schedstat").expect("schedstat is unreadable");
     let nanoseconds = stat.split_whitespace().next().and_then(|first| first.parse().ok());
-    Duration::from_nanos(nanoseconds.expect("schedstat begins with the CPU time"))
+    Duration::from_nanos(nanoseconds.expect("schedstat does not begin with the CPU time"))
 }

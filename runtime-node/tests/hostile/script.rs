@@ -1,4 +1,4 @@
-//! A script of the suite: a Worker, with the expected result in the comment at its head.
+//! A script of the suite: a Worker whose first comment states the expected result.
 //!
 //! ```js
 //! // Describes the attack in a sentence or two.
@@ -19,7 +19,7 @@
 //! | `flags:` | compatibility flags |
 //! | `state:` | `Reset`, for a realm of its own for each request |
 //! | `beyond:` | ms added to the neighbour's allowed wait, for a step that cannot be split |
-//! | `patch:` | the patch of V8 that it needs; the script is left out where V8 is not patched |
+//! | `patch:` | the patch of V8 that the script needs; without the patch, the script is skipped |
 //! | `with:` | a file of `runtime-node/web/tests/conformance` that is added as a module |
 //! | `revision:` | begins the entrypoint of another revision; requests go to each in turn |
 //! | `module:` | begins the module of that name; the lines before belong to the entrypoint |
@@ -46,7 +46,7 @@ pub(crate) enum End {
 }
 
 pub(crate) struct Script {
-    /// `family/name`.
+    /// The name of the script, `family/name`.
     pub(crate) name: String,
     /// The modules of each revision, as name and source, with the entrypoint first.
     pub(crate) revisions: Vec<Vec<(String, String)>>,
@@ -101,7 +101,7 @@ impl Script {
             name: name.to_owned(),
             revisions: vec![entrypoint()],
             ends: Vec::new(),
-            // Enough time for a busy machine, and no more memory than a test needs.
+            // The time suffices on a busy machine, and the memory is no more than a test needs.
             limits: Limits {
                 cpu_ms: 50,
                 wall_ms: 2_000,
@@ -132,7 +132,7 @@ impl Script {
                 script.modules()[reading].1.push_str(&format!("{line}\n"));
             }
         }
-        assert!(!script.ends.is_empty(), "{name} does not say what to expect");
+        assert!(!script.ends.is_empty(), "{name} has no line `expect:`");
         script
     }
 
@@ -141,7 +141,7 @@ impl Script {
         self.revisions.last_mut().expect("a script has at least one revision")
     }
 
-    /// Applies a line of the header and returns whether it was one.
+    /// Applies a line of the header. Returns whether the line was one.
     fn apply(&mut self, word: &str, value: &str, shared: &Path) -> bool {
         match word {
             "expect" => self.ends = value.split(" or ").map(End::parse).collect(),
@@ -192,7 +192,8 @@ fn state(value: &str) -> StatePolicy {
     }
 }
 
-/// Returns a chain of modules, each of which imports the next; the last imports nothing.
+/// Returns a chain of modules, each of which imports the next module; the last module imports
+/// nothing.
 fn chain(length: usize) -> impl Iterator<Item = (String, String)> {
     (1..=length).map(move |n| {
         let import = if n < length { format!("import './{}.js';", n + 1) } else { String::new() };

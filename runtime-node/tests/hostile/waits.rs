@@ -1,12 +1,12 @@
-//! Measures how long a neighbour waits for its responses, in CPU time of the thread that it shares
-//! with a hostile Worker.
+//! Measures the time for which a neighbour waits for its responses, in CPU time of the thread that
+//! it shares with a hostile Worker.
 
 use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::script::Script;
 
-/// Time that V8 itself may add to the start or the end of an isolate, to set up or tear down a
+/// The time that V8 itself may add to the start or the end of an isolate, to set up or tear down a
 /// heap.
 const START: Duration = Duration::from_millis(50);
 
@@ -26,7 +26,7 @@ impl Waits {
 /// script's name.
 static BEYOND: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
-/// The neighbour waited for too long.
+/// The error that the neighbour waited for too long.
 #[derive(Debug, thiserror::Error)]
 #[error("the neighbour waited {longest:?} for {cause}; the limit is {allowed:?}")]
 pub(crate) struct TooLong {
@@ -39,12 +39,12 @@ pub(crate) struct TooLong {
 pub(crate) struct Baseline {
     /// The neighbour's longest response time with no other load.
     pub(crate) alone: Duration,
-    /// Time that a request may make its neighbour wait beyond its own CPU limit: the duration of
-    /// some work that V8 does in one piece.
+    /// The time for which a request may make its neighbour wait beyond the request's own CPU limit:
+    /// the duration of work that V8 performs in one piece.
     pub(crate) grace: Duration,
 }
 
-/// Checks that a request made the neighbour wait for little more than its own CPU limit, and a
+/// Checks that the neighbour waited for little more than the CPU limit of a request, and during a
 /// start for little more than the start-up limit.
 pub(crate) fn expect_short(
     script: &Script,
@@ -80,7 +80,7 @@ fn is_instrumented() -> bool {
     std::env::var_os("ASAN_OPTIONS").is_some()
 }
 
-/// Prints one line about all scripts.
+/// Prints one line about the waits during all scripts.
 pub(crate) fn print() {
     let mut beyond = BEYOND.lock().expect("the lock is never poisoned");
     beyond.sort();

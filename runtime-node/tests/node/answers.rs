@@ -1,4 +1,4 @@
-//! Workers that answer, on the shard that received the request.
+//! Tests of Workers that answer on the shard that received the request.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ trials! {
     each_shard_has_its_own_isolates_and_code_is_fetched_once,
     an_exception_has_its_own_code_and_is_logged,
     a_revision_of_another_worker_is_refused,
-    a_worker_serves_on_after_its_clients_disconnect,
+    a_worker_continues_to_serve_after_its_clients_disconnect,
     a_client_that_disconnects_cancels_the_invocation,
 }
 
@@ -135,7 +135,7 @@ async fn a_revision_of_another_worker_is_refused(name: &'static str) {
     assert_eq!((failure.code, failure.phase), (FailureCode::BadRequest, Phase::Admission));
 }
 
-async fn a_worker_serves_on_after_its_clients_disconnect(name: &'static str) {
+async fn a_worker_continues_to_serve_after_its_clients_disconnect(name: &'static str) {
     let node = TestNode::start(name).await;
     let echo = node.handler("echo", "return new Response(await request.text())");
     for _ in 0..50 {

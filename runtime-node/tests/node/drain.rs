@@ -1,4 +1,4 @@
-//! The drain of a node: invocations in flight finish, and new requests are refused.
+//! Tests of the drain of a node: invocations in flight finish, and new requests are refused.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use tenon_proto::failure::{FailureCode, Phase};
 use crate::harness::{TestNode, await_condition, trials};
 
 trials! {
-    an_idle_node_drains_at_once,
+    an_idle_node_drains_immediately,
     a_drain_finishes_invocations_in_flight_and_refuses_new_ones,
     a_drain_waits_for_wait_until_work,
     a_drain_waits_for_evicted_isolates,
-    a_drain_ends_when_its_grace_is_over,
+    a_drain_ends_when_its_grace_period_ends,
 }
 
 const WAITS: &str = "await request.text(); return new Response('done')";
@@ -23,7 +23,7 @@ const LINGERS: &str = "ctx.waitUntil((async () => {
     })());
     return new Response()";
 
-async fn an_idle_node_drains_at_once(name: &'static str) {
+async fn an_idle_node_drains_immediately(name: &'static str) {
     let mut node =
         TestNode::with(name, |config| config.drain.grace = Duration::from_secs(3600)).await;
     let hello = node.handler("hello", WAITS);
@@ -40,11 +40,10 @@ async fn a_drain_finishes_invocations_in_flight_and_refuses_new_ones(name: &'sta
     node.await_metric("tenon_shard_inflight", &[], 1).await;
     node.begin_drain();
 
-    // On a connection that is new to the node, and on one that is not.
+    // The clients use a connection that is new to the node, and a connection that is not.
     let newcomer = node.client().another();
     for client in [&newcomer, node.client(), &newcomer] {
-        // The node notices the drain a moment after it begins, and may end a connection under a
-        // request.
+        // The shard learns of the drain with a delay, and may end a connection during a request.
         let failure = loop {
             match client.get(&waits).await {
                 Err(failure) if failure.code == FailureCode::Draining => break failure,
@@ -76,7 +75,7 @@ async fn a_drain_waits_for_evicted_isolates(name: &'static str) {
     node.client().get(&lingers).await.unwrap();
     let failure = node.client().post(&lingers, Bytes::new()).await.unwrap_err();
     assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
-    // Its successor is also stopped while it still has pending work.
+    // The next isolate is also stopped while it still has pending work.
     let other = node.client().post(&lingers, Bytes::new()).await.unwrap_err();
     assert_eq!(other.code, FailureCode::CpuLimitExceeded);
     node.await_metric("tenon_evictions_total", &[("reason", "condemned")], 2).await;
@@ -85,7 +84,7 @@ async fn a_drain_waits_for_evicted_isolates(name: &'static str) {
     assert!(node.logged("finished after its response"));
 }
 
-async fn a_drain_ends_when_its_grace_is_over(name: &'static str) {
+async fn a_drain_ends_when_its_grace_period_ends(name: &'static str) {
     let mut node =
         TestNode::with(name, |config| config.drain.grace = Duration::from_millis(200)).await;
     let waits = node.handler("waits", WAITS);

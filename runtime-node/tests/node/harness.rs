@@ -23,10 +23,10 @@ use tenon_runtime_node::node::Node;
 use catalog::Catalog;
 use client::Client;
 
-/// The longest wait on a busy machine before a test fails.
+/// The time after which a test fails, even on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Lists tests. Each is named after its async function and runs on a thread of its own.
+/// Lists tests. Each test is named after its async function and runs on a thread of its own.
 macro_rules! trials {
     ($($name:ident),+ $(,)?) => {
         pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
@@ -40,8 +40,8 @@ pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 pub(crate) fn trial(name: &'static str, test: fn(&'static str) -> Running) -> Trial {
     Trial::test(name, move || {
-        // A test that ends waits for its node, which closes the test's connection gracefully:
-        // another thread answers.
+        // A test that ends waits for its node, which closes the test's connection gracefully. The
+        // runtime's other thread performs the client's part of that.
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let test = async { tokio::time::timeout(TIMEOUT, test(name)).await };
@@ -53,7 +53,8 @@ pub(crate) fn trial(name: &'static str, test: fn(&'static str) -> Running) -> Tr
 pub(crate) struct TestNode {
     pub(crate) catalog: Catalog,
     pub(crate) readiness: Readiness,
-    /// The namespace of its Workers: the test's name, which tells their logs apart.
+    /// The namespace of the node's Workers: the test's name, which distinguishes their log lines
+    /// from those of other tests.
     name: &'static str,
     registry: Registry,
     clients: Vec<Client>,
@@ -98,7 +99,7 @@ impl TestNode {
         Self { catalog, readiness, name, registry, clients, node: Some(node), signal: Some(signal) }
     }
 
-    /// Starts a node without queues: a request gets a permit at once or is shed.
+    /// Starts a node without queues: a request gets a permit immediately or is shed.
     pub(crate) async fn without_queues(name: &'static str) -> Self {
         Self::with(name, |config| config.admission.max_waiting = 0).await
     }
@@ -160,7 +161,7 @@ impl TestNode {
         limits: Limits,
         services: BTreeMap<String, WorkerId>,
     ) -> Deployed {
-        let revision = Revision::of_source(worker.clone(), source.to_owned());
+        let revision = Revision::from_source(worker.clone(), source.to_owned());
         let bindings =
             services.into_iter().map(|(name, worker)| (name, Binding::Service(worker))).collect();
         let digest = self.catalog.put(Revision { bindings, limits, ..revision });
@@ -182,7 +183,7 @@ impl TestNode {
         log::lines().iter().any(|line| line.contains(self.name) && line.contains(part))
     }
 
-    /// Returns the sum over all metrics of a family that have these labels.
+    /// Returns the sum of all metrics of a family that have these labels.
     pub(crate) fn metric(&self, family: &str, labels: &[(&str, &str)]) -> u64 {
         let families = self.registry.gather();
         let family = families

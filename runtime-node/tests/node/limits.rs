@@ -1,5 +1,5 @@
-//! Limits of a Worker, of a shard, and of a client's deadline. Workers within their limits do not
-//! notice the others.
+//! Tests of the limits of Workers and shards. A Worker that exceeds a limit does not affect the
+//! others.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ trials! {
     wait_until_work_counts_against_the_concurrency_of_a_worker,
     the_concurrent_invocations_of_a_shard_are_bounded,
     requests_without_a_permit_wait_while_the_queue_has_room,
-    a_worker_that_is_stopped_repeatedly_is_backed_off,
-    a_body_over_the_limit_is_refused_announced_or_streamed,
+    a_worker_that_is_stopped_repeatedly_goes_into_back_off,
+    a_body_over_the_limit_is_refused_whether_announced_or_streamed,
     a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_served,
     an_isolate_with_a_full_heap_is_replaced,
-    an_isolate_stopped_at_a_limit_is_evicted_at_once,
+    an_isolate_stopped_at_a_limit_is_evicted_immediately,
     requests_waiting_for_a_stopped_isolate_are_served_by_the_next,
     unread_request_bodies_do_not_block_other_requests,
     an_idle_isolate_is_evicted,
@@ -111,7 +111,7 @@ async fn requests_without_a_permit_wait_while_the_queue_has_room(name: &'static 
     node.await_metric("tenon_shard_inflight", &[], 0).await;
 }
 
-async fn a_worker_that_is_stopped_repeatedly_is_backed_off(name: &'static str) {
+async fn a_worker_that_is_stopped_repeatedly_goes_into_back_off(name: &'static str) {
     let node = TestNode::start(name).await;
     let loops = node.handler_with("loops", "for (;;);", |limits| limits.cpu_ms = 1);
     let rests = async {
@@ -129,14 +129,14 @@ async fn a_worker_that_is_stopped_repeatedly_is_backed_off(name: &'static str) {
     assert!(node.metric("tenon_cold_starts_total", &[]) <= starts + 1);
 }
 
-async fn a_body_over_the_limit_is_refused_announced_or_streamed(name: &'static str) {
+async fn a_body_over_the_limit_is_refused_whether_announced_or_streamed(name: &'static str) {
     let node = TestNode::start(name).await;
     let limit = |limits: &mut tenon_proto::revision::Limits| limits.request_body_mib = 1;
     let echo = node.handler_with("echo", "return new Response(await request.arrayBuffer())", limit);
     let mib = Bytes::from(vec![b'x'; 1 << 20]);
     assert_eq!(node.client().post(&echo, mib.clone()).await.unwrap().body.len(), 1 << 20);
 
-    // The body comes in pieces, without a declared length.
+    // The body arrives in pieces, without a declared length.
     let upload = node.client().upload(&echo);
     upload.body_tx.send(mib.slice(..INLINE_BODY)).unwrap();
     upload.body_tx.send(mib).unwrap();
@@ -184,10 +184,10 @@ async fn an_isolate_with_a_full_heap_is_replaced(name: &'static str) {
     node.await_metric("tenon_isolates", &[], 1).await;
 }
 
-async fn an_isolate_stopped_at_a_limit_is_evicted_at_once(name: &'static str) {
+async fn an_isolate_stopped_at_a_limit_is_evicted_immediately(name: &'static str) {
     let node = TestNode::start(name).await;
-    // If each one waited for the next scan of idle isolates, the ten together would outlast the
-    // test.
+    // If each eviction waited for the next scan of idle isolates, ten evictions would exceed the
+    // timeout of the test.
     for n in 0..10 {
         let loops = node.handler(&format!("loops-{n}"), "for (;;);");
         let failure = node.client().get(&loops).await.unwrap_err();
@@ -222,7 +222,7 @@ async fn unread_request_bodies_do_not_block_other_requests(name: &'static str) {
         node.handler("ignores", "await new Promise((resolve) => setTimeout(resolve, 1e6))");
     let echo = node.handler("echo", "return new Response(await request.arrayBuffer())");
     let piece = Bytes::from(vec![b'x'; INLINE_BODY]);
-    // Together more than any single flow-control window.
+    // The bodies together are larger than any single flow-control window.
     let mut stuck = Vec::new();
     for _ in 0..100 {
         let upload = node.client().upload(&ignores);
@@ -273,10 +273,10 @@ async fn an_isolate_slightly_over_its_cpu_limit_is_retired(name: &'static str) {
         let url = format!("https://worker.test/?rounds={rounds}");
         let request = InvokeHead { url, ..head(&worker) };
         match node.client().call(request, stream::empty()).await {
-            // A new isolate, and the one before it has answered every request.
+            // This is a new isolate, and the isolate before it has answered every request.
             Ok(answer) if answered && answer.text() == "1" => break,
             Ok(_) => (answered, rounds) = (true, rounds + rounds / 100),
-            // Too much work. This Worker would now be in back-off.
+            // The work was too much, and this Worker is in back-off now.
             Err(_) => {
                 number += 1;
                 (worker, answered, rounds) = (deploy(number), false, rounds - rounds / 10);
@@ -286,7 +286,8 @@ async fn an_isolate_slightly_over_its_cpu_limit_is_retired(name: &'static str) {
     assert!(node.metric("tenon_evictions_total", &[("reason", "retired")]) >= 1);
 }
 
-/// The kernel's files about a container's memory, of which a given percentage is used.
+/// Stand-ins for the kernel's files about the memory of a container, of which a given percentage is
+/// used.
 struct Memory(tempfile::TempDir);
 
 impl Memory {
@@ -307,7 +308,7 @@ impl Memory {
     fn write(&self, path: &str, content: &str) {
         let path = self.0.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // Replaced atomically: the node may read it at any time.
+        // The file is replaced atomically, because the node may read it at any time.
         std::fs::write(path.with_extension("new"), content).unwrap();
         std::fs::rename(path.with_extension("new"), path).unwrap();
     }
@@ -346,13 +347,17 @@ async fn a_memory_shortage_evicts_idle_isolates_and_refuses_starts(name: &'stati
     let failure = node.client().get(&hello).await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission));
     assert_eq!(node.metric("tenon_shed_total", &[("reason", "memory_short")]), 1);
-    assert_eq!(upload.end().await.unwrap().text(), "done", "requests in flight continue");
+    assert_eq!(
+        upload.end().await.unwrap().text(),
+        "done",
+        "the request in flight was not answered"
+    );
 
     uses(92);
     node.await_metric("tenon_memory_used_bytes", &[], 920).await;
     assert!(
         node.client().get(&hello).await.is_err(),
-        "cold starts resume only well below the threshold"
+        "a cold start succeeded at 92 % of the memory limit"
     );
     uses(50);
     while node.client().get(&hello).await.is_err() {

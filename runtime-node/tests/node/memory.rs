@@ -1,4 +1,5 @@
-//! Memory of a node of processes: one process's use never ends another.
+//! Tests of the memory of a node of processes: the memory use of one process never ends another
+//! process.
 
 use std::time::Duration;
 
@@ -17,13 +18,14 @@ trials! {
     memory_that_workers_map_and_touch_later_stays_within_the_budget,
 }
 
-/// Memory budget of the node, in MiB.
+/// The memory budget of the node, in MiB.
 const BUDGET: u64 = 512;
 
-/// Interval between the requests of an attack; gives the supervisor time to react.
+/// The interval between the requests of an attack, in which the supervisor can react.
 const PACE: Duration = Duration::from_millis(120);
 
-/// Takes memory in pieces, which the kernel provides only when they are touched.
+/// A handler body that takes memory in pieces, which the kernel provides only when they are
+/// touched.
 const TAKES: &str = "
     globalThis.pieces ??= [];
     if (request.url.includes('map')) {
@@ -58,7 +60,8 @@ async fn many_simultaneous_starts_do_not_end_a_process(name: &'static str) {
 
 async fn a_start_takes_the_place_of_an_idle_isolate(name: &'static str) {
     let node = SupervisedNode::with(name, &["--memory-budget", "256"]).await;
-    // About four times as many as there is memory for, sixteen at a time, twice.
+    // There are about four times as many Workers as fit into memory. They start sixteen at a time,
+    // in two rounds.
     let worker = |i| node.handler(&format!("worker-{i}"), "return new Response('served')");
     let workers: Vec<_> = (0..320).map(worker).collect();
     for some in (0..2).flat_map(|_| workers.chunks(16)) {
@@ -67,26 +70,26 @@ async fn a_start_takes_the_place_of_an_idle_isolate(name: &'static str) {
         }
     }
     let evicted = "tenon_evictions_total{reason=\"memory\",shard=\"lane-0\"} 0";
-    assert!(!node.metrics().await.contains(evicted), "there was memory for all");
+    assert!(!node.metrics().await.contains(evicted), "no isolate was evicted");
 }
 
 async fn memory_that_workers_map_and_touch_later_stays_within_the_budget(name: &'static str) {
     let node = SupervisedNode::with(name, &["--memory-budget", &BUDGET.to_string()]).await;
     let neighbour = node.known("neighbour", "return new Response('served')").await;
     let mut requests = 48;
-    // The first round goes on until the process ends for lack of memory; the second stops short of
-    // that.
+    // The first round continues until the process ends for lack of memory; the second round stops
+    // earlier.
     for round in 0..2 {
         let takers = (0..12).map(|i| {
             let take = match i % 2 {
                 0 => "const take = () => new ArrayBuffer(4 << 20);",
                 _ => "const take = () => new WebAssembly.Memory({ initial: 64 }).buffer;",
             };
-            // A limit that no machine is too slow for.
+            // The CPU limit is high enough for the slowest machine.
             node.handler_within(&format!("taker-{round}-{i}"), &format!("{take} {TAKES}"), 120_000)
         });
         let takers: Vec<_> = takers.collect();
-        // After the first round the process is a new one.
+        // After the first round, a new process serves the lane.
         let probe = node.handler(&format!("probe-{round}"), "return new Response('there')");
         while node.lane.get(&probe).await.is_err() {}
         let mut mapped = 0_usize;
@@ -114,7 +117,10 @@ async fn memory_that_workers_map_and_touch_later_stays_within_the_budget(name: &
             most = most.max(resident());
         }
         most = most.max(resident());
-        assert!(most <= BUDGET, "{most} MiB are in memory");
-        assert!(round == 0 || most > BUDGET / 4, "only {most} MiB were used");
+        assert!(most <= BUDGET, "the processes used {most} MiB, and the budget is {BUDGET} MiB");
+        assert!(
+            round == 0 || most > BUDGET / 4,
+            "the processes used only {most} MiB of {BUDGET} MiB"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The wire protocol, observed without a gRPC client.
+//! Tests of the wire protocol, without a gRPC client.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ trials! {
     a_callers_deadline_ends_the_invocation,
 }
 
-/// A stream's result: the status, the headers, and the headers or trailers with the gRPC status.
+/// The response of a call. The gRPC status is in the trailers, or in the headers if there are none.
 struct Exchange {
     status: StatusCode,
     body: Bytes,

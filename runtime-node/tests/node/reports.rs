@@ -1,4 +1,4 @@
-//! Reports to the operator about Workers whose code fails repeatedly.
+//! Tests of the reports to the operator about Workers whose code fails repeatedly.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -74,8 +74,8 @@ async fn a_crash_loop_and_its_recovery_are_reported(name: &'static str) {
 
 async fn a_failure_that_does_not_repeat_is_not_reported(name: &'static str) {
     let node = TestNode::start(name).await;
-    // Broken until shortly before the second start, which comes a second after the first has
-    // failed.
+    // The Worker is broken until shortly before its second start, which comes a second after the
+    // first start has failed.
     let worker = node.broken_for(Duration::from_millis(950));
     node.client().get(&worker).await.unwrap_err();
     node.get_until_it_responds(&worker).await;
@@ -88,7 +88,7 @@ async fn a_reconnected_operator_gets_the_latest_state(name: &'static str) {
     let (early, late) = (node.broken_for(TWO_FAILURES), node.worker("late", "throw 1", |_| {}));
     node.get_until_it_loops(&early).await;
     await_condition("a report", || !node.reported().is_empty()).await;
-    // The node has fetched the code of both by now.
+    // After this request, the node has fetched the code of both Workers.
     node.client().get(&late).await.unwrap_err();
     node.catalog.stop();
     node.get_until_it_responds(&early).await;

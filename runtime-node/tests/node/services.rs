@@ -1,4 +1,4 @@
-//! Workers that call one another, and Workers that run on a schedule.
+//! Tests of Workers that call one another, and of Workers that run on a schedule.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ trials! {
     a_warm_worker_of_the_shard_is_called_without_a_router,
     a_worker_that_is_not_warm_is_called_by_name_through_a_router,
     a_warm_older_revision_is_not_called,
-    bodies_stream_through_a_call_both_ways,
+    bodies_stream_through_a_call_in_both_directions,
     a_called_worker_has_its_own_limits,
     a_worker_without_a_free_permit_is_called_through_a_router,
     busy_workers_that_call_one_another_all_get_their_turns,
@@ -80,7 +80,11 @@ async fn a_worker_that_is_not_warm_is_called_by_name_through_a_router(name: &'st
     );
 
     assert_eq!(call(&node, &caller, &[&other]).await.unwrap().text(), "text");
-    assert_eq!(router.calls().len(), 1, "the callee is warm on the shard");
+    assert_eq!(
+        router.calls().len(),
+        1,
+        "the warm callee on the shard was called through the router"
+    );
 }
 
 async fn a_warm_older_revision_is_not_called(name: &'static str) {
@@ -94,7 +98,7 @@ async fn a_warm_older_revision_is_not_called(name: &'static str) {
     assert_eq!(router.calls().len(), 1);
 }
 
-async fn bodies_stream_through_a_call_both_ways(name: &'static str) {
+async fn bodies_stream_through_a_call_in_both_directions(name: &'static str) {
     let (node, router) = node_and_router(name).await;
     let other = node.handler("other", "return new Response(request.body)");
     let caller = node.caller("caller", "return env.OTHER.fetch(request)", "other");
@@ -167,7 +171,7 @@ async fn a_worker_without_a_free_permit_is_called_through_a_router(name: &'stati
 
 async fn busy_workers_that_call_one_another_all_get_their_turns(name: &'static str) {
     let node = TestNode::start(name).await;
-    // Turns long enough that other isolates are let through first.
+    // These turns are so long that the shard runs other isolates first.
     const SPINS: &str = "for (let i = 0; i < 2_000_000; i++);";
     let other = node.handler("other", &format!("{SPINS} return new Response('done')"));
     let calls = "const answer = await env.OTHER.fetch('http://other.test/');";

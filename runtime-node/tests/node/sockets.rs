@@ -1,4 +1,4 @@
-//! WebSockets between Workers, through their bindings.
+//! Tests of WebSockets between Workers, which they open through their bindings.
 
 use bytes::Bytes;
 use futures::stream;
@@ -61,7 +61,7 @@ async fn a_worker_opens_a_socket_to_another_through_a_router(name: &'static str)
     let answer = node.client().get(&caller).await.unwrap();
     assert_eq!(answer.text(), "from one Worker to another 4000 true");
     let call = &router.calls()[0];
-    assert!(call.asks_for_tunnel(), "{call:?}");
+    assert!(call.requests_tunnel(), "{call:?}");
 }
 
 async fn a_worker_passes_on_the_socket_of_another(name: &'static str) {

@@ -1,5 +1,5 @@
-//! Cold starts: one for all waiting requests, from the catalog or from cached code, and in place of
-//! other isolates.
+//! Tests of cold starts: all waiting requests share one start, which takes its code from the
+//! catalog or from a cache, and may evict another isolate.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn many_requests_for_a_cold_worker_wait_for_one_start(name: &'static str) 
 
 async fn requests_waiting_for_a_start_are_served_by_earliest_deadline(name: &'static str) {
     let node = TestNode::start(name).await;
-    // The first Worker queues its requests behind one another.
+    // The first Worker handles its requests one after the other.
     let one_by_one = node.worker("one-by-one", COUNTER, |limits| limits.concurrency = 1);
     let side_by_side = node.worker("side-by-side", COUNTER, |_| {});
     for worker in [one_by_one, side_by_side] {
@@ -118,7 +118,7 @@ async fn known_workers_are_served_without_the_catalog(name: &'static str) {
     node.client().get(&known).await.unwrap();
     node.client().get(&other).await.unwrap();
     node.catalog.stop();
-    // Neither the warm Worker nor the evicted one needs the catalog.
+    // Neither the warm Worker nor the evicted Worker needs the catalog.
     node.client().get(&other).await.unwrap();
     node.client().get(&known).await.unwrap();
     let failure = node.client().get(&unknown).await.unwrap_err();
@@ -178,8 +178,8 @@ async fn code_that_does_not_match_its_digest_is_refused(name: &'static str) {
 async fn a_worker_that_cannot_start_is_not_tried_for_every_request(name: &'static str) {
     let node = TestNode::start(name).await;
     let broken = node.worker("broken", "throw new Error('at the top')", |_| {});
-    // The requests go out together; one that comes after a back-off, on a slow machine, starts it
-    // again.
+    // The requests are sent together. On a slow machine, a request may arrive after the back-off
+    // and start the Worker again.
     for failure in futures::future::join_all((0..10).map(|_| node.client().get(&broken))).await {
         let failure = failure.unwrap_err();
         assert_eq!((failure.code, failure.phase), (FailureCode::WorkerStartFailed, Phase::Start));
@@ -223,11 +223,7 @@ async fn a_start_takes_a_spare_isolate_and_another_is_made(name: &'static str) {
     assert_eq!(node.client().get(&counter).await.unwrap().text(), "1");
     assert_eq!(node.metric("tenon_spare_lookups_total", &[("outcome", "hit")]), 1);
     node.await_metric("tenon_spare_isolates", &[], 1).await;
-    assert_eq!(
-        node.metric("tenon_isolates", &[]),
-        1,
-        "a spare does not count as a Worker's isolate"
-    );
+    assert_eq!(node.metric("tenon_isolates", &[]), 1, "a spare was counted as a Worker's isolate");
 }
 
 async fn a_worker_with_a_large_memory_limit_does_not_take_a_spare(name: &'static str) {
@@ -267,7 +263,7 @@ async fn bytecode_outlives_the_process_and_is_made_again_if_damaged(name: &'stat
         let found = |lookup| node.metric("tenon_bytecode_lookups_total", &[("outcome", lookup)]);
         assert_eq!(lookups.map(found), lookups.map(|lookup| u64::from(lookup == wanted)));
         let file = directory.path().join("code").join(worker.digest.to_string());
-        // The file is written under another name first.
+        // The node writes the file under another name first.
         await_condition("the bytecode's file", || {
             std::fs::read(&file).is_ok_and(|bytes| bytes != damaged)
         })

@@ -1,4 +1,4 @@
-//! Responses and requests that are streamed.
+//! Tests of responses and requests that are streamed.
 
 use bytes::Bytes;
 use tenon_proto::failure::{FailureCode, Phase};
@@ -16,8 +16,8 @@ trials! {
     a_request_body_that_fails_interrupts_the_response_made_from_it,
 }
 
-/// Writes the bodies of later POST requests. The timer is pending work: without it, the stream
-/// could never continue.
+/// A Worker that streams the bodies of later POST requests as its response. The timer is pending
+/// work: without it, the node would end the stream, because nothing could continue it.
 const PROMPTED: &str = "
     let write;
     export default { async fetch(request) {
@@ -102,7 +102,7 @@ async fn a_slow_client_applies_backpressure_to_the_worker(name: &'static str) {
         read += piece(&mut answer).await.unwrap().unwrap().len();
     }
     let mut written = 0;
-    // Writing stops when every buffer along the way is full.
+    // Writing stops when every buffer on the way to the client is full.
     loop {
         let now = node.client().post(&worker, "".into()).await.unwrap().text().parse().unwrap();
         if now == written {

@@ -1,4 +1,4 @@
-//! A node of processes: its supervisor, with the program itself for each shard and lane.
+//! Tests of a node of processes: its supervisor, and the program itself for each shard and lane.
 
 use futures::{SinkExt as _, stream};
 use tenon_proto::catalog::quarantined;
@@ -84,7 +84,8 @@ async fn a_repeated_request_gets_the_decision_on_its_lost_shard(name: &'static s
     node.await_line("tenon_shard_inflight{shard=\"0\"} 1").await;
     node.signal("0", "-ABRT");
     assert!(lost.await.unwrap().is_err());
-    // Sent at once: a router that has lost the connection does not wait for the supervisor.
+    // The request is repeated immediately: a router that has lost the connection does not wait for
+    // the supervisor.
     let again = node.lane.call(InvokeHead { stay: true, ..kill }, stream::empty()).await;
     assert_eq!(code(again), Some(FailureCode::WorkerQuarantined));
     await_condition("a report to the operator", || !node.quarantines().is_empty()).await;
@@ -127,7 +128,7 @@ async fn a_heavy_revision_moves_back_to_the_lanes(name: &'static str) {
     assert!(node.lane.call(heavy, stream::empty()).await.is_ok());
 }
 
-/// A computation longer than the turns that a shard permits.
+/// A computation that takes longer than the turns that a shard permits.
 const COMPUTE: &str = "const compute = () => { let sum = 0; for (let i = 0; i < 3e7; i++) sum += i % 7; return sum };";
 
 async fn a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_in_a_lane(

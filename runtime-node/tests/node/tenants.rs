@@ -1,4 +1,4 @@
-//! Isolation between tenants: one tenant cannot take what another needs.
+//! Tests of the isolation between tenants: one tenant cannot take the resources that another needs.
 
 use tenon_proto::failure::{FailureCode, Phase};
 
@@ -15,12 +15,12 @@ trials! {
 const WAITS: &str = "await request.text(); return new Response('done')";
 
 impl TestNode {
-    /// Deploys Workers of a tenant that answer once their request has ended.
+    /// Deploys Workers of a tenant. Each answers a request once the request's body has ended.
     fn waiters<const N: usize>(&self, namespace: &str) -> [Deployed; N] {
         std::array::from_fn(|n| self.handler_of(namespace, &format!("worker-{n}"), WAITS))
     }
 
-    /// Sends each Worker a request that stays in flight.
+    /// Sends each Worker a request that remains in flight.
     async fn occupy(&self, workers: &[&Deployed]) -> Vec<Upload> {
         let before = self.metric("tenon_shard_inflight", &[]);
         let uploads = workers.iter().map(|worker| self.client().upload(worker)).collect();
@@ -58,7 +58,7 @@ async fn one_tenant_with_many_workers_cannot_take_every_permit(name: &'static st
     node.client().get(&modest).await.unwrap();
     node.await_metric("tenon_shard_inflight", &[], 0).await;
     let uploads = node.occupy(&[&one, &one, &two, &two]).await;
-    // The request queues, because the queue has room, and takes none of the shard's free permits.
+    // The request waits in the queue, which has room, and takes none of the shard's free permits.
     let more = node.client().upload(&three);
     node.await_metric("tenon_shard_waiting", &[], 1).await;
     for _ in 0..3 {
@@ -77,7 +77,7 @@ async fn one_tenant_cannot_fill_the_queue(name: &'static str) {
     let [one, two, three] = node.waiters("greedy");
     let [modest] = node.waiters("modest");
     node.client().get(&modest).await.unwrap();
-    // Every later start waits.
+    // While the catalog is paused, every new start waits.
     node.catalog.pause();
     let mut waits = Vec::new();
     for (n, worker) in [&one, &one, &two, &two].into_iter().enumerate() {

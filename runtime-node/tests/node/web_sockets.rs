@@ -1,4 +1,5 @@
-//! Clients' WebSockets, as a router forwards them: protocol bytes in the messages of a call.
+//! Tests of clients' WebSockets as a router forwards them: the messages of a call carry the bytes
+//! of the protocol.
 
 use std::time::Duration;
 
@@ -37,7 +38,8 @@ const ECHO: &str = "
 pub(crate) struct Socket {
     pub(crate) stream: WebSocketStream<DuplexStream>,
     head: ResponseHead,
-    /// The task that copies the call's messages to the client; its result is the call's.
+    /// The task that copies the call's messages to the client. Its result is the result of the
+    /// call.
     relay: tokio::task::JoinHandle<Result<(), Failure>>,
 }
 
@@ -112,7 +114,8 @@ async fn a_worker_that_declines_an_upgrade_sends_a_plain_response(name: &'static
     let never =
         node.handler("never", "return new Response(await request.text() + 'no', { status: 403 })");
     let (body_tx, body_rx) = mpsc::channel(1);
-    // The client's direction ends, as when a router sees that the response is not a 101.
+    // The client's direction ends, as it does when a router sees that the response's status is not
+    // 101.
     drop(body_tx);
     let (head, _) = node.client().tunnel(&never, body_rx).await.unwrap();
     assert_eq!((head.status, &head.body[..], head.more_body), (403, &b"no"[..], false));

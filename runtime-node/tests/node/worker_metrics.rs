@@ -1,4 +1,4 @@
-//! A node's metrics about each Worker.
+//! Tests of a node's metrics about each Worker.
 
 use tenon_proto::failure::FailureCode;
 

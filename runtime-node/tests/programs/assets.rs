@@ -1,5 +1,5 @@
-//! The files that a framework's build makes for browsers, as its Worker requests them: through the
-//! binding `ASSETS`, to another Worker that has the files as its modules.
+//! Serves the files that a framework's build makes for browsers. The framework's Worker requests
+//! them through the binding `ASSETS`, from another Worker that has the files as its modules.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) const BINDING: &str = "ASSETS";
 
 const WORKER: &str = include_str!("assets/worker.js");
 
-/// Passes calls to the only Worker that can be called.
+/// Passes calls to the Worker that serves the files, the only one that can be called.
 pub(crate) struct Assets(Rc<Isolate>);
 
 impl Assets {
@@ -60,7 +60,7 @@ fn read(directory: &Path, prefix: &str, files: &mut BTreeMap<String, Bytes>) {
 
 impl Services for Assets {
     fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<CallResponse, Failure>> {
-        assert!(call.callee.as_str().ends_with(NAME), "the assets are the only binding");
+        assert!(call.callee.as_str().ends_with(NAME), "a binding other than the assets was called");
         let isolate = Rc::clone(&self.0);
         async move {
             let FetchResponse { status, headers, body } = isolate.fetch(call.request).await?;

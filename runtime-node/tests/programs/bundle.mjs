@@ -14,7 +14,7 @@ import { build } from "esbuild";
 const sources = import.meta.dirname;
 const [bundles, ...names] = process.argv.slice(2);
 
-/** Imports Node.js modules, also where a package requires them or uses names without `node:`. */
+/** Imports Node.js modules, even where a package calls `require` or uses names without `node:`. */
 const builtins = {
   name: "builtins",
   setup({ onLoad, onResolve }) {
@@ -31,7 +31,7 @@ const builtins = {
   },
 };
 
-/** Replaces the XML parser of AWS's client for browsers, which needs DOMParser, by its other parser, as on Cloudflare. */
+/** Replaces the XML parser that AWS's client uses in browsers, which needs DOMParser, with its other parser, as on Cloudflare. */
 const xml = {
   name: "xml",
   setup({ onResolve }) {

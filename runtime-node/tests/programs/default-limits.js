@@ -1,4 +1,4 @@
-// Computes the work of a login and of a documentation page, within the default limits.
+// Performs the work of a login and of a documentation page within the default limits.
 import bcrypt from "bcryptjs";
 import hljs from "highlight.js";
 

@@ -1,19 +1,19 @@
-//! Real programs: what authors of Workers install from npm, bundled as their tools bundle it, and
-//! requested as their clients request it.
+//! Tests real programs: packages that authors of Workers install from npm, bundled as the authors'
+//! tools bundle them, and requested as clients request them.
 //!
 //! Each `tests/programs/NAME.{js,jsx,ts}` is a Worker's entrypoint, or `tests/programs/NAME` a
-//! framework's project. `NAME.json` beside it lists the requests that it gets in turn and the
-//! expected responses. Versions are pinned in `package-lock.json`; npm, the frameworks' own builds
-//! and a bundler run when the suite begins.
+//! framework's project. `NAME.json` beside it lists the requests that the program receives in turn,
+//! and the expected responses. Versions are pinned in `package-lock.json`; npm, the frameworks' own
+//! builds and a bundler run when the suite begins.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
 mod assets;
 #[path = "../engine/harness.rs"]
-#[allow(dead_code, unused_imports, unused_macros)] // The other suites use more of it.
+#[allow(dead_code, unused_imports, unused_macros)] // The other suites use more of the harness.
 mod harness;
 #[path = "../../egress/src/tests/origin.rs"]
-#[allow(dead_code)] // The client's own tests use the rest.
+#[allow(dead_code)] // The client's own tests use the other functions.
 mod origin;
 mod service;
 
@@ -52,7 +52,7 @@ struct Case {
 
     #[serde(default = "ok")]
     status: u16,
-    /// Expected response headers.
+    /// The expected response headers.
     #[serde(default)]
     expect: BTreeMap<String, String>,
     /// The whole expected body.
@@ -105,8 +105,8 @@ fn bundles() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs")
 }
 
-/// Installs the programs' dependencies if the lock file has changed since, and bundles the named
-/// programs.
+/// Installs the programs' dependencies if the lock file has changed since the last installation,
+/// and bundles the named programs.
 fn bundle(names: &[String]) {
     let (lock, installed) = (["package-lock.json", "node_modules/.package-lock.json"]
         .map(|file| Path::new(SOURCES).join(file)))
@@ -154,7 +154,8 @@ async fn run_cases(name: String, shard: Rc<Shard>) {
         shard.modules(&[("worker.js", &source)]).var("ORIGIN", &service).var("GREETING", "Hello");
     let worker = worker.service(assets::BINDING, assets::NAME).flags(&flags);
     let worker = worker.limits(|limits| {
-        // Limits for unoptimised builds on a busy machine; time is tested by one program only.
+        // These limits suffice for unoptimised builds on a busy machine. Only one program tests the
+        // time limits.
         let (cpu_ms, startup_ms) = match name.as_str() {
             "default-limits" => (Limits::default().cpu_ms, Limits::default().startup_ms),
             _ => (20_000, 20_000),

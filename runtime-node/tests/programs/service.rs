@@ -1,4 +1,5 @@
-//! Services that programs call: as much of the APIs of OpenAI, Stripe and S3 as their clients need.
+//! Services that programs call: the parts of the APIs of OpenAI, Stripe and S3 that their clients
+//! need.
 
 use http_body::Frame;
 use http_body_util::StreamBody;
@@ -16,11 +17,11 @@ fn respond(request: &ReceivedRequest) -> OriginResponse {
     let body = String::from_utf8_lossy(request.body());
     match request.uri().path() {
         "/v1/chat/completions" => {
-            complete(&serde_json::from_str(&body).expect("the client sends JSON"))
+            complete(&serde_json::from_str(&body).expect("the client did not send JSON"))
         }
         "/v1/files" => {
             let name = body.split_once("filename=\"").and_then(|(_, rest)| rest.split_once('"'));
-            let name = name.expect("the client sends a form with a file").0;
+            let name = name.expect("the client did not send a form with a file").0;
             json_response(
                 200,
                 &json!({ "id": "file-1", "filename": name, "bytes": 9, "purpose": "assistants" }),
@@ -44,7 +45,10 @@ fn respond(request: &ReceivedRequest) -> OriginResponse {
 }
 
 fn header<'a>(request: &'a ReceivedRequest, name: &str) -> &'a str {
-    request.headers().get(name).map_or("", |value| value.to_str().expect("the clients send ASCII"))
+    request
+        .headers()
+        .get(name)
+        .map_or("", |value| value.to_str().expect("a client sent a header that is not ASCII"))
 }
 
 // ---- OpenAI
@@ -168,12 +172,12 @@ fn response(kind: &str, status: u16, pieces: Vec<String>) -> OriginResponse {
         .status(status)
         .header("content-type", kind)
         .body(body)
-        .expect("the headers are valid")
+        .expect("a header is invalid")
 }
 
 fn with_headers(mut answer: OriginResponse, headers: &[(&'static str, &str)]) -> OriginResponse {
     for (name, value) in headers {
-        answer.headers_mut().insert(*name, value.parse().expect("the headers are valid"));
+        answer.headers_mut().insert(*name, value.parse().expect("a header is invalid"));
     }
     answer
 }

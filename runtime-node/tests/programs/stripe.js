@@ -29,7 +29,7 @@ export default {
           const event = await stripe.webhooks.constructEventAsync(await request.text(), signature, SECRET, undefined, cryptography);
           return Response.json({ type: event.type, amount: event.data.object.amount });
         }
-        // The request that Stripe would send to the case above.
+        // Sends the request that Stripe would send to the case above.
         case "/signed": {
           const payload = JSON.stringify({ type: "charge.succeeded", data: { object: { amount: 100 } } });
           const signature = await stripe.webhooks.generateTestHeaderStringAsync({ payload, secret: SECRET, cryptoProvider: cryptography });

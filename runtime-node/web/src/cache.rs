@@ -27,11 +27,11 @@ const URL: usize = 64 * 1024;
 
 fn cache(scope: &v8::PinScope<'_, '_>) -> Shared {
     Shared::clone(
-        scope.get_slot::<Shared>().expect("every isolate is created with its node's cache"),
+        scope.get_slot::<Shared>().expect("every isolate is created with its process's cache"),
     )
 }
 
-/// The name of a cache and a URL: two arguments.
+/// Takes two arguments: the name of a cache and a URL.
 impl<'s> Argument<'s> for Key {
     fn take(
         scope: &mut v8::PinScope<'s, '_>,
@@ -84,7 +84,7 @@ pub(crate) fn cache_delete(scope: &mut v8::PinScope<'_, '_>, key: Key) -> bool {
 }
 
 /// Stores the response to a request with these headers. Returns a promise that resolves when the
-/// body has been read.
+/// body has been read; the cache may refuse the response.
 #[op]
 pub(crate) fn cache_put<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -102,7 +102,8 @@ pub(crate) fn cache_put<'s>(
     let response = CacheResponse { status, reason: to_octets(scope, status_text), headers };
     let body = match body {
         Sent::Nothing => Body::Full(Bytes::new()),
-        // A copy, because the entry outlives the isolate whose memory these bytes are charged to.
+        // The bytes are copied, because the entry outlives the isolate to whose memory they are
+        // charged.
         Sent::Bytes(bytes) => Body::Full(Bytes::copy_from_slice(&bytes)),
         Sent::Stream(incoming) => incoming.into(),
     };

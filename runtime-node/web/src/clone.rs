@@ -3,13 +3,13 @@
 
 use tenon_op::op;
 
-/// Returns the number of an object's kind in `clone.js`.
+/// Returns the number that stands for an object's kind in `clone.js`.
 #[op]
 pub(crate) fn clone_kind(value: v8::Local<'_, v8::Value>) -> u32 {
     Kind::of(value) as u32
 }
 
-/// The kinds, in the order of their numbers.
+/// The kinds of objects, in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// An object without internal slots that V8 exposes.

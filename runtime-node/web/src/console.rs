@@ -7,7 +7,8 @@ use tenon_engine::state::State;
 use tenon_engine::string::beginning;
 use tenon_op::op;
 
-/// The longest line, in UTF-16 units: one more than an invocation may log in total.
+/// The maximum length of a line, in UTF-16 code units: one more than an invocation may log in
+/// total.
 const LINE: usize = BUDGET + 1;
 
 /// Logs a line of the current invocation.

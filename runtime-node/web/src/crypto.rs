@@ -13,9 +13,9 @@
 //! - [`operation`]: performs them on this thread or another.
 //! - [`lc`]: calls of the C library that `aws-lc-rs` has no function for.
 //!
-//! JavaScript performs the steps that the standard requires before these: normalization of the
-//! algorithm, checks of the usages, and the order of errors. A failure here is a `DataError` or an
-//! `OperationError` that tells the author what to do.
+//! JavaScript performs the steps that the standard requires before these operations: normalization
+//! of the algorithm, checks of the usages, and the order of errors. A failure here is a `DataError`
+//! or an `OperationError` whose message tells the Worker's author what to do.
 
 mod arguments;
 pub(crate) mod cipher;

@@ -28,7 +28,8 @@ const HEADER: usize = 32;
 /// The body of a response: a string, a view or null.
 type Content<'s> = v8::Local<'s, v8::Value>;
 
-/// Reports that the Worker can take events, or has handled one that expects no response.
+/// Reports that the Worker can receive events, or that it has handled an event that expects no
+/// response.
 #[op]
 pub(crate) fn done(scope: &mut v8::PinScope<'_, '_>, invocation: InvocationId) {
     let nothing = FetchResponse {
@@ -86,7 +87,7 @@ pub(crate) fn respond_stream(
 /// Sends the response to a request.
 ///
 /// # Arguments
-/// * `made` - the headers and the body; `None` means that there is not enough memory for it.
+/// * `made` - the headers and the body; `None` means that there is not enough memory for them.
 fn send_response(
     scope: &v8::PinScope<'_, '_>,
     invocation: InvocationId,
@@ -123,8 +124,8 @@ pub(crate) enum ResponseError {
 }
 
 /// Returns a response's headers and their size in bytes. Validates each again, although
-/// `headers.js` has done so: a Worker that defines a setter for `0` on `Array.prototype` can get
-/// hold of the list that the built-in JavaScript keeps.
+/// `headers.js` has done so: a Worker that defines a setter for `0` on `Array.prototype` can obtain
+/// the list that the built-in JavaScript keeps.
 pub(crate) fn headers_of(
     scope: &mut v8::PinScope<'_, '_>,
     list: HeaderList<'_>,
@@ -132,7 +133,7 @@ pub(crate) fn headers_of(
     let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
     let mut left = HEADERS;
     let mut names = Vec::with_capacity((list.length() / 2).min(16) as usize);
-    // All values are written to one buffer, of which each header then has its part.
+    // All values are written to one buffer, of which each header value then becomes a slice.
     let mut values = Vec::new();
     for pair in 0..list.length() / 2 {
         let (name, value) =
@@ -186,18 +187,19 @@ pub(crate) fn wait_over(scope: &mut v8::PinScope<'_, '_>, invocation: Invocation
     State::of(scope).promise_settled(invocation);
 }
 
-/// Registers a callback for when the client disconnects before the whole response has been sent.
+/// Registers a callback that is called if the client disconnects before the whole response has been
+/// sent.
 #[op]
-pub(crate) fn on_caller_left(
+pub(crate) fn on_client_left(
     scope: &mut v8::PinScope<'_, '_>,
     invocation: InvocationId,
     callback: Callback<'_>,
 ) {
     let callback = v8::Global::new(scope, callback);
-    State::of(scope).on_caller_left(invocation, callback);
+    State::of(scope).on_client_left(invocation, callback);
 }
 
-/// Returns the request's headers; none on later calls.
+/// Returns the request's headers on the first call, and an empty list on later calls.
 #[op]
 pub(crate) fn request_headers<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -1,7 +1,7 @@
 //! The native half of `encoding.js`: text to bytes and back.
 //!
-//! JavaScript always allocates the memory, so that it is charged and a refusal is an ordinary
-//! `RangeError`; these functions only fill it.
+//! JavaScript always allocates the memory, which is thus charged to the Worker, and a failed
+//! allocation is an ordinary `RangeError`. These functions only fill the memory.
 
 pub(crate) mod base64;
 
@@ -17,7 +17,7 @@ use tenon_op::op;
 
 use crate::ops::{Argument, Arguments, Nullable, View};
 
-/// The most streaming decoders that an isolate may have open: V8 does not count their memory.
+/// The maximum number of open streaming decoders of an isolate; V8 does not count their memory.
 const DECODERS: usize = 1024;
 
 /// Returns the length of a text's UTF-8 form, in bytes.
@@ -30,7 +30,7 @@ pub(crate) fn utf8_length(
 }
 
 /// Writes a text's UTF-8 form to `into`, in whole characters; a lone surrogate is written as
-/// U+FFFD. Returns code units read · 2³² + bytes written.
+/// U+FFFD. Returns the number of code units read times 2³², plus the number of bytes written.
 #[op]
 pub(crate) fn utf8_write(
     scope: &mut v8::PinScope<'_, '_>,
@@ -136,7 +136,8 @@ impl StreamDecoder {
         Self { decoder, fatal }
     }
 
-    /// Returns the text of the next bytes; `None` if they are malformed and that is fatal.
+    /// Returns the text of the next bytes; `None` if the decoder is fatal and the bytes are
+    /// malformed.
     fn push(&mut self, bytes: &[u8], last: bool) -> Option<String> {
         let mut text = String::with_capacity(self.decoder.max_utf8_buffer_length(bytes.len())?);
         if self.fatal {
@@ -145,7 +146,7 @@ impl StreamDecoder {
                 DecoderResult::OutputFull | DecoderResult::Malformed(..) => None,
             }
         } else {
-            // The capacity suffices for all of it.
+            // The capacity of `text` suffices for the whole input.
             let _input_empty = self.decoder.decode_to_string(bytes, &mut text, last);
             Some(text)
         }
@@ -169,8 +170,8 @@ pub(crate) fn decoder_open(
     Some(decoders.last)
 }
 
-/// Decodes the next bytes. Returns their text, or null if they are malformed and that is fatal. The
-/// decoder is closed by the last bytes and by malformed ones.
+/// Decodes the next bytes. Returns their text, or null if the decoder is fatal and the bytes are
+/// malformed. The decoder closes after the last bytes, and when it returns null.
 #[op]
 pub(crate) fn decoder_push(
     scope: &mut v8::PinScope<'_, '_>,
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_order_mark_of_the_encoding_is_removed_unless_kept() {
+    fn a_byte_order_mark_of_the_encoding_is_removed_unless_it_is_kept() {
         assert_eq!(text(UTF_8, b"\xEF\xBB\xBFa", false, false).unwrap(), "a");
         assert_eq!(text(UTF_8, b"\xEF\xBB\xBFa", false, true).unwrap(), "\u{FEFF}a");
         assert_eq!(text(UTF_16LE, b"\xEF\xBBa\0", false, false).unwrap(), "\u{BBEF}a");

@@ -32,7 +32,7 @@ use crate::fetch::request::Sent;
 use crate::ops::{Nullable, Promised};
 use crate::websocket::sockets::link::Wire;
 
-/// The limit on a `data:` URL, in characters: a few milliseconds to decode.
+/// The limit on a `data:` URL, in characters. Decoding such a URL takes a few milliseconds.
 const DATA: usize = 2 << 20;
 
 /// The outcome of a request.
@@ -41,7 +41,7 @@ enum Arrival {
     /// The requested WebSocket, with the response that opened it.
     Socket(Response, Tunnel),
     Failed(EgressError),
-    /// JavaScript knows the reason.
+    /// JavaScript aborted the request, and knows the reason.
     Aborted,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn fetch_send<'s>(
             Ok((client.fetch(&account, request).await?, None))
         }
     };
-    // Abortable from here on, before the request is first polled.
+    // From here on, the request can be aborted, even before it is first polled.
     let fetching = match entry {
         Some(entry) => Ok((entry.follow(fetching), entry)),
         None => Err(fetching),
@@ -130,7 +130,7 @@ pub(crate) fn fetch_send<'s>(
     Ok(promise.into())
 }
 
-/// Returns a response for JavaScript.
+/// Converts a response for JavaScript.
 fn respond<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     invocation: InvocationId,
@@ -161,7 +161,7 @@ pub(crate) struct DataUrlContent<'s> {
     url: v8::Local<'s, v8::String>,
 }
 
-/// Decodes a `data:` URL (Fetch §6). Returns null if it is not one.
+/// Decodes a `data:` URL (Fetch §6). Returns null if the URL is not a valid `data:` URL.
 #[op]
 pub(crate) fn data_url<'s>(
     scope: &mut v8::PinScope<'s, '_>,

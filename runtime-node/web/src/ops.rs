@@ -2,9 +2,9 @@
 //!
 //! An op is a function with the attribute [`op`](tenon_op::op). JavaScript calls it under its
 //! name in camel case. Its parameters implement [`Argument`], and its result [`Returned`]; their
-//! types are the only description of the call, from which `types/check.mjs` makes TypeScript types.
-//! The snapshot has a JavaScript function for each, which refers to the native one by its index among
-//! all of them.
+//! types are the only description of the call, and `types/check.mjs` derives TypeScript types from
+//! them. For each op, the snapshot has a JavaScript function, which refers to the native function
+//! by its index among all ops.
 //!
 //! Only the built-in JavaScript calls ops, never a Worker, and tsc checks those calls: ops
 //! trust the range of their arguments as far as memory safety allows. They may run a Worker's code
@@ -32,8 +32,8 @@ pub(crate) type Callback<'s> = v8::Local<'s, v8::Function>;
 // `build.rs` generates `callbacks`, which lists the ops of all modules.
 include!(concat!(env!("OUT_DIR"), "/ops.rs"));
 
-/// Performs a call of an op: V8 calls the functions that [`op`](tenon_op::op) makes, and
-/// these call this one.
+/// Performs a call of an op: V8 calls the functions that [`op`](tenon_op::op) generates, and they
+/// call this function.
 #[inline]
 pub(crate) fn call<'s, 'i, R: Returned<'s>>(
     scope: &mut v8::PinScope<'s, 'i>,

@@ -36,9 +36,10 @@ use crate::websocket::sockets::link::Wire;
 /// The stage of a failed call, as `fetch.js` reports it.
 const STAGE: &str = "service";
 
-/// Sends a request to the Worker that the revision's binding at index `service` names, or to the
-/// Worker's own static files if that is the index after the last. Returns a promise of its outcome,
-/// as `fetch_send` does. The response is returned as it is: redirects are left to the caller.
+/// Sends a request to the Worker that the revision's binding at index `service` names, or, if
+/// `service` is one more than the last index, to the Worker's own static files. Returns a promise
+/// of its outcome, as `fetch_send` does. The response is returned as it is: the caller handles
+/// redirects.
 #[op]
 pub(crate) fn service_send<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -122,7 +123,8 @@ fn pairs(headers: &[Header]) -> impl Iterator<Item = (&str, &[u8])> {
     headers.iter().map(|header| (header.name.as_str(), &header.value[..]))
 }
 
-/// A WebSocket requested from the other Worker, like a client's; this isolate holds its other end.
+/// A WebSocket that is requested from the other Worker in the same way as by a client. This isolate
+/// holds the client's end.
 struct RequestedWebSocket {
     key: Key,
     headers: HeaderMap,
@@ -158,7 +160,7 @@ impl RequestedWebSocket {
     }
 }
 
-/// Returns what the binding at an index calls.
+/// Returns the target of the binding at an index.
 fn callee(revision: &Revision, service: usize) -> Option<Callee> {
     let ByKind { services, assets, .. } = ByKind::of(&revision.bindings);
     match services.get(service) {
@@ -177,7 +179,7 @@ enum Callee {
 /// Builds a call.
 ///
 /// # Errors
-/// Returns the invocation's limit on subrequests when it is reached.
+/// Returns the invocation's limit on subrequests if the invocation has reached the limit.
 fn call(
     state: &State,
     invocation: InvocationId,
@@ -222,7 +224,8 @@ fn fetch_request(request: Request, request_id: String, call_context: CallContext
         name: name.to_owned(),
         value: Bytes::copy_from_slice(value),
     };
-    // The caller's values for these may be those of a request that it received itself.
+    // The caller's values of these two headers may belong to a request that the caller received
+    // itself.
     let kept = headers.iter().filter(|(name, _)| **name != HOST && **name != CONTENT_LENGTH);
     let mut headers: Vec<_> =
         kept.map(|(name, value)| owned(name.as_str(), value.as_bytes())).collect();

@@ -32,8 +32,8 @@ struct Timer {
 }
 
 /// Calls `callback` after this many milliseconds, once or repeatedly. Returns the timer's id, or 0
-/// if there is no current invocation, if it has too many operations in flight, or if the isolate
-/// does not have enough memory.
+/// if there is no current invocation, if the invocation has too many operations in flight, or if
+/// the isolate does not have enough memory.
 #[op]
 pub(crate) fn timer_start(
     scope: &mut v8::PinScope<'_, '_>,
@@ -56,7 +56,7 @@ pub(crate) fn timer_start(
 /// Waits for the timer, and then fires it.
 ///
 /// # Arguments
-/// * `due` - the time of expiry; `None` for the timer's delay after the end of the turn.
+/// * `due` - the time of expiry; `None` means the end of the turn plus the timer's delay.
 fn wait(
     state: &Rc<State>,
     operation: OperationId,
@@ -76,7 +76,7 @@ fn wait(
             {
                 let invocation = timer.invocation;
                 // The delay starts when the turn has ended, so that other work runs between two
-                // callbacks, however long they take.
+                // callbacks even if these take long.
                 let next =
                     continuation::keep(scope, invocation, wait(&state, operation, timer, None));
                 state.operate_as(invocation, operation, next);
@@ -89,7 +89,7 @@ fn wait(
     .boxed_local()
 }
 
-/// Stops a timer of the current invocation; another id is ignored.
+/// Stops a timer of the current invocation; any other id is ignored.
 #[op]
 pub(crate) fn timer_clear(scope: &mut v8::PinScope<'_, '_>, timer: OperationId) {
     let state = State::of(scope);

@@ -1,7 +1,7 @@
 //! The native half of `url.js`: the parser and the serializer.
 //!
 //! A URL is passed to JavaScript as its serialization, which is ASCII, and the offsets of its
-//! parts. The offsets are written to a `Uint32Array` that JavaScript keeps for that purpose; they
+//! parts. The offsets are written to a `Uint32Array` that JavaScript keeps for that purpose, and
 //! are valid until the next call.
 //!
 //! The parser is Ada. Outbound requests and URL patterns use the crate `url`, which parses what Ada
@@ -23,7 +23,7 @@ const OFFSETS: usize = 11;
 
 /// The result of parsing an input.
 enum Resolved {
-    /// The input is a serialization already.
+    /// The input is its own serialization.
     Same([usize; OFFSETS]),
     Other(Url),
 }
@@ -79,7 +79,7 @@ pub(crate) fn url_set(
 fn write_offsets(offsets: &[usize; OFFSETS], into: v8::Local<'_, v8::Uint32Array>) {
     let mut packed = [0; size_of::<[u32; OFFSETS]>()];
     for (into, offset) in packed.chunks_exact_mut(size_of::<u32>()).zip(offsets) {
-        // The parser itself stores them as u32.
+        // The parser itself stores the offsets as `u32`.
         into.copy_from_slice(&(*offset as u32).to_ne_bytes());
     }
     cells(into.into(), |cells| cells.iter().zip(packed).for_each(|(cell, byte)| cell.set(byte)));

@@ -1,4 +1,5 @@
-//! The native half of `wasm.js`: WebAssembly modules from their bytes to V8.
+//! The native half of `wasm.js`: the path of a WebAssembly module from its bytes to V8's module
+//! object.
 //!
 //! ```text
 //!  wasmOpen(bytes) ─► n ─► wasmStep(n) … ─► wasmAdmit(n)
@@ -6,8 +7,8 @@
 //!       └─► wasmBytes(n), for V8 ─┘
 //! ```
 //!
-//! An invalid module is reported as a returned text; a module that exceeds the Worker's memory as
-//! an exception.
+//! An invalid module is reported by a returned text, and a module that exceeds the Worker's memory
+//! by an exception.
 
 use tenon_engine::bytes as contents;
 use tenon_engine::collection::make_room;
@@ -52,13 +53,14 @@ impl<'s> Returned<'s> for True {
     }
 }
 
-/// Returns whether a Worker may have this many bytes.
+/// Returns whether the Worker's memory limit is at least this many bytes.
 #[op]
 pub(crate) fn wasm_fits(scope: &mut v8::PinScope<'_, '_>, bytes: usize) -> bool {
     bytes <= State::of(scope).buffers.limit()
 }
 
-/// Returns a number for a copy of a module's bytes, or a text if they are too many.
+/// Copies a module's bytes. Returns a number that stands for the copy, or a text if the module is
+/// too large.
 #[op]
 pub(crate) fn wasm_open(
     scope: &mut v8::PinScope<'_, '_>,
@@ -158,7 +160,8 @@ fn counted(scope: &mut v8::PinScope<'_, '_>, text: ModuleBytes) -> Option<Counte
     }
 }
 
-/// Returns an array buffer that accounts for V8's memory for a module, and must live as long.
+/// Returns an array buffer that accounts for V8's memory for a module, and must live as long as the
+/// module.
 #[op]
 pub(crate) fn wasm_keep<'s>(
     scope: &mut v8::PinScope<'s, '_>,

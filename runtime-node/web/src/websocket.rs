@@ -25,7 +25,7 @@ use crate::websocket::sockets::send_queue::{MESSAGE, Message, SendEntry, SendQue
 use crate::websocket::sockets::splice::SpliceError;
 use crate::websocket::sockets::{SocketId, Sockets, reader, splice};
 
-/// The callback of a socket, and the data that it sends: a string or a view.
+/// The callback of a socket, and the data that the socket sends: a string or a view.
 type SocketCallback<'s> = v8::Local<'s, v8::Function>;
 type SocketData<'s> = v8::Local<'s, v8::Value>;
 
@@ -43,7 +43,8 @@ const QUEUED: u32 = 0;
 const GONE: u32 = 1;
 const FULL: u32 = 2;
 
-/// The longest reason of a Close frame, in bytes of UTF-8 (RFC 6455 §5.5); JavaScript enforces it.
+/// The maximum length of a Close frame's reason, in bytes of UTF-8 (RFC 6455 §5.5). JavaScript
+/// enforces this limit.
 const REASON: usize = 123;
 
 fn queue(
@@ -73,8 +74,8 @@ pub(crate) fn socket_serve(
     served.map(SocketId::to_number).or_else(|refused| refuse(scope, invocation, refused))
 }
 
-/// Answers the request of `invocation` with a socket of `owner`. Returns 1, or 0 as `socket_serve`
-/// does.
+/// Answers the request of `invocation` with a socket of `owner`. Returns 1, or 0 if the client's
+/// handshake is invalid, which is reported to the client.
 ///
 /// # Errors
 /// Returns a `TypeError` if the socket cannot be spliced.
@@ -169,7 +170,7 @@ pub(crate) fn socket_drop(
     scope: &mut v8::PinScope<'_, '_>,
     (owner, socket): (InvocationId, SocketId),
 ) {
-    // Dropped after the borrow has ended, because its destructor may borrow again.
+    // The socket is dropped after the borrow has ended, because its destructor may borrow again.
     let dropped = State::of(scope)
         .invocations
         .borrow_mut()

@@ -6,11 +6,13 @@
 //
 // The type of a value that a file puts on `internal` is inferred by tsc, so that it is stated once.
 // For that, tsc reads a copy of each file as a module: the body of the function is the body of the
-// module, and `internal.name = …` is an exported constant. A copy has the lines of its source, and
-// errors name the source. `made.d.ts` adds the exports to `Internal`, and declares `internal.ops`
-// with the signatures of the Rust functions that have the attribute `#[op]` (`../src/ops.rs`).
+// module, and `internal.name = …` is an exported constant. The lines of a copy are those of its
+// source, and error messages name the source. `made.d.ts` adds the exports to `Internal`, and
+// declares `internal.ops` with the signatures of the Rust functions that have the attribute `#[op]`
+// (`../src/ops.rs`).
 //
-// TypeScript is installed from `package-lock.json` into a cache, once.
+// TypeScript is installed from `package-lock.json` into a cache, once for each version of that
+// file.
 
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -37,7 +39,8 @@ function run(command, args, cwd) {
   return done;
 }
 
-// Returns the path of the compiler. Installs it unless the cache has the version of the lock.
+// Returns the path of the compiler. Installs the compiler unless the cache has the version of the
+// lock file.
 function compiler() {
   const pinned = createHash("sha256").update(read(join(HERE, "package-lock.json"))).digest("hex");
   const cache = join(process.env.TENON_CACHE ?? join(homedir(), ".cache/tenon"), "types");
@@ -54,12 +57,13 @@ function compiler() {
 
 // ---- Declarations
 
-// The members of interfaces that `made.d.ts` declares. `Use` is that of the function `internal.use`.
+// The members of the interfaces that `made.d.ts` declares. `Use` is the type of the function
+// `internal.use`.
 const made = { Internal: [], Modules: [], Use: [], Ops: [] };
 const records = [];
 
-// Rust's types in TypeScript. Any other name stands for a type of `internal.d.ts`, or for one that is
-// made from a struct with `#[derive(Record)]`. A `Local<T>` is looked up as `T`.
+// Rust's types in TypeScript. Any other name stands for a type of `internal.d.ts`, or for a type
+// that is derived from a struct with `#[derive(Record)]`. A `Local<T>` is looked up as `T`.
 const TYPES = {
   "()": "void", bool: "boolean", String: "string", "&str": "string", "&'static str": "string",
   i32: "number", u32: "number", f64: "number", usize: "number", Ordering: "-1 | 0 | 1",
@@ -119,7 +123,7 @@ const SEVERAL = {
   Sent: { body: "Body", owner: "number | undefined", stream: "number | undefined" },
 };
 
-// Returns the parameters of TypeScript that a Rust parameter stands for.
+// Returns the TypeScript parameters that a Rust parameter stands for.
 function parameters(rust) {
   const [, pattern, type] = /^(?:mut )?(\w+|\([^)]*\)): ([^]*)$/.exec(rust);
   if (SEVERAL[type]) return Object.entries(SEVERAL[type]).map(([name, type]) => ({ name, type }));
@@ -150,7 +154,8 @@ function declareOps(path) {
 function declare(group, name, path) {
   const type = `typeof import("./${path}").$${name}`;
   made[group].push(`    ${name}: ${type};`);
-  // Overloads, because a generic function would relate the types of all modules to each other.
+  // `Use` has overloads, because a generic function would relate the types of all modules to each
+  // other.
   if (group === "Modules") made.Use.push(`    (name: "${name}"): ${type};`);
 }
 
@@ -160,7 +165,8 @@ function declare(group, name, path) {
 const INTERNAL = /^  interface Internal \{\n(.*?)^  \}/ms.exec(read(join(HERE, "internal.d.ts")))[1];
 const DECLARED = new Set(Array.from(INTERNAL.matchAll(/^    (\w+)[(:]/gm), ([, name]) => name));
 
-// How a source puts a value on an interface, and the beginning of the expression in the copy.
+// For each form in which a source puts a value on an interface: the interface, the form, and the
+// beginning of the expression in the copy.
 const FORMS = [
   ["Internal", /^  internal\.(\w+) = (?!undefined)/gm, ""],
   ["Internal", /^  internal\.later\((?=\s*"(\w+)")/gm, "$later("],
@@ -173,7 +179,7 @@ function copy(path) {
   let text = source
     .replace("(function (internal) {", `const internal = /** @type {${type}} */ (/** @type {unknown} */ (0));`)
     .replace(/^\}\)$/m, "export {};")
-    // A prototype is not a property.
+    // `__proto__` sets the prototype, and is not a property.
     .replace(/\b__proto__: null(, ?)?/g, (match) => " ".repeat(match.length));
   for (const [group, form, beginning] of FORMS) {
     text = text.replace(form, (match, name) => {
@@ -199,8 +205,8 @@ const interfaces = Object.entries(made).map(([name, members]) => `  interface ${
 writeFileSync(join(ROOT, COPIES, "made.d.ts"), `export {};\ndeclare global {\n${interfaces.join("")}${records.join("")}}\n`);
 
 const { status, stdout } = run(process.execPath, [tsc, "--project", HERE, "--pretty", "false"], ROOT);
-// To tsc, a private field that is read only from values of any type is not used.
+// tsc considers a private field unused if it is read only from values of the type `any`.
 const errors = stdout.split("\n").filter((line) => line !== "" && !/ TS6133: '#/.test(line));
 for (const error of errors) console.log(error.replace(/^target\/javascript\/(?!made)/, `${SOURCES}/`));
-// Without any output, tsc itself has failed.
+// If tsc has failed without any output, the failure is its own.
 process.exitCode = errors.length === 0 && (status === 0 || stdout !== "") ? 0 : 1;

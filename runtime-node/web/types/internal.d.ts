@@ -1,4 +1,4 @@
-// The types of `internal` for the interfaces' JavaScript, beside those that `check.mjs` infers.
+// The types of `internal` for the interfaces' JavaScript, except for those that tsc infers.
 
 export {};
 
@@ -19,7 +19,7 @@ type Functions = Pick<
   | "encodeURIComponent"
 >;
 
-// The name of a property within that of a primordial.
+// The name of a property as a part of the name of a primordial.
 type Pascal<K> = K extends string ? Capitalize<K> : K extends symbol ? OfSymbol<K> : never;
 type OfSymbol<K extends symbol> = {
   [N in keyof SymbolConstructor & string]: SymbolConstructor[N] extends symbol
@@ -29,7 +29,7 @@ type OfSymbol<K extends symbol> = {
 
 // The result type of a generic method: `any` instead of `unknown`.
 type Known<T> = unknown extends T ? any : T extends unknown[] ? (unknown[] extends T ? any[] : T) : T;
-// Leaves out an overload that does not exist: `infer` fills up with parameters of unknown types.
+// Omits an overload that does not exist: for it, `infer` yields parameters of unknown types.
 type Unless<A, T> = unknown[] extends A ? never : T;
 // A method as a function whose first argument is the receiver. Its overloads become one signature.
 type Uncurried<Self, F> =
@@ -64,10 +64,12 @@ type OfTypedArrays = OfPrototype<"TypedArray", Uint8Array<ArrayBuffer>, ArrayBuf
 interface Special extends Omit<OfTypedArrays, "TypedArrayPrototypeGetSymbolToStringTag"> {
   uncurryThis<Self, A extends unknown[], R>(f: (this: Self, ...args: A) => R): (self: Self, ...args: A) => R;
   parseInt(string: unknown, radix?: number): number;
-  // Undefined for a property that does not exist, but nearly all callers know that it does.
+  // The result is undefined for a property that does not exist, but nearly all callers know that
+  // theirs exists.
   ObjectGetOwnPropertyDescriptor(object: any, key: PropertyKey): any;
   ReflectGetOwnPropertyDescriptor(object: any, key: PropertyKey): any;
-  // Does not narrow, because views of every kind pass through the same functions.
+  // The result does not narrow the type, because views of every kind pass through the same
+  // functions.
   ArrayBufferIsView(value: unknown): boolean;
   DataViewPrototypeGetBuffer(self: ArrayBufferView): ArrayBuffer;
   DataViewPrototypeGetByteLength(self: ArrayBufferView): number;
@@ -89,7 +91,7 @@ declare global {
   interface Error {
     toString(): string;
   }
-  // Without a type to infer, `resolve` can be called without a value.
+  // Because the type of the value is `any`, `resolve` can be called without a value.
   interface PromiseConstructor {
     new (executor: (resolve: (value?: any) => void, reject: (reason?: any) => void) => void): Promise<any>;
     withResolvers(): { promise: Promise<any>; resolve(value?: any): void; reject(reason?: any): void };
@@ -102,17 +104,17 @@ declare global {
 
   // An object to which other code adds members.
   type Members = Record<PropertyKey, any>;
-  // An object whose members are put on others.
+  // An object whose members are copied to other objects.
   type Methods = Members & ThisType<any>;
 
   // ---- Values that pass between JavaScript and native functions
 
   type View = ArrayBufferView;
-  // Refers to a key that native code holds.
+  // A reference to a key that native code holds.
   type Handle = ArrayBuffer & { readonly isHandle: true };
   // A number that is exchanged once for a handle.
   type Ticket = number;
-  // A value that is available immediately, or a promise of one from another thread.
+  // A value that is available immediately, or a promise of a value from another thread.
   type MaybePromise<T> = T | Promise<T>;
   // `undefined` stands for a stream, which further arguments name.
   type Body = string | View | null | undefined;
@@ -153,10 +155,11 @@ declare global {
     globals(object: object): void;
     later(key: string, names: string[], make: () => object): void;
     inspect(value: unknown): string;
-    // V8's own, which `wasm.js` replaces.
+    // V8's own `WebAssembly`, which `wasm.js` replaces.
     WebAssembly: any;
 
-    // Defined, or replaced, when the first object of an interface is made.
+    // The following members are defined or replaced when the first object of an interface is
+    // created.
     domExceptionParts(value: any): { name: string; message: string } | null;
     scopeListeners(type: string): number;
     isReadableStream(value: any): boolean;

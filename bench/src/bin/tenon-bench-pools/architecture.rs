@@ -1,23 +1,24 @@
-//! The names of the contenders.
+//! The architectures that are compared, with their names in the table.
 
 use std::fmt;
 
 use clap::ValueEnum;
 
-/// The threads that may run an isolate.
+/// An architecture, by the threads that may run an isolate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Architecture {
-    /// A new isolate for each request.
+    /// Each request gets a new isolate, on the thread at which it arrived.
     Legacy,
-    /// Any thread, which holds the isolate from the request to the response, including awaits.
+    /// Any thread may run the isolate, and holds it from the request to the response, including
+    /// awaits.
     SharedHeld,
-    /// Any thread, which holds the isolate for one turn.
+    /// Any thread may run the isolate, and holds it for one turn.
     SharedReleased,
-    /// One thread, at which the Worker's requests arrive.
+    /// One thread runs the isolate, and the Worker's requests arrive at that thread.
     Pinned,
-    /// One thread, to which other threads hand the Worker's requests.
+    /// One thread runs the isolate, and other threads hand it the Worker's requests.
     Handed,
-    /// The same as pinned, in Tenon's own engine.
+    /// As `Pinned`, but with Tenon's own engine.
     Tenon,
 }
 

@@ -1,9 +1,9 @@
-//! Pinned, with requests that arrive at any thread. The thread hands each request to the thread
-//! that owns its Worker and waits for the response: this is the cost of pinning if the load
-//! balancer does not know the hash.
+//! The pinned pool, with requests that arrive at any thread. That thread hands each request to the
+//! thread that owns its Worker and waits for the response. The difference from
+//! [`pinned`](crate::pinned) is the cost of pinning if the load balancer does not know the hash.
 //!
-//! A request passes through the owner's queue even if it arrives at the owner, so that requests are
-//! served in order.
+//! A request passes through the owner's queue even if it arrives at the owner, so that the owner
+//! serves requests in the order of their arrival.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,14 +24,14 @@ struct Job {
     answer: oneshot::Sender<Response>,
 }
 
-/// A thread's receiver of its own queue, and its senders of all queues.
+/// The receiver of a thread's own queue, and senders to the queues of all threads.
 struct Ends {
     inbox: mpsc::UnboundedReceiver<Job>,
     owners: Vec<mpsc::UnboundedSender<Job>>,
 }
 
 struct Handed {
-    homes: Arc<Workers>,
+    workers_by_thread: Arc<Workers>,
     workers: Vec<WorkerId>,
     owners: Vec<mpsc::UnboundedSender<Job>>,
 }
@@ -42,14 +42,14 @@ pub fn measure(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
         (0..load.shape().threads).map(|_| mpsc::unbounded_channel()).unzip();
     let ends =
         inboxes.into_iter().map(|inbox| Some(Ends { inbox, owners: owners.clone() })).collect();
-    // A queue closes only after all its senders are dropped, so none may stay here.
+    // A queue closes only after all its senders are dropped, so this function must not keep any.
     drop(owners);
     let ends: Mutex<Vec<Option<Ends>>> = Mutex::new(ends);
     load.run(async |thread| {
         let own = ends.lock().unwrap_or_else(PoisonError::into_inner)[thread].take();
-        let Ends { inbox, owners } = own.expect("each thread takes its ends once");
+        let Ends { inbox, owners } = own.expect("a thread took its ends twice");
         tokio::task::spawn_local(serve_jobs(inbox, Pinned::new(sandbox, workers.of(thread))));
-        Handed { homes: Arc::clone(workers), workers: workers.all(), owners }
+        Handed { workers_by_thread: Arc::clone(workers), workers: workers.all(), owners }
     })
 }
 
@@ -62,7 +62,7 @@ async fn serve_jobs(mut inbox: mpsc::UnboundedReceiver<Job>, pinned: Pinned) {
             let response = pinned.serve(&worker, request).await;
             answer
                 .send(response)
-                .unwrap_or_else(|_| unreachable!("a client waits until it is served"));
+                .unwrap_or_else(|_| unreachable!("a client ended before it was served"));
         });
     }
 }
@@ -75,8 +75,8 @@ impl Server for Handed {
     async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
         let (answer, response) = oneshot::channel();
         let job = Job { worker: worker.clone(), request, answer };
-        let handed = self.owners[self.homes.home(worker)].send(job);
-        handed.unwrap_or_else(|_| unreachable!("an owner serves as long as there is a client"));
-        response.await.expect("an owner answers every request")
+        let handed = self.owners[self.workers_by_thread.owner(worker)].send(job);
+        handed.unwrap_or_else(|_| unreachable!("an owner ended before its clients"));
+        response.await.expect("an owner dropped a request")
     }
 }

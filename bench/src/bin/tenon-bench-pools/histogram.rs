@@ -1,5 +1,5 @@
-//! A histogram of latencies, whose buckets are at most 1/32 as wide as their values. Its size is
-//! constant, so that it does not change the memory of the process, which is measured as well.
+//! A histogram of latencies. Each bucket is at most 1/32 as wide as its values. The size of the
+//! histogram is constant, so it does not change the memory of the process, which is measured too.
 
 use std::time::Duration;
 
@@ -39,7 +39,8 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// Returns the upper end of the first bucket that at least `share` of the values do not exceed.
+    /// Returns the upper end of the first bucket whose upper end at least `share` of the values do
+    /// not exceed.
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = ((self.count() as f64 * share).ceil() as u64).max(1);
         let mut cumulative = 0;
@@ -76,7 +77,7 @@ mod sparse {
         for (bucket, count) in Vec::<(usize, u64)>::deserialize(deserializer)? {
             let count_of_bucket = counts
                 .get_mut(bucket)
-                .ok_or_else(|| serde::de::Error::custom("there is no such bucket"))?;
+                .ok_or_else(|| serde::de::Error::custom(format!("there is no bucket {bucket}")))?;
             *count_of_bucket = count;
         }
         Ok(counts)
@@ -87,14 +88,14 @@ mod sparse {
 mod tests {
     use super::*;
 
-    fn of(nanos: impl IntoIterator<Item = u64>) -> Histogram {
+    fn histogram_of(nanos: impl IntoIterator<Item = u64>) -> Histogram {
         let mut histogram = Histogram::default();
         nanos.into_iter().for_each(|nanos| histogram.record(Duration::from_nanos(nanos)));
         histogram
     }
 
     #[test]
-    fn every_duration_lies_in_a_narrow_bucket() {
+    fn every_bucket_is_at_most_a_32nd_as_wide_as_its_values() {
         for nanos in (0..200).chain([1_000, 4_095, 4_096, 1_000_000, 123_456_789]) {
             let end = upper_end(bucket(nanos));
             assert!(end >= nanos && end - nanos <= nanos / 32, "{nanos} is counted as {end}");
@@ -105,15 +106,15 @@ mod tests {
 
     #[test]
     fn the_quantile_uses_the_nearest_rank() {
-        let histogram = of(1..=50);
+        let histogram = histogram_of(1..=50);
         assert_eq!(histogram.quantile(0.5), Duration::from_nanos(25));
         assert_eq!(histogram.quantile(0.99), Duration::from_nanos(50));
-        assert_eq!(of([]).quantile(0.99), Duration::ZERO);
+        assert_eq!(histogram_of([]).quantile(0.99), Duration::ZERO);
     }
 
     #[test]
     fn a_histogram_survives_serialization() {
-        let mut histogram = of([5, 700, 700]);
+        let mut histogram = histogram_of([5, 700, 700]);
         let line = serde_json::to_string(&histogram).unwrap();
         histogram.add(&serde_json::from_str(&line).unwrap());
         assert_eq!(histogram.count(), 6);

@@ -1,5 +1,5 @@
-//! The operations that Workers await, performed by the thread of their invocation: timers, and HTTP
-//! over connections of its own.
+//! Performs the operations that Workers await, which are timers and HTTP requests, on the thread of
+//! the invocation. Each thread has its own connections.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::turn::{Operation, Outcome};
 
-/// One thread's access to the network.
+/// Performs operations on one thread.
 pub struct Host {
     origin: SocketAddr,
     /// Connections to the origin that are not in use.
@@ -21,7 +21,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Allows Workers to fetch from this origin.
+    /// Creates a host whose HTTP requests go to this origin.
     pub fn new(origin: SocketAddr) -> Self {
         Self { origin, idle: RefCell::default() }
     }
@@ -33,7 +33,7 @@ impl Host {
                 Outcome::Slept
             }
             Operation::Fetch { url } => {
-                self.fetch(&url).await.expect("the origin of the benchmark answers")
+                self.fetch(&url).await.expect("a request to the origin of the benchmark failed")
             }
         }
     }

@@ -1,5 +1,6 @@
-//! Legacy: each request gets a new isolate, which is dropped with it. No isolate is kept and no
-//! request waits for one; while a request awaits an operation, its thread serves others.
+//! The legacy architecture: each request gets a new isolate, which is dropped after the response.
+//! No isolate is kept, and no request waits for one. While a request awaits an operation, its
+//! thread serves other requests.
 
 use crate::host::Host;
 use crate::invocation::invoke;

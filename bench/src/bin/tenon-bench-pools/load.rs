@@ -1,4 +1,5 @@
-//! The clients, identical for every architecture: each has one request in flight at all times.
+//! Runs the clients, which are identical for every architecture. Each client has one request in
+//! flight at all times.
 //!
 //! ```text
 //!  coordinator ─┬─ thread 0: event loop ─┬─ server, the architecture's end on this thread
@@ -8,8 +9,8 @@
 //!  all built ──► warm-up ──► measured ──► stop: requests in flight are answered, and count
 //! ```
 //!
-//! A client runs on a thread that serves, as a connection does: everything between a request's
-//! arrival and its isolate belongs to the architecture, and nothing else is measured.
+//! A client runs on a thread that serves, as a connection does: the measurement covers only what
+//! lies between the arrival of a request and its response, which is the architecture.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -29,8 +30,8 @@ use crate::usage;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A warm-up takes at most this many times as long as it would on an otherwise idle machine.
 const MAX_STRETCH: u32 = 4;
-/// A client whose requests are answered immediately yields to the others on its thread after this
-/// time.
+/// A client whose requests are answered immediately yields to the other clients of its thread after
+/// this time.
 const SLICE: Duration = Duration::from_micros(50);
 
 const WARM_UP: u8 = 0;
@@ -70,7 +71,7 @@ pub trait Server {
     async fn serve(&self, worker: &WorkerId, request: Request) -> Response;
 }
 
-/// The state that the threads share.
+/// The state that the threads of a load share.
 struct SharedState {
     phase: AtomicU8,
     built: Barrier,
@@ -78,7 +79,7 @@ struct SharedState {
     latencies: Mutex<Histogram>,
 }
 
-/// A counter on a cache line of its own, to avoid false sharing between threads.
+/// A counter on a cache line of its own, which avoids false sharing between threads.
 #[derive(Default)]
 #[repr(align(128))]
 struct Counter(AtomicU64);
@@ -92,8 +93,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Prepares a scenario. Must be called after V8 is initialised and before the first isolate is
-    /// created.
+    /// Prepares a scenario. This function must be called after V8 is initialised and before the
+    /// first isolate is created.
     ///
     /// # Errors
     /// Fails if the memory of the process cannot be read.
@@ -138,7 +139,7 @@ impl Load {
         })
     }
 
-    /// Opens the window, and closes it after enough time and requests.
+    /// Starts the measurement, and ends it after enough time and requests.
     fn coordinate(&self, state: &SharedState) -> anyhow::Result<Measured> {
         let answered = || {
             state.answered.iter().map(|Counter(count)| count.load(Ordering::Relaxed)).sum::<u64>()
@@ -159,9 +160,9 @@ impl Load {
         }
     }
 
-    /// Waits until the threads have used the CPU for the length of the warm-up, so that V8 also
-    /// gets to optimise on a machine with other load. Threads that mostly wait never use that much,
-    /// so the wait has a time limit.
+    /// Waits until the threads have used the CPU for the length of the warm-up, so that V8 has
+    /// optimised the code even on a machine with other load. Threads that mostly wait never use
+    /// that much CPU time, so this function also has a time limit.
     fn warm_up(&self) -> anyhow::Result<()> {
         let cores =
             thread::available_parallelism().map_or(1, usize::from).min(self.shape.threads) as u32;
@@ -182,7 +183,7 @@ struct Measured {
     memory: u64,
 }
 
-/// Runs one thread.
+/// Builds the server of a thread, and runs the clients of the thread.
 fn serve<S: Server + 'static>(
     state: &Arc<SharedState>,
     index: usize,
@@ -192,7 +193,7 @@ fn serve<S: Server + 'static>(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("cannot create a runtime");
+        .expect("cannot create the runtime of a thread");
     let local = LocalSet::new();
     let latencies = local.block_on(&runtime, async {
         let server = Rc::new(build(index).await);
@@ -203,16 +204,16 @@ fn serve<S: Server + 'static>(
         }
         let mut all = Histogram::default();
         while let Some(histogram) = running.join_next().await {
-            all.add(&histogram.expect("a panic ends the process"));
+            all.add(&histogram.expect("a client panicked"));
         }
         all
     });
-    // Ends the server's background tasks, now that the server is dropped.
+    // The server is dropped, so its background tasks end.
     runtime.block_on(local);
     lock(&state.latencies).add(&latencies);
 }
 
-/// Runs one client.
+/// Sends requests until the load stops, and returns the latencies of the measured ones.
 async fn run_client<S: Server>(
     state: Arc<SharedState>,
     index: usize,
@@ -220,7 +221,7 @@ async fn run_client<S: Server>(
     server: Rc<S>,
 ) -> Histogram {
     let mut latencies = Histogram::default();
-    // The seed makes the same choices in every run.
+    // With this seed, a client makes the same choices in every run.
     let mut random = fastrand::Rng::with_seed((index << 16 | client) as u64);
     let workers = server.workers();
     let mut since = Instant::now();
@@ -233,7 +234,7 @@ async fn run_client<S: Server>(
         let began = Instant::now();
         let response = server.serve(worker, Request::to(worker)).await;
         let answered = Instant::now();
-        assert_eq!(response.status, 200, "{worker} failed a request");
+        assert_eq!(response.status, 200, "{worker} responded with an error");
         state.answered[index].0.fetch_add(1, Ordering::Relaxed);
         if phase == MEASURED {
             latencies.record(answered - began);

@@ -1,5 +1,5 @@
-//! `tenon-bench-pools`: compares which threads may run an isolate, and what that costs. Three
-//! architectures run over the same engine, the same isolates and the same handlers, in one run.
+//! `tenon-bench-pools` measures what it costs to let one thread or many threads run an isolate.
+//! Three architectures use the same V8, the same isolates and the same handlers, in one run.
 //!
 //! ```text
 //!  legacy   request ──► a new isolate, for it alone
@@ -8,16 +8,16 @@
 //! ```
 //!
 //! The **mechanism** is the same for all architectures and does not depend on them: [`sandbox`]
-//! makes an isolate, [`turn`] gives it one turn, [`residence`] gets a thread into it,
-//! [`invocation`] carries a request through its turns, [`host`] performs the operations that it
-//! awaits. The **policy** is one small module for each: [`legacy`], [`shared`], [`pinned`] and
-//! [`handed`], which is the pinned pool with a hand-over between threads. [`tenon`] uses the
-//! product's own engine where [`pinned`] uses the harness, to show that the harness is a fair
-//! baseline. [`load`] sends the requests; [`report`] and [`verdict`] print the results.
+//! creates an isolate, [`turn`] runs one turn, [`residence`] lets a thread enter the isolate,
+//! [`invocation`] carries a request through its turns, and [`host`] performs the operations that
+//! the request awaits. The **policy** is one small module for each: [`legacy`], [`shared`],
+//! [`pinned`] and [`handed`], which is the pinned pool with a hand-over between threads. [`tenon`]
+//! uses the product's own engine where [`pinned`] uses the harness, to show that the harness is a
+//! fair baseline. [`load`] sends the requests; [`report`] and [`verdict`] print the results.
 //!
-//! A process must not mix V8 with its Locker and V8 without, and memory left by one measurement
-//! must not be charged to the next. This program therefore runs itself once per measurement, in
-//! rounds, and makes the table from the output of these processes.
+//! A process must not use V8 both with its Locker and without, and memory that one measurement has
+//! used must not be charged to the next. This program therefore runs itself once per measurement,
+//! in rounds, and prints a table of what these processes have measured.
 
 mod architecture;
 mod handed;
@@ -57,28 +57,29 @@ use crate::sandbox::Sandbox;
 use crate::scenario::Scenario;
 use crate::usage::Machine;
 
-/// Compares isolates that are made for each request, shared between threads, or pinned to one
+/// Compares isolates that are created for each request, shared between threads, or pinned to one
 /// thread.
 #[derive(Debug, Parser)]
 #[command(name = "tenon-bench-pools", version)]
 struct Args {
     #[command(subcommand)]
-    only: Option<Only>,
+    mode: Option<Mode>,
 
-    /// Number of rounds. Measurements alternate, so that a noisy moment affects all of them.
+    /// Number of rounds. Each round has every measurement, so that a noisy moment affects all of
+    /// them.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 
     #[command(flatten)]
     window: Window,
 
-    /// Scenarios to measure. By default all.
+    /// Scenarios to measure; by default all.
     #[arg(value_enum)]
     scenarios: Vec<Scenario>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Only {
+enum Mode {
     /// Run one measurement in this process, and print it for the parent process.
     #[command(hide = true)]
     Measure(Measure),
@@ -100,8 +101,8 @@ struct Measure {
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    match args.only {
-        Some(Only::Measure(measure)) => measure.run(),
+    match args.mode {
+        Some(Mode::Measure(measure)) => measure.run(),
         None => compare(&args),
     }
 }
@@ -123,7 +124,7 @@ fn compare(args: &Args) -> anyhow::Result<()> {
         for scenario in Scenario::value_variants().iter().copied().filter(chosen) {
             eprintln!("round {round} of {}: {scenario}", args.rounds);
             for &architecture in scenario.contenders() {
-                let measurement = measure_apart(
+                let measurement = measure_in_child(
                     architecture,
                     scenario,
                     &snapshot,
@@ -134,12 +135,12 @@ fn compare(args: &Args) -> anyhow::Result<()> {
             }
         }
     }
-    report.shared_machine(Machine::now()?.others_since(before));
+    report.set_others(Machine::now()?.others_since(before));
     println!("{report}");
     Ok(())
 }
 
-fn measure_apart(
+fn measure_in_child(
     architecture: Architecture,
     scenario: Scenario,
     snapshot: &Path,
@@ -156,14 +157,23 @@ fn measure_apart(
         .args(window.to_args());
     let output =
         command.stderr(Stdio::inherit()).output().context("cannot run this program again")?;
-    ensure!(output.status.success(), "{architecture}, {scenario}: {}", output.status);
-    serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("{architecture}, {scenario}: not a measurement"))
+    ensure!(
+        output.status.success(),
+        "the measurement of {architecture} in {scenario} ended with {}",
+        output.status
+    );
+    serde_json::from_slice(&output.stdout).with_context(|| {
+        format!("the process for {architecture} in {scenario} printed no measurement")
+    })
 }
 
 /// Returns the value's name on the command line.
 fn name(value: impl ValueEnum) -> String {
-    value.to_possible_value().expect("no value is hidden").get_name().to_owned()
+    value
+        .to_possible_value()
+        .expect("the value has no name on the command line")
+        .get_name()
+        .to_owned()
 }
 
 impl Measure {
@@ -195,8 +205,8 @@ fn print(measurement: &Measurement) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ends the process on a panic: the threads of a measurement wait for each other, and would wait
-/// forever for one that has panicked.
+/// Makes a panic end the process. The threads of a measurement wait for each other, and would wait
+/// forever for a thread that has panicked.
 fn abort_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,4 +1,4 @@
-//! The measurements of one process, which it prints for the process that makes the table.
+//! The result of one measurement, which a process prints for its parent, which prints the table.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The origin that Workers fetch from: HTTP on loopback, with a delay before each answer. It runs
-//! in the parent process, which does not measure.
+//! The origin that Workers fetch from, which serves HTTP on loopback, with a delay before each
+//! response. It runs in the parent process, which is not measured.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use hyper::{Request, Response, body::Incoming};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// The delay before each answer.
+/// The delay before each response.
 const LATENCY: Duration = Duration::from_millis(20);
 
 /// An origin that is served until the process ends.
@@ -32,7 +32,7 @@ impl Origin {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = runtime
             .block_on(TcpListener::bind(("127.0.0.1", 0)))
-            .context("no port for the origin")?;
+            .context("cannot listen on a port for the origin")?;
         let address = listener.local_addr()?;
         thread::Builder::new()
             .name("origin".to_owned())
@@ -46,7 +46,7 @@ impl Origin {
 }
 
 async fn accept(listener: TcpListener) {
-    // If accepting fails, the origin is gone; the measurements that need it will fail.
+    // If accepting fails, the origin ends, and the measurements that need it fail.
     while let Ok((stream, _)) = listener.accept().await {
         let _ = stream.set_nodelay(true);
         // Clients close their connections at the end of their measurement.

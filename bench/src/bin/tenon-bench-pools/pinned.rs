@@ -1,6 +1,6 @@
-//! Pinned: a Worker's id hashes to one thread, which owns its isolate and enters it without a lock.
-//! Its requests arrive at that thread, as from a router that knows the hash; requests that await
-//! operations interleave on its event loop.
+//! The pinned architecture: a Worker's id hashes to one thread, which owns the Worker's isolate and
+//! enters it without a lock. The Worker's requests arrive at that thread, as from a router that
+//! knows the hash. Requests that await operations interleave on the thread's event loop.
 
 use rustc_hash::FxHashMap;
 
@@ -40,8 +40,10 @@ impl Server for Pinned {
     }
 
     async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
-        let isolate =
-            self.isolates.get(worker).expect("requests arrive at the thread that owns the Worker");
+        let isolate = self
+            .isolates
+            .get(worker)
+            .expect("a request arrived at a thread that does not own the Worker");
         invoke(isolate, &self.host, request).await
     }
 }

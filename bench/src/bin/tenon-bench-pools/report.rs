@@ -1,4 +1,4 @@
-//! The table: every architecture in every scenario. The conclusions are in
+//! Prints the table of every architecture in every scenario. The conclusions are in
 //! [`verdict`](crate::verdict).
 
 use std::collections::BTreeMap;
@@ -16,11 +16,12 @@ const HEAD: [&str; 9] =
     ["", "requests", "req/s", "× shared", "p50", "p99", "p999", "CPU", "memory"];
 
 const LEGEND: &str = "req/s and memory (peak resident memory, less that before the first isolate) are from the round with \
-     the highest throughput; CPU (all threads, per request) is from the round with the lowest: those least disturbed. \
+     the highest throughput, and CPU (all threads, per request) is from the round with the least CPU time: these rounds \
+     were disturbed least. \
      Requests and latencies cover all rounds; × shared is req/s relative to “shared, for a request”. A client sends \
-     its next request when it has its response. Compare within a scenario.";
+     its next request when it has received the response to the last. Compare within a scenario.";
 
-/// If other processes use a larger share of the machine's CPU time than this, they distort the
+/// Maximum share of the machine's CPU time that other processes may use without distorting the
 /// latencies.
 const QUIET: f64 = 0.05;
 
@@ -28,6 +29,7 @@ const QUIET: f64 = 0.05;
 #[derive(Default)]
 pub struct Report {
     rounds: BTreeMap<(Scenario, Architecture), Vec<Measurement>>,
+    /// Share of the machine's CPU time that other processes used.
     others: f64,
 }
 
@@ -42,7 +44,7 @@ impl Report {
     }
 
     /// Sets the share of the machine's CPU time that other processes used during the measurements.
-    pub fn shared_machine(&mut self, others: f64) {
+    pub fn set_others(&mut self, others: f64) {
         self.others = others;
     }
 
@@ -108,12 +110,13 @@ fn row(
 /// Returns the round with the highest throughput.
 fn best(rounds: &[Measurement]) -> &Measurement {
     let best = rounds.iter().max_by(|one, other| one.throughput.total_cmp(&other.throughput));
-    best.expect("a contest has at least one round")
+    best.expect("there are no rounds")
 }
 
+/// Returns the least CPU time per request of all rounds.
 fn least_cpu(rounds: &[Measurement]) -> Duration {
     let least = rounds.iter().map(|round| round.cpu).min();
-    least.expect("a contest has at least one round")
+    least.expect("there are no rounds")
 }
 
 fn format_duration(duration: Duration) -> String {

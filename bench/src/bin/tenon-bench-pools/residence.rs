@@ -1,7 +1,8 @@
-//! The two ways for a thread to get into an isolate, with their unsafe code fenced: a thread that
-//! owns it enters and exits; one of many threads takes V8's Locker first.
+//! The two ways in which a thread runs a turn in an isolate: a thread that owns the isolate enters
+//! and exits it, and one of many threads takes V8's Locker first. All unsafe code of this program
+//! is here.
 //!
-//! Everything else in a turn is the same: [`turn::take`].
+//! The rest of a turn is the same in both ways: [`turn::take`].
 
 #![allow(unsafe_code)] // Enters and leaves isolates, and gives them to other threads.
 
@@ -16,13 +17,13 @@ pub trait Isolate {
     fn turn(&self, input: Input) -> Step;
 }
 
-/// The state that belongs to an isolate.
-struct Inside {
+/// The state of an isolate between turns.
+struct State {
     sandbox: Sandbox,
     realm: Realm,
 }
 
-impl Inside {
+impl State {
     fn new(sandbox: Sandbox, isolate: &mut v8::Isolate) -> Self {
         Self { sandbox, realm: sandbox.realm(isolate) }
     }
@@ -35,44 +36,44 @@ impl Inside {
     }
 }
 
-/// An isolate of one thread, which is inside it only during turns.
+/// An isolate of one thread, which has entered the isolate only during turns.
 pub struct Owned(RefCell<OwnedState>);
 
 struct OwnedState {
-    inside: Inside,
+    state: State,
     isolate: Exited,
 }
 
 impl Owned {
     pub fn new(sandbox: Sandbox) -> Self {
         let mut isolate = sandbox.isolate();
-        let inside = Inside::new(sandbox, &mut isolate);
-        // SAFETY: making the isolate entered it, on this thread.
+        let state = State::new(sandbox, &mut isolate);
+        // SAFETY: this thread has entered the isolate by creating it.
         unsafe { isolate.exit() };
-        Self(RefCell::new(OwnedState { inside, isolate: Exited(isolate) }))
+        Self(RefCell::new(OwnedState { state, isolate: Exited(isolate) }))
     }
 }
 
 impl Isolate for Owned {
     fn turn(&self, input: Input) -> Step {
-        let OwnedState { inside, isolate: Exited(isolate) } = &mut *self.0.borrow_mut();
-        // SAFETY: `self` is neither `Send` nor `Sync`, so this is the isolate's thread; `exit`
-        // follows, unless the turn panics, which ends the process.
+        let OwnedState { state, isolate: Exited(isolate) } = &mut *self.0.borrow_mut();
+        // SAFETY: `self` is neither `Send` nor `Sync`, so this is the isolate's thread. `exit`
+        // follows, unless the turn panics, and a panic ends the process.
         unsafe { isolate.enter() };
-        let step = inside.turn(isolate, input);
+        let step = state.turn(isolate, input);
         // SAFETY: the isolate was entered above, and a turn exits everything that it enters.
         unsafe { isolate.exit() };
         step
     }
 }
 
-/// An isolate that no thread is inside.
+/// An isolate that no thread has entered.
 struct Exited(v8::OwnedIsolate);
 
 impl Drop for Exited {
     fn drop(&mut self) {
-        // SAFETY: this is the isolate's thread, with no turn running. An isolate must be entered to
-        // be disposed of, and the drop of the field, which comes next, exits it.
+        // SAFETY: this is the isolate's thread, with no turn running. An isolate must be entered
+        // when it is disposed of. The drop of the field comes next, and exits the isolate.
         unsafe { self.0.enter() };
     }
 }
@@ -80,20 +81,20 @@ impl Drop for Exited {
 /// An isolate of all threads, used by one at a time.
 pub struct Shared {
     /// Locked only while V8's lock is held, so that no thread ever waits for it.
-    inside: Mutex<Inside>,
+    state: Mutex<State>,
     isolate: v8::SharedIsolate,
 }
 
 impl Shared {
     pub fn new(sandbox: Sandbox) -> Self {
         let mut isolate = sandbox.isolate();
-        let inside = Inside::new(sandbox, &mut isolate);
+        let state = State::new(sandbox, &mut isolate);
         // SAFETY: the isolate's only slot is the `Outbox`, which is plain data; native functions
         // capture nothing; no reference into a `Global` is held.
         let shared = unsafe { isolate.try_into_shared() };
         Self {
-            inside: Mutex::new(inside),
-            isolate: shared.expect("the isolate has no weak handles and is the entered one"),
+            state: Mutex::new(state),
+            isolate: shared.expect("the isolate has weak handles, or is not the entered one"),
         }
     }
 }
@@ -101,7 +102,7 @@ impl Shared {
 impl Isolate for Shared {
     fn turn(&self, input: Input) -> Step {
         let mut locker = self.isolate.lock();
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        inside.turn(&mut locker, input)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.turn(&mut locker, input)
     }
 }

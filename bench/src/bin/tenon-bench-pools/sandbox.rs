@@ -1,20 +1,21 @@
-//! V8 for the harness: its initialisation, a snapshot of `js/bootstrap.js`, and isolates created
-//! from it.
+//! Initialises V8 for the harness, makes a snapshot of `js/bootstrap.js`, and creates isolates from
+//! the snapshot.
 
 use std::net::SocketAddr;
 
-// V8 runs with the flags of the product, so that the results apply to it.
+// V8 runs with the flags of the product, so that the results apply to the product.
 use tenon_engine::flags::FLAGS;
 
 use crate::scenario::Shape;
 use crate::turn::{self, Outbox, Realm};
 
 const BOOTSTRAP: &str = include_str!("js/bootstrap.js");
-/// The index of `internal` of `js/bootstrap.js` in the snapshot: the first data of the context.
+/// The index in the snapshot of `internal` of `js/bootstrap.js`, which is the first data of the
+/// context.
 const INTERNAL: usize = 0;
 
-/// Initialises V8, with `further` flags in addition to the product's. Must be called on the main
-/// thread, before any other thread is started.
+/// Initialises V8, with `further` flags in addition to the product's. This function must be called
+/// on the main thread, before any other thread is started.
 pub fn init(further: &str) {
     v8::V8::set_flags_from_string(FLAGS);
     v8::V8::set_flags_from_string(further);
@@ -22,23 +23,23 @@ pub fn init(further: &str) {
     v8::V8::initialize();
 }
 
-/// Returns a snapshot of the JavaScript state before any Worker is loaded. Its functions keep their
-/// bytecode.
+/// Returns a snapshot of the JavaScript state before any Worker is loaded. Functions in the
+/// snapshot keep their bytecode.
 pub fn snapshot() -> Vec<u8> {
     let mut isolate = v8::Isolate::snapshot_creator(None, None);
     {
         v8::scope!(let scope, &mut isolate);
         let context = v8::Context::new(scope, v8::ContextOptions::default());
         let scope = &mut v8::ContextScope::new(scope, context);
-        let source = v8::String::new(scope, BOOTSTRAP).expect("the script is short");
+        let source =
+            v8::String::new(scope, BOOTSTRAP).expect("V8 did not create the string of the script");
         let internal =
             v8::Script::compile(scope, source, None).and_then(|script| script.run(scope));
-        scope.add_context_data(context, internal.expect("the script of the harness runs"));
+        scope.add_context_data(context, internal.expect("the script of the harness failed"));
         scope.set_default_context(context);
     }
-    let blob = isolate
-        .create_blob(v8::FunctionCodeHandling::Keep)
-        .expect("V8 makes a snapshot of a fresh context");
+    let blob =
+        isolate.create_blob(v8::FunctionCodeHandling::Keep).expect("V8 did not create a snapshot");
     blob.to_vec()
 }
 
@@ -52,7 +53,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Leaks the snapshot, because V8 needs it until the process ends.
+    /// Creates the sandbox. The snapshot is leaked, because V8 needs it until the process ends.
     pub fn new(snapshot: Vec<u8>, shape: &Shape, origin: SocketAddr) -> Self {
         Self {
             snapshot: snapshot.leak(),
@@ -71,7 +72,7 @@ impl Sandbox {
         self.origin
     }
 
-    /// Makes a new isolate, and leaves it entered.
+    /// Creates an isolate, which the thread has entered.
     pub fn isolate(&self) -> v8::OwnedIsolate {
         let params =
             v8::CreateParams::default().snapshot_blob(v8::StartupData::from(self.snapshot));
@@ -81,13 +82,13 @@ impl Sandbox {
         isolate
     }
 
-    /// Makes a new context in an entered isolate, and evaluates the Worker in it.
+    /// Creates a context in an entered isolate, and evaluates the Worker in the context.
     pub fn realm(&self, isolate: &mut v8::Isolate) -> Realm {
         v8::scope!(let scope, isolate);
         let context = v8::Context::new(scope, v8::ContextOptions::default());
         let scope = &mut v8::ContextScope::new(scope, context);
         let realm = self.set_up(scope, context);
-        realm.expect("the Workers of the benchmark are evaluated and have a handler")
+        realm.expect("a Worker of the benchmark failed, or has no handler")
     }
 
     fn set_up(

@@ -12,22 +12,22 @@ use crate::architecture::Architecture;
 /// A Worker's id.
 pub type WorkerId = Arc<str>;
 
-/// The number of Workers per thread: few, so that all stay warm.
+/// Number of Workers per thread, small enough that all stay warm.
 const WORKERS: usize = 4;
-/// The number of clients per thread if requests do not wait: enough that a thread that hands a
-/// request to another thread has one of its own to serve meanwhile.
+/// Number of clients per thread if requests do not wait. A thread that has handed a request to
+/// another thread can serve another client's request in the meantime.
 const BUSY_CLIENTS: usize = 4;
-/// The number of clients per thread if requests mostly wait.
+/// Number of clients per thread if requests mostly wait.
 const WAITING_CLIENTS: usize = 32;
-/// The warm-up of scenarios that mostly compute: V8 takes longer to optimise their code.
+/// Warm-up of scenarios that mostly compute. V8 takes longer to optimise their code.
 const COMPUTING_WARM_UP: Duration = Duration::from_millis(800);
 const WARM_UP: Duration = Duration::from_millis(300);
-/// The warm-up of scenarios that mostly wait. They use little CPU time, but this is enough to open
-/// every connection.
+/// Warm-up of scenarios that mostly wait. They use little CPU time, but this warm-up is long enough
+/// to open every connection.
 const WAITING_WARM_UP: Duration = Duration::from_millis(100);
-/// The number of threads in the contention scenarios: that of the published benchmark, regardless
+/// Number of threads in the contention scenarios. It is that of the published benchmark, regardless
 /// of the machine.
-const CONTENDING: usize = 8;
+const CONTENTION_THREADS: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Scenario {
@@ -75,8 +75,8 @@ impl Scenario {
                 (cores, BUSY_CLIENTS, WORKERS * cores)
             }
             Self::Wait | Self::Fetch => (cores, WAITING_CLIENTS, WORKERS * cores),
-            Self::OneIsolate => (CONTENDING, 1, 1),
-            Self::IsolateEach => (CONTENDING, 1, CONTENDING),
+            Self::OneIsolate => (CONTENTION_THREADS, 1, 1),
+            Self::IsolateEach => (CONTENTION_THREADS, 1, CONTENTION_THREADS),
         };
         let (source, warm_up) = match self {
             Self::Compute | Self::ComputeInNewContext => {
@@ -127,30 +127,30 @@ impl fmt::Display for Scenario {
 
 /// The settings of a scenario.
 pub struct Shape {
-    /// The number of threads at which requests arrive.
+    /// Number of threads at which requests arrive.
     pub threads: usize,
-    /// The number of clients per thread, each with one request in flight.
+    /// Number of clients per thread. Each client has one request in flight.
     pub clients: usize,
     /// The source of every Worker.
     pub source: &'static str,
-    /// Set if each request has a context of its own.
+    /// Whether each request has a context of its own.
     pub new_context: bool,
     /// V8 flags in addition to the product's.
     pub flags: &'static str,
-    /// The CPU time that each core gets before the measurement.
+    /// CPU time of each core before the measurement.
     pub warm_up: Duration,
     pub workers: Arc<Workers>,
 }
 
-/// The Workers of each thread: those whose ids hash to it.
+/// The Workers of all threads. A thread owns the Workers whose ids hash to it.
 pub struct Workers {
     by_thread: Vec<Vec<WorkerId>>,
 }
 
 impl Workers {
-    /// Selects `count` Workers for `threads`: the first ids that spread evenly over the threads,
-    /// because this comparison is not about how evenly ids hash. If there are fewer Workers than
-    /// threads, their threads are arbitrary.
+    /// Selects `count` Workers for `threads`, with the first ids that spread evenly over the
+    /// threads, because this comparison is not about how evenly ids hash. If there are fewer
+    /// Workers than threads, arbitrary threads own them.
     fn new(count: usize, threads: usize) -> Self {
         let most = count.div_ceil(threads);
         let mut by_thread = vec![Vec::new(); threads];
@@ -160,9 +160,9 @@ impl Workers {
             if missing == 0 {
                 break;
             }
-            let home: &mut Vec<_> = &mut by_thread[hash(&id) % threads];
-            if home.len() < most {
-                home.push(id);
+            let of_thread: &mut Vec<_> = &mut by_thread[hash(&id) % threads];
+            if of_thread.len() < most {
+                of_thread.push(id);
                 missing -= 1;
             }
         }
@@ -179,7 +179,7 @@ impl Workers {
     }
 
     /// Returns the thread that owns a Worker.
-    pub fn home(&self, id: &WorkerId) -> usize {
+    pub fn owner(&self, id: &WorkerId) -> usize {
         hash(id) % self.by_thread.len()
     }
 }
@@ -199,14 +199,14 @@ mod tests {
         let workers = Workers::new(12, 3);
         assert!((0..3).all(|thread| workers.of(thread).len() == 4));
         assert!(
-            (0..3).all(|thread| workers.of(thread).iter().all(|id| workers.home(id) == thread))
+            (0..3).all(|thread| workers.of(thread).iter().all(|id| workers.owner(id) == thread))
         );
     }
 
     #[test]
-    fn a_single_worker_has_a_home_thread() {
+    fn one_of_many_threads_owns_a_single_worker() {
         let workers = Workers::new(1, 8);
         let [only] = &workers.all()[..] else { panic!("expected one Worker") };
-        assert_eq!(workers.of(workers.home(only)), std::slice::from_ref(only));
+        assert_eq!(workers.of(workers.owner(only)), std::slice::from_ref(only));
     }
 }

@@ -1,7 +1,8 @@
-//! Shared: one pool for all threads, behind a lock. The thread at which a request arrives serves
-//! it, in the isolate of its Worker, which may have run on another thread before.
+//! The shared architecture: one pool for all threads, behind a lock. The thread at which a request
+//! arrives serves the request, in the isolate of the Worker, which may have run on another thread
+//! before.
 //!
-//! There are two variants, which differ while a request awaits an operation:
+//! There are two variants, which differ in what happens while a request awaits an operation:
 //! - **for a request**: the isolate is taken out of the pool and returned with the response. The
 //!   published figures measure such a pool: an isolate runs the JavaScript of one request at a
 //!   time. Requests that do not find the isolate in the pool queue for it.
@@ -23,21 +24,21 @@ use crate::sandbox::Sandbox;
 use crate::scenario::WorkerId;
 use crate::turn::{Request, Response};
 
-/// The pool of all threads: one lock over all Workers.
+/// The pool of all threads, with one lock for all Workers.
 struct Pool<T>(Mutex<FxHashMap<WorkerId, T>>);
 
 impl<T> Pool<T> {
-    fn new(workers: &[WorkerId], mut place: impl FnMut() -> T) -> Self {
-        Self(Mutex::new(workers.iter().map(|id| (id.clone(), place())).collect()))
+    fn new(workers: &[WorkerId], mut create: impl FnMut() -> T) -> Self {
+        Self(Mutex::new(workers.iter().map(|id| (id.clone(), create())).collect()))
     }
 
     fn with<R>(&self, worker: &WorkerId, work: impl FnOnce(&mut T) -> R) -> R {
-        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        work(places.get_mut(worker).expect("clients request existing Workers"))
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        work(entries.get_mut(worker).expect("a client requested an unknown Worker"))
     }
 }
 
-/// An isolate's place in the pool.
+/// The entry of a Worker in the pool.
 struct Entry {
     idle: Option<Box<Shared>>,
     waiting: VecDeque<oneshot::Sender<Box<Shared>>>,
@@ -51,8 +52,8 @@ struct Held {
 
 pub fn measure_held(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
     let workers = load.shape().workers.all();
-    let place = || Entry { idle: Some(Box::new(Shared::new(sandbox))), waiting: VecDeque::new() };
-    let pool = Arc::new(Pool::new(&workers, place));
+    let entry = || Entry { idle: Some(Box::new(Shared::new(sandbox))), waiting: VecDeque::new() };
+    let pool = Arc::new(Pool::new(&workers, entry));
     load.run(async |_| Held {
         pool: Arc::clone(&pool),
         workers: workers.clone(),
@@ -75,26 +76,26 @@ impl Server for Held {
 
 impl Held {
     async fn take(&self, worker: &WorkerId) -> Box<Shared> {
-        let turn = self.pool.with(worker, |place| match place.idle.take() {
+        let taken = self.pool.with(worker, |entry| match entry.idle.take() {
             Some(isolate) => Ok(isolate),
             None => {
                 let (isolate_tx, isolate_rx) = oneshot::channel();
-                place.waiting.push_back(isolate_tx);
+                entry.waiting.push_back(isolate_tx);
                 Err(isolate_rx)
             }
         });
-        match turn {
+        match taken {
             Ok(isolate) => isolate,
-            Err(isolate_rx) => isolate_rx.await.expect("the holder returns the isolate"),
+            Err(isolate_rx) => isolate_rx.await.expect("the isolate was not returned to the pool"),
         }
     }
 
     fn release(&self, worker: &WorkerId, isolate: Box<Shared>) {
-        self.pool.with(worker, |place| match place.waiting.pop_front() {
+        self.pool.with(worker, |entry| match entry.waiting.pop_front() {
             Some(next) => next
                 .send(isolate)
-                .unwrap_or_else(|_| unreachable!("a client waits until it is served")),
-            None => place.idle = Some(isolate),
+                .unwrap_or_else(|_| unreachable!("a client ended before it was served")),
+            None => entry.idle = Some(isolate),
         });
     }
 }

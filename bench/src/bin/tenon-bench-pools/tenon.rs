@@ -1,5 +1,6 @@
-//! Pinned, in the product's own engine, with every limit armed, every clock frozen and the whole
-//! Web API loaded. The difference from [`pinned`](crate::pinned) is what the harness omits.
+//! The pinned architecture in the product's own engine, with every limit armed, every clock frozen
+//! and the whole Web API loaded. The difference from [`pinned`](crate::pinned) is the cost of what
+//! the harness omits.
 
 use std::rc::Rc;
 
@@ -16,9 +17,10 @@ use crate::measurement::Measurement;
 use crate::scenario::WorkerId;
 use crate::turn::{Request, Response};
 
-/// Limits are armed, but too high to be hit if a virtual machine stands still for a while, because
-/// a thread's CPU clock may charge that time to the turn.
-const STANDSTILL_MS: u32 = 10_000;
+/// The CPU limits, in milliseconds. They are armed, but so high that a turn does not reach them
+/// when a virtual machine stands still for a while, which a thread's CPU clock may charge to the
+/// turn.
+const CPU_LIMIT_MS: u32 = 10_000;
 
 struct Tenon {
     isolates: FxHashMap<WorkerId, Rc<Isolate>>,
@@ -43,15 +45,15 @@ pub fn measure(load: &Load) -> anyhow::Result<Measurement> {
 }
 
 async fn start(engine: &Rc<Engine>, worker: &WorkerId, source: &'static str) -> Rc<Isolate> {
-    let (namespace, name) = worker.split_once('/').expect("a Worker's id has a namespace");
+    let (namespace, name) = worker.split_once('/').expect("the Worker's id has no namespace");
     let revision = Rc::new(Revision {
-        limits: Limits { cpu_ms: STANDSTILL_MS, startup_ms: STANDSTILL_MS, ..Limits::default() },
-        ..Revision::of_source(ProductId::new(namespace, name), source)
+        limits: Limits { cpu_ms: CPU_LIMIT_MS, startup_ms: CPU_LIMIT_MS, ..Limits::default() },
+        ..Revision::from_source(ProductId::new(namespace, name), source)
     });
     let digest = revision.digest();
     Isolate::start(engine, digest, revision, None)
         .await
-        .expect("the Workers of the benchmark start")
+        .expect("a Worker of the benchmark did not start")
 }
 
 impl Server for Tenon {
@@ -60,8 +62,10 @@ impl Server for Tenon {
     }
 
     async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
-        let isolate =
-            self.isolates.get(worker).expect("requests arrive at the thread that owns the Worker");
+        let isolate = self
+            .isolates
+            .get(worker)
+            .expect("a request arrived at a thread that does not own the Worker");
         let header = |(name, value): (&str, String)| Header {
             name: name.to_owned(),
             value: Bytes::from(value),
@@ -74,8 +78,9 @@ impl Server for Tenon {
             body: Body::Full(Bytes::new()),
             call_context: CallContext::default(),
         };
-        let response = isolate.fetch(request).await.expect("the Workers of the benchmark answer");
-        let body = response.body.collect().await.expect("their responses are complete");
+        let response =
+            isolate.fetch(request).await.expect("a Worker of the benchmark failed a request");
+        let body = response.body.collect().await.expect("a response of a Worker is incomplete");
         let body = String::from_utf8_lossy(&body).into_owned();
         Response { status: response.status, body }
     }

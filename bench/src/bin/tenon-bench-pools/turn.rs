@@ -1,9 +1,9 @@
-//! One turn: an input is delivered into an isolate that the thread has entered, JavaScript runs
-//! until it has nothing more to do, and its next step is taken out.
+//! Runs one turn: delivers an input to an isolate that the thread has entered, runs JavaScript
+//! until nothing is left to run, and returns the next step of the invocation.
 //!
 //! This module treats an isolate as a function from an input to the next [`Step`]. The function
 //! never blocks and is the same in every architecture. A Worker of this benchmark awaits one
-//! operation at a time, so a step has at most one.
+//! operation at a time, so a step has at most one operation.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use v8::MapFnTo as _;
 
 use crate::scenario::WorkerId;
 
-/// The number of turns between two runs of V8's own tasks for an isolate. They are housekeeping,
+/// Number of turns between two runs of V8's own tasks for an isolate. These tasks are housekeeping,
 /// and polling for them takes a lock that all isolates share.
 const HOUSEKEEPING: u32 = 64;
 
@@ -55,7 +55,7 @@ pub enum Outcome {
 }
 
 impl Request {
-    /// Makes a request like the simple request of a browser.
+    /// Creates a request as a simple client would send it.
     pub fn to(worker: &WorkerId) -> Self {
         let host = "tenon.localhost:8080";
         let headers = vec![("host", host.to_owned()), ("accept", "*/*".to_owned())];
@@ -63,7 +63,7 @@ impl Request {
     }
 }
 
-/// The state in an isolate's slot, in which JavaScript stores its next step. It is `Send`.
+/// The state in an isolate's slot, where native functions store the next step. This type is `Send`.
 #[derive(Default)]
 pub struct Outbox {
     step: Option<Step>,
@@ -86,16 +86,16 @@ pub fn take(isolate: &mut v8::Isolate, realm: &Realm, input: Input) -> Step {
         v8::scope!(let scope, &mut *isolate);
         let context = v8::Local::new(scope, &realm.context);
         let scope = &mut v8::ContextScope::new(scope, context);
-        deliver(scope, realm, input).expect("the Workers of the benchmark do not throw");
+        deliver(scope, realm, input).expect("a Worker of the benchmark threw");
         scope.perform_microtask_checkpoint();
     }
-    let outbox: &mut Outbox = isolate.get_slot_mut().expect("every isolate has one");
+    let outbox: &mut Outbox = isolate.get_slot_mut().expect("the isolate has no outbox");
     outbox.turns += 1;
     let (step, turns) = (outbox.step.take(), outbox.turns);
     if turns % HOUSEKEEPING == 0 {
         while v8::Platform::pump_message_loop(&v8::V8::get_current_platform(), isolate, false) {}
     }
-    step.expect("a Worker of the benchmark responds or waits")
+    step.expect("a Worker of the benchmark neither responded nor waits")
 }
 
 fn deliver(scope: &mut v8::PinScope<'_, '_>, realm: &Realm, input: Input) -> Option<()> {
@@ -132,7 +132,7 @@ fn deliver(scope: &mut v8::PinScope<'_, '_>, realm: &Realm, input: Input) -> Opt
     Some(())
 }
 
-/// Adds the native functions to `internal` of `js/bootstrap.js`.
+/// Adds the native functions to `internal`, an object of `js/bootstrap.js`.
 pub fn install(
     scope: &mut v8::PinScope<'_, '_>,
     internal: v8::Local<'_, v8::Object>,
@@ -147,7 +147,7 @@ pub fn install(
     Some(())
 }
 
-/// Implements `begin(kind, argument)`, which returns the operation's number.
+/// Implements `begin(kind, argument)`, which stores the operation and returns its number.
 fn begin(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -159,7 +159,7 @@ fn begin(
         )),
         _ => Operation::Fetch { url: args.get(1).to_rust_string_lossy(scope) },
     };
-    let outbox: &mut Outbox = scope.get_slot_mut().expect("every isolate has one");
+    let outbox: &mut Outbox = scope.get_slot_mut().expect("the isolate has no outbox");
     outbox.operations += 1;
     rv.set_uint32(outbox.operations);
     outbox.step = Some(Step::Awaits(OperationId(outbox.operations), operation));
@@ -177,6 +177,6 @@ fn respond(
         .and_then(|status| status.try_into().ok())
         .unwrap_or_default();
     let body = args.get(1).to_rust_string_lossy(scope);
-    let outbox: &mut Outbox = scope.get_slot_mut().expect("every isolate has one");
+    let outbox: &mut Outbox = scope.get_slot_mut().expect("the isolate has no outbox");
     outbox.step = Some(Step::Responded(Response { status, body }));
 }

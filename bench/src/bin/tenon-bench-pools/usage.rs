@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-/// The unit of `/proc/stat` and `/proc/self/stat` in milliseconds, which Linux fixes for its
-/// interfaces, independent of its own clock rate.
+/// Duration of a tick in milliseconds, the unit of `/proc/stat` and `/proc/self/stat`. Linux uses
+/// this unit in its interfaces regardless of the rate of its clock.
 const TICK: u64 = 10;
-/// The index of the first time in `/proc/self/stat`, counted behind the name, where field 3 comes
-/// first. User and system time are fields 14 and 15; those of children that have ended are the next
-/// two.
+/// Index of the first time among the fields of `/proc/self/stat` that follow the name, which begin
+/// with field 3. User and system time are fields 14 and 15. The next two fields are the times of
+/// children that have ended.
 const TIMES: usize = 14 - 3;
 
 /// Returns the CPU time of all threads, in user mode and in the kernel.
@@ -18,11 +18,11 @@ pub fn cpu() -> anyhow::Result<Duration> {
     Ok(times()?[..2].iter().sum())
 }
 
-/// Returns user and system time, of this process and of its children.
+/// Returns user and system time of this process, and then those of its children.
 fn times() -> anyhow::Result<[Duration; 4]> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     // The name is in parentheses and may contain any character.
-    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat names no program")?;
+    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat has no program name")?;
     let times = ticks(fields.split_whitespace().skip(TIMES).take(4))?;
     times.try_into().ok().context("/proc/self/stat has fewer than four times")
 }
@@ -34,7 +34,7 @@ fn ticks<'a>(fields: impl Iterator<Item = &'a str>) -> anyhow::Result<Vec<Durati
         .context("a CPU time is not a number of ticks")
 }
 
-/// The CPU time that the machine has used so far.
+/// The CPU times of the machine and of this process so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     all: Duration,

@@ -1,16 +1,17 @@
-//! The conclusions: where this run differs from the published tables, and why.
+//! States where this run differs from the published tables, and why.
 //!
 //! The published tables are those of OpenWorkers (`openworkers-runtime-v8`,
-//! `docs/thread-pinned-vs-shared-pool.md`): a pool over legacy about +40 %, pinned over shared
-//! +34 % warm and 18 times in extreme contention, and no difference with I/O. The benchmarks beside
-//! them (`tests/three_arch_bench.rs`) show how they were measured: one thread, which makes thirty
-//! requests to ten Workers, or fifty warm requests, in a test build, and sleeps for the I/O while
-//! no isolate is held. The contention comes from another program, in which the shared pool has one
-//! isolate and each pinned thread has its own.
+//! `docs/thread-pinned-vs-shared-pool.md`): a pool serves about 40 % more requests than legacy;
+//! pinned serves 34 % more than shared when warm, and 18 times as many in extreme contention; with
+//! I/O, there is no difference. The published benchmarks (`tests/three_arch_bench.rs`) show how
+//! these figures were measured: one thread sends thirty requests to ten Workers, or fifty warm
+//! requests, in a test build, and sleeps for the I/O while no isolate is held. The contention was
+//! measured by another program, in which the shared pool has one isolate and each pinned thread has
+//! its own.
 //!
-//! Each of these figures is a ratio of two throughputs. If requests only use CPU time, the
-//! conclusions compare CPU time, which holds on a machine with other load; otherwise they compare
-//! throughputs too. A conclusion whose figures were not measured is omitted.
+//! Each of these figures is a ratio of two throughputs. If requests only compute, the conclusions
+//! compare CPU times, which are also valid on a machine with other load. Otherwise the conclusions
+//! compare throughputs. A conclusion whose figures were not measured is omitted.
 
 use std::collections::BTreeMap;
 
@@ -34,11 +35,11 @@ pub struct Figure {
     pub cpu: f64,
 }
 
-/// The share of the published CPU-bound requests that were a Worker's first: thirty requests went
-/// to ten Workers.
+/// Share of the first requests of Workers among the published CPU-bound requests: thirty requests
+/// went to ten Workers.
 const STARTS: f64 = 10.0 / 30.0;
 
-/// Returns a paragraph for each published figure, and one about the harness.
+/// Returns a paragraph for each published figure that can be compared, and one about the harness.
 pub fn of(figures: &Figures) -> Vec<String> {
     let run = Run(figures);
     let all = [
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_at_the_legacy_price_bound_the_gain_of_a_pool() {
+    fn first_requests_reduce_the_gain_of_a_pool() {
         let figures = Figures::from([
             ((Compute, Legacy), taking(4_000.0)),
             ((Compute, SharedHeld), taking(1_000.0)),
@@ -176,14 +177,14 @@ mod tests {
             ((ComputeInNewContext, SharedHeld), taking(2_000.0)),
             ((ComputeInNewContext, Pinned), taking(1_600.0)),
         ]);
-        let [paragraph] = &of(&figures)[..] else { panic!("there is one paragraph") };
+        let [paragraph] = &of(&figures)[..] else { panic!("expected one paragraph") };
         assert!(paragraph.contains("4.0 times shared, 5.0 times pinned"), "{paragraph}");
         assert!(paragraph.contains("2.0 times shared and 2.5 times pinned"), "{paragraph}");
         assert!(paragraph.contains("it would be 1.5"), "{paragraph}");
     }
 
     #[test]
-    fn an_advantage_that_the_run_does_not_show_is_not_claimed() {
+    fn a_verdict_says_when_the_run_does_not_show_the_lost_interrupts() {
         let paragraph_for = |shared| {
             let figures = Figures::from([
                 ((Warm, Pinned), taking(2.0)),

@@ -2,16 +2,16 @@ use tenon_crds::Worker;
 
 use super::*;
 
-fn translated(config: Value) -> (Value, Vec<String>) {
+fn worker_and_notes(config: Value) -> (Value, Vec<String>) {
     let translation = translate(&config, None, "folder").unwrap();
-    // The manifest has the form of a Worker.
+    // Fails if the manifest is not a valid Worker.
     serde_json::from_value::<Worker>(translation.worker.clone()).unwrap();
     (translation.worker, translation.notes.iter().map(ToString::to_string).collect())
 }
 
 #[test]
 fn keys_with_a_counterpart_are_taken_over_without_a_note() {
-    let (worker, notes) = translated(json!({
+    let (worker, notes) = worker_and_notes(json!({
         "name": "shop",
         "main": "src/index.ts",
         "routes": ["shop.example.com/*", { "pattern": "api.example.com", "custom_domain": true }],
@@ -45,7 +45,7 @@ fn keys_with_a_counterpart_are_taken_over_without_a_note() {
 fn no_key_is_dropped_silently() {
     let keys = ["kv_namespaces", "compatibility_date", "site", "workers_dev", "frobnicate"];
     for key in keys {
-        let (_, notes) = translated(json!({ "name": "shop", key: [] }));
+        let (_, notes) = worker_and_notes(json!({ "name": "shop", key: [] }));
         assert_eq!(notes.len(), 1, "{key}: {notes:?}");
         assert!(notes[0].starts_with(key), "{notes:?}");
     }
@@ -53,7 +53,7 @@ fn no_key_is_dropped_silently() {
 
 #[test]
 fn static_files_are_taken_over_with_their_settings() {
-    let (worker, notes) = translated(json!({
+    let (worker, notes) = worker_and_notes(json!({
         "name": "shop",
         "main": "src/index.ts",
         "assets": {
@@ -78,7 +78,7 @@ fn static_files_are_taken_over_with_their_settings() {
 }
 
 #[test]
-fn a_site_without_code_gets_the_code_that_serves_it() {
+fn static_files_without_code_get_code_that_serves_them() {
     let config = json!({ "name": "site", "assets": { "directory": "public" } });
     let Translation { worker, steps, .. } = translate(&config, None, "").unwrap();
     assert_eq!(worker["spec"]["assets"], json!({ "binding": "ASSETS" }));
@@ -87,7 +87,7 @@ fn a_site_without_code_gets_the_code_that_serves_it() {
 }
 
 #[test]
-fn a_value_of_another_form_is_left_out_with_a_note() {
+fn a_value_of_another_form_has_a_note() {
     for (key, value) in [
         ("main", json!(1)),
         ("vars", json!([])),
@@ -95,7 +95,7 @@ fn a_value_of_another_form_is_left_out_with_a_note() {
         ("services", json!([{ "binding": "A" }])),
         ("triggers", json!({})),
     ] {
-        let (_, notes) = translated(json!({ "name": "shop", key: value }));
+        let (_, notes) = worker_and_notes(json!({ "name": "shop", key: value }));
         assert!(notes[0].contains("form"), "{key}: {notes:?}");
     }
 }
@@ -103,15 +103,15 @@ fn a_value_of_another_form_is_left_out_with_a_note() {
 #[test]
 fn names_and_variables_that_change_are_noted() {
     let (worker, notes) =
-        translated(json!({ "name": "My_Shop", "vars": { "LIMIT": 3, "ON": { "a": true } } }));
+        worker_and_notes(json!({ "name": "My_Shop", "vars": { "LIMIT": 3, "ON": { "a": true } } }));
     assert_eq!(worker["metadata"]["name"], "my-shop");
     assert_eq!(worker["spec"]["vars"], json!({ "LIMIT": "3", "ON": "{\"a\":true}" }));
     assert_eq!(notes.len(), 3, "{notes:?}");
-    assert_eq!(translated(json!({})).0["metadata"]["name"], "folder");
+    assert_eq!(worker_and_notes(json!({})).0["metadata"]["name"], "folder");
 }
 
 #[test]
-fn an_environment_overrides_what_is_inherited_and_replaces_the_rest() {
+fn an_environment_inherits_routes_and_not_vars() {
     let config = json!({
         "name": "shop",
         "main": "a.js",

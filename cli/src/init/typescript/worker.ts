@@ -1,6 +1,6 @@
 import { notFound } from "./responses.ts";
 
-// `tenon types worker.yaml` writes `Env` for larger projects.
+// For larger projects, `tenon types worker.yaml` writes the interface `Env`.
 interface Env {
   GREETING: string;
 }

@@ -1,4 +1,4 @@
-//! Tests of code that a debugger pauses.
+//! Tests that a debugger can pause the code of Workers.
 
 use std::fs;
 use std::thread;
@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::{Inspected, TYPESCRIPT, debugging};
+use super::{Inspected, TYPESCRIPT, attach_and_enable};
 use crate::cdp::Debugger;
 use crate::harness::{self, worker};
 
@@ -22,14 +22,14 @@ fn source_map(script: &Value) -> oxc_sourcemap::SourceMap<'static> {
 #[test]
 fn a_breakpoint_in_typescript_pauses_a_request_with_its_locals() {
     let inspected = Inspected::start(TYPESCRIPT.as_ref());
-    let mut debugger = debugging(&inspected);
+    let mut debugger = attach_and_enable(&inspected);
     let script = debugger.event("Debugger.scriptParsed", |script| {
         script["url"].as_str().is_some_and(|url| url.ends_with("/menu/worker.ts"))
     });
     let url = script["url"].as_str().unwrap();
     assert!(url.starts_with("file:///"), "{url}");
 
-    // Like every client, maps the position in the source to one in the running code.
+    // The test maps a position in the source to a position in the running code, as clients do.
     let map = source_map(&script);
     let source = map.get_source_content(0).unwrap().to_owned();
     let marked = source.lines().position(|line| line.contains("the kitchen is closed")).unwrap();
@@ -64,13 +64,13 @@ fn a_breakpoint_in_typescript_pauses_a_request_with_its_locals() {
 }
 
 #[test]
-fn a_pause_counts_towards_no_limit_and_other_requests_wait_for_its_end() {
+fn a_pause_does_not_count_towards_limits_and_other_requests_wait_until_it_ends() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { const greeting = 'Hello'; debugger; return new Response(greeting) } }";
     let manifest = worker("hello", source).replace("spec:\n", "spec:\n  limits: {cpuMs: 20}\n");
     fs::write(directory.path().join("worker.yaml"), manifest).unwrap();
     let inspected = Inspected::start(directory.path());
-    let mut debugger = debugging(&inspected);
+    let mut debugger = attach_and_enable(&inspected);
     thread::scope(|scope| {
         let first = scope.spawn(|| inspected.get());
         let paused = debugger.event("Debugger.paused", |_| true);
@@ -89,11 +89,11 @@ fn a_pause_counts_towards_no_limit_and_other_requests_wait_for_its_end() {
 }
 
 #[test]
-fn a_debugger_that_leaves_lets_paused_code_continue() {
+fn paused_code_continues_when_the_debugger_leaves() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { debugger; return new Response('done') } }";
     let inspected = Inspected::with_source(directory.path(), source);
-    let mut debugger = debugging(&inspected);
+    let mut debugger = attach_and_enable(&inspected);
     thread::scope(|scope| {
         let request = scope.spawn(|| inspected.get());
         debugger.event("Debugger.paused", |_| true);
@@ -108,7 +108,7 @@ fn an_endless_loop_can_be_paused_and_ends_by_its_limit_when_the_debugger_leaves(
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { globalThis.goes = true; console.log('looping'); while (goes); return new Response('out') } }";
     let inspected = Inspected::with_source(directory.path(), source);
-    let mut debugger = debugging(&inspected);
+    let mut debugger = attach_and_enable(&inspected);
     thread::scope(|scope| {
         let request = scope.spawn(|| inspected.get());
         debugger.event("Runtime.consoleAPICalled", |_| true);
@@ -138,7 +138,7 @@ fn a_worker_can_wait_for_a_debugger_before_its_first_statement() {
     let inspected = Inspected::start_with("--inspect-brk=0", directory.path());
     thread::scope(|scope| {
         let request = scope.spawn(|| inspected.get());
-        let mut debugger = debugging(&inspected);
+        let mut debugger = attach_and_enable(&inspected);
         debugger.call("Runtime.runIfWaitingForDebugger", json!({}));
         let script = debugger.event("Debugger.scriptParsed", |script| {
             script["url"] == "tenon://default/hello/worker.js"
@@ -153,14 +153,14 @@ fn a_worker_can_wait_for_a_debugger_before_its_first_statement() {
 }
 
 #[test]
-fn realms_of_a_worker_that_resets_are_debugged_too() {
+fn every_realm_of_a_worker_that_resets_its_state_can_be_debugged() {
     let directory = tempfile::tempdir().unwrap();
     let source =
         "let n = 0; export default { fetch() { n++; debugger; return new Response(`${n}`) } }";
     let manifest = worker("hello", source).replace("spec:\n", "spec:\n  state: Reset\n");
     fs::write(directory.path().join("worker.yaml"), manifest).unwrap();
     let inspected = Inspected::start(directory.path());
-    let mut debugger = debugging(&inspected);
+    let mut debugger = attach_and_enable(&inspected);
     for _ in 0..3 {
         thread::scope(|scope| {
             let request = scope.spawn(|| inspected.get());
@@ -176,13 +176,13 @@ fn steps_stay_in_the_code_of_the_worker() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch(request) { debugger; const { pathname } = new URL(request.url); return new Response(pathname) } }";
     let inspected = Inspected::with_source(directory.path(), source);
-    let mut debugger = debugging(&inspected);
+    let mut debugger = attach_and_enable(&inspected);
     let script = debugger.event("Debugger.scriptParsed", |script| {
         script["url"] == "tenon://default/hello/worker.js"
     });
     thread::scope(|scope| {
         let request = scope.spawn(|| inspected.get());
-        // The end of the line is reached in fewer steps than the built-in functions have.
+        // Steps through the built-in functions would need more calls to reach the handler's end.
         for _ in 0..12 {
             let paused = debugger.event("Debugger.paused", |_| true);
             let frame = &paused["callFrames"][0];
@@ -218,17 +218,17 @@ fn code_stays_paused_for_a_debugger_when_another_one_leaves() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { const answer = 'done'; debugger; return new Response(answer) } }";
     let inspected = Inspected::with_source(directory.path(), source);
-    let (mut leaves, mut stays) = (debugging(&inspected), debugging(&inspected));
+    let (mut leaving, mut staying) = (attach_and_enable(&inspected), attach_and_enable(&inspected));
     thread::scope(|scope| {
         let request = scope.spawn(|| inspected.get());
-        leaves.event("Debugger.paused", |_| true);
-        drop(leaves);
-        let paused = stays.event("Debugger.paused", |_| true);
+        leaving.event("Debugger.paused", |_| true);
+        drop(leaving);
+        let paused = staying.event("Debugger.paused", |_| true);
         let frame = &paused["callFrames"][0]["callFrameId"];
         let answer = json!({ "callFrameId": frame, "expression": "answer" });
-        let evaluated = stays.call("Debugger.evaluateOnCallFrame", answer);
+        let evaluated = staying.call("Debugger.evaluateOnCallFrame", answer);
         assert_eq!(evaluated["result"]["value"], "done");
-        stays.call("Debugger.resume", json!({}));
+        staying.call("Debugger.resume", json!({}));
         assert_eq!(request.join().unwrap(), (200, "done".into()));
     });
 }
@@ -238,11 +238,12 @@ fn a_debugger_may_leave_while_its_own_expression_is_paused() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { return new Response('done') } }";
     let inspected = Inspected::with_source(directory.path(), source);
-    let mut debugger = debugging(&inspected);
+    let mut debugger = attach_and_enable(&inspected);
     debugger.send("Runtime.evaluate", json!({ "expression": "debugger" }));
     debugger.event("Debugger.paused", |_| true);
     drop(debugger);
     assert_eq!(inspected.get(), (200, "done".into()));
-    let sum = debugging(&inspected).call("Runtime.evaluate", json!({ "expression": "1 + 1" }));
+    let sum =
+        attach_and_enable(&inspected).call("Runtime.evaluate", json!({ "expression": "1 + 1" }));
     assert_eq!(sum["result"]["value"], 2);
 }

@@ -1,5 +1,5 @@
 // Command coredns is CoreDNS with the plugins for the names of a cluster. No plugin forwards
-// queries: a name outside of the cluster is refused at once, because the outside network is
+// queries: a name outside of the cluster is refused immediately, because the outside network is
 // unreachable.
 package main
 
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// The order in which plugins process a query.
+	// This is the order in which plugins process a query.
 	dnsserver.Directives = []string{"health", "ready", "prometheus", "errors", "cache", "loadbalance", "kubernetes"}
 	coremain.Run()
 }

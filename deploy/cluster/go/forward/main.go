@@ -78,7 +78,7 @@ func dialFrom(namespace *os.File, target string, dials <-chan chan net.Conn) {
 	}
 }
 
-// join copies in both directions, half-closes included, until both sides are done.
+// join copies data in both directions, and passes half-closes on, until both sides are done.
 func join(near, far net.Conn) {
 	defer near.Close()
 	defer far.Close()

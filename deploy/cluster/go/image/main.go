@@ -2,8 +2,8 @@
 //
 //	image ARCHIVE REFERENCE BINARY
 //
-// The binary is in the image's /usr/bin and is its entrypoint. /tmp exists as a mount point. The
-// same binary yields the same bytes.
+// The binary is in the image's /usr/bin and is its entrypoint. The image has /tmp as a mount point.
+// The same binary yields the same bytes.
 package main
 
 import (
@@ -63,7 +63,8 @@ func write(archive, reference, binary string) error {
 		"config":        config,
 		"layers":        []descriptor{layerBlob},
 	}))
-	// containerd names an imported image by the first, other tools by the second.
+	// containerd takes the name of an imported image from the first annotation, and other tools
+	// from the second.
 	manifest.Annotations = map[string]string{
 		"io.containerd.image.name":          reference,
 		"org.opencontainers.image.ref.name": reference,

@@ -1,5 +1,5 @@
 // Command pause is the first process of a Pod: it holds the Pod's namespaces and, where the Pod's
-// containers share one process namespace, reaps their orphans.
+// containers share one process namespace, reaps orphaned processes.
 package main
 
 import (

@@ -4,7 +4,7 @@
 //
 //	ca.crt ca.key                    the cluster's authority
 //	apiserver.crt apiserver.key      the certificate of kube-apiserver
-//	kubelet-client.crt .key          its client certificate for kubelets
+//	kubelet-client.crt .key          the client certificate of kube-apiserver for kubelets
 //	front-proxy-ca.crt               the authority of the next certificate only
 //	front-proxy-client.crt .key      its client certificate for aggregated API servers
 //	sa.key sa.pub                    the keys that sign and verify service account tokens
@@ -20,8 +20,8 @@
 //	NAME.crt NAME.key                the certificate of its kubelet
 //	NAME.kubeconfig                  its kubelet's identity, which the node authorizer knows
 //
-// All certificates are valid for a year. The address of the control plane is 127.0.0.1 for itself,
-// and 192.0.2.1 for nodes (TEST-NET-1, which exists only inside the cluster's network namespace).
+// All certificates are valid for a year. The control plane reaches itself at 127.0.0.1, and nodes
+// reach it at 192.0.2.1 (TEST-NET-1, which exists only inside the cluster's network namespace).
 package main
 
 import (
@@ -126,7 +126,7 @@ func writeControl(dir folder) error {
 		}
 	}
 
-	// RSA, because service account tokens are signed with RS256 by default.
+	// The key is an RSA key, because service account tokens are signed with RS256 by default.
 	signing, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func writeControl(dir folder) error {
 
 func writeNode(dir folder, name string, address net.IP) error {
 	if address == nil {
-		return fmt.Errorf("the node's address must be an IP address")
+		return fmt.Errorf("the address of %s is not an IP address", name)
 	}
 	ca, err := dir.readPair("ca")
 	if err != nil {
@@ -202,7 +202,8 @@ func sign(template *x509.Certificate, issuer *identity) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	// One minute ago, so that a clock step does not invalidate a new certificate.
+	// The certificate is valid from one minute ago, so that a clock step does not invalidate a new
+	// certificate.
 	template.NotBefore = time.Now().Add(-time.Minute)
 	template.NotAfter = template.NotBefore.AddDate(1, 0, 0)
 	if issuer == nil {

@@ -1,5 +1,5 @@
-//! Nodes and their shards: the load of each thread, its queues, and its memory. A lane is a shard
-//! called `lane-0`.
+//! The dashboard of nodes and their shards, with the load, the queues and the memory of each. Lanes
+//! are shown as shards that are called `lane-0` and so on.
 
 use super::{installation, process};
 use crate::model::{Dashboard, Panel, Variable};

@@ -1,4 +1,5 @@
-//! The operator: its progress on applied objects, and how far its catalog's subscribers are behind.
+//! The dashboard of the operator, with its progress on applied objects, and the lag of the routers
+//! that watch its catalog.
 
 use super::{installation, process};
 use crate::model::{Dashboard, Panel, Variable};

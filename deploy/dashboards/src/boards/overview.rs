@@ -1,4 +1,4 @@
-//! The health of the whole installation at a glance.
+//! The overview, which shows the health of the whole installation at a glance.
 
 use super::installation;
 use crate::model::{Dashboard, Panel, Variable};

@@ -1,5 +1,5 @@
-//! Routers: the load of their threads, the destinations of their requests, and the failures on the
-//! way.
+//! The dashboard of routers, with the load of their threads, the destinations of requests, and the
+//! failures on the way to these.
 
 use super::{installation, process};
 use crate::model::{Dashboard, Panel, Variable};

@@ -1,4 +1,5 @@
-//! One tenant's Worker: its requests, the resources that it uses, and the shards on which it runs.
+//! The dashboard of one Worker, with its requests, the resources that it uses, and the shards on
+//! which it runs.
 
 use crate::model::{Dashboard, Panel, Variable};
 use crate::unit::Unit;

@@ -7,15 +7,19 @@ use super::{Area, Line};
 use crate::model::Panel;
 use crate::prometheus::Window;
 
-/// The maximum number of series drawn per panel, the largest first. More could not be told apart.
+/// Maximum number of series that are drawn per panel, because more series could not be told apart.
 const MAX_SERIES: usize = 12;
 
-/// The distance between two lines of a legend, and the approximate width of a letter, in pixels.
+/// Distance between two rows of a legend, in pixels.
 const LEGEND: f64 = 14.0;
+
+/// Approximate width of a letter, in pixels.
 const LETTER: f64 = 5.6;
 
-/// The space beside an axis for its values, and below it for the times, in pixels.
+/// Width of the space for the values of the vertical axis, in pixels.
 const AXIS: f64 = 62.0;
+
+/// Height of the space for the times of the horizontal axis, in pixels.
 const TIMES: f64 = 16.0;
 
 pub(super) fn nothing(svg: &mut Svg, area: Area) {
@@ -49,7 +53,7 @@ pub(super) fn bars(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>) {
     }
 }
 
-/// Draws lines over time, stacked if the panel is.
+/// Draws lines over time. They are stacked if the panel's series are stacked.
 pub(super) fn lines(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>, window: Window) {
     let lines = largest(lines);
     let legend = legend(&lines, area.w);
@@ -109,7 +113,7 @@ pub(super) fn lines(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>, 
     }
 }
 
-/// Returns the lines with the largest sums, as many as can be told apart, ordered by their legends.
+/// Returns the lines with the largest sums, at most [`MAX_SERIES`], ordered by their legends.
 fn largest(mut lines: Vec<Line>) -> Vec<Line> {
     let sum = |line: &Line| finite(line).iter().map(|(_, value)| *value).sum::<f64>();
     lines.sort_by(|one, other| sum(other).total_cmp(&sum(one)));
@@ -124,7 +128,8 @@ fn finite(line: &Line) -> Vec<(f64, f64)> {
 
 type Points = Vec<(f64, f64)>;
 
-/// Stacks each line on those before it. Returns its points, and those of the line below it.
+/// Stacks each line on the lines before it. Returns the points of each stacked line, and the points
+/// of the line below it.
 fn stack(lines: &[Line]) -> Vec<(Points, Option<Points>)> {
     // The keys are milliseconds, because floating-point numbers cannot be keys.
     let mut height: BTreeMap<i64, f64> = BTreeMap::new();
@@ -141,7 +146,8 @@ fn stack(lines: &[Line]) -> Vec<(Points, Option<Points>)> {
     lines.iter().map(&mut place).collect()
 }
 
-/// Returns a round number of which a few add up to the span.
+/// Returns the distance between two values on an axis. It is a round number, and a few of them
+/// cover the span.
 fn step(span: f64) -> f64 {
     if span <= 0.0 {
         return 1.0;
@@ -164,15 +170,15 @@ fn legend(lines: &[Line], width: f64) -> Vec<Vec<(f64, usize, String)>> {
             rows.push(Vec::new());
             x = 0.0;
         }
-        rows.last_mut().expect("the first row exists from the start").push((x, at, text));
+        rows.last_mut().expect("the legend has no row").push((x, at, text));
         x += wide;
     }
-    // The plot matters more than a complete legend.
+    // A legend has at most four rows, because the plot matters more than a complete legend.
     rows.truncate(4);
     rows
 }
 
-/// Shortens a text to the width.
+/// Shortens a text to a width in pixels.
 fn short(text: &str, width: f64) -> String {
     let room = (width / LETTER) as usize;
     match text.chars().count() {

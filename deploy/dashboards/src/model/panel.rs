@@ -1,4 +1,4 @@
-//! Panels: how the results of queries are drawn.
+//! Panels, which state how the results of queries are drawn.
 
 use serde::{Deserialize, Serialize};
 
@@ -153,8 +153,8 @@ impl Panel {
         Self { options: Some(options), ..panel }.with_style(0, "none")
     }
 
-    /// Returns a panel with lines over time: quantiles of a histogram, over all its series
-    /// together.
+    /// Returns a panel with quantiles of a histogram over time. All series of the histogram are
+    /// combined.
     ///
     /// # Arguments
     /// * `histogram` - the name of the histogram, without `_bucket`.

@@ -1,10 +1,10 @@
-//! The variables that users choose at the top of a dashboard.
+//! The variables whose values users choose at the top of a dashboard.
 
 use serde::{Deserialize, Serialize};
 
 use super::datasource::Datasource;
 
-/// A variable, which users choose at the top of a dashboard.
+/// A variable, whose value users choose at the top of a dashboard.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Variable {
@@ -24,9 +24,10 @@ pub struct Variable {
     include_all: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     all_value: Option<String>,
-    /// 2: refreshed when the time range changes.
+    /// When the values are refreshed: 1 means when the dashboard is loaded, and 2 when the time
+    /// range changes.
     refresh: u8,
-    /// 1: sorted by name.
+    /// The order of the values: 1 means alphabetical.
     sort: u8,
 }
 
@@ -63,8 +64,8 @@ impl Variable {
         }
     }
 
-    /// Returns a variable with one of the values that the label `of` has in the series that match
-    /// `series`.
+    /// Returns a variable that selects one of the values that the label `of` has in the series that
+    /// match `series`.
     pub fn one(name: &str, label: &str, series: &str, of: &str) -> Self {
         let query = format!("label_values({series}, {of})");
         let datasource = Some(Datasource::prometheus());
@@ -76,7 +77,8 @@ impl Variable {
         }
     }
 
-    /// Returns a variable with any number of those values, by default all of them.
+    /// Returns a variable that selects any number of the values that the label `of` has in the
+    /// series that match `series`; by default all of them.
     pub fn any(name: &str, label: &str, series: &str, of: &str) -> Self {
         Self {
             multi: true,

@@ -1,7 +1,7 @@
-//! The objects that the operator derives from an object that the API server accepts.
+//! Derives the objects that the operator would create for an object that the API server accepts.
 //!
-//! Every object that it references exists, so any fault in the result was already visible in the
-//! object alone.
+//! All objects that the accepted object references exist here, so any fault in the result is due to
+//! the accepted object alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub trait Kind: Serialize + DeserializeOwned {
     /// Returns the API path at which objects of this kind are created.
     fn collection(namespace: &str) -> String;
 
-    /// Returns the objects that the operator would create next, each with its collection. They have
-    /// no owner, because this object has never been stored.
+    /// Returns the objects that the operator would create next, each with its collection. The
+    /// created objects have no owner, because this object has never been stored.
     ///
     /// # Errors
     /// Fails if the operator would reject this object.
@@ -63,7 +63,9 @@ impl Kind for Worker {
                 .apply(Change::Secret(Watched::Applied(Arc::new(serde_json::from_value(secret)?))));
         }
         if let Some(oci) = &self.spec.source.oci {
-            oci.image.parse::<Reference>().with_context(|| format!("{:?}", oci.image))?;
+            oci.image
+                .parse::<Reference>()
+                .with_context(|| format!("cannot parse the image {:?}", oci.image))?;
             let name = oci.pull_secret_ref.as_ref().map(|reference| &reference.name);
             let secret = json!({"metadata": {"name": name, "namespace": namespace}});
             index
@@ -72,12 +74,12 @@ impl Kind for Worker {
         let pool = json!({"metadata": {"name": self.spec.pool}, "spec": {}});
         index.apply(Change::Pool(Watched::Applied(Arc::new(serde_json::from_value(pool)?))));
         index.apply(Change::Worker(Watched::Applied(Arc::new(self))));
-        let candidate = index.candidate(&id).context("the index does not know it")?;
+        let candidate = index.candidate(&id).context("the index does not know the Worker")?;
 
         for (route, holder) in candidate.routes.iter().chain(&candidate.previews) {
-            ensure!(*holder == Holder::Claimant, "{route:?} is not its own");
-            // Clients parse URLs like this, resolving dot segments and encoding characters that a
-            // path must not contain.
+            ensure!(*holder == Holder::Claimant, "the Worker does not hold its route {route:?}");
+            // Clients parse URLs in this way: they resolve dot segments and encode characters that
+            // a path must not contain.
             let requested = Url::parse(&format!("http://example.com{}", route.path))?;
             ensure!(requested.path() == route.path, "no request has the path {:?}", route.path);
         }
@@ -107,7 +109,7 @@ impl Kind for Worker {
     }
 }
 
-/// Returns the referenced keys with a value in Base64, by Secret.
+/// Returns the referenced keys of each Secret, with a value in Base64.
 fn keys_by_secret(bindings: &[Secret]) -> BTreeMap<&str, BTreeMap<&str, &str>> {
     let mut by_secret: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
     for Secret { secret_key_ref: reference, .. } in bindings {
@@ -125,7 +127,7 @@ impl Kind for WorkerRevision {
         let name = self.name_any();
         ensure!(
             worker_of(&name) == Some(self.spec.worker.as_str()),
-            "{name} does not belong to {}",
+            "the name {name} is not that of a revision of {}",
             self.spec.worker
         );
         let id = WorkerId::new(namespace, &self.spec.worker);
@@ -135,11 +137,14 @@ impl Kind for WorkerRevision {
             tenon_assets::Settings::of(assets)?;
         }
         if let Some(artifact) = &self.spec.artifact {
-            artifact.image.parse::<Reference>().with_context(|| format!("{:?}", artifact.image))?;
+            artifact
+                .image
+                .parse::<Reference>()
+                .with_context(|| format!("cannot parse the image {:?}", artifact.image))?;
         }
         ensure!(
             revision.artifact.is_some() || revision.modules.contains_key(&revision.entrypoint),
-            "there is no {}",
+            "there is no entrypoint {}",
             revision.entrypoint
         );
         let assets = self.spec.assets.as_ref().and_then(|assets| assets.binding.as_ref());
@@ -147,7 +152,11 @@ impl Kind for WorkerRevision {
             + self.spec.secrets.len()
             + self.spec.services.len()
             + assets.iter().count();
-        ensure!(revision.bindings.len() == bindings, "a binding hides another");
+        ensure!(
+            revision.bindings.len() == bindings,
+            "of {bindings} bindings, only {} are left",
+            revision.bindings.len()
+        );
         Ok(Vec::new())
     }
 }

@@ -64,7 +64,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Returns the places of the object's name and spec, and everything below them.
+/// Returns the paths of the object's name, of its spec, and of every value in the spec.
 pub fn places(good: &Value) -> Vec<FieldPath> {
     fn below(at: FieldPath, value: &Value, into: &mut Vec<FieldPath>) {
         match value {

@@ -58,7 +58,7 @@ pub fn workers() -> Vec<Value> {
     ]
 }
 
-/// Returns a Worker with everything at its maximum.
+/// Returns a Worker with every list and text at its maximum size.
 pub fn largest_worker() -> Value {
     let long = |i: usize, length: usize| format!("{:a<length$}", format!("n{i}-"));
     let names =

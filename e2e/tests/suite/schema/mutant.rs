@@ -1,4 +1,5 @@
-//! Mutants: valid objects with one or two mistakes. Pure, and the same in every run.
+//! Mutants, which are valid objects with one or two mistakes. This module is pure, and its mutants
+//! are the same in every run.
 //!
 //! ```text
 //!  good object ─► places ─► × oddities, removed, renamed, twice, another place's value  (all)
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use super::field_path::{FieldPath, places};
 use super::oddities::{oddities, siblings, slip};
 
-/// Seed of the random mutants, so that every run has the same ones.
+/// Seed of the random mutants. It is constant, so that every run has the same mutants.
 pub const SEED: u64 = 0x7e40;
 
 /// Number of mutants with one wrong character for each string of a good object.
@@ -23,7 +24,7 @@ const SLIPS: usize = 12;
 /// Number of mutants with two edits for each good object.
 const PAIRS: usize = 100;
 
-/// An object that differs from a good one.
+/// A copy of a good object, with edits.
 pub struct Mutant {
     good: Arc<Value>,
     edits: Vec<Edit>,
@@ -36,11 +37,11 @@ enum Edit {
     /// Adds a field.
     Add(FieldPath, Value),
     Remove(FieldPath),
-    /// Renames the field.
+    /// Renames a field.
     Rename(FieldPath, String),
-    /// Appends a copy of the item to its list.
+    /// Appends a copy of an item to its list.
     DuplicateItem(FieldPath),
-    /// Writes the field twice.
+    /// Writes a field twice.
     DuplicateField(FieldPath),
 }
 
@@ -75,8 +76,8 @@ impl Mutant {
         }
     }
 
-    /// Returns the places that differ from the good object. A refusal must name one of these, or
-    /// something below it.
+    /// Returns the places that differ from the good object. A refusal must name one of these
+    /// places, or a place below one.
     pub fn places(&self) -> impl Iterator<Item = FieldPath> {
         self.edits.iter().flat_map(Edit::places)
     }
@@ -116,8 +117,7 @@ impl fmt::Display for Mutant {
 }
 
 impl Edit {
-    /// Applies the edit. Returns the name of the field that must be written twice, if this is such
-    /// an edit.
+    /// Applies the edit. Returns the name of the field that must be written twice, if there is one.
     fn apply(&self, object: &mut Value) -> Option<String> {
         match self {
             Self::Set(at, value) => *at.find(object)? = (**value).clone(),

@@ -1,9 +1,10 @@
-//! Wrong values, names and fields.
+//! Wrong values and fields, and texts with one wrong character.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-/// Fields that are unknown, or known only elsewhere or not in combination.
+/// Returns fields to add to an object: unknown ones, and ones that are valid only elsewhere or not
+/// in combination.
 pub fn siblings() -> [(&'static str, Value); 6] {
     [
         ("unheardOf", json!(1)),
@@ -15,7 +16,7 @@ pub fn siblings() -> [(&'static str, Value); 6] {
     ]
 }
 
-/// Returns values that people, templates and attackers put in place of something like `value`.
+/// Returns values that people, templates and attackers might write in place of `value`.
 pub fn oddities(value: &Value) -> Vec<Value> {
     let wrong_types = [
         json!(null),

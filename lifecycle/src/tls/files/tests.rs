@@ -1,4 +1,4 @@
-//! Tests of the directory: it changes as the kubelet changes a volume.
+//! Tests reloads of a directory that changes as the kubelet changes a volume.
 
 use std::os::unix::fs::symlink;
 
@@ -24,7 +24,7 @@ fn switch(volume: &Path, version: &str, bundle: &Bundle) {
 }
 
 #[tokio::test]
-async fn a_valid_change_of_the_files_is_installed_and_a_bad_one_ignored() {
+async fn valid_changes_of_the_files_are_installed_and_invalid_ones_are_ignored() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let volume = tempfile::tempdir().unwrap();
     switch(volume.path(), "1", &old.bundle(Role::RuntimeNode));
@@ -60,7 +60,7 @@ async fn a_valid_change_of_the_files_is_installed_and_a_bad_one_ignored() {
 }
 
 #[test]
-fn a_missing_certificate_is_reported_with_the_file() {
+fn the_error_for_a_missing_certificate_names_the_file() {
     let empty = tempfile::tempdir().unwrap();
     let args = TlsArgs { tls_dir: Some(empty.path().to_owned()) };
     let error = args.open(Role::Router, &Registry::new()).unwrap_err().to_string();

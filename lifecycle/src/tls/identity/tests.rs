@@ -1,4 +1,4 @@
-//! Tests of which bundles are refused, and with which message.
+//! Tests which bundles are refused, and with which messages.
 
 use super::*;
 use crate::tls::fixtures::{Authority, BOTH};

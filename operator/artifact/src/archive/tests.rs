@@ -10,7 +10,7 @@ fn bundle(modules: &[(&str, &str)]) -> Bundle {
     }
 }
 
-/// Returns a compressed archive with one entry after another.
+/// Returns a compressed archive with these entries, each a path, a type, a size and a content.
 fn layer(entries: &[(&str, EntryType, u64, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (path, type_, size, content) in entries {
@@ -33,7 +33,7 @@ fn refusal(entries: &[(&str, EntryType, u64, &[u8])]) -> UnpackError {
 }
 
 #[test]
-fn a_bundle_survives_being_packed() {
+fn a_bundle_is_unpacked_as_it_was_packed() {
     let long = format!("{}/worker.js", "a".repeat(200));
     let bundle =
         bundle(&[("worker.js", "export default {}"), (&long, ""), ("lib/b.wasm", "\0asm")]);
@@ -63,7 +63,7 @@ fn a_bundle_that_exceeds_a_limit_is_not_packed() {
 }
 
 #[test]
-fn an_entrypoint_is_one_of_the_modules() {
+fn a_bundle_without_its_entrypoint_is_not_packed() {
     let other = bundle(&[("other.js", "")]);
     assert!(matches!(pack(&other), Err(PackError::Entrypoint(name)) if name == "worker.js"));
 }
@@ -72,7 +72,7 @@ fn an_entrypoint_is_one_of_the_modules() {
 fn incompressible_modules_are_refused_by_their_packed_size() {
     let mut state = 1u64;
     let noise = std::iter::repeat_with(|| {
-        // Xorshift, by Marsaglia.
+        // This is Marsaglia's generator xorshift64.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -112,7 +112,7 @@ fn entries_that_are_not_modules_are_refused() {
 }
 
 #[test]
-fn an_announced_size_is_neither_allocated_nor_read_beyond_the_limits() {
+fn entries_with_a_size_beyond_the_limits_or_their_content_are_refused() {
     for size in [MAX_SOURCE_BYTES as u64, 1 << 60, u64::MAX >> 8] {
         let error = refusal(&[("a.js", EntryType::Regular, size, b"")]);
         assert!(matches!(error, UnpackError::Bounds(OutOfBounds::Source)), "{error}");

@@ -10,7 +10,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::RegistryError;
 
-/// Pulls a blob, at most up to the size in its descriptor.
+/// Returns a blob, and fails if it is longer than `limit` or than its descriptor says.
 pub(super) async fn blob(
     client: &Client,
     image: &Reference,
@@ -22,7 +22,8 @@ pub(super) async fn blob(
     Ok(bytes)
 }
 
-/// Pulls a blob into a writer, at most up to the size in its descriptor.
+/// Pulls a blob into a writer, and fails if the blob is longer than `limit` or than its descriptor
+/// says.
 pub(super) async fn blob_into(
     client: &Client,
     image: &Reference,
@@ -38,7 +39,7 @@ pub(super) async fn blob_into(
     bounded.output.flush().await.map_err(|error| failed(error.into()))
 }
 
-/// A writer that passes bytes on up to a limit.
+/// A writer that passes a limited number of bytes on to another writer.
 struct Bounded<W> {
     output: W,
     room: usize,

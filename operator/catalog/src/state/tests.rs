@@ -45,7 +45,7 @@ impl Client {
                 self.held = std::mem::take(&mut self.pending);
                 self.snapshots += 1;
             }
-            Kind::Unspecified => panic!("a message has a kind"),
+            Kind::Unspecified => panic!("the message has no kind"),
         }
     }
 
@@ -84,7 +84,7 @@ fn table(state: &State) -> Table {
 }
 
 #[test]
-fn a_watcher_of_nothing_gets_the_end_of_an_empty_snapshot() {
+fn a_watcher_of_an_empty_catalog_gets_the_end_of_an_empty_snapshot() {
     let state = State::new("e".into());
     let mut walk = state.walk(None);
     let end = state.next(&mut walk).unwrap().unwrap();
@@ -102,7 +102,7 @@ fn a_change_without_effect_is_not_sent() {
 }
 
 #[test]
-fn changes_between_reads_of_a_watcher_are_one_delta() {
+fn changes_between_two_reads_of_a_watcher_are_one_delta() {
     let mut state = State::new("e".into());
     let mut walk = state.walk(None);
     state.next(&mut walk).unwrap();

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Returns the text of each compiled module of a Worker whose entrypoint is the first one.
-fn compiled(sources: &[(&str, &str)]) -> BTreeMap<String, String> {
+/// Compiles a Worker whose entrypoint is the first module, and returns the text of each module.
+fn compile_to_text(sources: &[(&str, &str)]) -> BTreeMap<String, String> {
     let outcome = compile(&modules(sources), sources[0].0);
     outcome
         .unwrap_or_else(|errors| panic!("{}", errors[0].with_source()))
@@ -10,10 +10,10 @@ fn compiled(sources: &[(&str, &str)]) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Returns the JavaScript generated from one module.
+/// Returns the JavaScript that is generated from one module, with single spaces.
 fn javascript(source: &str) -> String {
     let source = format!("{source}\nexport default {{ fetch() {{}} }};");
-    let module = compiled(&[("worker.ts", &source)])["worker.ts"].clone();
+    let module = compile_to_text(&[("worker.ts", &source)])["worker.ts"].clone();
     module.split("export default").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -50,7 +50,7 @@ fn imports_of_types_are_removed_and_those_of_values_are_checked() {
         "import { A, make } from './types.js'; import type { B } from './none.js'; import json from './a.json';
                   let a: A = make(json); export type { A }; export default { fetch(b: B) { return a } }";
     let types = "export interface A {} export const make = (x: unknown): A => ({});";
-    let compiled = compiled(&[("worker.ts", worker), ("types.ts", types), ("a.json", "{}")]);
+    let compiled = compile_to_text(&[("worker.ts", worker), ("types.ts", types), ("a.json", "{}")]);
     assert!(
         compiled["worker.ts"].starts_with("import { make } from \"./types.js\""),
         "{compiled:?}"
@@ -63,7 +63,7 @@ fn imports_of_types_are_removed_and_those_of_values_are_checked() {
 
 #[test]
 fn a_declaration_file_is_an_empty_module() {
-    let compiled = compiled(&[
+    let compiled = compile_to_text(&[
         ("worker.ts", HANDLER),
         ("env.d.ts", "declare global { interface Env { A: string } } export {}"),
     ]);
@@ -92,15 +92,15 @@ fn errors_name_the_original_line() {
 #[test]
 fn jsx_calls_the_functions_of_the_configured_runtime() {
     let view = "export default { fetch: () => <a b={1}>{<></>}</a> }";
-    let classic = compiled(&[("view.tsx", view)]);
+    let classic = compile_to_text(&[("view.tsx", view)]);
     assert!(classic["view.tsx"].contains("React.createElement(\"a\", { b: 1 }, "), "{classic:?}");
-    let automatic = compiled(&[
+    let automatic = compile_to_text(&[
         ("view.jsx", view),
         ("react/jsx-runtime", "export const jsx = 1, jsxs = 2, Fragment = 3"),
     ]);
     assert!(automatic["view.jsx"].contains("from \"react/jsx-runtime\""), "{automatic:?}");
     let pragma = format!("/** @jsx h @jsxFrag F */\nimport {{ h, F }} from './h.js';\n{view}");
-    let own = compiled(&[("view.tsx", &pragma), ("h.js", "export const h = 1, F = 2")]);
+    let own = compile_to_text(&[("view.tsx", &pragma), ("h.js", "export const h = 1, F = 2")]);
     assert!(
         own["view.tsx"].contains("h(\"a\", { b: 1 }, ")
             && own["view.tsx"].contains("import { h, F }"),
@@ -114,7 +114,7 @@ fn jsx_calls_the_functions_of_the_configured_runtime() {
 #[test]
 fn a_source_map_names_the_position_in_the_typescript() {
     let source = "interface A {\n  a: string\n}\nexport default {\n  fetch(a: A) { throw new Error(a.a) },\n};\n";
-    let compiled = compiled(&[("src/worker.ts", source)]);
+    let compiled = compile_to_text(&[("src/worker.ts", source)]);
     let map = oxc_sourcemap::SourceMap::from_json_string(&compiled["src/worker.ts.map"]).unwrap();
     let before = compiled["src/worker.ts"].split("new Error").next().unwrap();
     let (line, column) =

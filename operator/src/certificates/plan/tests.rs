@@ -1,4 +1,4 @@
-//! Simulates years of certificates, and checks at each moment that all processes trust one another.
+//! Simulates years of certificates, and checks at each change that all processes trust one another.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn start() -> Timestamp {
     "2030-01-01T00:00:00Z".parse().unwrap()
 }
 
-/// An installation, with an operator that runs when its plan is due.
+/// An installation with an operator that runs at the times that its plans state.
 struct Installation {
     now: Timestamp,
     stored: Secrets,
@@ -35,6 +35,7 @@ struct Installation {
     /// and earlier content with the time of its replacement.
     read: [VecDeque<(Bundle, Option<Timestamp>)>; Role::ALL.len()],
     authorities: BTreeSet<Authority>,
+    /// Number of certificates that have replaced others.
     issued: usize,
 }
 
@@ -59,8 +60,8 @@ impl Installation {
     /// its next run.
     fn reconcile(&mut self, ends_after: usize) -> Timestamp {
         let plan = self.plan();
-        let place = SecretScope { namespace: "tenon-system".to_owned(), owner: None };
-        let written = self.stored.carry_out(&plan, &TERMS, &place, self.now).unwrap();
+        let scope = SecretScope { namespace: "tenon-system".to_owned(), owner: None };
+        let written = self.stored.carry_out(&plan, &TERMS, &scope, self.now).unwrap();
         assert!(plan.make_authority || !written.is_empty() || plan.steps == [Step::Keep; 3]);
         for secret in written.into_iter().take(ends_after) {
             self.store(secret);
@@ -86,8 +87,7 @@ impl Installation {
         self.stored.roles[role as usize] = Some(secret);
     }
 
-    /// Asserts that all processes trust one another, whichever content of their Secrets they have
-    /// read.
+    /// Asserts that all processes trust one another with any content that they may have read.
     fn assert_mutual_trust(&mut self) {
         let propagated_at = self.now - TERMS.propagation;
         for read in &mut self.read {
@@ -100,7 +100,7 @@ impl Installation {
             Role::ALL
                 .into_iter()
                 .zip(&self.read)
-                .flat_map(|(role, read)| read.iter().map(move |it| (role, &it.0)))
+                .flat_map(|(role, read)| read.iter().map(move |(bundle, _)| (role, bundle)))
         };
         for (role, presented) in processes() {
             for (other, trusts) in processes().filter(|(other, _)| *other != role) {
@@ -118,7 +118,7 @@ impl Installation {
 
     /// Advances the time to `until`, and checks mutual trust at every change in between.
     fn advance_to(&mut self, until: Timestamp) {
-        // Changes happen when replaced content expires and at `until`.
+        // The trust changes when replaced content expires. The last check is at `until`.
         let replaced_at: Vec<_> =
             self.read.iter().flatten().filter_map(|(_, until)| *until).collect();
         let mut changes: Vec<_> =
@@ -133,12 +133,12 @@ impl Installation {
 }
 
 #[test]
-fn a_new_installation_gets_all_certificates_at_once() {
+fn a_new_installation_gets_all_certificates_in_one_run() {
     let mut installation = Installation::new();
     installation.reconcile(usize::MAX);
     installation.assert_mutual_trust();
     assert!(installation.read.iter().all(|read| read.len() == 1));
-    // After the propagation delay nothing is due until the first renewal.
+    // After the propagation delay, nothing changes until the first renewal.
     installation.now += TERMS.propagation;
     let plan = installation.plan();
     assert_eq!(plan.steps, [Step::Keep; 3]);
@@ -162,7 +162,7 @@ fn processes_trust_each_other_for_thirty_years() {
 }
 
 #[test]
-fn a_new_authority_signs_once_trusted_and_an_unused_one_is_dropped() {
+fn a_new_authority_signs_once_it_is_trusted_and_an_unused_one_is_no_longer_trusted() {
     let mut installation = Installation::new();
     installation.reconcile(usize::MAX);
     installation.now += TERMS.authority;
@@ -193,7 +193,7 @@ fn a_new_authority_signs_once_trusted_and_an_unused_one_is_dropped() {
 }
 
 #[test]
-fn a_lost_secret_is_issued_again_at_once() {
+fn a_lost_secret_is_issued_again_in_the_next_run() {
     let mut installation = Installation::new();
     installation.reconcile(usize::MAX);
     installation.now += DAY;
@@ -243,8 +243,8 @@ fn a_secret_without_a_valid_write_time_is_updated() {
     }
 }
 
-/// Returns interruptions of an operator: the number of Secrets after which it ends, and its delay
-/// in minutes, up to a week.
+/// Returns interruptions of an operator: the number of Secrets after which the operator ends, and
+/// the delay of the next run in minutes, up to a week.
 fn interruptions() -> impl Strategy<Value = Vec<(usize, i32)>> {
     let ends = (0_usize..4, 0_i32..20);
     let late = (Just(usize::MAX), prop_oneof![Just(0), 0_i32..20, 0_i32..7 * 24 * 60]);
@@ -258,7 +258,7 @@ proptest! {
     fn processes_trust_each_other_despite_absent_operators(interruptions in interruptions()) {
         let mut installation = Installation::new();
         installation.reconcile(usize::MAX);
-        // Just before the authority's renewal.
+        // The simulation begins 61 days before the authority's renewal.
         installation.now = start() + TERMS.authority * 2 / 3 - DAY * 61;
         let state = installation.stored.state(installation.now);
         prop_assert!(state.newest.is_some());

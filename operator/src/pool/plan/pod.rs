@@ -23,9 +23,9 @@ const ADMIN_PORT: i32 = 9090;
 const ADMIN: &str = "admin";
 
 /// Time, in seconds, for which a Pod keeps serving after it was told to terminate, so that every
-/// router learns that it is draining.
+/// router learns that the Pod is draining.
 pub(super) const PRE_STOP_SECONDS: i64 = 5;
-/// Time, in seconds, for a node to exit after the pre-stop hook and its pool's drain grace.
+/// Time, in seconds, that a node has to exit after the pre-stop hook and its pool's drain grace.
 const END_SECONDS: i64 = 5;
 
 /// User and group of a node's processes, which the image defines.
@@ -33,17 +33,17 @@ const USER: i64 = 65532;
 
 /// Mount path of a Pod's volume for compiled code.
 const CACHE_MOUNT: &str = "/var/cache/tenon";
-/// The node's private directory in that volume.
+/// The node's private directory in the volume for compiled code.
 const CODE_CACHE_DIR: &str = "/var/cache/tenon/code";
-/// Size limit of the volume. A Pod that exceeds it is evicted, and a node keeps files of up to 1
-/// GiB there; the rest is for the rounding to blocks and for files being written.
+/// Size limit of the volume for compiled code. A Pod that exceeds it is evicted. A node keeps up to
+/// 1 GiB of files, and the rest is for the rounding of files to blocks and for files being written.
 pub(super) const CACHE_SIZE_LIMIT: &str = "2Gi";
 
 /// Mount path of the volume with the certificate that a Pod presents to other processes of the
 /// platform.
 const TLS_MOUNT: &str = "/etc/tenon/tls";
 
-/// Mount path of the volume with the authorities that its Workers' connections trust.
+/// Mount path of the volume with the authorities that the connections of Workers trust.
 const AUTHORITIES_MOUNT: &str = "/etc/tenon/authorities";
 
 /// Plans a pool's Pods.
@@ -111,7 +111,7 @@ fn container(pool: &RuntimePool, settings: &Settings, mounts: Vec<VolumeMount>) 
         ports(pool).chain([(ADMIN.to_owned(), ADMIN_PORT)]).map(|(name, container_port)| {
             ContainerPort { name: Some(name), container_port, ..ContainerPort::default() }
         });
-    // The sleep gives routers time to see that the Pod is terminating before the node is told.
+    // The sleep gives routers time to see that the Pod is terminating before the node drains.
     let sleep = LifecycleHandler {
         sleep: Some(SleepAction { seconds: PRE_STOP_SECONDS }),
         ..LifecycleHandler::default()
@@ -172,7 +172,7 @@ fn egress_args(egress: &PoolEgress) -> Vec<String> {
     allow.chain(deny).chain(files).chain(proxy).collect()
 }
 
-/// Returns the environment variable with the node's name, which is that of the Pod.
+/// Returns the environment variable with the node's name, which is the name of the Pod.
 fn name_variable() -> EnvVar {
     let field = ObjectFieldSelector {
         field_path: "metadata.name".to_owned(),
@@ -217,7 +217,7 @@ fn cache() -> (Volume, VolumeMount) {
 }
 
 /// Returns the volume with the node's certificate, and its mount. Nodes reload a changed
-/// certificate, so a change does not replace them.
+/// certificate, so a change does not replace the nodes.
 fn certificate(secret: &str) -> (Volume, VolumeMount) {
     let source = SecretVolumeSource {
         secret_name: Some(secret.to_owned()),
@@ -269,8 +269,8 @@ fn read_only(volume: &Volume, path: &str) -> VolumeMount {
     }
 }
 
-/// Returns the pool's topology spread, by default over Kubernetes nodes and zones as far as
-/// possible.
+/// Returns the topology spread of the pool's Pods. By default, the Pods are spread over Kubernetes
+/// nodes and zones as far as possible.
 fn spread(
     pool: &RuntimePool,
     selector: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Tests of the objects of pools.
+//! Tests the objects that are planned for pools.
 
 use std::path::Path;
 
@@ -40,13 +40,13 @@ fn node(pool: &RuntimePool) -> Container {
     children.deployment.spec.template.spec.unwrap().containers.swap_remove(0)
 }
 
-fn planned() -> Children {
+fn plan_pool() -> Children {
     children(&pool(), "tenon-system", &settings(), None)
 }
 
 #[test]
 fn the_service_is_headless_and_has_a_port_for_each_shard() {
-    let service = planned().service.spec.unwrap();
+    let service = plan_pool().service.spec.unwrap();
     assert_eq!(service.cluster_ip.as_deref(), Some("None"));
     let ports: Vec<_> =
         service.ports.unwrap().into_iter().map(|p| (p.name.unwrap(), p.port)).collect();
@@ -75,7 +75,7 @@ fn ports_of_lanes_follow_those_of_shards_and_lanes_are_optional() {
         (
             "--lanes=8",
             Some(&("lane-0".to_owned(), 7164)),
-            // The last port that the chart's NetworkPolicy opens to routers.
+            // This is the last port that the chart's NetworkPolicy opens to routers.
             Some(&("lane-7".to_owned(), 7171)),
         )
     );
@@ -83,11 +83,11 @@ fn ports_of_lanes_follow_those_of_shards_and_lanes_are_optional() {
     assert_eq!(lanes_and_ports(&pool), ("--lanes=0".to_owned(), Vec::new()));
 }
 
-/// The supervisor starts and ends its shards' processes, and must not see those of other
-/// containers.
+/// The supervisor starts and ends the processes of its shards, and must not see the processes of
+/// other containers.
 #[test]
 fn a_nodes_supervisor_is_the_first_process_of_its_container_and_answers_the_probes() {
-    let pod = planned().deployment.spec.template.spec.unwrap();
+    let pod = plan_pool().deployment.spec.template.spec.unwrap();
     assert_eq!((pod.share_process_namespace, pod.host_pid), (None, None));
     let container = &pod.containers[0];
     for probe in [&container.liveness_probe, &container.readiness_probe] {
@@ -98,7 +98,7 @@ fn a_nodes_supervisor_is_the_first_process_of_its_container_and_answers_the_prob
 
 #[test]
 fn a_service_port_targets_the_named_port_of_its_shard() {
-    let service = planned().service.spec.unwrap();
+    let service = plan_pool().service.spec.unwrap();
     let named = service
         .ports
         .unwrap()
@@ -114,12 +114,12 @@ fn a_service_port_targets_the_named_port_of_its_shard() {
 
 #[test]
 fn the_service_carries_the_label_of_its_pool() {
-    assert_eq!(planned().service.labels().get(POOL_LABEL).map(String::as_str), Some("default"));
+    assert_eq!(plan_pool().service.labels().get(POOL_LABEL).map(String::as_str), Some("default"));
 }
 
 #[test]
 fn a_pod_passes_the_restricted_standard_and_has_no_credentials() {
-    let pod = planned().deployment.spec.template.spec.unwrap();
+    let pod = plan_pool().deployment.spec.template.spec.unwrap();
     assert_eq!(pod.automount_service_account_token, Some(false));
     assert_eq!(pod.security_context.unwrap().run_as_non_root, Some(true));
     let container = pod.containers[0].security_context.clone().unwrap();
@@ -151,7 +151,7 @@ fn a_node_presents_the_mounted_certificate() {
 
 #[test]
 fn pods_follow_the_arguments_of_the_operator() {
-    let plain = planned().deployment.spec.template.spec.unwrap();
+    let plain = plan_pool().deployment.spec.template.spec.unwrap();
     assert_eq!(
         (plain.service_account_name, plain.priority_class_name, plain.image_pull_secrets),
         (None, None, None)
@@ -178,7 +178,7 @@ fn pods_follow_the_arguments_of_the_operator() {
 
 #[test]
 fn the_code_cache_is_in_a_writable_volume_of_bounded_size() {
-    let pod = planned().deployment.spec.template.spec.unwrap();
+    let pod = plan_pool().deployment.spec.template.spec.unwrap();
     let container = &pod.containers[0];
     let args = container.args.clone().unwrap();
     let dir = args.iter().find_map(|arg| arg.strip_prefix("--code-cache-dir=")).unwrap();
@@ -190,8 +190,8 @@ fn the_code_cache_is_in_a_writable_volume_of_bounded_size() {
     assert_eq!(volume.empty_dir.clone().unwrap().size_limit.unwrap().0, CACHE_SIZE_LIMIT);
 }
 
-/// The chart's NetworkPolicies and PodMonitor select these labels and ports, and its tests read the
-/// golden file.
+/// The chart's NetworkPolicies and PodMonitor select these labels and ports, and the chart's tests
+/// read the golden file.
 #[test]
 fn the_charts_tests_know_the_labels_and_ports_of_the_largest_node() {
     let mut pool = pool();
@@ -219,7 +219,7 @@ fn nodes_log_as_their_operator_does() {
 
 #[test]
 fn unhealthy_pods_do_not_block_the_drain_of_a_kubernetes_node() {
-    let budget = planned().budget.spec.unwrap();
+    let budget = plan_pool().budget.spec.unwrap();
     assert_eq!(budget.unhealthy_pod_eviction_policy.as_deref(), Some("AlwaysAllow"));
 }
 
@@ -306,7 +306,7 @@ fn a_proxys_credentials_are_not_in_arguments() {
 
 #[test]
 fn every_child_is_owned_by_its_pool() {
-    let planned = planned();
+    let planned = plan_pool();
     for owners in [
         planned.deployment.owner_references(),
         planned.service.owner_references(),

@@ -16,30 +16,31 @@ pub(super) struct Fault {
     pub progress: Progress,
 }
 
-/// The reason while a revision is on its way to routers, which says nothing bad.
+/// The reason while a revision is on its way to routers. This is not a failure.
 pub(super) const PROPAGATING: &str = "Propagating";
 
-/// The reason when routers have been asked in vain for some time.
+/// The reason when no router has acknowledged the revision for some time.
 pub(super) const NOT_ACKNOWLEDGED: &str = "NotAcknowledged";
 
 impl Fault {
-    /// A fault that lasts until the Worker, or what stands in its way, is changed.
+    /// Returns a fault that lasts until the Worker, or what it conflicts with, is changed.
     pub fn stalled(reason: &'static str, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), progress: Progress::Stalled }
     }
 
-    /// A fault that ends when something else happens, such as the creation of a Secret.
+    /// Returns a fault that may end without a change of the Worker, such as by the creation of a
+    /// Secret.
     pub fn waiting(reason: &'static str, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), progress: Progress::Reconciling }
     }
 
-    /// The fault of code that does not compile.
-    pub fn of_errors(errors: &[CompileError]) -> Self {
+    /// Returns the fault of code that does not compile.
+    pub fn from_compile_errors(errors: &[CompileError]) -> Self {
         Self::stalled("SyntaxError", tenon_compiler::report(errors))
     }
 
-    /// Returns whether the latest revision is the one that routers do not serve yet.
-    pub fn is_of_propagation(&self) -> bool {
+    /// Returns whether the fault is that routers do not serve the latest revision yet.
+    pub fn is_propagation(&self) -> bool {
         [PROPAGATING, NOT_ACKNOWLEDGED].contains(&self.reason)
     }
 
@@ -65,7 +66,7 @@ impl From<&ArtifactError> for Fault {
             ArtifactError::NoAssets { .. } | ArtifactError::Site(SiteError::Assets(_)) => {
                 "InvalidAssets"
             }
-            ArtifactError::Invalid { errors } => return Self::of_errors(errors),
+            ArtifactError::Invalid { errors } => return Self::from_compile_errors(errors),
             ArtifactError::Reference(_)
             | ArtifactError::Registry(_)
             | ArtifactError::TimedOut { .. }
@@ -76,7 +77,7 @@ impl From<&ArtifactError> for Fault {
     }
 }
 
-/// Returns the fault that summarizes several: the first one that a person must end, because the
+/// Returns the fault that stands for all: the first one that a person must resolve, because the
 /// others may end by themselves.
 pub(super) fn summary<'a>(faults: impl Iterator<Item = &'a Fault> + Clone) -> Option<&'a Fault> {
     let stalls = |fault: &&Fault| fault.progress == Progress::Stalled;

@@ -1,5 +1,5 @@
-//! Where a revision may be served: its pool and its routes, and the digest to record of it. This
-//! module is pure.
+//! Decides where a revision may be served, in which pool and on which routes, and which digest to
+//! record for it. This module is pure.
 
 use tenon_crds::{Accepted, AcceptedRoute, WorkerStatus};
 use tenon_proto::catalog::Route;
@@ -9,8 +9,8 @@ use crate::claims::Holder;
 use crate::index::Candidate;
 use crate::limits;
 
-/// Returns the placement for which the spec asks, if the Worker may have it.
-pub(super) fn placed(candidate: &Candidate) -> Result<Accepted, Fault> {
+/// Returns the placement that the spec requests, if the Worker may have it.
+pub(super) fn requested(candidate: &Candidate) -> Result<Accepted, Fault> {
     let spec = &candidate.worker.spec;
     let Some(limits) = &candidate.pool else {
         let message = format!(
@@ -39,10 +39,10 @@ pub(super) fn placed(candidate: &Candidate) -> Result<Accepted, Fault> {
     })
 }
 
-/// Returns why the Worker may not have a route, if another holds it.
+/// Returns why the Worker may not have a route, if it is held by another Worker or reserved.
 ///
 /// # Arguments
-/// * `field` - the field of the spec that asks for the route.
+/// * `field` - the field of the spec that requests the route.
 pub(super) fn taken(
     field: &str,
     candidate: &Candidate,
@@ -66,8 +66,8 @@ pub(super) fn taken(
     })
 }
 
-/// Returns the digest to record of a revision: that by which the catalog serves it, if it binds
-/// Secrets. It stays recorded while the catalog cannot resolve the revision.
+/// Returns the digest to record for a revision, if it binds Secrets: the one by which the catalog
+/// serves it. It stays recorded while the catalog cannot resolve the revision.
 pub(super) fn digest(
     candidate: &Candidate,
     before: &WorkerStatus,

@@ -1,9 +1,9 @@
-//! Whether routers serve what was accepted. This module is pure.
+//! Decides whether routers serve what was accepted. This module is pure.
 //!
 //! ```text
 //!  accepted ─► status ─► catalog ─► entry ─► asked ─┬─ acknowledged ─► Ready
 //!     Ready=Unknown Propagating ────────────────────┤
-//!                                                   └─ not for long ─► Ready=False NotAcknowledged
+//!                                                   └─ timed out ────► Ready=False NotAcknowledged
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,8 +32,8 @@ impl Propagation {
     /// Returns the state of a revision with its placement.
     ///
     /// # Arguments
-    /// * `before` - the current status. What it names as ready was acknowledged before.
-    pub(super) fn of(
+    /// * `before` - the current status. If it says `Ready`, its revision was acknowledged before.
+    pub(super) fn new(
         candidate: &Candidate,
         before: &WorkerStatus,
         revision: &str,
@@ -66,7 +66,7 @@ fn was_acknowledged(before: &WorkerStatus, revision: &str, accepted: &Accepted) 
         && before.accepted.as_ref().is_some_and(|before| are_same(before, accepted))
 }
 
-/// Returns whether routers serve both alike. A digest is recorded later.
+/// Returns whether routers serve both alike. Digests are ignored, because they are recorded later.
 fn are_same(before: &Accepted, accepted: &Accepted) -> bool {
     let placement = |accepted: &Accepted| {
         let Accepted { pool, routes, traffic, session_affinity, rate_limits, digest: _ } =
@@ -77,7 +77,7 @@ fn are_same(before: &Accepted, accepted: &Accepted) -> bool {
     placement(before) == placement(accepted)
 }
 
-/// Returns what routers say of the catalog's entry, if it is about this revision and placement.
+/// Returns the acknowledgement of the catalog's entry, if it has this revision and placement.
 fn announced<'a>(
     candidate: &'a Candidate,
     revision: &str,

@@ -58,7 +58,7 @@ fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
     }
 }
 
-/// Returns the plan of a Worker of whose latest entry routers say nothing.
+/// Returns the plan of a Worker whose latest entry no router has acknowledged.
 fn unacknowledged(candidate: &Candidate, now: Timestamp) -> Plan {
     super::plan(candidate, &draft(candidate).compiled_here(), None, now)
 }
@@ -74,7 +74,7 @@ fn announced(
     let shares = targets.iter().map(|target| {
         let known = candidate.serving.iter().find(|(known, _)| known.name == target.revision);
         let (revision, digest) =
-            known.cloned().unwrap_or_else(|| served(candidate, &target.revision));
+            known.cloned().unwrap_or_else(|| cataloged_revision(candidate, &target.revision));
         Share {
             revision,
             digest: Digest::Resolved(digest),
@@ -100,8 +100,8 @@ fn announced(
 }
 
 /// Returns a revision of this name, as the catalog has it.
-fn served(candidate: &Candidate, name: &str) -> (Arc<Revision>, RevisionDigest) {
-    let revision = Revision::of_source(candidate.id.clone(), format!("{GOOD}// {name}"));
+fn cataloged_revision(candidate: &Candidate, name: &str) -> (Arc<Revision>, RevisionDigest) {
+    let revision = Revision::from_source(candidate.id.clone(), format!("{GOOD}// {name}"));
     let revision = Revision { name: name.to_owned(), ..revision };
     let digest = revision.digest();
     (Arc::new(revision), digest)
@@ -112,16 +112,16 @@ fn now() -> Timestamp {
 }
 
 fn condition_of<'a>(plan: &'a Plan, type_: &str) -> &'a Condition {
-    let status = plan.status.as_ref().expect("the status changes");
+    let status = plan.status.as_ref().expect("the status does not change");
     status
         .conditions
         .iter()
         .find(|condition| condition.type_ == type_)
-        .expect("every condition is present")
+        .expect("the condition is missing")
 }
 
 /// Returns the candidate after the plan was performed.
-fn carried_out(mut candidate: Candidate, plan: Plan) -> Candidate {
+fn perform(mut candidate: Candidate, plan: Plan) -> Candidate {
     candidate.revisions.extend(plan.apply.map(Arc::new));
     let mut worker = (*candidate.worker).clone();
     worker.status = plan.status.or(worker.status);
@@ -154,7 +154,7 @@ fn a_good_worker_gets_a_revision_and_is_ready() {
 fn a_second_plan_has_nothing_to_do() {
     let first = candidate(GOOD);
     let done = plan(&first, now());
-    let again = plan(&carried_out(first, done), now());
+    let again = plan(&perform(first, done), now());
     assert!(
         again.apply.is_none()
             && again.status.is_none()
@@ -182,7 +182,7 @@ fn typescript_is_compiled_once_and_stored_in_the_revision() {
     assert_eq!(spec.binary_modules["logo.png"], ByteString(vec![0xff, 0x00]));
     assert_eq!(condition_of(&done, "Compiled").message, "2 modules, entrypoint worker.ts");
 
-    let deployed = carried_out(first, done);
+    let deployed = perform(first, done);
     let again = plan(&deployed, now());
     assert!(again.apply.is_none() && again.status.is_none() && again.events.is_empty());
 
@@ -201,7 +201,7 @@ fn a_syntax_error_is_reported_with_its_position_and_the_last_good_revision_serve
     let first = candidate(GOOD);
     let done = plan(&first, now());
     let good = done.apply.as_ref().unwrap().name_any();
-    let broken = plan(&with_code(carried_out(first, done), BAD), now());
+    let broken = plan(&with_code(perform(first, done), BAD), now());
     assert!(broken.apply.is_none());
     let ready = condition_of(&broken, "Ready");
     assert_eq!((ready.status, ready.reason.as_str()), (ConditionStatus::False, "SyntaxError"));
@@ -212,11 +212,11 @@ fn a_syntax_error_is_reported_with_its_position_and_the_last_good_revision_serve
 }
 
 #[test]
-fn a_limit_above_the_pools_maximum_is_refused_and_the_last_good_revision_serves_on() {
+fn a_limit_above_the_pools_maximum_is_refused_and_the_last_good_revision_keeps_serving() {
     let first = candidate(GOOD);
     let done = plan(&first, now());
     let good = done.apply.as_ref().unwrap().name_any();
-    let mut greedy = carried_out(first, done);
+    let mut greedy = perform(first, done);
     let mut worker = (*greedy.worker).clone();
     worker.spec.limits.cpu_ms = Some(30_000);
     greedy.worker = Arc::new(worker);
@@ -245,7 +245,7 @@ fn a_limit_above_the_pools_maximum_is_refused_and_the_last_good_revision_serves_
 }
 
 #[test]
-fn an_invalid_schedule_is_named_while_the_code_serves() {
+fn an_invalid_schedule_is_reported_while_the_code_serves() {
     let mut candidate = candidate(GOOD);
     let mut worker = (*candidate.worker).clone();
     let schedule = |cron: &str| Schedule { cron: cron.to_owned(), time_zone: "UTC".to_owned() };
@@ -266,7 +266,7 @@ fn an_invalid_schedule_is_named_while_the_code_serves() {
 }
 
 #[test]
-fn a_missing_config_map_is_named() {
+fn a_missing_config_map_is_reported_with_its_name() {
     let mut candidate = candidate(GOOD);
     candidate.source = SourceState::MissingConfigMap("code".to_owned());
     let plan = plan(&candidate, now());
@@ -275,7 +275,7 @@ fn a_missing_config_map_is_named() {
 }
 
 #[test]
-fn a_missing_secret_holds_a_revision_back_until_it_is_there() {
+fn a_missing_secret_holds_a_revision_back_until_it_exists() {
     let mut candidate = candidate(GOOD);
     let mut worker = (*candidate.worker).clone();
     worker.spec.secrets =
@@ -299,11 +299,14 @@ fn the_digest_of_a_revision_with_secrets_is_recorded_once_it_is_in_the_catalog()
     let first = candidate(GOOD);
     let done = plan(&first, now());
     let name = done.apply.as_ref().unwrap().name_any();
-    let mut deployed = carried_out(first, done);
-    let revision = Revision { name, ..Revision::of_source(deployed.id.clone(), GOOD) };
+    let mut deployed = perform(first, done);
+    let revision = Revision { name, ..Revision::from_source(deployed.id.clone(), GOOD) };
     let serve = |revision: &Revision| vec![(Arc::new(revision.clone()), revision.digest())];
     deployed.serving = serve(&revision);
-    assert!(plan(&deployed, now()).status.is_none(), "without secrets it is not needed");
+    assert!(
+        plan(&deployed, now()).status.is_none(),
+        "a digest is recorded for a revision without secrets"
+    );
 
     let salted = Revision { salt: Bytes::from_static(b"uid"), ..revision };
     deployed.serving = serve(&salted);
@@ -313,7 +316,10 @@ fn the_digest_of_a_revision_with_secrets_is_recorded_once_it_is_in_the_catalog()
     let mut worker = (*deployed.worker).clone();
     worker.status = Some(recorded);
     (deployed.worker, deployed.serving) = (Arc::new(worker), Vec::new());
-    assert!(plan(&deployed, now()).status.is_none(), "it is kept while the Secret is away");
+    assert!(
+        plan(&deployed, now()).status.is_none(),
+        "the digest is lost while the Secret is missing"
+    );
     let changed = with_code(deployed, "export default {}");
     assert_eq!(plan(&changed, now()).status.unwrap().accepted.unwrap().digest, None);
 }
@@ -329,7 +335,7 @@ fn a_route_of_another_worker_is_reported_with_its_holder() {
 }
 
 #[test]
-fn a_pool_that_does_not_exist_is_named_and_what_was_accepted_serves_on() {
+fn a_pool_that_does_not_exist_is_reported_and_what_was_accepted_keeps_serving() {
     let mut fresh = candidate(GOOD);
     fresh.pool = None;
     let refused = plan(&fresh, now());
@@ -344,7 +350,7 @@ fn a_pool_that_does_not_exist_is_named_and_what_was_accepted_serves_on() {
     let done = plan(&first, now());
     let serves = done.status.clone().unwrap();
     assert_eq!(serves.accepted.as_ref().unwrap().pool, "default");
-    let mut misspelt = with_code(carried_out(first, done), "export default {}");
+    let mut misspelt = with_code(perform(first, done), "export default {}");
     let mut worker = (*misspelt.worker).clone();
     worker.spec.pool = "defualt".to_owned();
     (misspelt.worker, misspelt.pool) = (Arc::new(worker), None);
@@ -360,11 +366,11 @@ fn a_pool_that_does_not_exist_is_named_and_what_was_accepted_serves_on() {
 }
 
 #[test]
-fn new_code_with_a_taken_route_is_held_back_and_what_was_accepted_serves_on() {
+fn new_code_with_a_taken_route_is_held_back_and_what_was_accepted_keeps_serving() {
     let first = candidate(GOOD);
     let done = plan(&first, now());
     let accepted = done.status.as_ref().unwrap().accepted.clone();
-    let mut changed = with_code(carried_out(first, done), "export default {}");
+    let mut changed = with_code(perform(first, done), "export default {}");
     let route = Route { host: "shop.example.com".to_owned(), path: "/".to_owned() };
     changed.routes = vec![(route, Holder::Worker(WorkerId::new("other", "first")))];
     let held = plan(&changed, now());
@@ -394,7 +400,7 @@ fn old_revisions_are_deleted_and_the_serving_ones_kept() {
     for version in 0..4 {
         candidate = with_code(candidate, &format!("{GOOD}// {version}\n"));
         let done = plan(&candidate, now());
-        candidate = carried_out(candidate, done);
+        candidate = perform(candidate, done);
     }
     let latest = candidate.worker.status.as_ref().unwrap().latest_revision.clone().unwrap();
     let settled = plan(&candidate, now());
@@ -406,7 +412,7 @@ fn old_revisions_are_deleted_and_the_serving_ones_kept() {
 fn the_health_condition_is_left_to_its_own_field_manager() {
     let first = candidate(GOOD);
     let settled = plan(&first, now());
-    let mut candidate = carried_out(first, settled);
+    let mut candidate = perform(first, settled);
     let mut worker = (*candidate.worker).clone();
     let status = worker.status.as_mut().unwrap();
     status

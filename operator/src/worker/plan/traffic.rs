@@ -1,4 +1,4 @@
-//! How a Worker's requests are divided among its revisions. This module is pure.
+//! Decides how a Worker's requests are divided among its revisions. This module is pure.
 //!
 //! ```text
 //!  spec.traffic ─► latest, or a revision by name ─► exists? preview free? ─► accepted.traffic
@@ -10,7 +10,7 @@ use super::fault::Fault;
 use super::{has_revision, placement};
 use crate::index::Candidate;
 
-/// Returns the targets for which the spec asks, if all of them can serve.
+/// Returns the targets that the spec requests, if all of them can serve.
 ///
 /// # Arguments
 /// * `latest` - the latest accepted revision, which may be about to be written.

@@ -1,3 +1,5 @@
+//! Tests that packs are written, opened and refused.
+
 use super::*;
 
 /// Returns a site of these files.
@@ -38,7 +40,7 @@ fn equal_contents_have_equal_hashes() {
 }
 
 #[test]
-fn a_site_beyond_a_limit_is_refused() {
+fn an_invalid_site_or_one_beyond_a_limit_is_refused() {
     let refused = |files: &[(&str, &str)]| packed(files).unwrap_err().to_string();
     for path in ["", "/a", "a//b", "../a", "a/./b", "a\n", "a\\b", &"x".repeat(MAX_PATH + 1)] {
         assert!(refused(&[(path, "")]).contains("is not a valid file path"), "{path}");
@@ -65,15 +67,16 @@ fn a_damaged_pack_is_not_opened() {
     assert!(Site::open(file.path()).is_ok());
     for cut in 0..whole.len() {
         fs::write(file.path(), &whole[..cut]).unwrap();
-        assert!(Site::open(file.path()).is_err(), "{cut}");
+        assert!(Site::open(file.path()).is_err(), "the first {cut} bytes were opened");
         fs::write(file.path(), &whole[cut + 1..]).unwrap();
-        assert!(Site::open(file.path()).is_err() || cut < 7, "{cut}");
+        let is_refused = Site::open(file.path()).is_err();
+        assert!(is_refused || cut < 7, "a pack without its first {} bytes was opened", cut + 1);
     }
 }
 
 proptest::proptest! {
     #[test]
-    fn any_bytes_are_opened_or_refused(index in proptest::collection::vec(proptest::num::u8::ANY, 0..64)) {
+    fn any_index_is_opened_or_refused_without_a_panic(index in proptest::collection::vec(proptest::num::u8::ANY, 0..64)) {
         let mut bytes = index.clone();
         bytes.extend((index.len() as u64).to_le_bytes());
         bytes.extend(MAGIC);

@@ -1,3 +1,5 @@
+//! Tests the results for paths.
+
 use super::*;
 use crate::pack::tests::site;
 
@@ -33,7 +35,7 @@ fn outcome(site: &Site, settings: &Settings, audience: Audience, path: &str) -> 
 #[test]
 fn each_page_has_one_url() {
     let site = pages();
-    // The path, and its outcome with Auto, ForceSlash, DropSlash and Exact.
+    // Each row is a path, and its outcomes in the order of `handlings`.
     for (path, expected) in [
         ("/", ["200 index.html", "200 index.html", "200 index.html", "nothing"]),
         ("/index.html", ["307 -> /", "307 -> /", "307 -> /", "200 index.html"]),
@@ -80,7 +82,7 @@ fn each_page_has_one_url() {
 }
 
 #[test]
-fn a_page_and_a_folder_of_one_name_have_different_urls() {
+fn a_page_and_a_folder_of_the_same_name_have_different_urls() {
     let site = pages();
     assert_eq!(outcome(&site, &Settings::default(), CLIENT, "/both/"), "200 both/index.html");
 }
@@ -108,7 +110,7 @@ fn a_missing_path_is_answered_as_the_worker_configures() {
 }
 
 #[test]
-fn the_sites_own_redirects_come_first() {
+fn the_sites_own_redirects_precede_its_files() {
     let site = site(&[
         ("_redirects", "/a /b 301\n/app/* /shell 200\n/file.html /else\n/ü /ok"),
         ("file.html", ""),
@@ -136,9 +138,8 @@ fn the_worker_runs_first_for_the_paths_that_it_names() {
 }
 
 proptest::proptest! {
-    /// A client that follows a redirect to another URL of a page arrives.
     #[test]
-    fn the_url_of_a_page_serves_it(path in "/(index|file|folder|both|exact|bin)?(/index|/)?(.html)?/?") {
+    fn a_redirect_to_the_url_of_a_page_leads_to_a_file(path in "/(index|file|folder|both|exact|bin)?(/index|/)?(.html)?/?") {
         let site = pages();
         for html in [HtmlHandling::AutoTrailingSlash, HtmlHandling::ForceTrailingSlash, HtmlHandling::DropTrailingSlash] {
             let settings = Settings { html, ..Settings::default() };

@@ -1,4 +1,5 @@
-//! `_headers`: a path, then indented lines with headers for the responses to it.
+//! Parses `_headers`, in which each path is followed by indented lines with headers for the
+//! responses to the path.
 
 use http::{HeaderName, HeaderValue, header};
 
@@ -32,13 +33,13 @@ pub struct Headers {
 /// A change of a response's headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Sets a header, or adds a value if a rule has set it already.
+    /// Sets a header, or adds a value if another rule has set the header.
     Set(HeaderName, String),
     Remove(HeaderName),
 }
 
 impl Headers {
-    /// Parses a file.
+    /// Parses the content of a file.
     ///
     /// # Errors
     /// Returns the lines that are not valid rules.
@@ -55,7 +56,7 @@ impl Headers {
                 match rules.last_mut() {
                     _ if is_path_invalid => Ok(()),
                     None => Err(RuleFault::NoPath),
-                    Some((_, changes)) => change(content).map(|change| changes.push(change)),
+                    Some((_, changes)) => parse_change(content).map(|change| changes.push(change)),
                 }
             } else {
                 let parsed = Pattern::parse(content).map_err(RuleFault::from);
@@ -76,7 +77,8 @@ impl Headers {
         if faults.is_empty() { Ok(Self { rules }) } else { Err(faults) }
     }
 
-    /// Returns the changes for a path, in order. Names in values are substituted.
+    /// Returns the changes for a path, in the order of the rules. Names in values are replaced by
+    /// the text that they matched.
     pub fn of(&self, path: &str) -> Vec<Change> {
         let mut found = Vec::new();
         for (pattern, changes) in &self.rules {
@@ -92,7 +94,7 @@ impl Headers {
     }
 }
 
-fn change(content: &str) -> Result<Change, RuleFault> {
+fn parse_change(content: &str) -> Result<Change, RuleFault> {
     let name = |text: &str| {
         let name: HeaderName = text.trim().parse().map_err(|_| RuleFault::Header)?;
         if RESERVED.contains(&name) { Err(RuleFault::Reserved(name.to_string())) } else { Ok(name) }

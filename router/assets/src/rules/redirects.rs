@@ -1,5 +1,5 @@
-//! `_redirects`: a line for each redirect, `/old/:id /new/:id 301`. The first line that matches
-//! applies; lines without names and `*` come before the others.
+//! Parses `_redirects`, which has a line for each redirect, such as `/old/:id /new/:id 301`. The
+//! first line that matches applies; lines without names and `*` have precedence over the others.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,9 @@ use super::{InvalidRule, REDIRECTS_FILE, RuleFault};
 use crate::path;
 use crate::pattern::{Pattern, substitute};
 
-/// The maximum number of redirects of one path, and of those of a pattern, each of which costs every
-/// request a comparison.
+/// The maximum number of redirects whose path has neither names nor `*`.
 const MAX_STATIC: usize = 2_000;
+/// The maximum number of the other redirects, each of which costs every request a comparison.
 const MAX_DYNAMIC: usize = 100;
 
 const FOUND: u16 = 302;
@@ -21,17 +21,17 @@ pub struct Redirects {
     by_pattern: Vec<(Pattern, Redirect)>,
 }
 
-/// The target of a redirect.
+/// A redirect, or a path whose content is served instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// 200 if the target is served instead, without a redirect.
+    /// The status of the response; 200 if the content of the target is served without a redirect.
     pub status: u16,
     /// A path, or a URL.
     pub target: String,
 }
 
 impl Redirects {
-    /// Parses a file.
+    /// Parses the content of a file.
     ///
     /// # Errors
     /// Returns the lines that are not valid rules.
@@ -79,14 +79,15 @@ impl Redirects {
         Ok(())
     }
 
-    /// Returns the redirect of a path, with names in its target substituted.
+    /// Returns the redirect of a path. Names in the target are replaced by the text that they
+    /// matched.
     pub fn of(&self, path: &str) -> Option<Redirect> {
         if let Some(redirect) = self.by_path.get(path) {
             return Some(redirect.clone());
         }
         self.by_pattern.iter().find_map(|(pattern, Redirect { status, target })| {
             let captures = pattern.captures(path)?;
-            // The path is decoded, and the target is a URL.
+            // The path is decoded, but the target is part of a URL.
             let encoded: Vec<_> =
                 captures.iter().map(|(name, value)| (*name, path::encode(value))).collect();
             let captures = encoded.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -98,8 +99,8 @@ impl Redirects {
     }
 }
 
-/// Returns a target that stays on the same host if its template is a path. Clients read `//host` as
-/// another host.
+/// Returns the target, made to stay on the same host if its template is a path. Clients interpret
+/// `//host` as another host.
 fn same_host(template: &str, target: String) -> String {
     let is_slash = |c| c == '/' || c == '\\';
     if template.starts_with('/') && target[1..].starts_with(is_slash) {

@@ -1,8 +1,10 @@
+//! Tests where messages end, and which of them are refused.
+
 use proptest::prelude::*;
 
 use super::*;
 
-/// Returns the messages that pass, if the bytes arrive in pieces of a length.
+/// Returns the messages that pass if the bytes arrive in pieces of `piece` bytes.
 fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, Refusal> {
     let (mut follower, mut held, mut all, mut current) =
         (Messages::default(), Vec::new(), Vec::new(), Vec::new());
@@ -38,7 +40,7 @@ fn with(headers: &str) -> String {
 }
 
 #[test]
-fn messages_are_separated_whatever_the_chunking() {
+fn messages_are_separated_in_whatever_pieces_they_arrive() {
     let sent = [
         "GET / HTTP/1.1\r\nHost: shop\r\n\r\n",
         "POST / HTTP/1.1\r\ncontent-length:  3 \r\n\r\nabc",
@@ -51,8 +53,8 @@ fn messages_are_separated_whatever_the_chunking() {
     for piece in 1..=whole.len() {
         assert_eq!(
             messages(whole.as_bytes(), piece).unwrap(),
-            sent.map(|it| it.as_bytes().to_vec()),
-            "{piece}"
+            sent.map(|message| message.as_bytes().to_vec()),
+            "in pieces of {piece} bytes"
         );
     }
 }
@@ -128,7 +130,7 @@ fn a_malformed_chunked_body_is_refused() {
 }
 
 #[test]
-fn another_protocol_is_refused_at_its_first_byte() {
+fn another_protocol_is_refused_before_a_whole_head_has_arrived() {
     for bytes in [&b"\x16\x03\x01"[..], b"\0", b" GET", b"\n", b"\r\n\r\n", b"\r\n\n", b"\xff"] {
         let refusal = messages(bytes, 1).unwrap_err();
         assert!(matches!(refusal, Refusal::NotHttp | Refusal::BareLineFeed), "{bytes:?}");
@@ -145,7 +147,7 @@ fn a_head_beyond_the_size_limit_is_refused() {
 
 proptest! {
     #[test]
-    fn the_result_for_arbitrary_bytes_is_independent_of_chunking(bytes in "([a-z:;, \r\n0-9]|\r\n|chunked|Content-Length: |Transfer-Encoding: ){0,60}",
+    fn the_result_for_arbitrary_bytes_does_not_depend_on_their_pieces(bytes in "([a-z:;, \r\n0-9]|\r\n|chunked|Content-Length: |Transfer-Encoding: ){0,60}",
         piece in 1_usize..40) {
         prop_assert_eq!(messages(bytes.as_bytes(), piece), messages(bytes.as_bytes(), 1));
     }

@@ -1,13 +1,13 @@
-//! Which form of a content a client accepts, and which it has: `Accept-Encoding`, `If-None-Match`,
-//! `Range`. This module is pure.
+//! Determines which form of a content a client accepts, and which it has, from `Accept-Encoding`,
+//! `If-None-Match` and `Range`. This module is pure.
 
 use http::{HeaderMap, HeaderValue, header};
 
 use crate::front::fields::members;
 use crate::sites::compressed::Coding;
 
-/// Returns the coding that a client prefers (RFC 9110, section 12.5.3), or `None` for the content
-/// as it is.
+/// Returns the coding that a client prefers (RFC 9110, section 12.5.3), or `None` for the
+/// uncompressed content.
 pub(crate) fn coding(request: &HeaderMap) -> Option<Coding> {
     let mut best: Option<(u16, Coding)> = None;
     for member in members(request, &header::ACCEPT_ENCODING) {
@@ -29,7 +29,7 @@ pub(crate) fn coding(request: &HeaderMap) -> Option<Coding> {
     best.map(|(_, coding)| coding)
 }
 
-/// Parses a weight, such as `0.5`. An invalid one is 0.
+/// Parses a weight, such as `0.5`, and returns it in thousandths. An invalid weight is 0.
 fn per_mille(text: &str) -> u16 {
     let weight: f32 = text.trim().parse().unwrap_or(0.0);
     if (0.0..=1.0).contains(&weight) { (weight * 1000.0) as u16 } else { 0 }
@@ -42,7 +42,7 @@ pub(crate) fn entity_tag(hash: &[u8; 16], coding: Option<Coding>) -> String {
     format!("\"{:032x}{dash}{suffix}\"", u128::from_be_bytes(*hash))
 }
 
-/// Returns whether the client has the content, in whichever coding.
+/// Returns whether the client has the content in any coding.
 pub(crate) fn has_content(request: &HeaderMap, hash: &[u8; 16]) -> bool {
     let is_same = |tag: &str| {
         let tag = tag.strip_prefix("W/").unwrap_or(tag);
@@ -62,7 +62,7 @@ pub(crate) enum Part {
     Whole,
     /// From the first to the last byte, both included.
     Range(u64, u64),
-    /// There is no such part.
+    /// The content has no such part.
     Unsatisfiable,
 }
 
@@ -70,7 +70,7 @@ pub(crate) enum Part {
 /// or for a range of a content that has changed, gets the whole content.
 ///
 /// # Arguments
-/// * `tag` - the entity tag of the content as it is.
+/// * `tag` - the entity tag of the uncompressed content.
 pub(crate) fn part(request: &HeaderMap, length: u64, tag: &str) -> Part {
     let text = |name| request.get(name).map(HeaderValue::as_bytes);
     let range = text(header::RANGE).and_then(|range| std::str::from_utf8(range).ok());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_a_part_of_the_content() {
+    fn a_range_selects_a_part_of_the_content() {
         let tag = entity_tag(&[1; 16], None);
         for (range, length, expected) in [
             ("bytes=0-0", 10, Part::Range(0, 0)),

@@ -1,5 +1,5 @@
-//! `Router.AwaitWorker`: tells an operator when this router serves a Worker as the catalog announced
-//! it.
+//! `Router.AwaitWorker`: answers an operator when this router serves a Worker as the catalog
+//! announced it.
 //!
 //! Belongs to one thread. All threads read the same published table.
 
@@ -18,11 +18,11 @@ use crate::front::internal::relay::{self, Relay};
 use crate::table::Worker;
 use crate::thread::RouterThread;
 
-/// The longest wait, including that for the request.
+/// The longest wait, including the wait for the request.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 pub(crate) async fn serve(thread: &Rc<RouterThread>, incoming: Incoming) -> Response<Relay> {
-    let applied = async { thread.applied(&expected(incoming).await?).await };
+    let applied = async { thread.await_applied(&read_entry(incoming).await?).await };
     let late = || Status::deadline_exceeded("the router has not applied the Worker's entry");
     let applied = tokio::time::timeout(LONGEST_WAIT, applied).await;
     match applied.unwrap_or_else(|_| Err(late())) {
@@ -31,7 +31,7 @@ pub(crate) async fn serve(thread: &Rc<RouterThread>, incoming: Incoming) -> Resp
     }
 }
 
-async fn expected(incoming: Incoming) -> Result<Worker, Status> {
+async fn read_entry(incoming: Incoming) -> Result<Worker, Status> {
     let mut reader = Reader::new(incoming);
     let next = poll_fn(|cx| reader.poll_next::<AwaitWorkerRequest>(cx)).await;
     let Ok(Next::Message(AwaitWorkerRequest { worker: Some(worker) })) = next else {

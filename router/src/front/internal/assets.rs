@@ -15,7 +15,7 @@ use crate::thread::RouterThread;
 ///
 /// # Errors
 /// Fails if the Worker has no static files, or they are unavailable.
-pub(super) async fn called(
+pub(super) async fn answer_call(
     thread: &RouterThread,
     worker: &Worker,
     head: &InvokeHead,

@@ -16,7 +16,7 @@ use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request::Part};
 
 /// The timeout for the head. Callers are processes of the platform, and have the head when they
 /// open the stream.
-const STALLED: Duration = Duration::from_secs(5);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Messages(Reader<Incoming>);
 
@@ -42,7 +42,7 @@ impl Messages {
     /// Fails if the message is not a head, or does not arrive before the timeout.
     pub(crate) async fn head(&mut self) -> Result<InvokeHead, Failure> {
         let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
-        match tokio::time::timeout(STALLED, poll_fn(|cx| self.poll_next(cx))).await {
+        match tokio::time::timeout(HEAD_TIMEOUT, poll_fn(|cx| self.poll_next(cx))).await {
             Ok(Ok(Some(Part::Head(head)))) => Ok(head),
             Ok(Ok(_)) => Err(refused(MessageError::Misplaced.to_string())),
             Ok(Err(error)) => Err(refused(error.to_string())),

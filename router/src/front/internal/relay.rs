@@ -1,5 +1,5 @@
 //! Relays a node's reply to a caller at the internal listener: the same messages and trailers. The
-//! reply of a tunnel is relayed as well, but is broken off when the drain ends it.
+//! reply of a tunnel is relayed as well, but is cut off when the drain ends the tunnel.
 //!
 //! Belongs to one thread.
 
@@ -152,7 +152,8 @@ impl Body for Relay {
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         if this.rest.is_some() && this.held.as_mut().is_some_and(|held| held.is_over(cx)) {
-            let failure = Failure::new(FailureCode::Draining, Phase::Response, "the router drains");
+            let failure =
+                Failure::new(FailureCode::Draining, Phase::Response, "the router is draining");
             (this.rest, this.held, this.trailers) = (None, None, Some(trailers(Some(failure))));
         }
         if let Some(rest) = &mut this.rest {

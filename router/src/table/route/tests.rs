@@ -89,7 +89,7 @@ fn path() -> impl Strategy<Value = String> {
 }
 
 /// Returns the match by a literal implementation of the rules.
-fn by_the_book(routes: &[(String, String)], host: &str, path: &str) -> Option<usize> {
+fn find_by_rules(routes: &[(String, String)], host: &str, path: &str) -> Option<usize> {
     let host_rank = |pattern: &str| match pattern.strip_prefix("*.") {
         Some(suffix) => host.ends_with(&format!(".{suffix}")).then_some(suffix.len()),
         None => (pattern == host).then_some(usize::MAX),
@@ -113,7 +113,7 @@ proptest! {
             .collect();
         let mut routes = Routes::default();
         claims.iter().enumerate().for_each(|(i, (h, p))| routes.insert(&Route::new(h, p), i));
-        prop_assert_eq!(routes.find(&host, &path).copied(), by_the_book(&claims, &host, &path));
+        prop_assert_eq!(routes.find(&host, &path).copied(), find_by_rules(&claims, &host, &path));
         // Removed routes leave nothing behind.
         claims.iter().enumerate().for_each(|(i, (h, p))| routes.remove(&Route::new(h, p), &i));
         prop_assert_eq!(routes.find(&host, &path), None);

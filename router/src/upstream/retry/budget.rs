@@ -1,12 +1,14 @@
-//! A bound on the retries of a thread, so that they do not double the load of overloaded nodes.
+//! Bounds the retries of a thread, so that retries do not double the load of overloaded nodes.
 //!
 //! This module is pure.
 
 use std::time::{Duration, Instant};
 
-/// Retries may be this share of the requests of the last one to two windows, plus the floor.
+/// The maximum number of retries per request in the current and the last window, above the floor.
 const BUDGET_SHARE: f64 = 0.2;
+/// The number of retries that is available regardless of the number of requests.
 const BUDGET_FLOOR: f64 = 256.0;
+/// The duration of a window.
 const BUDGET_WINDOW: Duration = Duration::from_secs(5);
 
 /// The retries that a thread has left.
@@ -65,7 +67,7 @@ mod tests {
         (0..1000).for_each(|_| budget.count_request(now));
         let taken = |budget: &mut Budget, now| (0..10_000).take_while(|_| budget.take(now)).count();
         assert_eq!(taken(&mut budget, now), 256 + 200);
-        assert_eq!(taken(&mut budget, now + BUDGET_WINDOW), 0, "the last window still counts");
+        assert_eq!(taken(&mut budget, now + BUDGET_WINDOW), 0, "the last window does not count");
         assert_eq!(taken(&mut budget, now + 3 * BUDGET_WINDOW), 256);
     }
 }

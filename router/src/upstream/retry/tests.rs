@@ -1,4 +1,4 @@
-//! Tests of which failed attempts are repeated.
+//! Tests which failed attempts are repeated.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn a_request_that_has_not_begun_is_retried_whatever_its_method() {
 }
 
 #[test]
-fn a_request_that_may_have_run_is_retried_only_if_idempotent() {
+fn a_request_that_may_have_run_is_retried_only_if_it_is_idempotent() {
     for (method, expected) in
         [(Method::GET, true), (Method::PUT, true), (Method::POST, false), (Method::PATCH, false)]
     {
@@ -86,7 +86,7 @@ fn a_request_may_leave_one_silent_shard_and_then_lose_one_process() {
     let (mut attempts, mut budget) = (Attempts::new(Idempotency::Idempotent), Budget::new(now));
     let left = || AttemptError::Unresponsive { sent: true };
     assert!(attempts.may_go_on(&left(), true, &mut budget, now));
-    assert!(!attempts.may_be_repeated(&left()), "a request leaves only one silent shard");
+    assert!(!attempts.may_be_repeated(&left()), "a request may leave two silent shards");
     assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
     for error in [left(), AttemptError::Lost] {
         assert!(!attempts.may_be_repeated(&error));

@@ -152,7 +152,7 @@ impl catalog_server::Catalog for Content {
         &self,
         _request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
-        Err(Status::unimplemented("routers do not ask for code"))
+        Err(Status::unimplemented("a router requested code"))
     }
 
     type GetAssetsStream = Answers<GetAssetsResponse>;
@@ -164,7 +164,7 @@ impl catalog_server::Catalog for Content {
         let mut state = self.0.lock().unwrap();
         state.requested += 1;
         let pack = state.packs.get(&request.into_inner().digest);
-        let pack = pack.cloned().ok_or_else(|| Status::not_found("no such pack"))?;
+        let pack = pack.cloned().ok_or_else(|| Status::not_found("the revision has no pack"))?;
         let pieces: Vec<_> = pack.chunks(1000).map(|piece| pack.slice_ref(piece)).collect();
         let pieces = pieces.into_iter().map(|data| Ok(GetAssetsResponse { data }));
         Ok(Response::new(futures::stream::iter(pieces).boxed()))
@@ -176,14 +176,14 @@ impl catalog_server::Catalog for Content {
         &self,
         _request: Request<WatchQuarantineRequest>,
     ) -> Result<Response<Self::WatchQuarantineStream>, Status> {
-        Err(Status::unimplemented("routers run no code that could be refused"))
+        Err(Status::unimplemented("a router watched quarantines"))
     }
 
     async fn report(
         &self,
         _request: Request<ReportRequest>,
     ) -> Result<Response<ReportResponse>, Status> {
-        Err(Status::unimplemented("routers run no code that could fail"))
+        Err(Status::unimplemented("a router sent a report"))
     }
 }
 

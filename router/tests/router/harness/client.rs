@@ -39,7 +39,7 @@ impl FullResponse {
     /// Returns the code of a failure in JSON.
     pub(crate) fn code(&self) -> String {
         let body: serde_json::Value =
-            serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{self:?}"));
+            serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON in {self:?}"));
         body["error"]["code"].as_str().unwrap().to_owned()
     }
 }
@@ -113,7 +113,7 @@ impl Client {
         self.send(request).await.unwrap()
     }
 
-    /// Builds a request for the host `shop`, in the form of the HTTP version.
+    /// Builds a request for the host `shop`, in the form of the client's HTTP version.
     pub(crate) fn request(&self, method: Method, path: &str) -> http::request::Builder {
         match self {
             Self::Http1(_) => Request::builder().method(method).uri(path).header("host", "shop"),

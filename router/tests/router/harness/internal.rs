@@ -1,4 +1,4 @@
-//! A caller at the internal listener: tonic's generated client.
+//! A caller at the internal listener, which uses tonic's generated client.
 
 use std::net::SocketAddr;
 
@@ -50,7 +50,7 @@ impl InternalCaller {
         ))))
     }
 
-    /// Asks whether the router serves a Worker as the catalog announced it.
+    /// Waits until the router serves a Worker as the catalog announced the Worker.
     pub(crate) async fn await_worker(addr: SocketAddr, worker: Worker) -> Result<(), Status> {
         let endpoint = Endpoint::from_shared(format!("{}://{addr}", scheme(false))).unwrap();
         let mut router = RouterClient::new(endpoint.connect_lazy());
@@ -58,7 +58,8 @@ impl InternalCaller {
         router.await_worker(request).await.map(drop)
     }
 
-    /// Returns the response's head, and the stream of messages after it.
+    /// Makes a call. Returns the head of the response, and the stream of the messages after the
+    /// head.
     pub(crate) async fn open(
         &self,
         head: InvokeHead,
@@ -72,7 +73,7 @@ impl InternalCaller {
             let mut messages = runtime.invoke(messages).await?.into_inner();
             let first = messages.message().await?.and_then(|message| message.part);
             let Some(invoke_response::Part::Head(head)) = first else {
-                return Err(Status::internal("no head"));
+                return Err(Status::internal("the first message is not a head"));
             };
             Ok((head, messages))
         };
@@ -87,7 +88,7 @@ impl InternalCaller {
         Ok((head, pieces.boxed()))
     }
 
-    /// Returns the response's head with the whole body.
+    /// Makes a call. Returns the head of the response with the whole body.
     pub(crate) async fn call(
         &self,
         head: InvokeHead,
@@ -101,7 +102,7 @@ impl InternalCaller {
             let mut messages = runtime.invoke(messages).await?.into_inner();
             let first = messages.message().await?.and_then(|message| message.part);
             let Some(invoke_response::Part::Head(mut head)) = first else {
-                return Err(Status::internal("no head"));
+                return Err(Status::internal("the first message is not a head"));
             };
             let mut body = head.body.to_vec();
             while let Some(message) = messages.message().await? {

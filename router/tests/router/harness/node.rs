@@ -1,5 +1,5 @@
-//! A node of one shard whose behaviour the test sets, and which can be stopped and killed. It may
-//! have lanes, which have the same controls.
+//! A node with one shard, whose behaviour the test sets, and which the test can stop and kill. The
+//! node may have lanes, which have the same controls.
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
@@ -13,7 +13,7 @@ use tenon_proto::runtime::InvokeHead;
 use super::shard::{Behaviour, Shard};
 use super::thread::{Thread, Version};
 
-/// A node. It dereferences to its shard, whose behaviour can be changed and inspected.
+/// A node, which dereferences to its shard.
 pub(crate) struct Node {
     name: String,
     process: Process,
@@ -24,12 +24,12 @@ pub(crate) struct Node {
 pub(crate) struct Process {
     addr: SocketAddr,
     shard: Shard,
-    /// Kept by the process's parent, so that connections wait for a successor. `None` if the parent
-    /// has ended too.
+    /// The listener, which the process's parent keeps, so that connections wait for a successor.
+    /// `None` if the parent has ended too.
     listener: Option<std::net::TcpListener>,
-    /// The process is stopped for as long as this exists.
+    /// The process is stopped for as long as this sender exists.
     stopped: Option<mpsc::Sender<()>>,
-    /// The thread stands for the process: its end resets every connection.
+    /// The thread that stands for the process. Its end resets every connection.
     thread: Option<Thread>,
     version: Version,
 }
@@ -42,7 +42,7 @@ impl Node {
         Self::start_at(name, behaviour, ANY_PORT)
     }
 
-    /// Starts a new process in place of one that was killed.
+    /// Starts a node at the address of one that was killed.
     pub(crate) fn start_at(name: &str, behaviour: Behaviour, addr: SocketAddr) -> Self {
         Self {
             name: name.into(),
@@ -82,7 +82,7 @@ impl Node {
         &mut self.lanes
     }
 
-    /// Returns the number of invocations that its lanes have received.
+    /// Returns the number of invocations that the node's lanes have received.
     pub(crate) fn in_lanes(&self) -> usize {
         self.lanes.iter().map(Process::invocations).sum()
     }
@@ -144,14 +144,14 @@ impl Process {
         self.shard.dropped.load(Ordering::SeqCst)
     }
 
-    /// Returns how much it has sent in a [`Behaviour::Flood`], in bytes.
+    /// Returns the number of bytes that this process has sent in a [`Behaviour::Flood`].
     pub(crate) fn flooded(&self) -> usize {
         self.shard.flooded.load(Ordering::SeqCst)
     }
 
     /// Ends the process, whose parent will start another one. A stopped process sends nothing more.
     pub(crate) fn end(&mut self) {
-        // This cannot wait: a stopped process notices only when it resumes.
+        // The end is not awaited, because a stopped process notices it only after it has resumed.
         drop(self.thread.take().unwrap());
         self.resume();
     }
@@ -162,8 +162,8 @@ impl Process {
         self.thread = Some(Thread::serve(&self.shard, listener, self.version));
     }
 
-    /// Acts like SIGKILL of the whole node: the kernel resets its connections, and its port is free
-    /// when this returns.
+    /// Acts like SIGKILL of the process and its parent: the kernel resets the connections of the
+    /// process, and its port is free when this method returns.
     pub(crate) fn kill(&mut self) {
         self.listener = None;
         self.thread.take().unwrap().join();

@@ -34,9 +34,9 @@ pub(crate) enum Behaviour {
     /// Answers with this status and the request's body.
     Status(u32),
     /// Accepts a tunnel, sends [`WELCOME`], echoes the data that it receives, and sends [`BYE`] at
-    /// its end.
+    /// the end of the data.
     Tunnel,
-    /// Accepts a tunnel, sends this, and ends it.
+    /// Accepts a tunnel, sends these bytes, and ends the tunnel.
     Farewell(&'static [u8]),
     /// Answers with an endless body.
     Endless,
@@ -49,7 +49,7 @@ pub(crate) const WELCOME: &[u8] = b"\x81\x07welcome";
 /// A Close frame with the code 1000.
 pub(crate) const BYE: &[u8] = b"\x88\x02\x03\xe8";
 
-/// The gRPC service of a shard. Its clones share their state.
+/// The gRPC service of a shard. Clones share the state.
 #[derive(Clone)]
 pub(super) struct Shard {
     name: String,
@@ -85,7 +85,7 @@ impl runtime_server::Runtime for Shard {
         let Some(invoke_request::Part::Head(head)) =
             parts.message().await?.and_then(|message| message.part)
         else {
-            return Err(Status::invalid_argument("the first message is no head"));
+            return Err(Status::invalid_argument("the first message is not a head"));
         };
         *self.last_head.lock().unwrap() = Some(head.clone());
         if !has_deadline {
@@ -199,7 +199,7 @@ impl Shard {
         headers
     }
 
-    /// Returns the headers with which it accepts a tunnel.
+    /// Returns the headers with which the shard accepts a tunnel.
     fn acceptance(&self, head: &InvokeHead) -> Vec<Header> {
         let header = |name: &str, value: Bytes| Header { name: name.into(), value };
         let key = head.headers.iter().find(|header| header.name == "sec-websocket-key");
@@ -218,7 +218,7 @@ async fn whole(head: &InvokeHead, parts: Streaming<InvokeRequest>) -> Result<Byt
     let mut body = head.body.to_vec();
     let mut rest = bodies(parts);
     while let Some(piece) = rest.next().await {
-        assert!(head.more_body, "a body that was not announced");
+        assert!(head.more_body, "a body arrived that was not announced");
         body.extend_from_slice(&piece?);
     }
     Ok(body.into())

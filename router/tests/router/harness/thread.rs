@@ -1,5 +1,5 @@
-//! The thread that stands for the process of a shard. It serves routers as a shard does, and any
-//! other caller with tonic.
+//! The thread that stands for the process of a shard. The thread serves routers as a shard does,
+//! and any other caller with tonic.
 
 use std::pin::Pin;
 use std::sync::mpsc;
@@ -28,14 +28,15 @@ use super::shard::Shard;
 
 const BOUNDS: Bounds = Bounds { streams: 4096, stream_window: 128 * 1024 };
 
-/// Whether a shard knows the narrow protocol.
+/// The version of a shard, which determines whether the shard knows the narrow protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     Current,
     Other,
 }
 
-/// A thread that serves a shard. It ends when this is dropped, which resets every connection.
+/// A thread that serves a shard. Dropping this value ends the thread, which resets every
+/// connection.
 pub(super) struct Thread {
     commands_tx: UnboundedSender<Command>,
     thread: JoinHandle<()>,
@@ -77,8 +78,8 @@ impl Thread {
     }
 }
 
-/// Returns once there are no more commands. If the thread is stopped at that time, it does nothing
-/// else before that.
+/// Runs commands until their sender is dropped. A stopped thread does nothing else until it is
+/// resumed.
 async fn run_commands(mut commands_rx: UnboundedReceiver<Command>) {
     while let Some(Command::Stop { stopped_tx, go_rx }) = commands_rx.recv().await {
         stopped_tx.send(()).unwrap();
@@ -115,9 +116,9 @@ where
     _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Calls the same service for a request of a router.
+/// Calls the shard's service for a request of a router.
 async fn narrow(shard: Shard, timeout: Duration, mut body: Incoming) -> HopResponse<Reply> {
-    // Tonic's bodies are `Send`.
+    // Tonic requires bodies that are `Send`.
     let (frames_tx, frames_rx) = channel(1);
     spawn_local(async move {
         while let Some(frame) = body.frame().await {

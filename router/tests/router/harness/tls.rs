@@ -46,8 +46,8 @@ impl Authority {
     }
 }
 
-/// A TLS proxy that forwards the connections of peers it trusts to an address. Dropping it closes
-/// the listener.
+/// A TLS proxy that forwards the connections of trusted peers to an address. Dropping the proxy
+/// closes the listener.
 pub(crate) struct TlsProxy {
     pub(crate) addr: SocketAddr,
     cut_tx: watch::Sender<()>,
@@ -70,7 +70,7 @@ impl TlsProxy {
                     accepted = listener.accept() => accepted.unwrap(),
                 };
                 let (tls, mut cut_rx) = (tls.clone(), cut_rx.clone());
-                // A cut before this connection does not affect it.
+                // An earlier cut does not affect this connection.
                 cut_rx.mark_unchanged();
                 tokio::spawn(async move {
                     let Ok(mut near) = tls.accept(stream).await else { return };

@@ -56,8 +56,8 @@ pub(crate) fn connect(protocol: &'static str) -> http::request::Builder {
         .header("sec-websocket-protocol", "chat, talk")
 }
 
-/// Connects a client that has received the router's settings, without which it may not use extended
-/// CONNECT.
+/// Connects a client, and waits for the router's settings, without which the client may not use
+/// extended CONNECT.
 pub(crate) async fn http2(addr: SocketAddr) -> Client {
     let mut client = Client::http2(addr).await;
     let request = Request::get("http://nobody/").body(full("")).unwrap();

@@ -1,5 +1,5 @@
-//! WebSocket handshakes. Each uses a connection of its own and HTTP/1.1, which every server
-//! supports.
+//! Opens WebSockets to origins. Each WebSocket uses a connection of its own and HTTP/1.1, which
+//! every server supports.
 
 use std::any::Any;
 use std::io;
@@ -24,7 +24,7 @@ use crate::handshake::{self, Key};
 /// An origin's response to a WebSocket handshake.
 pub struct UpgradeResponse {
     pub response: Response,
-    /// The connection; `None` if the origin answered with an ordinary response.
+    /// The connection, or `None` if the origin answered with an ordinary response.
     pub tunnel: Option<Tunnel>,
 }
 
@@ -42,8 +42,8 @@ impl Client {
     /// Opens a WebSocket to an origin. A redirect is an ordinary response, and is not followed.
     ///
     /// # Errors
-    /// Fails if the request is not allowed, if there is no response, or if the origin agrees to
-    /// something that was not offered.
+    /// Fails if the request is not allowed, if there is no response, or if the response violates
+    /// the WebSocket handshake.
     pub async fn upgrade(
         &self,
         context: &EgressContext,

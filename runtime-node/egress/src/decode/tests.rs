@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt as _;
 
 use super::*;
 
-/// A budget with a limit in bytes that records how many were held.
+/// A budget with a limit in bytes, which records how many bytes were requested.
 #[derive(Default)]
 struct TestBudget {
     limit: usize,
@@ -40,13 +40,13 @@ async fn encode(coding: &str, plain: &[u8]) -> Vec<u8> {
         "deflate" => DeflateEncoder::new(plain).read_to_end(&mut encoded).await,
         "br" => BrotliEncoder::with_quality(plain, Level::Fastest).read_to_end(&mut encoded).await,
         "zstd" => ZstdEncoder::new(plain).read_to_end(&mut encoded).await,
-        _ => unreachable!("these are all codings"),
+        _ => unreachable!("{coding} is not a coding"),
     }
     .unwrap();
     encoded
 }
 
-/// Returns the bytes as if from the network, in pieces of the given size.
+/// Returns the bytes as a body that arrives in pieces of this size.
 fn body(bytes: Vec<u8>, piece: usize) -> BodyStream {
     let pieces: Vec<_> =
         bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
@@ -142,7 +142,7 @@ async fn decoding_a_bomb_yields_to_other_tasks() {
 }
 
 #[tokio::test]
-async fn a_decoder_that_exceeds_the_memory_limit_is_an_error() {
+async fn a_decoder_that_needs_more_memory_than_the_budget_has_is_an_error() {
     let encoded = encode("br", &[7; 100_000]).await;
     let decoded = decode(&[Coding::Brotli], body(encoded, 1000), &test_budget(1 << 20));
     assert!(matches!(read(decoded).await, Err(EgressError::Memory)));
@@ -182,7 +182,7 @@ async fn an_error_of_the_body_passes_through_the_decoder() {
 }
 
 #[test]
-fn unsupported_content_codings_are_left_to_the_worker() {
+fn a_body_with_an_unsupported_or_too_many_content_codings_is_not_decoded() {
     assert_eq!(codings_of("gzip"), [Coding::Gzip]);
     assert_eq!(codings_of("X-GZIP"), [Coding::Gzip]);
     assert_eq!(codings_of("identity"), []);
@@ -201,8 +201,8 @@ async fn the_window_size_is_read_from_the_first_bytes() {
         [0x00, 0x01, 0x21, 0x0f, 0x7f].map(|byte| brotli_window(&[byte])),
         [16, 17, 10, 24, 24]
     );
-    // A window of 2^20 bytes, one of 2^27, a single segment of 300 bytes, and a sequence that is
-    // not a frame.
+    // The cases are a window of 2^20 bytes, a window of 2^27 bytes, a single segment of 300 bytes,
+    // a sequence that is not a frame, and a truncated magic number.
     assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 10 << 3, 0]), 20);
     assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 17 << 3, 0]), ZSTD_WINDOW);
     assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x60, 44, 0, 0]), ZSTD_SMALLEST);

@@ -114,7 +114,7 @@ fn the_ports_of_other_protocols_are_bad() {
     }
 }
 
-/// Generates any address, special ones more often than they occur.
+/// Generates any address, with a higher proportion of special addresses than a random choice.
 fn addresses() -> impl Strategy<Value = IpAddr> {
     let inside = prop::sample::select(vec![
         "10.0.0.0/8",
@@ -125,7 +125,7 @@ fn addresses() -> impl Strategy<Value = IpAddr> {
     ]);
     let special = (inside, any::<u32>()).prop_map(|(inside, host)| {
         let IpNet::V4(net) = inside.parse().unwrap() else {
-            unreachable!("these are IPv4 networks")
+            unreachable!("{inside} is not an IPv4 network")
         };
         Ipv4Addr::from_bits(net.network().to_bits() | (host & net.hostmask().to_bits()))
     });
@@ -135,7 +135,7 @@ fn addresses() -> impl Strategy<Value = IpAddr> {
 }
 
 proptest! {
-    /// Compares with the standard library's classification, where it has one.
+    /// Compares the policy with the standard library's classification of addresses.
     #[test]
     fn no_local_address_is_allowed(address in addresses()) {
         if Policy::default().judge(address).is_ok() {

@@ -1,4 +1,4 @@
-//! Bodies in both directions: streamed on demand, and interrupted.
+//! Tests bodies in both directions, which are streamed on demand or interrupted.
 
 use async_compression::tokio::bufread::GzipEncoder;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use super::origin::{Authority, Origin, bytes, read_head, streamed, text};
 use super::*;
 use crate::error::Stage;
 
-/// Returns an endless stream that counts the bytes requested.
+/// Returns an endless stream that adds the number of produced bytes to `made`.
 fn endless(made: Rc<Cell<usize>>) -> impl futures::Stream<Item = Bytes> {
     stream::repeat_with(move || {
         made.set(made.get() + 16 * 1024);
@@ -57,13 +57,14 @@ async fn a_body_is_not_read_far_ahead_of_its_reader() {
             let mut body = fetch(&client, get(url)).await.unwrap().body.unwrap();
             let first = body.next().await.unwrap().unwrap();
             assert!(!first.is_empty());
-            // Wait until no more is sent without being read.
+            // Wait until the origin sends nothing more ahead of the reader.
             let mut before = 0;
             while made.get() != before {
                 before = made.get();
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
-            // Our window, plus the kernel's socket buffers for a local HTTP/1 connection.
+            // The limit is above the client's window, plus, for HTTP/1, the kernel's socket buffers
+            // of a local connection.
             let most = if is_http2 { 1 << 20 } else { 16 << 20 };
             assert!(before < most, "{before} bytes were sent ahead");
             drop(body);
@@ -241,7 +242,7 @@ async fn a_response_may_arrive_before_the_request_has_been_sent() {
                 let _ = stream
                     .write_all(b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\nconnection: close\r\n\r\nno!")
                     .await;
-                // Read the rest, so that the response is not lost to a TCP reset.
+                // Read the rest of the request, so that no TCP reset discards the response.
                 let mut rest = Vec::new();
                 let _ = stream.read_to_end(&mut rest).await;
             }

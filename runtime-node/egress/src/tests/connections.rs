@@ -1,4 +1,4 @@
-//! The connections that are opened, and the tenant that each belongs to.
+//! Tests which connections are opened, shared, bounded and closed.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn sequential_requests_share_a_connection() {
         let client = client();
         for _ in 0..5 {
             fetch_text(&client, get(origin.url("/"))).await;
-            // The connection's task must notice that the exchange is over.
+            // Let the connection's task notice that the exchange is over.
             tokio::task::yield_now().await;
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -130,7 +130,7 @@ async fn a_certificate_must_be_trusted_and_name_the_host() {
 }
 
 #[tokio::test]
-async fn a_request_that_finds_its_connection_closed_is_sent_over_another() {
+async fn an_idempotent_request_that_finds_its_connection_closed_is_sent_over_another() {
     on_a_shard(async {
         // Each connection sends one response as if it stayed open, and closes when it is used
         // again.
@@ -166,7 +166,8 @@ async fn the_number_of_concurrent_requests_of_a_worker_is_bounded() {
             Box::pin(async move {
                 now.set(now.get() + 1);
                 highest.set(highest.get().max(now.get()));
-                // Wait until the limit is reached, long enough for one request too many to arrive.
+                // Wait until the limit is reached, and then for long enough that a request beyond
+                // the limit would arrive.
                 while highest.get() < 64 {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }

@@ -1,4 +1,4 @@
-//! Resolution, with a name server that changes its answers.
+//! Tests the resolution of names, with a name server that changes its answers.
 
 use std::net::Ipv4Addr;
 use std::rc::Rc;
@@ -12,7 +12,8 @@ use super::*;
 use crate::error::Stage;
 
 /// Starts a name server that answers queries for IPv4 addresses by a function of the number of
-/// earlier queries; it has no IPv6 addresses.
+/// earlier such queries, and has no IPv6 addresses. Returns its port and the number of these
+/// queries.
 async fn name_server(answers: impl Fn(usize) -> Vec<Ipv4Addr> + 'static) -> (u16, Rc<Cell<usize>>) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -26,12 +27,14 @@ async fn name_server(answers: impl Fn(usize) -> Vec<Ipv4Addr> + 'static) -> (u16
             let wants_v4 = question[end - 3] == 1;
             let addresses =
                 if wants_v4 { answers(count.replace(count.get() + 1)) } else { Vec::new() };
-            // The query's id, the flags of a response, and the number of records in each section.
+            // The header has the query's id, the flags of a response, and the number of records in
+            // each section.
             let mut answer = question[..2].to_vec();
             answer.extend([0x81, 0x80, 0, 1, 0, addresses.len() as u8, 0, 0, 0, 0]);
             answer.extend(&question[12..end]);
             for address in addresses {
-                // The query's name, A, IN, a TTL of zero, four bytes.
+                // A record has a reference to the query's name, the type A, the class IN, a TTL of
+                // zero, and four bytes of data.
                 answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
                 answer.extend(address.octets());
             }
@@ -76,7 +79,7 @@ async fn a_resolved_name_is_cached() {
 async fn a_name_that_changes_to_an_internal_address_is_refused() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("found")).await;
-        // First an address that may be reached, then one inside the network.
+        // The first answer is an address that may be reached; later ones are internal addresses.
         let (port, _) =
             name_server(|n| vec![Ipv4Addr::new(127, 0, 0, if n == 0 { 1 } else { 9 })]).await;
         let client = client_of(port, local(1));
@@ -84,8 +87,8 @@ async fn a_name_that_changes_to_an_internal_address_is_refused() {
         assert_eq!(fetch_text(&client, get(url("a"))).await, "found");
         let error = failure(&client, get(url("b"))).await;
         assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");
-        // The earlier decision does not apply: the DNS answer has expired, and no connection is
-        // left.
+        // The earlier decision no longer applies: the cached answer has expired, and the other
+        // tenant has no connection.
         tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
         let error = client.fetch(&context("other"), get(url("a"))).await.err().unwrap();
         assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");

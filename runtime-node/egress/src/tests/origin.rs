@@ -1,4 +1,4 @@
-//! Origins for the tests: HTTP servers in this process, on ports chosen by the system.
+//! Provides origins to the tests: HTTP servers in this process, on ports that the system chooses.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -31,8 +31,9 @@ pub(super) type ReceivedRequest = http::Request<Bytes>;
 /// An origin that answers requests with a function.
 pub(super) struct Origin {
     pub(super) port: u16,
-    /// The connections so far, and those that are open.
+    /// Number of connections so far.
     pub(super) connections: Rc<Cell<usize>>,
+    /// Number of open connections.
     pub(super) open: Rc<Cell<usize>>,
     pub(super) requests: Rc<RefCell<Vec<ReceivedRequest>>>,
 }
@@ -52,7 +53,7 @@ impl Origin {
     /// Starts an origin that answers each request with a function.
     ///
     /// # Arguments
-    /// * `tls` - the server's TLS configuration; plain HTTP without one.
+    /// * `tls` - the server's TLS configuration. Without it, the server speaks plain HTTP.
     pub(super) async fn serve(
         tls: Option<Arc<ServerConfig>>,
         answer: impl Fn(ReceivedRequest) -> LocalBoxFuture<'static, OriginResponse> + 'static,
@@ -76,7 +77,8 @@ impl Origin {
         Self { requests, ..listen(handle).await }
     }
 
-    /// Starts an origin that reads the head of a request, writes the bytes and closes.
+    /// Starts an origin that, on each connection, reads the head of a request, writes the bytes and
+    /// closes the connection.
     pub(super) async fn raw(bytes: &'static [u8]) -> Self {
         Self::serve_connections(move |mut stream| async move {
             if read_head(&mut stream).await {
@@ -94,7 +96,7 @@ impl Origin {
     }
 }
 
-/// Reads up to an empty line. Returns whether there was one.
+/// Reads the head of a message, up to its empty line. Returns false if the stream ends before.
 pub(super) async fn read_head(stream: &mut TcpStream) -> bool {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -1,4 +1,5 @@
-//! Requests through a proxy: the data that reaches it, and the errors if it does not open a tunnel.
+//! Tests requests through a proxy: the data that reaches the proxy, and the errors if the proxy
+//! does not open a tunnel.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -16,11 +17,11 @@ use crate::{Proxy, Resolver};
 /// A proxy that connects every tunnel to 127.0.0.1, for any target host.
 struct TunnelProxy {
     origin: Origin,
-    /// The heads of the requests received.
+    /// The heads of the received requests.
     heads: Rc<RefCell<Vec<String>>>,
 }
 
-/// A target that the proxy refuses.
+/// An address to which the proxy refuses tunnels.
 const NOWHERE: &str = "127.0.0.9";
 
 impl TunnelProxy {
@@ -52,7 +53,7 @@ impl TunnelProxy {
         format!("http://{userinfo}127.0.0.1:{}", self.origin.port).parse().unwrap()
     }
 
-    /// Returns the first lines of the requests received.
+    /// Returns the first lines of the received requests.
     fn requests(&self) -> Vec<String> {
         self.heads.borrow().iter().map(|head| head.lines().next().unwrap().to_owned()).collect()
     }
@@ -93,7 +94,8 @@ fn trusting(authority: &Authority) -> Settings {
     )
 }
 
-/// Returns the settings of a node that reaches no private address, although a name resolves to one.
+/// Returns the settings of a node that reaches no private address, and on which the name
+/// `inside.test` resolves to one.
 fn closed() -> Settings {
     Settings::isolated(Policy::default(), Vec::new(), hosts("127.0.0.1 inside.test"))
 }
@@ -112,7 +114,7 @@ async fn both_schemes_go_through_a_tunnel_to_an_address_and_origins_see_their_na
             Box::pin(async move { text(request.uri().host().unwrap()) })
         })
         .await;
-        // The certificate is for that name, and is verified.
+        // The certificate is verified for the name, because it is not valid for other addresses.
         let url = Url::parse(&format!("https://origin.test:{}/", secure.port)).unwrap();
         assert_eq!(fetch_text(&client, get(url)).await, "origin.test");
         let connect = |port| format!("CONNECT 127.0.0.1:{port} HTTP/1.1");
@@ -137,10 +139,10 @@ async fn tls_with_the_origin_is_tunnelled_in_tls_with_the_proxy() {
         .await;
         let target = Url::parse(&format!("https://origin.test:{}/", origin.port)).unwrap();
         assert_eq!(fetch_text(&client, get(target.clone())).await, large);
-        // A proxy with an unverified identity receives no request.
+        // A proxy whose certificate is not trusted receives no request.
         let error = failure(&client_via(settings(), url), get(target)).await;
         assert_eq!(error.stage(), Stage::Proxy);
-        assert!(error.to_string().contains("cannot establish TLS with it"), "{error}");
+        assert!(error.to_string().contains("cannot establish TLS with the proxy"), "{error}");
         assert_eq!(proxy.requests().len(), 1);
     })
     .await;
@@ -201,7 +203,7 @@ async fn a_resolving_proxy_gets_the_name() {
         }
         let expected = format!("CONNECT unknown.test:{} HTTP/1.1", origin.port);
         assert_eq!(proxy.requests(), [expected.clone(), expected]);
-        // By default the node does not leave unknown names to the proxy.
+        // By default, the proxy does not get names that the node cannot resolve.
         let error = failure(&client_via(closed(), proxy.url("")), get(url("unknown.test"))).await;
         assert_eq!(error.stage(), Stage::Resolve, "{error}");
     })
@@ -242,7 +244,7 @@ async fn tunnels_are_kept_for_the_same_origin_of_the_same_tenant() {
 }
 
 #[tokio::test]
-async fn the_next_address_is_tried_if_the_proxy_cannot_reach_one() {
+async fn the_next_address_is_tried_if_the_proxy_cannot_reach_the_first() {
     on_a_shard(async {
         let (proxy, origin) =
             (TunnelProxy::plain().await, Origin::plain(|_| text("reached")).await);
@@ -265,7 +267,7 @@ async fn the_next_address_is_tried_if_the_proxy_cannot_reach_one() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_a_tunnel_is_named_with_the_reason() {
+async fn an_error_names_the_proxy_that_refused_a_tunnel_and_the_reason() {
     on_a_shard(async {
         for (answer, why) in [
             (
@@ -274,9 +276,9 @@ async fn a_proxy_that_refuses_a_tunnel_is_named_with_the_reason() {
             ),
             ("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", "403 Forbidden"),
             ("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1/\r\n\r\n", "302 Found"),
-            ("HTTP/1.1 200 OK\r\n\r\nahead", "before any was sent"),
-            ("SSH-2.0-Server\r\n", "its response is not that of a proxy"),
-            ("", "its response is not that of a proxy"),
+            ("HTTP/1.1 200 OK\r\n\r\nahead", "before the node did"),
+            ("SSH-2.0-Server\r\n", "the response is not that of a proxy"),
+            ("", "the response is not that of a proxy"),
         ] {
             let proxy = Origin::raw(answer.as_bytes()).await;
             let url: Proxy =
@@ -302,14 +304,14 @@ async fn a_proxy_that_refuses_a_tunnel_is_named_with_the_reason() {
 }
 
 #[tokio::test]
-async fn an_unreachable_proxy_is_named() {
+async fn an_error_names_an_unreachable_proxy() {
     on_a_shard(async {
         let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
         let client = client_via(settings(), format!("http://127.0.0.1:{port}").parse().unwrap());
         let error =
             failure(&client, get(Url::parse("http://origin.test/").unwrap())).await.to_string();
         assert!(
-            error.contains("cannot connect to it") && error.contains(&port.to_string()),
+            error.contains("cannot connect to the proxy") && error.contains(&port.to_string()),
             "{error}"
         );
         let client = client_via(settings(), "http://nowhere.test:3128".parse().unwrap());
@@ -324,7 +326,7 @@ async fn an_unreachable_proxy_is_named() {
 }
 
 #[tokio::test]
-async fn a_silent_proxy_times_out() {
+async fn a_request_through_a_proxy_that_does_not_answer_times_out() {
     on_a_shard(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,11 +1,10 @@
-//! The addresses that requests may reach.
+//! Tests which addresses requests may reach.
 
 use super::origin::{Origin, text};
 use super::*;
 use crate::error::Stage;
 
-/// Returns a client of a node with the default policy, where some names resolve to internal
-/// addresses.
+/// Returns a client with the default policy, for which some names resolve to internal addresses.
 fn closed() -> Client {
     let known = hosts(
         "127.0.0.1 inside.test\n::1 inside.test\n10.96.0.1 cluster.test\n169.254.169.254 metadata.test\nfd00:ec2::254 metadata.test",
@@ -14,7 +13,7 @@ fn closed() -> Client {
 }
 
 #[tokio::test]
-async fn no_spelling_of_an_internal_address_is_reached() {
+async fn no_spelling_of_an_internal_address_leads_to_it() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("reached")).await;
         let client = closed();
@@ -112,7 +111,7 @@ async fn a_workers_own_list_only_narrows_the_policy() {
             let error = client.fetch(&only(pattern), get(url(host))).await.err().unwrap();
             assert!(error.to_string().contains("spec.egress.allow"), "{error}");
         }
-        // The Worker's list does not open addresses that the node refuses.
+        // A Worker's own list does not allow an address that the node refuses.
         let error =
             closed().fetch(&only("inside.test"), get(url("inside.test"))).await.err().unwrap();
         assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");
@@ -121,7 +120,7 @@ async fn a_workers_own_list_only_narrows_the_policy() {
 }
 
 #[tokio::test]
-async fn other_schemes_and_other_protocols_ports_are_refused() {
+async fn other_schemes_and_the_ports_of_other_protocols_are_refused() {
     on_a_shard(async {
         let client = client();
         for url in [

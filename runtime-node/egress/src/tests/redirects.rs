@@ -1,4 +1,4 @@
-//! Redirects, each of which takes the whole path again.
+//! Tests redirects, each of which takes the whole path of a request again.
 
 use super::origin::{Origin, redirect, text};
 use super::*;
@@ -21,7 +21,7 @@ async fn redirects_are_followed_to_their_end() {
 }
 
 #[tokio::test]
-async fn a_redirect_repeats_the_body_or_becomes_a_get() {
+async fn a_redirected_request_repeats_the_body_or_becomes_a_get() {
     on_a_shard(async {
         let origin = Origin::plain(|request| match request.uri().path() {
             "/303" => redirect(303, "/end"),
@@ -48,7 +48,7 @@ async fn a_redirect_repeats_the_body_or_becomes_a_get() {
 }
 
 #[tokio::test]
-async fn credentials_do_not_follow_to_another_origin() {
+async fn credentials_are_not_sent_to_the_other_origin_of_a_redirect() {
     on_a_shard(async {
         let other =
             Origin::plain(|request| text(&format!("{:?}", request.headers().get("authorization"))))
@@ -101,7 +101,7 @@ async fn a_redirect_loop_ends() {
 }
 
 #[tokio::test]
-async fn a_redirect_reaches_no_more_than_a_request() {
+async fn a_redirect_reaches_only_what_a_request_may_reach() {
     on_a_shard(async {
         for (target, stage) in [
             ("http://10.0.0.1/", Stage::Policy),

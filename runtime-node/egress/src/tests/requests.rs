@@ -1,4 +1,4 @@
-//! Requests as they are sent, and the head of the response as the Worker sees it.
+//! Tests requests as the origin receives them, and the heads of responses as the Worker gets them.
 
 use super::origin::{Origin, pieces, read_head, text};
 use super::*;
@@ -70,7 +70,7 @@ async fn headers_reserved_for_the_client_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_response_head_is_passed_on_without_connection_headers() {
+async fn the_head_of_a_response_is_passed_on_without_hop_by_hop_headers() {
     on_a_shard(async {
         let origin = Origin::raw(
             b"HTTP/1.1 418 Short and Stout\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nConnection: close\r\n\
@@ -90,7 +90,7 @@ async fn a_response_head_is_passed_on_without_connection_headers() {
 }
 
 #[tokio::test]
-async fn responses_with_status_304_or_to_head_have_no_body() {
+async fn a_response_with_status_304_or_to_a_head_request_has_no_body() {
     on_a_shard(async {
         let origin = Origin::raw(
             b"HTTP/1.1 304 Not Modified\r\ncontent-encoding: gzip\r\ncontent-length: 7\r\n\r\n",

@@ -14,8 +14,8 @@ fn filled(block: Block, bytes: &[u8]) -> Block {
     block.fill(write).unwrap()
 }
 
-/// Returns whether the block still has its stamp. If two blocks shared a byte, one of them would
-/// have lost its own.
+/// Returns whether every byte of the block is its stamp. If two blocks shared a byte, one of the
+/// blocks would have lost its stamp.
 fn is_intact(block: &Block, stamp: u8) -> bool {
     block[..] == [stamp; SIZE]
 }
@@ -23,7 +23,7 @@ fn is_intact(block: &Block, stamp: u8) -> bool {
 #[derive(Clone, Debug)]
 enum Step {
     Take,
-    /// Drops the block in use at this index, modulo their number.
+    /// Drops the block at this index, modulo the number of blocks in use.
     Drop(usize),
 }
 
@@ -68,7 +68,7 @@ proptest! {
 }
 
 #[test]
-fn the_block_returned_last_is_taken_first() {
+fn the_block_that_was_returned_last_is_taken_first() {
     let pool = pool(3);
     let [first, second] = [pool.take(1).unwrap(), pool.take(1).unwrap()];
     let address = first.as_ptr();
@@ -83,7 +83,7 @@ fn prepended_bytes_come_first() {
     let mut block = filled(pool.take(4).unwrap(), b"body");
     block.prepend(5).unwrap().copy_from_slice(b"head ");
     assert_eq!(&block[..], b"head body");
-    assert!(block.prepend(HEADROOM).is_none(), "the headroom is too small");
+    assert!(block.prepend(HEADROOM).is_none(), "prepended more than the headroom");
     assert_eq!(block.copy_to_bytes(4), "head");
     assert_eq!((block.remaining(), block.chunk()), (5, &b" body"[..]));
 }
@@ -102,7 +102,7 @@ fn data_larger_than_a_block_is_refused_and_counted() {
     assert!(pool.take(ROOM + 1).is_none());
     assert!(
         pool.take(1).unwrap().fill(|_| None).is_none(),
-        "the size is known only when the block is filled"
+        "returned a block whose writer had too little space"
     );
     assert_eq!(pool.0.metrics.too_large.get(), 2);
     assert_eq!((pool.in_use(), pool.0.metrics.none_free.get()), (0, 0));

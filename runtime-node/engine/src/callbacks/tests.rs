@@ -1,5 +1,5 @@
-//! Tests that a panic in any of the functions that V8 calls ends one isolate, and that the next one
-//! starts.
+//! Tests that a panic in any of the functions that V8 calls ends only its isolate, and that the
+//! next isolate starts.
 
 use std::collections::BTreeSet;
 
@@ -43,12 +43,12 @@ async fn start(engine: &Rc<Engine>, code: &str) -> Result<Rc<Isolate>, Failure> 
 }
 
 /// Asserts that a Worker whose code triggers the callback fails to start if the callback panics,
-/// and that the next one starts.
+/// and that its next start succeeds.
 fn assert_panic_ends_isolate(callback: Callback, code: &str) {
     run(async |engine| {
         injected::arm(callback);
         let started = start(&engine, code).await.map(drop).map_err(|failure| failure.code);
-        assert!(!injected::is_armed(), "V8 does not make the callback {callback:?} for: {code}");
+        assert!(!injected::is_armed(), "V8 did not call {callback:?} for the code: {code}");
         assert_eq!(started, Err(FailureCode::Internal), "{callback:?}");
         start(&engine, code).await.unwrap();
     });
@@ -117,7 +117,7 @@ fn a_panic_in_the_log_of_a_lost_exception_ends_its_isolate() {
         let limit = std::time::Duration::from_secs(10);
         let id = isolate.state.begin(Invocation::new(Event::Fetch, String::new(), limit, 0));
         isolate.state.end(id);
-        isolate.collect().expect("the idle and small isolate was not collected");
+        isolate.collect().expect("no collection ran, although the isolate is idle and small");
         injected::arm(Callback::Message);
         let pass = isolate.queue().await;
         let _ = isolate.turn(&pass, None, |_, _| Some(()));

@@ -1,7 +1,7 @@
 //! The budget of an isolate's array buffers, and of memory that native code holds on a Worker's
-//! behalf: the allocator that V8 uses, and charges for memory from elsewhere.
+//! behalf: V8's allocator, and charges for memory that does not come from this allocator.
 
-#![allow(unsafe_code)] // An allocator, called by V8 with pointers to our own state.
+#![allow(unsafe_code)] // V8 calls the allocator with pointers to this module's state.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// The number of a stream's pieces that fit into the memory that is left.
+/// Number of a stream's pieces that fit into the remaining memory.
 const PIECES: usize = 256;
 
-/// The smallest size of a piece, in bytes; the overhead of a smaller one would exceed its content.
+/// Minimum size of a piece, in bytes. The overhead of a smaller piece would exceed its content.
 const SMALLEST_PIECE: usize = 4 * 1024;
 
-/// The largest size of a piece, in bytes: as many as one message to the router carries.
+/// Maximum size of a piece, in bytes: the number of bytes in one message to the router.
 const LARGEST_PIECE: usize = 64 * 1024;
 
-/// The allocator of an isolate's array buffers. V8 may free from other threads.
+/// The allocator of an isolate's array buffers. V8 may free memory from other threads.
 pub struct BufferBudget {
     limit: AtomicUsize,
     used: AtomicUsize,
-    /// Set when the latest allocation was refused.
+    /// Whether the latest allocation was refused.
     refused: AtomicBool,
-    /// Set when the next allocation must be refused, regardless of its size.
+    /// Whether the next allocation must be refused, regardless of its size.
     refuses: AtomicBool,
 }
 
@@ -42,12 +42,12 @@ impl BufferBudget {
     pub fn allocator(self: &Arc<Self>) -> v8::UniqueRef<v8::Allocator> {
         static VTABLE: v8::RustAllocatorVtable<BufferBudget> =
             v8::RustAllocatorVtable { allocate, allocate_uninitialized, free, drop: release };
-        // SAFETY: the handle is a counted reference, given back in `release`; the table is for its
-        // type.
+        // SAFETY: the handle is a counted reference, which `release` gives back; the table is for
+        // the handle's type.
         unsafe { v8::new_rust_allocator(Arc::into_raw(Arc::clone(self)), &VTABLE) }
     }
 
-    /// Counts memory that already exists. Returns `None` if it exceeds the budget.
+    /// Counts existing memory. Returns `None` if it exceeds the budget.
     pub fn count(self: &Arc<Self>, bytes: Vec<u8>) -> Option<CountedBytes> {
         let charge = self.charge(bytes.len())?;
         Some(CountedBytes { bytes, charge })
@@ -58,11 +58,11 @@ impl BufferBudget {
         CountedBytes { bytes: Vec::new(), charge: Charge { budget: Arc::clone(self), bytes: 0 } }
     }
 
-    /// Makes memory that a Worker sends, counted until it has been sent, since its receiver may be
-    /// slow. Returns `None` if it exceeds the budget.
+    /// Makes bytes that a Worker sends, and counts them until they have been sent, because the
+    /// receiver may be slow. Returns `None` if they exceed the budget.
     ///
     /// # Arguments
-    /// * `size` - number of bytes to count, for the result of `make` and what is sent with it.
+    /// * `size` - number of bytes to count, for the result of `make` and the data sent with it.
     pub fn lend(self: &Arc<Self>, size: usize, make: impl FnOnce() -> Vec<u8>) -> Option<Bytes> {
         let charge = self.charge(size)?;
         Some(Bytes::from_owner(CountedBytes { bytes: make(), charge }))
@@ -74,13 +74,14 @@ impl BufferBudget {
         self.reserve(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
     }
 
-    /// Counts `bytes` that the Worker did not cause: a refusal does not mark the budget as
-    /// exhausted.
+    /// Counts `bytes` that the Worker did not cause, until the returned value is dropped. Returns
+    /// `None` if they exceed the budget, but this does not mark the budget as exhausted.
     pub fn charge_quietly(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
         self.reserve_quietly(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
     }
 
-    /// Returns whether `len` more bytes would be granted. If not, this counts as a refusal.
+    /// Returns whether the budget has room for `len` more bytes. If it has not, this counts as a
+    /// refused allocation.
     pub fn has_room(&self, len: usize) -> bool {
         let has_room = self.used().checked_add(len).is_some_and(|used| used <= self.limit());
         self.refused.store(!has_room, Ordering::Relaxed);
@@ -91,14 +92,15 @@ impl BufferBudget {
     /// collection under memory pressure, this keeps the caches that make code fast, so it suits
     /// isolates that continue.
     ///
-    /// It requests one byte, which is refused; there must be room for it when V8 asks again.
+    /// The first request for one byte is refused; the budget must have room for V8's second
+    /// request.
     pub fn have_collected(&self, isolate: &mut v8::Isolate) {
         self.refuses.store(true, Ordering::Relaxed);
         drop(v8::ArrayBuffer::new_backing_store(isolate, 1));
     }
 
-    /// Returns the size of a stream's pieces, in bytes. The size shrinks with the memory that is
-    /// left, so that any number of concurrent streams share it.
+    /// Returns the size of a stream's pieces, in bytes. The size shrinks with the remaining memory,
+    /// so that any number of concurrent streams can share this memory.
     pub fn piece(&self) -> usize {
         let left = self.limit().saturating_sub(self.used());
         (left / PIECES).clamp(SMALLEST_PIECE, LARGEST_PIECE)
@@ -114,18 +116,18 @@ impl BufferBudget {
         self.limit.fetch_min(limit, Ordering::Relaxed);
     }
 
-    /// Returns the bytes in use.
+    /// Returns the number of bytes in use.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the latest allocation was refused, in which case a following failure is due
-    /// to lack of memory.
+    /// Returns whether the latest allocation was refused. If it was, lack of memory is the cause of
+    /// a failure that follows.
     pub fn is_exhausted(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns whether V8's request for `len` bytes is granted.
+    /// Reserves `len` bytes for V8. Returns whether the request is granted.
     fn grants(&self, len: usize) -> bool {
         if self.refuses.load(Ordering::Relaxed) {
             self.refuses.store(false, Ordering::Relaxed);
@@ -140,21 +142,21 @@ impl BufferBudget {
         reserved
     }
 
-    /// Reserves `len` bytes; a refusal is not recorded, because no running code will fail for it.
+    /// Reserves `len` bytes. A refusal is not recorded, because it makes no running code fail.
     fn reserve_quietly(&self, len: usize) -> bool {
         let more = |used: usize| used.checked_add(len).filter(|used| *used <= self.limit());
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 }
 
-/// A number of bytes counted against a budget.
+/// A number of bytes that count against a budget until the charge is dropped.
 pub struct Charge {
     budget: Arc<BufferBudget>,
     bytes: usize,
 }
 
 impl Charge {
-    /// Counts `more` bytes if there is room for them, and returns whether there was.
+    /// Counts `more` bytes if the budget has room for them. Returns whether it has.
     pub fn grow(&mut self, more: usize) -> bool {
         let granted = self.budget.reserve_quietly(more);
         self.bytes += if granted { more } else { 0 };
@@ -174,24 +176,24 @@ impl Drop for Charge {
     }
 }
 
-/// Memory that did not come from the allocator, counted until it is dropped.
+/// Memory that did not come from the allocator, and that counts until it is dropped.
 pub struct CountedBytes {
     bytes: Vec<u8>,
     charge: Charge,
 }
 
 impl CountedBytes {
-    /// Appends a piece if there is room for it.
+    /// Appends a piece if the budget has room for it.
     ///
     /// # Arguments
     /// * `most` - the maximum total size of all pieces, in bytes.
     ///
     /// # Errors
-    /// Returns how many bytes would have to be free.
+    /// Returns how many bytes the budget would need to have left.
     pub fn push(&mut self, piece: &[u8], most: usize) -> Result<(), usize> {
         let (len, room) = (self.bytes.len() + piece.len(), self.bytes.capacity());
         if len > room {
-            // Grows by doubling, so that not every piece moves all earlier ones.
+            // The capacity doubles, so that not every piece moves all earlier ones.
             let wanted = (2 * room).min(most).max(len);
             if !self.charge.grow(wanted - room) {
                 return Err(wanted - room);
@@ -207,12 +209,12 @@ impl CountedBytes {
         self.bytes.len()
     }
 
-    /// Returns whether there is no byte.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Converts it into the backing store of an array buffer.
+    /// Converts the memory into the backing store of an array buffer.
     pub fn into_backing_store(mut self) -> v8::UniqueRef<v8::BackingStore> {
         self.bytes.shrink_to_fit();
         self.charge.shrink_to(self.bytes.len());
@@ -236,7 +238,7 @@ unsafe extern "C" fn allocate(budget: &BufferBudget, len: usize) -> *mut c_void 
     if !budget.grants(len) {
         return std::ptr::null_mut();
     }
-    // SAFETY: asks for at least one byte; a null result is passed on, which is how V8 learns of it.
+    // SAFETY: the call requests at least one byte; V8 gets a null result and handles it.
     let data = unsafe { libc::calloc(len.max(1), 1) };
     if data.is_null() {
         budget.used.fetch_sub(len, Ordering::Relaxed);
@@ -258,13 +260,13 @@ unsafe extern "C" fn allocate_uninitialized(budget: &BufferBudget, len: usize) -
 
 unsafe extern "C" fn free(budget: &BufferBudget, data: *mut c_void, len: usize) {
     budget.used.fetch_sub(len, Ordering::Relaxed);
-    // SAFETY: V8 gives back, once, memory that it got from one of the functions above.
+    // SAFETY: V8 gives back only memory that it got from one of the functions above, and only once.
     unsafe { libc::free(data) };
 }
 
 unsafe extern "C" fn release(budget: *const BufferBudget) {
-    // SAFETY: the reference that `allocator` gave away, given back once, when V8 drops its
-    // allocator.
+    // SAFETY: this is the reference that `allocator` gave away; V8 gives it back once, when it
+    // drops its allocator.
     drop(unsafe { Arc::from_raw(budget) });
 }
 
@@ -277,7 +279,7 @@ mod tests {
         let budget = BufferBudget::new(32 << 20);
         assert_eq!(budget.piece(), LARGEST_PIECE);
         let mut held = Vec::new();
-        // Every stream finds room for a piece, however many streams there are.
+        // Each stream in turn holds a piece, until pieces have their minimum size.
         while budget.piece() > SMALLEST_PIECE {
             held.push(budget.charge(budget.piece()).unwrap());
         }

@@ -1,14 +1,14 @@
-//! V8's side of the protocol: an isolate's inspector, and a session of it for each client.
+//! The isolate's side of the protocol: V8's inspector, with a session for each client.
 //!
 //! ```text
-//!              ┌─ no code runs: in a turn of its own
+//!              ┌─ no code runs: in a separate turn
 //!  commands ───┼─ code runs: in an interrupt
-//!              └─ code is paused: in a loop within V8's call, which keeps the thread
+//!              └─ code is paused: in a loop within V8's call, which blocks the thread
 //! ```
 //!
-//! Each way may be nested in another one: code that a client evaluates can pause again. So no
-//! borrow is held while V8 runs, and a session lives until V8 has returned from it, even if its
-//! client leaves meanwhile.
+//! Each way may be nested in another one, because code that a client evaluates can pause again.
+//! Therefore no borrow is held while V8 runs, and a session lives until V8 has returned from it,
+//! even if its client leaves before.
 
 #![allow(unsafe_code)] // Makes scopes where V8 calls back without one.
 
@@ -31,16 +31,16 @@ use super::target::{Command, InboxItem, Script, Target};
 use crate::heap::HeapGuard;
 use crate::watchdog::TurnTimer;
 
-/// The group of an isolate's contexts. Sessions belong to a group, and there is one.
+/// The number of the only group of an isolate's contexts, to which all sessions belong.
 const GROUP: i32 = 1;
 
-/// Marks a context as the one in which clients evaluate by default.
+/// The data that marks a context as the one in which clients evaluate by default.
 const DEFAULT_CONTEXT: &[u8] = br#"{"isDefault":true}"#;
 
 /// The inspector of one isolate. It lives in a slot of the isolate, and belongs to its thread.
 pub(crate) struct Agent {
     target: Arc<Target>,
-    /// The number under which the target knows the isolate.
+    /// The isolate's number as a receiver of the target.
     number: u64,
     has_commands: Arc<Notify>,
     isolate: v8::UnsafeRawIsolatePtr,
@@ -50,11 +50,11 @@ pub(crate) struct Agent {
     /// The context in which clients evaluate by default.
     context: RefCell<Option<v8::Global<v8::Context>>>,
     is_paused: Cell<bool>,
-    /// Set while a call of `console` is being reported.
+    /// Whether a call of `console` is being reported.
     pub(super) is_logging: Cell<bool>,
-    /// Set while the isolate has to wait for a client before it runs code.
+    /// Whether the isolate has to wait for a client before it runs code.
     waits: Cell<bool>,
-    /// Set while code is to pause at its first statement.
+    /// Whether the code that runs next has to pause at its first statement.
     breaks: Cell<bool>,
     may_run: Notify,
     guard: Rc<HeapGuard>,
@@ -64,12 +64,13 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Makes the agent of an isolate that has been entered, and gives it to the isolate.
+    /// Makes the agent of an isolate that has been entered, and puts the agent in a slot of the
+    /// isolate.
     ///
     /// # Arguments
     /// * `waits` - whether the isolate waits for a client before it runs code.
     /// * `guard` - the guard of the isolate's heap.
-    /// * `timer` - the timer of the thread's turns.
+    /// * `timer` - the timer for turns of the isolate's thread.
     /// * `limit` - CPU time that an invocation may use.
     pub(crate) fn install(
         isolate: &mut v8::Isolate,
@@ -120,24 +121,25 @@ impl Agent {
         self.target.script(module)
     }
 
-    /// Returns whether a client is attached, or is about to be.
+    /// Returns whether a client is attached, or has requested to be.
     pub(crate) fn is_attached(&self) -> bool {
         !self.sessions.borrow().is_empty() || self.target.has_clients(self.number)
     }
 
-    /// Resolves when there are commands, or the agent has been closed.
+    /// Waits until there are commands, or the agent has been closed.
     pub(crate) async fn wait_for_commands(&self) {
         self.has_commands.notified().await;
     }
 
-    /// Resolves when the isolate may run its Worker's code.
+    /// Waits until the isolate may run its Worker's code.
     pub(crate) async fn may_run(&self) {
         while self.waits.get() {
             self.may_run.notified().await;
         }
     }
 
-    /// Makes the code that runs next pause at its first statement, if clients wait for that.
+    /// Makes the code that runs next pause at its first statement, if the isolate has waited for a
+    /// client.
     pub(crate) fn begin(&self) {
         if !self.breaks.replace(false) {
             return;
@@ -149,8 +151,8 @@ impl Agent {
         }
     }
 
-    /// Reports to clients a new realm, in whose context `scope` is, and the calls of its `console`.
-    /// Returns `None` if the heap is full.
+    /// Reports a new realm, in whose context `scope` is, to clients, and lets the realm's `console`
+    /// report its calls to them. Returns `None` if the heap is full.
     ///
     /// # Arguments
     /// * `internal` - the object `internal` of the built-in JavaScript.
@@ -198,7 +200,7 @@ impl Agent {
         );
     }
 
-    /// Processes the commands. Call it in the isolate.
+    /// Processes the commands. The isolate must be entered.
     pub(crate) fn process(&self) {
         loop {
             match self.target.next(self.number) {
@@ -227,16 +229,16 @@ impl Agent {
         let session = self.sessions.borrow().get(&id).cloned();
         if let Some(session) = session {
             session.dispatch_protocol_message(StringView::from(message.as_bytes()));
-            // The message may have enabled debugging. V8 then pauses code near the heap's limit,
-            // and ends the process if the code continues.
-            // SAFETY: the agent is called in its isolate only.
+            // The message may have enabled debugging, which adds a callback to V8: near the heap's
+            // limit, it would pause the code, and V8 would end the process if the code continued.
+            // SAFETY: the agent is called only while its isolate is entered.
             let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(self.isolate) };
             self.guard.take_over(&mut isolate);
         }
     }
 
     fn detach(&self, id: ClientId) {
-        // Ending a session calls back, so it is dropped after the borrow.
+        // The end of a session calls the agent back, so the session is dropped after the borrow.
         let session = self.sessions.borrow_mut().remove(&id);
         if session.is_some() && self.sessions.borrow().is_empty() {
             self.timer.limit(self.limit);
@@ -256,7 +258,7 @@ impl Agent {
         self.may_run.notify_one();
     }
 
-    /// Keeps the thread until a client lets the code continue, or none is left.
+    /// Blocks the thread until a client lets the code continue, or no client is left.
     fn pause(&self) {
         if self.is_paused.replace(true) {
             return;
@@ -268,8 +270,8 @@ impl Agent {
         self.is_paused.set(false);
     }
 
-    /// Ends all sessions, and V8's inspector with them. Call it in the isolate, in a handle scope,
-    /// before the isolate is disposed of.
+    /// Ends all sessions and V8's inspector. The caller calls this before the isolate is disposed
+    /// of, while it is entered and in a handle scope.
     pub(crate) fn close(&self) {
         self.target.end(self.number);
         self.detach_all();
@@ -307,11 +309,12 @@ impl V8InspectorClientImpl for Embedder {
     fn ensure_default_context_in_group(&self, _: i32) -> Option<v8::Local<'_, v8::Context>> {
         let agent = self.0.upgrade()?;
         let context = agent.context.borrow().clone()?;
-        // SAFETY: V8 is calling back, within the isolate and a handle scope.
+        // SAFETY: V8 calls this function within the isolate and a handle scope.
         let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(agent.isolate) };
         v8::callback_scope!(unsafe scope, &mut isolate);
         let context = v8::Local::new(scope, context);
-        // SAFETY: the callback's scope opens no handle scope, so the handle lives in V8's.
+        // SAFETY: the callback's scope opens no handle scope, so the handle lives in V8's own
+        // scope.
         Some(unsafe { context.extend_lifetime_unchecked() })
     }
 
@@ -322,7 +325,7 @@ impl V8InspectorClientImpl for Embedder {
     }
 }
 
-/// Passes V8's messages on to a client.
+/// A channel that passes V8's messages on to a client.
 struct ToClient(Arc<Outbox>);
 
 impl ToClient {

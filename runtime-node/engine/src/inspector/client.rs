@@ -1,4 +1,4 @@
-//! One client of a target, and the messages that wait to be sent to it.
+//! One client of a target, with the messages that wait to be sent to the client.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -8,15 +8,15 @@ use tokio::sync::Notify;
 use super::lock;
 use super::target::Target;
 
-/// Bytes of messages that may wait for a client. Beyond that, the thread of the isolate waits for
-/// room: a heap snapshot is produced faster than a socket takes it.
+/// Maximum number of bytes in messages that wait for a client. The thread of the isolate waits for
+/// room beyond this maximum, because a heap snapshot is produced faster than a socket sends it.
 const MOST: usize = 64 << 20;
 
-/// Identifies a client of a target.
+/// The id of a client of a target.
 pub(super) type ClientId = u64;
 
-/// A client that is attached to a target. Dropping it detaches it: code that is paused for no other
-/// client continues.
+/// A client that is attached to a target. Dropping it detaches the client: paused code continues if
+/// no other client is attached.
 #[derive(Debug)]
 pub struct Client {
     id: ClientId,
@@ -96,7 +96,7 @@ impl Outbox {
         }
     }
 
-    /// Returns what [`Outbox::pop`] resolves with, or `None` if it has to wait.
+    /// Returns the result of [`Outbox::pop`], or `None` if `pop` has to wait.
     fn take(&self) -> Option<Option<String>> {
         let mut outgoing = lock(&self.outgoing);
         let Some(message) = outgoing.messages.pop_front() else {
@@ -108,7 +108,7 @@ impl Outbox {
         Some(Some(message))
     }
 
-    /// Refuses further messages. Those that wait can still be sent.
+    /// Refuses further messages. The messages that wait can still be sent.
     pub(super) fn close(&self) {
         lock(&self.outgoing).is_closed = true;
         self.has_room.notify_all();
@@ -135,12 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn an_outbox_has_room_for_a_message_of_any_size_if_no_other_waits() {
+    fn an_outbox_has_room_for_a_message_of_any_size_if_no_other_message_waits() {
         let outgoing = |bytes, is_closed| Outgoing { bytes, is_closed, ..Outgoing::default() };
         let large = "x".repeat(MOST + 1);
         assert!(outgoing(0, false).has_room(&large) && !outgoing(1, false).has_room(&large));
         assert!(outgoing(MOST - 1, false).has_room("x") && !outgoing(MOST, false).has_room("x"));
-        assert!(outgoing(MOST, true).has_room("x"), "the message is dropped");
+        assert!(outgoing(MOST, true).has_room("x"), "a writer to a closed outbox blocks");
     }
 
     #[test]

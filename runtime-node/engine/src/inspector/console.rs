@@ -1,14 +1,14 @@
-//! The calls of `console` as clients see them, with their arguments as objects.
+//! Reports calls of `console` to clients, with the arguments as objects.
 //!
-//! V8 gives every context a `console` that reports to clients. A realm replaces it by one that
-//! writes to the Worker's log ([`globals`](crate::globals)); in an isolate with an agent, each
-//! method of that one first calls V8's.
+//! V8 gives every context a `console` that reports to clients. A realm replaces it by a `console`
+//! that writes to the Worker's log ([`globals`](crate::globals)). In an isolate with an agent, each
+//! method of the realm's `console` first calls the same method of V8's.
 
 use super::agent::Agent;
 use crate::callbacks::{self, Callback, NativeFunction};
 
-/// Makes the methods of a realm's `console` report their calls to clients. Call it before the realm
-/// replaces V8's `console`. Returns `None` if the heap is full.
+/// Makes the methods of a realm's `console` report their calls to clients. The caller calls this
+/// before the realm replaces V8's `console`. Returns `None` if the heap is full.
 ///
 /// # Arguments
 /// * `internal` - the object `internal` of the built-in JavaScript.
@@ -51,7 +51,8 @@ impl NativeFunction for Both {
         let this = arguments.this().into();
         let values: Vec<_> = (0..arguments.length()).map(|i| arguments.get(i)).collect();
         let agent = Agent::of(scope)?;
-        // The built-in JavaScript implements some methods by others.
+        // The built-in JavaScript implements some methods by calling others, which are not
+        // reported.
         let is_outer = !agent.is_logging.replace(true);
         if !is_outer {
             return call(scope, methods, 1, this, &values);
@@ -66,10 +67,10 @@ impl NativeFunction for Both {
 fn call<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     methods: v8::Local<'_, v8::Array>,
-    place: u32,
+    index: u32,
     this: v8::Local<'_, v8::Value>,
     values: &[v8::Local<'_, v8::Value>],
 ) -> Option<v8::Local<'s, v8::Value>> {
-    let method: v8::Local<'_, v8::Function> = methods.get_index(scope, place)?.try_into().ok()?;
+    let method: v8::Local<'_, v8::Function> = methods.get_index(scope, index)?.try_into().ok()?;
     method.call(scope, this, values)
 }

@@ -1,8 +1,8 @@
-//! A revision that clients can attach to, and the commands from them to its isolate.
+//! A revision to which clients can attach, with the commands from the clients to its isolate.
 //!
-//! A target exists from its announcement on; commands wait until an isolate runs its revision. At
-//! most one isolate at a time receives them: when another one takes its place, because a limit has
-//! ended the first, the clients are detached and may attach again.
+//! A target exists from its announcement on; commands wait until an isolate runs the revision. At
+//! most one isolate at a time receives the commands. When another isolate replaces it, because a
+//! limit has ended the first, the clients are detached and may attach again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ptr;
@@ -21,11 +21,11 @@ use super::{agent, lock};
 pub struct Script {
     /// The module's URL, in ASCII.
     pub url: String,
-    /// The URL of its source map, which may contain the map.
+    /// The URL of the module's source map, which may itself contain the map.
     pub source_map_url: Option<String>,
 }
 
-/// A revision of a Worker that clients can attach to.
+/// A revision of a Worker to which clients can attach.
 #[derive(Debug)]
 pub struct Target {
     worker: WorkerId,
@@ -33,7 +33,7 @@ pub struct Target {
     digest: RevisionDigest,
     scripts: BTreeMap<String, Script>,
     inbox: Mutex<Inbox>,
-    /// Wakes the thread of a paused isolate.
+    /// Notified to wake the thread of a paused isolate.
     has_commands: Condvar,
 }
 
@@ -58,7 +58,7 @@ impl Command {
 pub(super) enum InboxItem {
     Command(Command),
     Nothing,
-    /// No more commands will come.
+    /// No further commands will arrive.
     Ended,
 }
 
@@ -67,10 +67,10 @@ pub(super) enum InboxItem {
 struct Inbox {
     commands: VecDeque<Command>,
     clients: FxHashMap<ClientId, Arc<Outbox>>,
-    /// The number of clients so far.
+    /// Number of clients so far.
     attached: ClientId,
     receiver: Option<Receiver>,
-    /// The number of receivers so far.
+    /// Number of receivers so far.
     received: u64,
     is_closed: bool,
 }
@@ -124,7 +124,7 @@ impl Target {
         self.scripts.get(module)
     }
 
-    /// Returns the URL of the entrypoint.
+    /// Returns the URL of the entrypoint, or `None` if the entrypoint has no description.
     pub fn url(&self) -> Option<&str> {
         self.script(&self.entrypoint).map(|script| script.url.as_str())
     }
@@ -137,7 +137,7 @@ impl Target {
         }
     }
 
-    /// Detaches all clients for good. Code that is paused continues.
+    /// Detaches all clients and refuses new ones. Paused code continues.
     pub(super) fn close(&self) {
         let mut inbox = lock(&self.inbox);
         inbox.is_closed = true;
@@ -162,7 +162,7 @@ impl Target {
         Some(Client::new(id, Arc::clone(self), outbox))
     }
 
-    /// Sends a message of a client, unless it has been detached.
+    /// Sends a message of a client, unless the client has been detached.
     pub(super) fn send(&self, id: ClientId, message: String) {
         let mut inbox = lock(&self.inbox);
         if inbox.clients.contains_key(&id) {
@@ -199,8 +199,8 @@ impl Target {
 
     // Methods for the isolate.
 
-    /// Makes an isolate the receiver of the commands in place of any earlier one, whose clients are
-    /// detached. Returns the receiver's number.
+    /// Makes an isolate the receiver of the commands. If it replaces an earlier receiver, the
+    /// clients are detached. Returns the new receiver's number.
     ///
     /// # Arguments
     /// * `wake` - notified when there are commands.
@@ -219,7 +219,7 @@ impl Target {
         number
     }
 
-    /// Ends the receipt of commands, and detaches the clients of the isolate.
+    /// Ends the receipt of commands by a receiver, and detaches its clients.
     pub(super) fn end(&self, number: u64) {
         let mut inbox = lock(&self.inbox);
         if inbox.receiver.as_ref().is_some_and(|receiver| receiver.number == number) {
@@ -228,7 +228,7 @@ impl Target {
         }
     }
 
-    /// Returns whether a client is attached to the isolate.
+    /// Returns whether this receiver has clients.
     pub(super) fn has_clients(&self, number: u64) -> bool {
         let inbox = lock(&self.inbox);
         inbox.is_received_by(number) && !inbox.clients.is_empty()
@@ -243,7 +243,7 @@ impl Target {
         inbox.commands.pop_front().map_or(InboxItem::Nothing, InboxItem::Command)
     }
 
-    /// Blocks the thread until there are commands, or no more will come.
+    /// Blocks the thread until there are commands, or no further ones will arrive.
     pub(super) fn wait(&self, number: u64) {
         let inbox = self.has_commands.wait_while(lock(&self.inbox), |inbox| {
             inbox.is_received_by(number) && inbox.commands.is_empty()

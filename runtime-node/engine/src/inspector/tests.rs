@@ -3,7 +3,7 @@ use tenon_proto::id::WorkerId;
 
 use super::*;
 
-/// Returns a revision that differs from those of other versions.
+/// Returns a revision that differs from the revisions of other versions.
 fn revision(version: &str) -> Revision {
     let revision = Revision::with_modules(WorkerId::new("default", "hello"), []);
     Revision { name: version.to_owned(), entrypoint: version.to_owned(), ..revision }

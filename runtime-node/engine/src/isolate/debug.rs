@@ -1,4 +1,4 @@
-//! An isolate that can be debugged: its agent, and the turns that process clients' commands.
+//! Makes an isolate debuggable: makes its agent, and runs the turns that process clients' commands.
 
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::inspector::agent::Agent;
 use crate::snapshot;
 use crate::vm::Vm;
 
-/// Makes the agent of a new isolate, if the engine has an inspector that knows the revision, and a
-/// realm that the agent observes in place of the spare's.
+/// Makes the agent of a new isolate, if the engine has an inspector that knows the revision. Also
+/// replaces the realm of the spare isolate by a realm that the agent observes.
 pub(super) fn agent(
     engine: &Engine,
     digest: RevisionDigest,
@@ -29,21 +29,22 @@ pub(super) fn agent(
     let (agent, realm) = vm.enter(|scope| {
         let agent = Agent::install(scope, target, waits, guard, timer, limit);
         let realm = snapshot::new_realm(scope, Some(&agent));
-        (agent, realm.expect("a new heap has room for a second realm"))
+        (agent, realm.expect("the new heap has no room for a second realm"))
     });
     vm.realm = realm;
     Some(agent)
 }
 
 impl Isolate {
-    /// Resolves when the Worker's code may run: at once, unless the isolate waits for a client.
+    /// Waits until the Worker's code may run, which is immediately unless the isolate waits for a
+    /// client.
     pub(super) async fn may_run(&self) {
         if let Some(agent) = &self.agent {
             agent.may_run().await;
         }
     }
 
-    /// Starts to process clients' commands, if the isolate has an agent.
+    /// Starts the task that processes clients' commands, if the isolate has an agent.
     pub(super) fn spawn_command_loop(self: &Rc<Self>) {
         if let Some(agent) = &self.agent {
             tokio::task::spawn_local(process_commands(Rc::downgrade(self), Rc::clone(agent)));
@@ -51,13 +52,13 @@ impl Isolate {
     }
 }
 
-/// Processes clients' commands while no code runs, in turns of their own.
+/// Processes clients' commands while no code runs, in separate turns.
 async fn process_commands(isolate: Weak<Isolate>, agent: Rc<Agent>) {
     loop {
         agent.wait_for_commands().await;
         let Some(isolate) = isolate.upgrade() else { return };
         let pass = isolate.queue().await;
-        // If the isolate is sealed, it is about to end, and its clients with it.
+        // An error means that the isolate is sealed; it will end and detach its clients.
         let _ = isolate.turn(&pass, None, |_, _| {
             agent.process();
             Some(())

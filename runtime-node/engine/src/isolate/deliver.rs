@@ -23,12 +23,12 @@ use crate::string::{from_name, from_text};
 
 /// A request to deliver to a Worker.
 pub struct FetchRequest {
-    /// Identifies the request in logs.
+    /// The id of the request in logs.
     pub request_id: String,
     pub method: String,
-    /// An absolute URL.
+    /// The absolute URL.
     pub url: String,
-    /// Header names are in lower case.
+    /// The headers, whose names are in lower case.
     pub headers: Vec<Header>,
     pub body: Body,
     pub call_context: CallContext,
@@ -36,9 +36,9 @@ pub struct FetchRequest {
 
 /// One scheduled time to deliver to a Worker.
 pub struct ScheduledEvent {
-    /// Identifies the event in logs.
+    /// The id of the event in logs.
     pub request_id: String,
-    /// The expression as the Worker states it.
+    /// The cron expression in the Worker's own spelling.
     pub cron: String,
     /// The scheduled time, in milliseconds since the Unix epoch.
     pub time_ms: i64,
@@ -46,17 +46,16 @@ pub struct ScheduledEvent {
 }
 
 impl Isolate {
-    /// Waits until a request may have its first turn, and delivers it.
+    /// Waits until the request may have its first turn, and delivers it.
     ///
     /// # Errors
-    /// The errors of [`Isolate::deliver`].
+    /// Fails if the Worker throws, never answers or exceeds a limit.
     pub async fn fetch(self: &Rc<Self>, request: FetchRequest) -> Result<FetchResponse, Failure> {
         let pass = self.queue().await;
         self.deliver(pass, request).await
     }
 
-    /// Resolves when a request may have its first turn. The isolate may have been condemned
-    /// meanwhile.
+    /// Waits until a request may have its first turn. The isolate may be condemned during the wait.
     pub async fn queue(&self) -> Pass {
         self.engine.scheduler.enter(&self.account).await
     }
@@ -74,8 +73,9 @@ impl Isolate {
         deliver(Rc::clone(self), pass, request)
     }
 
-    /// Delivers a scheduled time, and resolves when the handler and everything passed to
-    /// `waitUntil` have ended. Otherwise it works like [`Isolate::deliver`].
+    /// Delivers a scheduled time, and waits until the handler and everything passed to `waitUntil`
+    /// have ended. The first turn runs when the future is first polled; dropping the future cancels
+    /// the invocation.
     ///
     /// # Errors
     /// Fails if the Worker throws, never finishes or exceeds a limit.
@@ -89,7 +89,7 @@ impl Isolate {
     }
 }
 
-/// Delivers a request: runs the first turn of its invocation and waits for the outcome.
+/// Delivers a request, and waits for the outcome.
 async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
     let FetchRequest { request_id, method, url, headers, body, call_context } = request;
     let streams = Streams::of_request(body);
@@ -109,7 +109,7 @@ async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Out
     deliver_event(isolate, pass, Event::Fetch, request_id, prepare, call).await
 }
 
-/// Delivers a scheduled time in the same way.
+/// Delivers a scheduled time, and waits for the outcome.
 async fn deliver_scheduled(isolate: Rc<Isolate>, pass: Pass, event: ScheduledEvent) -> Outcome {
     let ScheduledEvent { request_id, cron, time_ms, call_context } = event;
     let prepare = |invocation: &mut Invocation| invocation.call_context = call_context;
@@ -199,12 +199,12 @@ fn call(
     fetch.call(scope, undefined, &args).map(drop)
 }
 
-/// A future of an invocation's outcome, until its wall-clock limit. Dropping it cancels the
-/// invocation, and the Worker is notified if it has requested that.
+/// A future of an invocation's outcome, which fails at the wall-clock limit. Dropping the future
+/// before it is ready cancels the invocation; the Worker is notified if it listens for that.
 struct OutcomeFuture {
     isolate: Rc<Isolate>,
     id: InvocationId,
-    /// Created only if the outcome is not ready at the first poll.
+    /// The timer of the limit, which is created only if the outcome is not ready at the first poll.
     wall: Option<Pin<Box<Sleep>>>,
     taken: bool,
 }
@@ -221,7 +221,7 @@ impl OutcomeFuture {
         state.end_if_done(self.id);
         let is_kept = state.invocations.borrow().get(self.id).is_some();
         if is_kept && self.isolate.is_sealed() {
-            // The promises that it waits for can have no more turns.
+            // The promises for which the invocation waits get no further turns.
             state.end(self.id);
         } else if is_kept {
             state.end_at(self.id, self.deadline());

@@ -1,6 +1,6 @@
-//! The event loop of one isolate, a task of the shard's `LocalSet`. It holds the isolate weakly: an
-//! isolate lives while the pool keeps it, a request's future holds it, or an invocation is in
-//! flight.
+//! The event loop of one isolate, which is a task of the shard's `LocalSet`. The loop has only a
+//! weak reference to the isolate: an isolate lives while the pool keeps it, a request's future
+//! holds it, or an invocation is in flight.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use crate::ids::{InvocationId, OperationId};
 use crate::operations::{Completed, Settle};
 use crate::platform::Foreground;
 
-/// The most operations that are settled before the thread's other tasks have their turn.
+/// Maximum number of operations that are settled before the thread's other tasks run.
 const BATCH: usize = 32;
 
 /// Runs the event loop of one isolate.
@@ -33,8 +33,8 @@ pub(super) async fn run(
     let mut operations = FuturesUnordered::new();
     let mut tasks = Tasks { foreground, timer: None };
     loop {
-        // A flood of completed operations, however short their turns, must not keep the thread from
-        // other tasks.
+        // A flood of completed operations must not keep the thread from other tasks, however short
+        // the operations' turns are.
         tokio::task::coop::consume_budget().await;
         let Some(begun) = isolate.upgrade().map(|isolate| isolate.state.operations.take()) else {
             return;
@@ -61,11 +61,13 @@ pub(super) async fn run(
                 }
             }
             () = poll_fn(|cx| tasks.poll_due(cx, &isolate)) => {
-                // The response that the isolate has just made is written first.
+                // Other tasks run first, so that a response of the isolate is written before this
+                // turn.
                 tokio::task::yield_now().await;
                 let Some(isolate) = isolate.upgrade() else { return };
                 let pass = isolate.queue().await;
-                // Charged to no invocation: V8 does not say which one caused them.
+                // V8's tasks are charged to no invocation, because V8 does not report which
+                // invocation caused them.
                 let _ = isolate.turn(&pass, None, |_, _| Some(()));
             }
         }
@@ -80,7 +82,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    /// Returns `Ready` when a task needs a turn of its own.
+    /// Returns `Ready` when a task needs a separate turn.
     fn poll_due(&mut self, cx: &mut Context<'_>, isolate: &Weak<Isolate>) -> Poll<()> {
         let Some(due) = self.foreground.poll_due(cx) else { return Poll::Pending };
         if !isolate.upgrade().is_some_and(|isolate| isolate.may_run_tasks()) {
@@ -99,19 +101,20 @@ impl Tasks {
 }
 
 impl Isolate {
-    /// Returns whether V8's tasks get turns of their own. Once they have used up the CPU time
-    /// reserved for that, they wait for the next invocation's turn.
+    /// Returns whether V8's tasks get separate turns. Once the tasks have used up the CPU time that
+    /// is reserved for such turns, they wait for the next turn of an invocation.
     fn may_run_tasks(&self) -> bool {
         !self.is_sealed() && !self.state.unattended_cpu().is_zero()
     }
 
-    /// Settles the completed operations of an invocation that are first in line, in one turn. If
-    /// one of them throws, the next call continues with those behind it.
+    /// Settles, in one turn, the completed operations at the front of the queue that belong to one
+    /// invocation. If settling an operation throws, the next call continues with the operations
+    /// behind it.
     fn settle(&self, pass: &Pass, id: InvocationId, ready: &mut VecDeque<Completed>) {
         let settled = self.turn(pass, Some(id), |scope, _| {
             let mut is_first = true;
             while let Some((operation, settle)) = next_of(id, ready) {
-                // Each is settled as if it had a turn of its own.
+                // Each operation is settled as if it had a separate turn.
                 if !std::mem::take(&mut is_first) {
                     if self.engine.turn_timer.is_over() {
                         return None;
@@ -120,7 +123,8 @@ impl Isolate {
                     let owner = v8::Number::new(scope, id.to_number());
                     scope.set_continuation_preserved_embedder_data(owner.into());
                 }
-                // An earlier operation of this turn, or its microtasks, may have cancelled it.
+                // An earlier operation of this turn, or its microtasks, may have cancelled this
+                // one.
                 if self.state.complete(id, operation) {
                     settle(scope)?;
                 }
@@ -141,7 +145,7 @@ impl Isolate {
     }
 }
 
-/// Removes and returns the first operation in line, if it is of this invocation.
+/// Removes and returns the first operation of the queue, if it belongs to this invocation.
 fn next_of(id: InvocationId, ready: &mut VecDeque<Completed>) -> Option<(OperationId, Settle)> {
     let next = ready.pop_front_if(|next| next.as_ref().is_some_and(|(owner, ..)| *owner == id))?;
     next.map(|(_, operation, settle)| (operation, settle))

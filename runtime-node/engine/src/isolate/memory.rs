@@ -1,4 +1,4 @@
-//! Measures the memory of an isolate, and collects idle isolates.
+//! Measures the memory of an isolate, and collects the garbage of idle isolates.
 
 use super::Isolate;
 use crate::collection;
@@ -13,9 +13,9 @@ impl Isolate {
     }
 
     /// Makes an idle isolate give back memory that it does not need, which blocks the thread for
-    /// a few milliseconds (see [`collection`]). Returns the number of bytes freed, or `None` if
-    /// nothing was done because the isolate is not idle, is too large, or has been collected too
-    /// often recently.
+    /// a few milliseconds (see [`collection`]). Returns the number of freed bytes. Does nothing and
+    /// returns `None` if the isolate is not idle, is too large, or has been collected too often
+    /// recently.
     pub fn collect(&self) -> Option<usize> {
         if self.is_sealed()
             || self.in_flight() > 0

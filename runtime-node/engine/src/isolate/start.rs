@@ -1,5 +1,5 @@
-//! Starts an isolate: gives a spare its Worker, evaluates the modules, and makes the realms of a
-//! Worker that resets.
+//! Starts an isolate: gives a spare isolate to a Worker, evaluates the modules, and makes the
+//! realms of a Worker whose state is reset for each invocation.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -24,7 +24,7 @@ use crate::inspector::agent::Agent;
 use crate::invocation::{Event, Invocation};
 use crate::modules::table::Modules;
 use crate::realm::{Hooks, Realm};
-use crate::slot::given;
+use crate::slot::slot_value;
 use crate::spare::Spare;
 use crate::state::State;
 use crate::{log, modules, snapshot, source_maps};
@@ -33,11 +33,12 @@ impl Isolate {
     /// Makes an isolate and evaluates the revision's modules in it.
     ///
     /// # Arguments
-    /// * `bytecode` - code cache of the modules, if available.
+    /// * `bytecode` - bytecode of the modules, if available.
     ///
     /// # Errors
-    /// `WorkerStartFailed` if the modules cannot be compiled, throw, or export no handler; the log
-    /// says where and why. A limit's code if they exceed that limit.
+    /// Fails with `WorkerStartFailed` if the modules cannot be compiled, throw, or export no
+    /// handler; the log contains the position and the cause. Fails with the code of a limit if the
+    /// modules exceed that limit.
     pub async fn start(
         engine: &Rc<Engine>,
         digest: RevisionDigest,
@@ -113,15 +114,16 @@ impl Isolate {
         isolate
     }
 
-    /// Returns the result of the bytecode lookup at the start, or `None` if the Worker is too short
-    /// or too long for bytecode to be worthwhile, or can be debugged.
+    /// Returns the result of the bytecode lookup at the start, or `None` if the Worker is too small
+    /// or too large for bytecode, or can be debugged.
     pub fn bytecode_lookup(&self) -> Option<BytecodeLookup> {
         (self.agent.is_none() && Bytecode::is_worthwhile(&self.state.revision))
             .then(|| self.vm.borrow().realm.modules.borrow().bytecode_lookup())
     }
 
-    /// Returns the bytecode of the functions that the Worker has used so far. Takes a few
-    /// milliseconds per megabyte. Returns `None` if the isolate's heap is full.
+    /// Returns the bytecode of the functions that the Worker has used so far, or `None` if the
+    /// isolate must never be entered again or its heap is full. Takes a few milliseconds per
+    /// megabyte.
     pub fn bytecode(&self) -> Option<Bytecode> {
         self.enter(|scope, realm| {
             let context = v8::Local::new(scope, &realm.context);
@@ -145,8 +147,8 @@ impl Isolate {
         invoke(self, pass, realm, invocation, call).await.map(drop)
     }
 
-    /// Returns the realm for one invocation, if the Worker resets, and the right to its first turn.
-    /// Meanwhile starts making the next realm.
+    /// Returns a realm for one invocation, if the Worker resets, and the right to the invocation's
+    /// first turn. Starts a task that makes the next realm.
     pub(super) async fn realm_for_one(
         self: &Rc<Self>,
         mut pass: Pass,
@@ -158,7 +160,7 @@ impl Isolate {
         let realm = match ready {
             Some(realm) => realm,
             None => {
-                // Making a realm takes turns of its own, with time between them.
+                // Making a realm takes several turns, with time between them.
                 drop(pass);
                 let realm = self.new_realm().await?;
                 pass = self.queue().await;
@@ -195,7 +197,7 @@ fn evaluate(
     id: InvocationId,
     agent: Option<&Agent>,
 ) -> Option<()> {
-    let revision = given::<Rc<Revision>>(scope);
+    let revision = slot_value::<Rc<Revision>>(scope);
     if source_maps::are_in(&revision) {
         let (install, undefined) =
             (v8::Local::new(scope, &hooks.stacks), v8::undefined(scope).into());

@@ -3,18 +3,18 @@
 //! ```text
 //!  enter ─► stop clock ─► arm watchdog ─► work ─► microtasks ─► disarm ─► leave
 //!                              │                                    │
-//!             the invocation's remaining CPU time        deduct the turn's CPU time from it
+//!             the invocation's remaining CPU time        deduct the turn's CPU time
 //! ```
 //!
-//! V8's own tasks, such as parts of garbage collections, run in turns for no invocation, and so
-//! delay no response. Once such turns have used up their time, the tasks run at the end of the
-//! turns of invocations.
+//! V8's own tasks, such as parts of garbage collections, run in turns without an invocation, so
+//! they delay no response. Once such turns have used up their CPU time, the tasks run at the end of
+//! the turns of invocations.
 //!
 //! [`Isolate::turn`] takes a closure and returns when JavaScript has nothing more to do, so an
 //! isolate cannot be held across an await. Whatever a Worker does, a turn ends in one of three
-//! ways: the work succeeded, it threw, or it was stopped. In the last case the isolate is
-//! condemned, because a terminated turn may leave state half updated, which must not serve the next
-//! request. A panic also stops the turn, although the defect must be ours.
+//! ways: the work succeeded, it threw, or it was stopped. After a turn that was stopped, the
+//! isolate is condemned, because a terminated turn may leave state half updated, which must not
+//! serve the next request. A panic also stops the turn, although it is a defect of the node.
 
 #![allow(unsafe_code)] // Enters and leaves isolates.
 
@@ -43,10 +43,10 @@ use crate::wasm::account;
 const TASK_ROUNDS: usize = 8;
 
 /// CPU time of turns after which the isolate's heap is inspected, which takes a few microseconds.
-/// Filling a heap by a relevant amount takes longer than this.
+/// No relevant part of a heap can be filled in less CPU time than this.
 const INSPECTION: Duration = Duration::from_millis(5);
 
-/// The reason why a turn's work did not succeed.
+/// The reason for which a turn's work did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The work threw.
@@ -59,12 +59,11 @@ pub(crate) enum Stop {
 }
 
 impl Isolate {
-    /// Runs `work`, and everything that follows from it, for the invocation `id`; for `None`,
-    /// within the budget that the isolate has for unattended work. `work` returns `None` if
-    /// JavaScript threw.
+    /// Runs `work` and the microtasks that follow, for the invocation `id` or, if that is `None`,
+    /// within the isolate's budget for unattended work. `work` returns `None` if JavaScript threw.
     ///
     /// # Arguments
-    /// * `pass` - the right to the turn, to which its CPU time is charged.
+    /// * `pass` - the right to the turn, to which the turn's CPU time is charged.
     pub(crate) fn turn<R>(
         &self,
         pass: &Pass,
@@ -104,7 +103,7 @@ impl Isolate {
             scope.set_continuation_preserved_embedder_data(owner.into());
             let result = work(scope, &realm.hooks);
             let result = result.ok_or_else(|| thrown(scope));
-            // A stopped turn leaves microtasks behind that nothing would limit any more.
+            // After a stopped turn, no limit would apply to the remaining microtasks.
             if !self.engine.turn_timer.is_over() {
                 scope.perform_microtask_checkpoint();
                 if id.is_none() || state.unattended_cpu().is_zero() {
@@ -145,7 +144,7 @@ impl Isolate {
             self.give_back();
             true
         } else if result.is_err() || self.is_sealed() {
-            // A panic may have left anything half updated.
+            // A panic may have left any state half updated.
             state.seal(FailureCode::Internal);
             true
         } else if spent.expired {
@@ -165,8 +164,9 @@ impl Isolate {
 }
 
 impl Isolate {
-    /// Enters the isolate for work that runs no JavaScript and so needs no limit. Returns `None` if
-    /// the isolate must never be entered again.
+    /// Enters the isolate for work that runs no JavaScript and therefore needs no limit. Returns
+    /// `None` if `work` does, if the isolate must never be entered again, or if the heap is full
+    /// afterwards.
     pub(crate) fn enter<R>(
         &self,
         work: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i, ()>, &Realm) -> Option<R>,
@@ -190,12 +190,12 @@ impl Isolate {
         found
     }
 
-    /// Runs V8's own tasks that are due, each followed by the microtasks that it queues, until the
-    /// turn is over.
+    /// Runs V8's own tasks that need a turn now, each followed by the microtasks that it queues,
+    /// for at most `TASK_ROUNDS` rounds or until a limit stops the turn.
     fn run_tasks(&self, scope: &mut v8::PinScope<'_, '_>, tasks: &Tasks) {
         for _ in 0..TASK_ROUNDS {
             for task in tasks.take_due() {
-                // V8's own flag is of no use here, because it is clear again when a terminated task
+                // V8's own flag is of no use here, because V8 clears it when a terminated task
                 // returns.
                 if self.engine.turn_timer.is_over() {
                     return;
@@ -221,7 +221,7 @@ fn thrown(scope: &mut v8::PinnedRef<'_, v8::TryCatch<'_, '_, v8::HandleScope<'_>
     }
 }
 
-/// An isolate that this thread has entered. Leaves it when dropped.
+/// An isolate that this thread has entered. Dropping this value leaves the isolate.
 struct Entered<'a> {
     vm: RefMut<'a, Vm>,
     /// The page in which the supervisor reads which revision's code is running.
@@ -233,8 +233,8 @@ impl<'a> Entered<'a> {
     fn enter(isolate: &'a Isolate) -> Self {
         let (vm, page) = (isolate.vm.borrow_mut(), isolate.engine.page.as_deref());
         page.into_iter().for_each(|page| page.begin(&isolate.digest()));
-        // SAFETY: an isolate belongs to one thread, which its `Rc` ensures, and the exclusive
-        // borrow ensures that there is one turn at a time; `drop` leaves the isolate on every path.
+        // SAFETY: an isolate belongs to one thread, as its `Rc` ensures; the exclusive borrow
+        // ensures that there is only one turn at a time; `drop` leaves the isolate on every path.
         unsafe { vm.isolate.enter() };
         let memories = vm.memories.enter();
         Self { vm, page, _memories: memories }
@@ -243,7 +243,7 @@ impl<'a> Entered<'a> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        // SAFETY: entered in `enter`; anything entered within a turn is left within it.
+        // SAFETY: `enter` has entered the isolate; everything that a turn enters it also leaves.
         unsafe { self.vm.isolate.exit() };
         self.page.into_iter().for_each(Page::end);
     }

@@ -1,8 +1,9 @@
-//! Modules of Node.js, for Workers whose compatibility flags enable them (see `node.js` of the
-//! built-in JavaScript).
+//! Makes modules of Node.js, for Workers whose compatibility flags enable them (see `node.js` of
+//! the built-in JavaScript).
 //!
-//! A module is made when it is first imported or read through a property of the global object. For
-//! a Worker without the flag, the modules exist only as functions that are never compiled.
+//! A module is made when it is first imported, or first read through a property of the global
+//! object. In a Worker without the flag, the modules exist only as functions that are never
+//! compiled.
 
 use tenon_proto::module::{Form, NotBuiltin, builtin};
 use tenon_proto::revision::{CompatibilityFlag, Revision};
@@ -13,13 +14,14 @@ use crate::globals;
 use crate::realm::Realm;
 use crate::thrown::Thrown;
 
-/// The properties that the flag adds to the global object.
+/// Properties that the flag `nodejs_compat` adds to the global object.
 const GLOBALS: [&str; 5] = ["Buffer", "clearImmediate", "global", "process", "setImmediate"];
 
-/// Returns the built-in module that a specifier means, if the Worker has no module of that name.
+/// Returns the key of the built-in module to which a specifier refers, or `None` if it refers to
+/// none.
 ///
 /// # Errors
-/// Fails if the specifier means a built-in module that is not available.
+/// Fails if the specifier refers to a built-in module that is not available.
 pub(super) fn find(revision: &Revision, specifier: &str) -> Result<Option<Key>, NotBuiltin> {
     let name = builtin(specifier, revision.compatibility_flags.iter().copied())?;
     Ok(name.map(|name| Key { name, form: Form::Builtin }))
@@ -39,7 +41,7 @@ pub(crate) fn define_globals(scope: &mut v8::PinScope<'_, '_>, revision: &Revisi
     Some(())
 }
 
-/// Makes the module of that name, without evaluating it.
+/// Makes the module with this name, without evaluating it.
 pub(super) fn module<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     realm: &Realm,
@@ -69,7 +71,7 @@ impl SyntheticModule for Builtin {
     ) -> Option<v8::Local<'s, v8::Value>> {
         let realm = Realm::current(scope)?;
         let name = realm.modules.borrow().key_of(module).map(|key| key.name.clone());
-        let name = name.expect("a module is in the table once it has been made");
+        let name = name.expect("the evaluated module is not in the table");
         for (name, value) in exports(scope, &realm, &name)? {
             module.set_synthetic_module_export(scope, name, value)?;
         }
@@ -82,7 +84,8 @@ impl SyntheticModule for Builtin {
 
 type Export<'s> = (v8::Local<'s, v8::String>, v8::Local<'s, v8::Value>);
 
-/// Returns the module's exports, which are the same each time; throws if it cannot be made.
+/// Returns the module's exports, which are the same for each call. Throws if the module cannot be
+/// made.
 fn exports<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     realm: &Realm,

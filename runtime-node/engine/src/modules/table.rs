@@ -1,4 +1,4 @@
-//! The modules that have been made in a realm, by name and form, and by V8's hash.
+//! The table of the modules that have been made in a realm, by name and form, and by V8's hash.
 
 use std::num::NonZeroI32;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use tenon_proto::module::Form;
 
 use crate::bytecode::{Bytecode, BytecodeLookup};
 
-/// A module in one of the forms in which it can be imported: each is a module of its own.
+/// The key of a module in one of the forms in which it can be imported. V8 has a separate module
+/// for each form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) name: String,
@@ -20,7 +21,7 @@ pub(crate) struct Key {
 pub struct Modules {
     /// Bytecode from which modules are made without compiling.
     bytecode: Option<Arc<Bytecode>>,
-    /// Set when V8 rejected some of the bytecode.
+    /// Whether V8 rejected some of the bytecode.
     bytecode_was_rejected: bool,
     made: FxHashMap<Key, v8::Global<v8::Module>>,
     /// Modules by V8's hash, which is not unique.
@@ -32,7 +33,7 @@ impl Modules {
         Self { bytecode, ..Self::default() }
     }
 
-    /// Returns an empty set with the same bytecode.
+    /// Returns an empty table with the same bytecode.
     pub fn empty_with_same_bytecode(&self) -> Self {
         Self::new(self.bytecode.clone())
     }
@@ -68,7 +69,7 @@ impl Modules {
         same_hash.iter().find(|(known, _)| *known == module).map(|(_, key)| key)
     }
 
-    /// Returns the modules that are code, with their names.
+    /// Returns the modules of code, with their names.
     pub(super) fn code(&self) -> impl Iterator<Item = (&str, &v8::Global<v8::Module>)> {
         let code = self.made.iter().filter(|(key, _)| key.form == Form::Code);
         code.map(|(key, module)| (key.name.as_str(), module))

@@ -1,4 +1,5 @@
-//! Modules that are not code: their only export, the default one, is a value made of their content.
+//! Makes modules that are not code. Their only export is the default one, a value that is made from
+//! their content.
 //!
 //! The value is made when the module is evaluated, once per realm. A revision's content is bounded,
 //! and so is each step of this work: text and bytes are copied, and JSON is parsed from within
@@ -13,15 +14,15 @@ use super::text::text;
 use crate::callbacks::{self, Callback, SyntheticModule};
 use crate::collection::make_room;
 use crate::realm::Realm;
-use crate::slot::given;
+use crate::slot::slot_value;
 use crate::string::array_of;
 use crate::thrown::Thrown;
 use crate::wasm;
 
-/// The byte order mark with which some editors begin a UTF-8 file; not part of the text.
+/// The byte order mark with which some editors begin a UTF-8 file. It is not part of the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Makes a module of that name, without evaluating it.
+/// Makes the module with this name, without evaluating it.
 pub(super) fn module<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     name: &str,
@@ -57,22 +58,22 @@ impl SyntheticModule for Value {
     }
 }
 
-/// Returns the module's value; throws if it cannot be created.
+/// Returns the module's value. Throws if the value cannot be created.
 fn value<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     module: v8::Local<'s, v8::Module>,
 ) -> Option<v8::Local<'s, v8::Value>> {
     let realm = Realm::current(scope)?;
-    let revision = given::<Rc<Revision>>(scope);
+    let revision = slot_value::<Rc<Revision>>(scope);
     let modules = realm.modules.borrow();
     let content =
         modules.key_of(module).and_then(|key| Some((key.form, revision.modules.get(&key.name)?)));
     let (form, content) =
-        content.expect("a module is in the table, and its content in the revision");
+        content.expect("the evaluated module is not in the table, or not in the revision");
     drop(modules);
     match form {
         Form::Code | Form::Builtin => {
-            unreachable!("modules of these forms are not synthetic values")
+            unreachable!("a module of the form {form:?} is not a value")
         }
         Form::Text => Some(string(scope, content)?.into()),
         Form::Json => {

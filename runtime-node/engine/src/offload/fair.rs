@@ -1,15 +1,16 @@
-//! A queue that serves its owners in turn: each gets one job before any gets a second. Plain data.
+//! A queue that serves its owners in turn: each owner gets one job before any owner gets a second.
+//! This module is pure.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The most jobs waiting per owner.
+/// Maximum number of waiting jobs of one owner.
 const MOST_OF_ONE: usize = 256;
 
-/// The most jobs waiting in total.
+/// Maximum number of waiting jobs in total.
 const MOST: usize = 16_384;
 
 pub(super) struct Fair<K, J> {
-    /// The owners with waiting jobs, each once; the first is next.
+    /// The owners with waiting jobs, each of them once. The first owner is served next.
     ring: VecDeque<K>,
     /// The waiting jobs of each owner in the ring.
     waiting: BTreeMap<K, VecDeque<J>>,
@@ -37,7 +38,7 @@ impl<K: Ord + Clone, J> Fair<K, J> {
     /// Appends `job` to the jobs of `owner`.
     ///
     /// # Errors
-    /// Returns the job if too many are waiting.
+    /// Returns the job if too many jobs are waiting.
     pub(super) fn push(&mut self, owner: K, job: J) -> Result<(), J> {
         if self.is_full(&owner) {
             return Err(job);
@@ -47,7 +48,7 @@ impl<K: Ord + Clone, J> Fair<K, J> {
     }
 
     /// Puts back a job that has begun, before the other jobs of `owner` but after all other owners.
-    /// It is never refused.
+    /// Such a job is never refused.
     pub(super) fn put_back(&mut self, owner: K, job: J) {
         self.put(owner, |jobs| jobs.push_front(job));
     }
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_owner_gets_a_turn_before_any_gets_a_second() {
+    fn each_owner_gets_a_turn_before_any_owner_gets_a_second() {
         let mut queue = Fair::new();
         for job in ["a1", "a2", "a3", "b1", "c1"] {
             queue.push(job.chars().next().unwrap(), job).unwrap();
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_started_job_continues_before_its_owners_other_jobs() {
+    fn a_job_that_has_begun_continues_before_its_owners_other_jobs() {
         let mut queue = Fair::new();
         for job in ["a1", "a2", "b1"] {
             queue.push(job.chars().next().unwrap(), job).unwrap();

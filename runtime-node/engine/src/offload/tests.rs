@@ -39,12 +39,12 @@ fn a_flood_of_one_worker_delays_another_by_at_most_one_part_at_a_time() {
         futures::future::Either::Right((done, _flood)) => {
             assert_eq!(done.unwrap().value, Some(5))
         }
-        futures::future::Either::Left(_) => panic!("eight hundred parts were done before five"),
+        futures::future::Either::Left(_) => panic!("800 parts of a flood ended before 5 others"),
     }
 }
 
 #[test]
-fn whole_work_never_occupies_all_threads() {
+fn indivisible_work_never_occupies_all_threads() {
     let endless = || {
         move |slice: &Slice<'_>| -> Option<()> {
             while slice.is_worth_it() {}

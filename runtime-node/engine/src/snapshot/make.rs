@@ -1,11 +1,12 @@
-//! Makes the start-up snapshot from which every isolate begins. Build scripts compile this file on
-//! its own (`#[path]`), because a snapshot is made before the library that loads it.
+//! Makes the start-up snapshot from which every isolate begins. Build scripts compile this file
+//! separately (`#[path]`), because a snapshot is made before the library that loads it.
 //!
-//! Each file is a function expression, called once with the shared object `internal`. That object
-//! travels in the snapshot as the context's only data. The source text stays outside the snapshot,
-//! once for all isolates: the snapshot refers to it, as to native functions, by index.
+//! Each file of the built-in JavaScript is a function expression, which is called once with the
+//! shared object `internal`. The snapshot contains that object as the context's only data. The
+//! source text stays outside the snapshot, so that all isolates share it: the snapshot refers to
+//! source text, and to native functions, by index.
 
-#![allow(unsafe_code)] // Makes addresses that stand for functions.
+#![allow(unsafe_code)] // Uses addresses as placeholders for functions.
 #![cfg_attr(test, expect(dead_code, reason = "the engine's own tests have one file"))]
 
 use std::collections::BTreeSet;
@@ -22,12 +23,12 @@ pub struct Source {
     pub text: &'static v8::OneByteConst,
 }
 
-/// The time at which the functions of a file are compiled.
+/// The time at which a file runs and its functions are compiled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// All functions, while the snapshot is made.
+    /// All functions are compiled while the snapshot is made.
     Eager,
-    /// Each function, on its first call.
+    /// The file runs while the snapshot is made; each function is compiled on its first call.
     Called,
     /// The file runs on the first use of a name that it declares.
     Late,
@@ -43,8 +44,8 @@ impl When {
 }
 
 impl Source {
-    /// Creates a source. Escapes non-ASCII characters, which leaves the meaning of literals
-    /// unchanged and does not matter in comments. The text is never freed.
+    /// Creates a source. Escapes non-ASCII characters, which does not change the meaning of
+    /// literals and is irrelevant in comments. The text is never freed.
     pub fn new(name: &str, when: When, text: &str) -> Self {
         let mut ascii = String::with_capacity(text.len());
         for unit in text.encode_utf16() {
@@ -71,21 +72,21 @@ impl Source {
 }
 
 /// Evaluates the files into a snapshot. V8 must have been initialised with the flags of the
-/// isolates that start from it.
+/// isolates that will start from the snapshot.
 ///
 /// # Arguments
 /// * `sources` - the files, in the order in which they are evaluated.
-/// * `names` - the names of the native functions, in their order.
+/// * `names` - the names of the native functions, in the order of the functions.
 ///
 /// # Errors
-/// Fails if a file throws, or takes a primordial that does not exist.
+/// Fails if a file throws or takes a primordial that does not exist, or if V8 makes no snapshot.
 pub fn snapshot(sources: &[Source], names: &[&str]) -> Result<v8::StartupData, Box<dyn Error>> {
     let declared = &Declared::collect(sources, names)?;
     let texts = sources.iter().map(|source| v8::ExternalReference {
         pointer: ptr::from_ref(source.text).cast_mut().cast(),
     });
     let functions =
-        (0..names.len()).map(|place| v8::ExternalReference { function: stand_in(place) });
+        (0..names.len()).map(|index| v8::ExternalReference { function: stand_in(index) });
     let getter: v8::AccessorNameGetterCallback = v8::MapFnTo::map_fn_to(lazy);
     let getter = v8::ExternalReference { pointer: getter as *mut c_void };
     let references = texts.chain(functions).chain([getter]).collect();
@@ -98,12 +99,12 @@ pub fn snapshot(sources: &[Source], names: &[&str]) -> Result<v8::StartupData, B
         let now = sources.iter().filter(|source| !source.when.is_later());
         let evaluated = now.into_iter().try_for_each(|source| evaluate(scope, internal, source));
         let evaluated = evaluated.and_then(|()| keep_primordials(scope, internal, sources));
-        define_lazies(scope, declared).expect("a new heap has room for some properties");
+        define_lazies(scope, declared).expect("cannot define the lazy properties");
         forget(scope, internal);
         scope.add_context_data(context, internal);
         scope.add_context(context);
-        // V8 also requires a default context. The engine does not create contexts from it, because
-        // V8 does not report whether that failed.
+        // V8 also requires a default context. The engine does not create contexts from the default
+        // one, because V8 does not report whether that failed.
         let default = v8::Context::new(scope, v8::ContextOptions::default());
         scope.set_default_context(default);
         evaluated
@@ -113,20 +114,21 @@ pub fn snapshot(sources: &[Source], names: &[&str]) -> Result<v8::StartupData, B
     Ok(blob.ok_or("V8 did not make a snapshot")?)
 }
 
-/// The most native functions.
+/// Maximum number of native functions.
 const MOST_OPS: usize = 512;
 
-/// Returns a placeholder for a native function while the snapshot is made. It is never called.
+/// Returns a placeholder for a native function while the snapshot is made. The placeholder is never
+/// called.
 ///
 /// # Arguments
-/// * `place` - the function's index among the native functions.
-fn stand_in(place: usize) -> v8::FunctionCallback {
-    static PLACES: [u8; MOST_OPS] = [0; MOST_OPS];
-    // SAFETY: nothing calls it; V8 only looks up the address among the external references.
-    unsafe { std::mem::transmute::<*const u8, v8::FunctionCallback>(&raw const PLACES[place]) }
+/// * `index` - the function's index among the native functions.
+fn stand_in(index: usize) -> v8::FunctionCallback {
+    static ADDRESSES: [u8; MOST_OPS] = [0; MOST_OPS];
+    // SAFETY: nothing calls the result; V8 only looks up the address among the external references.
+    unsafe { std::mem::transmute::<*const u8, v8::FunctionCallback>(&raw const ADDRESSES[index]) }
 }
 
-/// The declarations of the files, as pairs of names in the form that `later.js` keeps.
+/// The declarations of the files, as pairs of names in the form of the tables in `later.js`.
 #[derive(Default)]
 struct Declared {
     files: Vec<(String, String)>,
@@ -150,7 +152,7 @@ impl Declared {
         Ok(Self { files: read(scope, "files")?, lazies: read(scope, "lazies")? })
     }
 
-    /// Returns the object `internal` as it is before the first file adds to it.
+    /// Returns the object `internal` with the properties that it has before the first file runs.
     fn internal<'s>(
         &self,
         scope: &mut v8::PinScope<'s, '_>,
@@ -159,12 +161,12 @@ impl Declared {
     ) -> v8::Local<'s, v8::Object> {
         let internal = v8::Object::new(scope);
         let set = |scope: &mut v8::PinScope<'s, '_>, name, value: v8::Local<'s, v8::Object>| {
-            let key = v8::String::new(scope, name).expect("a short string can be made");
+            let key = v8::String::new(scope, name).expect("cannot make a string");
             internal.set(scope, key.into(), value.into());
         };
         let value = ops(scope, names);
         set(scope, "ops", value);
-        // V8's own functions, which read and write the data that it carries along with promises
+        // `extras` has V8's own functions for the data that V8 carries with promise reactions
         // (`engine::continuation`).
         let value = context.get_extras_binding_object(scope);
         set(scope, "extras", value);
@@ -176,7 +178,7 @@ impl Declared {
     }
 }
 
-/// Returns the enumerable properties of the object `internal.<name>`, all of which are strings.
+/// Returns the properties of the object `internal.<name>`, with their names and values as strings.
 fn pairs(
     scope: &mut v8::PinScope<'_, '_>,
     internal: v8::Local<'_, v8::Object>,
@@ -197,7 +199,7 @@ fn table<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     pairs: &[(String, String)],
 ) -> v8::Local<'s, v8::Object> {
-    let string = |text: &str| v8::String::new(scope, text).expect("a short string can be made");
+    let string = |text: &str| v8::String::new(scope, text).expect("cannot make a string");
     let names = pairs.iter().map(|(name, _)| string(name).into()).collect::<Vec<_>>();
     let values = pairs.iter().map(|(_, value)| string(value).into()).collect::<Vec<_>>();
     let nothing = v8::null(scope).into();
@@ -207,11 +209,11 @@ fn table<'s>(
 /// Returns the object that holds the native functions.
 fn ops<'s>(scope: &mut v8::PinScope<'s, '_>, names: &[&str]) -> v8::Local<'s, v8::Object> {
     let ops = v8::Object::new(scope);
-    for (place, name) in names.iter().enumerate() {
-        let key = v8::String::new(scope, name).expect("a short string can be made");
-        let builder = v8::Function::builder_raw(stand_in(place))
+    for (index, name) in names.iter().enumerate() {
+        let key = v8::String::new(scope, name).expect("cannot make a string");
+        let builder = v8::Function::builder_raw(stand_in(index))
             .constructor_behavior(v8::ConstructorBehavior::Throw);
-        let function = builder.build(scope).expect("a new heap has room for a function");
+        let function = builder.build(scope).expect("cannot make a function");
         ops.set(scope, key.into(), function.into());
     }
     let nothing = v8::null(scope).into();
@@ -219,14 +221,14 @@ fn ops<'s>(scope: &mut v8::PinScope<'s, '_>, names: &[&str]) -> v8::Local<'s, v8
     ops
 }
 
-/// Reduces the hundreds of primordials to those taken by files that run later. The others live on
-/// where an evaluated file has taken them.
+/// Reduces the hundreds of primordials to those that files take which run later. The evaluated
+/// files keep the other primordials that they have taken.
 fn keep_primordials(
     scope: &mut v8::PinScope<'_, '_>,
     internal: v8::Local<'_, v8::Object>,
     sources: &[Source],
 ) -> Result<(), String> {
-    let key = v8::String::new(scope, "primordials").expect("a short string can be made").into();
+    let key = v8::String::new(scope, "primordials").expect("cannot make a string").into();
     let all: v8::Local<'_, v8::Object> = internal
         .get(scope, key)
         .and_then(|all| all.try_into().ok())
@@ -235,7 +237,7 @@ fn keep_primordials(
     let (mut keys, mut values) = (Vec::new(), Vec::new());
     for name in names {
         let key: v8::Local<'_, v8::Name> =
-            v8::String::new(scope, name).expect("a short string can be made").into();
+            v8::String::new(scope, name).expect("cannot make a string").into();
         let value = all.get(scope, key.into()).filter(|value| !value.is_undefined());
         keys.push(key);
         values.push(value.ok_or_else(|| format!("there is no primordial {name}"))?);
@@ -246,32 +248,34 @@ fn keep_primordials(
     Ok(())
 }
 
-/// Takes the place of the getter of lazy properties while the snapshot is made. It is never called.
+/// A placeholder for the getter of lazy properties while the snapshot is made, which is never
+/// called.
 fn lazy(
     _: &mut v8::PinScope<'_, '_>,
     _: v8::Local<'_, v8::Name>,
     _: v8::PropertyCallbackArguments<'_>,
     _: v8::ReturnValue<'_, v8::Value>,
 ) {
-    unreachable!("nothing reads lazy properties while the snapshot is made");
+    unreachable!("a file read a lazy property while the snapshot is made");
 }
 
-/// Defines the names declared to `internal.later` as lazy properties of the global object; the
-/// first read of one makes its value. The properties have no data: V8 would keep what the data
-/// refers to once for the isolate and again for the context.
+/// Defines the names that were declared to `internal.later` as lazy properties of the global
+/// object; the first read of a property makes its value. The properties have no data, because V8
+/// would keep the objects to which the data refers both for the isolate and for the context.
 fn define_lazies(scope: &mut v8::PinScope<'_, '_>, declared: &Declared) -> Option<()> {
     let global = scope.get_current_context().global(scope);
     for (name, _) in &declared.lazies {
         let nothing = v8::undefined(scope).into();
-        let [getting, setting] =
+        let [getter, setter] =
             [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
-        // As in `bootstrap.js`: an interface's name begins with a capital and is not enumerable.
+        // As in `bootstrap.js`, the property of an interface is not enumerable. The name of an
+        // interface begins with a capital.
         let is_member = name.starts_with(|first: char| first.is_ascii_lowercase());
         let name = v8::String::new(scope, name)?.into();
         let attributes =
             if is_member { v8::PropertyAttribute::NONE } else { v8::PropertyAttribute::DONT_ENUM };
         global.set_lazy_data_property_with_data(
-            scope, name, lazy, nothing, attributes, getting, setting,
+            scope, name, lazy, nothing, attributes, getter, setter,
         )?;
     }
     Some(())
@@ -280,9 +284,9 @@ fn define_lazies(scope: &mut v8::PinScope<'_, '_>, declared: &Declared) -> Optio
 /// Removes from `internal` the properties that are needed only while the files are evaluated.
 fn forget(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) {
     for name in ["files", "globals", "late", "lazies"] {
-        let key = v8::String::new(scope, name).expect("a short string can be made");
-        let gone = v8::undefined(scope).into();
-        internal.set(scope, key.into(), gone);
+        let key = v8::String::new(scope, name).expect("cannot make a string");
+        let undefined = v8::undefined(scope).into();
+        internal.set(scope, key.into(), undefined);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Clients that disconnect before the whole response has been sent. When that happens,
-//! `request.signal` aborts, and the stream of the response is cancelled.
+//! Handles clients that disconnect before the whole response has been sent: `request.signal`
+//! aborts, and the stream of the response is cancelled.
 
 use std::rc::Rc;
 
@@ -11,28 +11,28 @@ use crate::ids::InvocationId;
 use crate::operations::Settle;
 
 impl State {
-    /// Registers a function to be called in a turn if the client disconnects before the whole
+    /// Registers a function that is called in a turn if the client disconnects before the whole
     /// response has been sent.
-    pub fn on_caller_left(&self, id: InvocationId, callback: v8::Global<v8::Function>) {
+    pub fn on_client_left(&self, id: InvocationId, callback: v8::Global<v8::Function>) {
         self.disconnect_callbacks.borrow_mut().entry(id).or_default().push(callback);
     }
 
-    /// Records that the client has disconnected before there was a response. The Worker is notified
-    /// if it has registered for that, and the invocation continues only while something then still
-    /// keeps it.
+    /// Records that the client has disconnected before there was a response. If the Worker has
+    /// registered functions for this, they are called, and the invocation continues while
+    /// `waitUntil` keeps it, until `deadline`; otherwise the invocation ends.
     pub fn abandon(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
         if !self.disconnect_callbacks.borrow().contains_key(&id) {
             return self.end(id);
         }
         self.invocations.borrow_mut().abandon(id);
         self.end_at(id, deadline);
-        self.caller_left(id);
+        self.client_left(id);
         self.end_if_done(id);
         self.reap();
     }
 
     /// Calls the registered functions, because the client has disconnected.
-    pub fn caller_left(self: &Rc<Self>, id: InvocationId) {
+    pub fn client_left(self: &Rc<Self>, id: InvocationId) {
         let Some(callbacks) = self.disconnect_callbacks.borrow_mut().remove(&id) else { return };
         let operation = {
             let mut invocations = self.invocations.borrow_mut();

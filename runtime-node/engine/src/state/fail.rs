@@ -1,7 +1,7 @@
-//! Failures of invocations and of the isolate.
+//! Fails invocations, and condemns or seals the isolate.
 //!
-//! A *condemned* isolate gets no new invocations and finishes those in flight; a *sealed* one is
-//! never entered again.
+//! A *condemned* isolate gets no new invocations and finishes those in flight; a *sealed* isolate
+//! is never entered again.
 
 use tenon_proto::failure::{Failure, FailureCode, Phase, Place};
 
@@ -18,10 +18,10 @@ impl State {
         self.fail_at(id, code, None);
     }
 
-    /// Fails the invocation like [`State::fail`], and records where it occurred.
+    /// Fails the invocation like [`State::fail`], and records the place of the failure.
     ///
     /// # Arguments
-    /// * `place` - the place at which the Worker's code threw, if it did.
+    /// * `place` - the place at which the Worker's code threw, if it threw.
     fn fail_at(&self, id: InvocationId, code: FailureCode, place: Option<Place>) {
         let (event, pending, detached) = match self.invocations.borrow().get(id) {
             Some(invocation) => {
@@ -48,7 +48,7 @@ impl State {
     pub fn threw(&self, id: InvocationId, exception: &Exception) {
         self.log_uncaught(Some(id), "uncaught", exception);
         let code = if self.buffers.is_exhausted() {
-            // The successor isolate starts with nothing charged to its budget.
+            // The budget of the isolate's successor is unused.
             self.condemn(FailureCode::MemoryLimitExceeded);
             FailureCode::MemoryLimitExceeded
         } else {
@@ -57,7 +57,8 @@ impl State {
         self.fail_at(id, code, exception.location.clone());
     }
 
-    /// Marks the isolate so that it gets no new invocations. The first reason is kept.
+    /// Marks the isolate so that it gets no new invocations. If this is called again, the first
+    /// code is kept.
     pub fn condemn(&self, code: FailureCode) {
         if self.condemned.get().is_none() {
             self.condemned.set(Some(code));
@@ -69,8 +70,8 @@ impl State {
         self.condemned.get()
     }
 
-    /// Fails everything in flight, because the heap is full or the isolate's state is unknown: the
-    /// isolate is never entered again.
+    /// Fails all invocations in flight and ensures that the isolate is never entered again, because
+    /// its heap is full or its state cannot be trusted.
     pub(crate) fn seal(&self, code: FailureCode) {
         self.sealed.set(true);
         self.condemn(code);
@@ -89,14 +90,14 @@ impl OnPanic for State {
     }
 }
 
-/// Returns the failure as the caller sees it.
+/// Returns the failure that the caller gets.
 fn failure(code: FailureCode, event: Event) -> Failure {
     let phase = match event {
         Event::Start => Phase::Start,
         Event::Fetch | Event::Scheduled => Phase::Handler,
     };
-    // An error while a Worker starts is a failed start, except for the limits, whose codes say
-    // more.
+    // An error during the start of a Worker is a failed start. The codes of limits are kept,
+    // because they are more specific.
     let code = match (code, event) {
         (FailureCode::NoResponse | FailureCode::WorkerException, Event::Start) => {
             FailureCode::WorkerStartFailed

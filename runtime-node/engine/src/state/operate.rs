@@ -1,4 +1,4 @@
-//! Operations of invocations, from where they begin to their turns.
+//! Begins the operations of invocations, and records their completion.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,20 +15,21 @@ use crate::heap::Charge;
 use crate::ids::{InvocationId, OperationId};
 use crate::operations::Settle;
 
-/// The most operations that one invocation may have in progress.
+/// Maximum number of operations that one invocation may have in progress.
 const OPERATIONS: usize = 10_000;
 
-/// The memory of an operation outside V8's heap, in bytes: its future and the task that polls it,
-/// its entries among the timers and in its invocation, and the handle to its callback. Measured at
-/// about 750 for a timer.
+/// Memory of an operation outside V8's heap, in bytes: its future and the task that polls it, its
+/// entries among the timers and in its invocation, and the handle to its callback. The measured
+/// value for a timer is about 750 bytes.
 const OPERATION: usize = 1024;
 
 impl State {
-    /// Begins an operation of the invocation. Returns `None` if that has ended or has too many
-    /// operations, or there is no memory for another.
+    /// Begins an operation of the invocation. Returns `None` if the invocation has ended or has too
+    /// many operations, or if there is no memory for another operation.
     ///
     /// # Arguments
-    /// * `make` - makes the operation, and holds the charge for its memory for as long as it runs.
+    /// * `make` - a function that makes the operation, which must hold the charge for its memory
+    ///   for as long as it runs.
     pub fn operate(
         &self,
         scope: &mut v8::PinScope<'_, '_>,
@@ -41,8 +42,8 @@ impl State {
         self.operate_as(invocation, operation, work).then_some(operation)
     }
 
-    /// Begins an operation that continues under the id of a previous one. Returns whether its
-    /// invocation accepted it.
+    /// Begins an operation with a given id, which may be that of a previous operation. Returns
+    /// whether the invocation accepted the operation.
     pub fn operate_as(
         &self,
         invocation: InvocationId,
@@ -60,13 +61,15 @@ impl State {
         true
     }
 
-    /// Records that an operation has completed, and returns whether its invocation still wants it.
+    /// Records that an operation has completed. Returns whether it was in progress and had not been
+    /// aborted.
     pub fn complete(&self, id: InvocationId, operation: OperationId) -> bool {
         self.invocations.borrow_mut().complete(id, operation)
     }
 
-    /// Ends an invocation whose outcome has been taken, at `deadline`, or, if its response is still
-    /// being sent, once no piece has been sent for the length of its wall-clock limit.
+    /// Ends an invocation whose outcome has been taken at `deadline`. If the response or data of a
+    /// socket has moved since the start, ends it once nothing has moved for the duration of the
+    /// wall-clock limit.
     pub fn end_at(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
         let state = Rc::downgrade(self);
         let work = async move {

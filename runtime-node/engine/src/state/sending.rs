@@ -1,4 +1,4 @@
-//! Responses whose bodies are being sent while their invocations continue.
+//! Sends the bodies of responses while their invocations continue.
 
 use std::rc::{Rc, Weak};
 
@@ -32,7 +32,8 @@ impl State {
         Sending::new(Abortable::new(stream, registration), id, operation, progress, head)
     }
 
-    /// Registers a body from outside, which keeps the invocation until it has been sent.
+    /// Registers a body that JavaScript of the isolate does not write. The registration keeps the
+    /// invocation alive until the body has been sent. Returns `None` if the invocation has ended.
     fn begin_sending(&self, id: InvocationId, abort: AbortHandle) -> Option<OperationId> {
         let mut invocations = self.invocations.borrow_mut();
         let operation = invocations.next_operation();
@@ -47,7 +48,7 @@ impl SendProgress for State {
     }
 
     fn client_disconnected(self: Rc<Self>, id: InvocationId) {
-        self.caller_left(id);
+        self.client_left(id);
     }
 
     fn sending_ended(&self, id: InvocationId, operation: Option<OperationId>) {

@@ -1,8 +1,9 @@
-//! The account of one isolate for memory that V8 takes from the operating system while its
-//! JavaScript runs: memories of WebAssembly, and room for machine code.
+//! The account of one isolate for memory that V8 takes from the operating system while the
+//! isolate's JavaScript runs: memories of WebAssembly, and room for machine code.
 //!
-//! The system functions that V8 calls for it know neither isolate nor Worker. A reservation belongs
-//! to the isolate that the thread has entered ([`MemoryAccount::enter`]).
+//! The system functions that V8 calls for this memory are not told which isolate or Worker needs
+//! it. A reservation therefore belongs to the isolate that the thread has entered
+//! ([`MemoryAccount::enter`]).
 
 #![allow(unsafe_code)] // Counts a reference behind a pointer of this thread.
 
@@ -13,18 +14,21 @@ use std::sync::{Arc, OnceLock};
 
 use crate::heap::{BufferBudget, Charge, HeapGuard};
 
-/// The account that an isolate's memories are charged to.
+/// The account to which the memories of an isolate are charged.
 pub(crate) struct MemoryAccount {
     budget: Arc<BufferBudget>,
+    /// Number of memories that exist.
     memories: AtomicUsize,
     isolate: v8::IsolateHandle,
+    /// Whether the isolate has exceeded its memory limit.
     exhausted: Arc<AtomicBool>,
-    /// The namespace of its Worker, once it has one.
+    /// The namespace of the isolate's Worker, once the isolate has a Worker.
     namespace: OnceLock<Arc<str>>,
 }
 
 thread_local! {
-    /// The account of the isolate that this thread has entered; null if none.
+    /// The account of the isolate that this thread has entered, or null if the thread has entered
+    /// no isolate.
     static ENTERED: Cell<*const MemoryAccount> = const { Cell::new(ptr::null()) };
 }
 
@@ -44,7 +48,7 @@ impl MemoryAccount {
         })
     }
 
-    /// Assigns the isolate to a Worker of this namespace.
+    /// Assigns the isolate to a Worker of the given namespace.
     pub(crate) fn assign_to(&self, namespace: &str) {
         self.namespace.get_or_init(|| namespace.into());
     }
@@ -57,19 +61,19 @@ impl MemoryAccount {
         self.budget.charge(bytes)
     }
 
-    /// Returns whether `bytes` more would be granted.
+    /// Returns whether the budget has room for `bytes` more bytes.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         self.budget.has_room(bytes)
     }
 
-    /// Counts one more memory, unless there are `most` of them already. Returns whether it was
-    /// counted.
+    /// Counts one more memory, unless the isolate already has `most` memories. Returns whether the
+    /// memory was counted.
     pub(super) fn add_memory(&self, most: usize) -> bool {
         let one_more = |now: usize| Some(now + 1).filter(|then| *then <= most);
         self.memories.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Stops counting one memory.
+    /// Counts one memory less.
     pub(super) fn remove_memory(&self) {
         self.memories.fetch_sub(1, Ordering::Relaxed);
     }
@@ -94,8 +98,8 @@ impl MemoryAccount {
         if account.is_null() {
             return None;
         }
-        // SAFETY: it came from an `Arc` that `Entered` holds for as long as the pointer is set, on
-        // this thread.
+        // SAFETY: the pointer came from an `Arc`, and the `Entered` guard holds that `Arc` for as
+        // long as `ENTERED` of this thread has the pointer.
         unsafe {
             Arc::increment_strong_count(account);
             Some(Arc::from_raw(account))
@@ -103,9 +107,10 @@ impl MemoryAccount {
     }
 }
 
-/// A guard for the time that a thread has entered an isolate.
+/// A guard that exists while reservations on the thread are charged to an account.
 pub(crate) struct Entered {
     _account: Arc<MemoryAccount>,
+    /// The account to which reservations are charged after the guard has been dropped.
     before: *const MemoryAccount,
 }
 

@@ -1,11 +1,12 @@
-//! Decides whether a module may be compiled: whether it is valid, and whether both the work that V8
-//! does for it and the memory that V8 keeps are bounded.
+//! Decides whether a module may be compiled. A module may be compiled if the module is valid, and
+//! if both the work that V8 does for it and the memory that V8 takes for it are bounded.
 //!
-//! V8 cannot be terminated while it validates a module, compiles a function (on its first call), or
-//! makes an instance. Some of this work is quadratic in the module's declarations, and some ends
-//! the process when it does not fit (a code space, a list of types). So each module is first read
-//! here, in steps of a few hundred microseconds between which limits apply, and V8's work is
-//! estimated on the way. A refusal names the bound; compilers' output stays far below all of them.
+//! V8 cannot be terminated while it validates a module, compiles a function (on the function's
+//! first call), or makes an instance. Some of this work is quadratic in the module's declarations,
+//! and V8 ends the process if a code space or the list of types overflows. So [`Check`] reads each
+//! module before V8 does, in steps of a few hundred microseconds between which limits apply, and
+//! estimates V8's work. A refusal names the bound that the module exceeds; the output of compilers
+//! stays far below every bound.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,14 +19,15 @@ use wasmparser::{
 
 use super::types::{self, Group};
 
-/// The largest module, in bytes. V8 takes a few milliseconds for each MiB, which cannot be
-/// interrupted.
+/// Maximum size of a module, in bytes. V8 cannot be interrupted while it reads a module, which
+/// takes a few milliseconds for each MiB.
 pub const MODULE: usize = 16 << 20;
 
-/// The largest function body, in bytes: the functions of interpreters have a tenth of that.
+/// Maximum size of a function's body, in bytes. The longest functions of interpreters have a tenth
+/// of this size.
 const BODY: usize = 1 << 20;
 
-/// The most entries of each kind in a module.
+// The maximum number of entries of each kind in a module.
 const TYPES: u32 = 20_000;
 const IMPORTS: u32 = 10_000;
 const FUNCTIONS: u32 = 200_000;
@@ -36,31 +38,31 @@ const TABLES: u32 = 1_000;
 const MEMORIES: u32 = 16;
 const SEGMENTS: u32 = 100_000;
 
-/// The most places in all tables of an instance together, and the most that its segments write when
-/// it is made.
-const PLACES: u64 = 1 << 20;
+/// Maximum number of elements in all tables and all element segments of a module together. V8
+/// initialises this number of elements when it makes an instance.
+const TABLE_ELEMENTS: u64 = 1 << 20;
 
-/// Limits of a function's type.
+// The maximum numbers of parameters and results of a function.
 const PARAMETERS: usize = 255;
 const RESULTS: usize = 64;
 
-/// The most work for a function. Where control flow branches or merges, and at calls, the compiler
-/// goes through every local and every value on the stack, which count as one each; for other
-/// instructions it searches for one of them. Each takes a few nanoseconds, and a few bytes of
-/// code at worst.
+/// Maximum work for a function, in units. Where control flow branches or merges, and at calls, the
+/// compiler visits every local and every value on the stack, and each visit counts as one unit. For
+/// another instruction, the compiler searches the locals and values for one of them. A unit takes a
+/// few nanoseconds and produces at most a few bytes of code.
 const WORK: u64 = 1 << 24;
 
-/// The number of values that a search covers per unit of work.
+/// Number of values that a search covers per unit of work.
 const VALUES_PER_SEARCH: u64 = 16;
 
-/// The most values that the compiler may have to remember at once, for nested blocks.
+/// Maximum number of values that the compiler may have to remember for all nested blocks together.
 const REMEMBERED: u64 = 1 << 21;
 
-/// The work of one step, which takes a few hundred microseconds.
+/// Work of one step, in units. A step takes a few hundred microseconds.
 const STEP: u64 = 1 << 14;
 
-/// The supported WebAssembly features: version 3 of the standard, and the exceptions that preceded
-/// it. Threads are excluded, so that no memory is shared.
+/// The supported WebAssembly features: version 3 of the standard, and the exceptions of the
+/// proposal that preceded that version. Threads are excluded, so that no memory is shared.
 const FEATURES: WasmFeatures = WasmFeatures::WASM3.union(WasmFeatures::LEGACY_EXCEPTIONS);
 
 /// Returns whether the validator accepts the module as a whole, in a single pass.
@@ -69,16 +71,16 @@ pub fn is_valid(bytes: &[u8]) -> bool {
     Validator::new_with_features(FEATURES).validate_all(bytes).is_ok()
 }
 
-/// The reason why a module is refused.
+/// The reason for which a module is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ModuleRefused {
     #[error("{message} @+{offset}")]
     Invalid { message: String, offset: u64 },
     #[error("memory that is shared between threads is not supported; remove \"shared\"")]
     Shared,
-    #[error("it has more than {most} {what}")]
+    #[error("the module has more than {most} {what}")]
     TooMany { what: Cow<'static, str>, most: u64 },
-    #[error("its function {0} is too complex to compile; split it")]
+    #[error("function {0} of the module is too complex to compile; split the function")]
     TooComplex(u32),
     #[error("{0}")]
     Types(#[from] types::TypesRefused),
@@ -96,10 +98,11 @@ impl From<BinaryReaderError> for ModuleRefused {
 /// The sizes of a module that may be compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModuleSizes {
-    /// Bytes of the module, and of the code in it.
+    /// Size of the module, in bytes.
     pub size: usize,
+    /// Size of all function bodies, in bytes.
     pub code: usize,
-    /// Number of functions, types, imports and so on.
+    /// Number of functions, types, imports and other declarations.
     pub entries: usize,
 }
 
@@ -107,16 +110,18 @@ pub struct ModuleSizes {
 pub struct Check {
     parser: Parser,
     validator: Validator,
+    /// The index of the next byte to read.
     at: usize,
     body: Option<FunctionBody>,
     allocations: FuncValidatorAllocations,
-    places: u64,
+    /// Number of elements in the tables and element segments so far.
+    table_elements: u64,
     imports: u32,
     groups: Vec<Group>,
     sizes: ModuleSizes,
 }
 
-/// A function whose body is partly checked.
+/// A function body that has been checked in part.
 struct FunctionBody {
     validator: FuncValidator<ValidatorResources>,
     at: usize,
@@ -135,20 +140,21 @@ impl Check {
             at: 0,
             body: None,
             allocations: FuncValidatorAllocations::default(),
-            places: 0,
+            table_elements: 0,
             imports: 0,
             groups: Vec::new(),
             sizes: ModuleSizes::default(),
         }
     }
 
-    /// Checks the next part. Returns `None` while there is more to check.
+    /// Checks the next part of the module. Returns `None` until the whole module has been checked.
     ///
     /// # Arguments
-    /// * `bytes` - the whole module, the same in each call.
+    /// * `bytes` - the whole module, which must be the same in each call.
     ///
     /// # Errors
-    /// Fails if the module may not be compiled; do not call `step` again after that.
+    /// Fails if the module may not be compiled. The caller must not call `step` again after an
+    /// error.
     pub fn step(&mut self, bytes: &[u8]) -> Result<Option<ModuleSizes>, ModuleRefused> {
         let mut left = STEP;
         while left > 0 {
@@ -169,13 +175,13 @@ impl Check {
         self.groups
     }
 
-    /// Checks the next section, or the next function's header. Returns its work, or `None` at the
-    /// end.
+    /// Checks the next section, or the locals of the next function. Returns the work of this check,
+    /// or `None` at the end of the module.
     fn next(&mut self, bytes: &[u8]) -> Result<Option<u64>, ModuleRefused> {
         let (consumed, payload) = match self.parser.parse(&bytes[self.at..], true)? {
             Chunk::Parsed { consumed, payload } => (consumed, payload),
             Chunk::NeedMoreData(_) => {
-                unreachable!("the parser has been told that no more bytes follow")
+                unreachable!("the parser needs more data although it has the whole module")
             }
         };
         self.at += consumed;
@@ -183,13 +189,13 @@ impl Check {
         match self.validator.payload(&payload)? {
             ValidPayload::Func(function, body) => {
                 let Range { start, end } = body.range();
-                let (start, end) = (place(start), place(end));
+                let (start, end) = (to_index(start), to_index(end));
                 at_most("bytes in a function", end - start, BODY)?;
                 let mut validator = function.into_validator(std::mem::take(&mut self.allocations));
                 let mut reader = BinaryReader::new(&bytes[start..end], start as u64);
                 reader.set_features(FEATURES);
                 validator.read_locals(&mut reader)?;
-                let at = place(reader.original_position());
+                let at = to_index(reader.original_position());
                 self.sizes.code += end - start;
                 self.body = Some(FunctionBody { validator, at, end, work: 0 });
                 Ok(Some(1))
@@ -203,7 +209,7 @@ impl Check {
         }
     }
 
-    /// Checks a section against its bounds before it is processed further.
+    /// Checks a section against the bounds before the validator reads the section.
     fn count(&mut self, payload: &Payload<'_>, bytes: &[u8]) -> Result<(), ModuleRefused> {
         let mut count = |what: &'static str, count: u32, most: u32| {
             self.sizes.entries += count as usize;
@@ -226,7 +232,7 @@ impl Check {
                 }
                 self.groups = types::groups(section, bytes)?;
                 let all: u64 = self.groups.iter().map(|group| u64::from(group.types)).sum();
-                at_most("types", place(all), TYPES as usize)
+                at_most("types", to_index(all), TYPES as usize)
             }
             Payload::ImportSection(section) => {
                 count("imports", section.count(), IMPORTS)?;
@@ -245,7 +251,7 @@ impl Check {
             Payload::TableSection(section) => {
                 count("tables", section.count(), TABLES)?;
                 for table in section.clone() {
-                    self.places = self.places.saturating_add(table?.ty.initial);
+                    self.table_elements = self.table_elements.saturating_add(table?.ty.initial);
                 }
                 self.check_table_size()
             }
@@ -262,11 +268,11 @@ impl Check {
             Payload::ElementSection(section) => {
                 count("segments", section.count(), SEGMENTS)?;
                 for element in section.clone() {
-                    let places = match element?.items {
+                    let count = match element?.items {
                         wasmparser::ElementItems::Functions(items) => items.count(),
                         wasmparser::ElementItems::Expressions(_, items) => items.count(),
                     };
-                    self.places += u64::from(places);
+                    self.table_elements += u64::from(count);
                 }
                 self.check_table_size()
             }
@@ -279,13 +285,17 @@ impl Check {
     }
 
     fn check_table_size(&self) -> Result<(), ModuleRefused> {
-        if self.places > PLACES {
-            return Err(ModuleRefused::TooMany { what: "table elements".into(), most: PLACES });
+        if self.table_elements > TABLE_ELEMENTS {
+            return Err(ModuleRefused::TooMany {
+                what: "table elements".into(),
+                most: TABLE_ELEMENTS,
+            });
         }
         Ok(())
     }
 
-    /// Checks instructions, and returns their work.
+    /// Checks instructions of a function until their work reaches `most` or the function ends.
+    /// Returns the work of the checked instructions.
     fn check_body(
         &mut self,
         mut body: FunctionBody,
@@ -309,25 +319,25 @@ impl Check {
             reader.finish_expression(&body.validator.visitor(reader.original_position()))?;
             self.allocations = body.validator.into_allocations();
         } else {
-            body.at = place(reader.original_position());
+            body.at = to_index(reader.original_position());
             self.body = Some(body);
         }
         Ok(done)
     }
 }
 
-/// Returns V8's work for the next instruction.
+/// Returns the units of work that V8 does for the next instruction.
 fn work(
     reader: &BinaryReader<'_>,
     validator: &mut FuncValidator<ValidatorResources>,
 ) -> Result<u64, ModuleRefused> {
-    let places = u64::from(validator.len_locals()) + u64::from(validator.operand_stack_height());
+    let values = u64::from(validator.len_locals()) + u64::from(validator.operand_stack_height());
     match reader.clone().read_u8()? {
         // Control instructions, and branches on references.
         0x02..=0x19 | 0x1f | 0xd5 | 0xd6 | 0xfb => {}
-        // Instructions that compile to calls: memory growth, tables, bulk memory.
-        0x25 | 0x26 | 0x40 | 0xd2 | 0xfc => return Ok(1 + places),
-        _ => return Ok(1 + places / VALUES_PER_SEARCH),
+        // These instructions for memory growth, tables and bulk memory compile to calls.
+        0x25 | 0x26 | 0x40 | 0xd2 | 0xfc => return Ok(1 + values),
+        _ => return Ok(1 + values / VALUES_PER_SEARCH),
     }
     let position = reader.original_position();
     let operator = reader.peek_operator(&validator.visitor(position))?;
@@ -352,18 +362,18 @@ fn work(
         | Operator::BrOnNonNull { .. }
         | Operator::BrOnCast { .. }
         | Operator::BrOnCastFail { .. } => {
-            let remembered = places * u64::from(validator.control_stack_height());
+            let remembered = values * u64::from(validator.control_stack_height());
             if remembered > REMEMBERED {
                 return Err(ModuleRefused::TooComplex(validator.index()));
             }
-            1 + places + moved
+            1 + values + moved
         }
         Operator::BrTable { targets } => {
             let (targets, blocks) =
                 (u64::from(targets.len()), u64::from(validator.control_stack_height()));
-            1 + targets * (1 + moved) + targets.min(blocks) * places
+            1 + targets * (1 + moved) + targets.min(blocks) * values
         }
-        _ => 1 + places + moved,
+        _ => 1 + values + moved,
     })
 }
 
@@ -375,8 +385,8 @@ fn at_most(what: &'static str, count: usize, most: usize) -> Result<(), ModuleRe
 }
 
 /// Converts an offset in a module to an index.
-fn place(offset: u64) -> usize {
-    usize::try_from(offset).expect("an offset in a module in memory fits into a `usize`")
+fn to_index(offset: u64) -> usize {
+    usize::try_from(offset).expect("the offset in the module does not fit into a `usize`")
 }
 
 #[cfg(test)]

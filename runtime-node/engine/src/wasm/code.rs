@@ -1,10 +1,10 @@
-//! The memory that V8 takes for a compiled module, all of it outside its heap: the module's bytes,
-//! its metadata, and the code of the functions that have been called.
+//! Charges the memory that V8 takes for a compiled module outside V8's heap. This memory holds the
+//! module's bytes, the module's metadata, and the code of the functions that have been called.
 //!
-//! V8 does not report how much that is. An estimate is charged while any part of the module exists:
-//! to the isolate that has it, although isolates with the same module share all of it, and to its
-//! namespace's share of the process, because V8 ends a process that has 4 GiB of code or a full
-//! table of functions.
+//! V8 does not report the size of this memory, so an estimate is charged while any part of the
+//! module exists. The estimate is charged to each isolate that has the module, although isolates
+//! share the memory of the same module. The estimate is also charged to the namespace's share of
+//! the process, because V8 ends a process that has 4 GiB of code or a full table of functions.
 
 use std::sync::Arc;
 
@@ -12,50 +12,53 @@ use super::check::ModuleSizes;
 use crate::heap::{BufferBudget, Charge};
 use crate::shares::{Part, Shares};
 
-/// The memory of an empty module, in bytes: its code space with the stubs that each has, and the
-/// objects.
+/// The memory of an empty module, in bytes. An empty module has objects, and a code space with the
+/// stubs that every code space has.
 const MODULE: usize = 64 << 10;
 
 /// The memory of an entry (function, type, import, export), in bytes.
 const ENTRY: usize = 64;
 
-/// Bytes of machine code charged per byte of code: the baseline compiler's output is four to five
-/// times as long, but some functions are never called. Anything longer is counted when it is
-/// compiled (see `code_space.rs`).
+/// Number of bytes of machine code that are charged per byte of WebAssembly code. The baseline
+/// compiler's output is four to five times as long as the WebAssembly code, but some functions are
+/// never called. Machine code beyond the estimate is charged when it is compiled (see
+/// `code_space.rs`).
 const CODE: usize = 3;
 
-/// The memory that all modules of the process may take, in bytes: three quarters of V8's limit.
+/// Maximum memory for all modules of the process, in bytes: three quarters of V8's limit.
 const ALL: usize = 3 << 30;
 
-/// The bytes taken so far. Like V8's ceiling, this is per process.
+/// The bytes that all modules take. The process has one total because V8's limit applies to the
+/// process.
 pub(crate) static TAKEN: Shares = Shares::new(ALL);
 
-/// The functions that all modules of the process may have: three quarters of the places in V8's
-/// table of them, which has 128 MiB.
+/// Maximum number of functions of all modules of the process: three quarters of the entries of V8's
+/// table of functions, whose size is 128 MiB.
 const FUNCTIONS: usize = (16 << 20) / 4 * 3;
 
-/// The entries of modules so far, most of which are functions.
+/// The entries that all modules declare, most of which are functions.
 static DECLARED: Shares = Shares::new(FUNCTIONS);
 
 impl ModuleSizes {
-    /// Returns the estimated memory, in bytes.
+    /// Returns an estimate of the memory that V8 takes for the module, in bytes.
     pub fn memory(&self) -> usize {
         MODULE + self.size + CODE * self.code + ENTRY * self.entries
     }
 }
 
-/// The charge for a module, given back when it is dropped.
+/// The charge for a module, which is given back when this value is dropped.
 pub struct CodeCharge {
     _taken: Part,
     _declared: Part,
     _charge: Charge,
-    /// An array buffer has at least one byte.
+    /// The contents of the array buffer that keeps the charge, because an array buffer with its own
+    /// memory has at least one byte.
     byte: [u8; 1],
 }
 
 impl CodeCharge {
-    /// Charges a module. Returns `None` if there is no room for it in the isolate, in its
-    /// namespace's share, or in the process.
+    /// Charges a module. Returns `None` if there is not enough room for the module in the isolate's
+    /// budget, in the namespace's share, or in the process.
     pub fn charge(
         sizes: &ModuleSizes,
         budget: &Arc<BufferBudget>,

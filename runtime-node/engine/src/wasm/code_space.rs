@@ -1,10 +1,12 @@
-//! The memory for a module's machine code beyond what V8 reserved when the module was made.
+//! Charges the memory for a module's machine code beyond the memory that V8 reserved when the
+//! module was made.
 //!
-//! That first reservation is part of the module's estimate (see `code.rs`). V8 reserves more when
-//! compiled functions turn out longer than usual, which a Worker can bring about, so these
-//! reservations are counted here. They cannot be refused, because V8 would end the process. An
-//! isolate that exceeds its budget in this way ends like one whose heap is full; the excess is at
-//! most the code of one function, which is bounded.
+//! The first reservation is part of the module's estimate (see `code.rs`). V8 reserves more memory
+//! when compiled functions are longer than usual, and a Worker can write such functions. So this
+//! module charges the further reservations. It cannot refuse them, because V8 would end the
+//! process. An isolate whose code exceeds its budget ends like an isolate whose heap is full. The
+//! excess is bounded: it is at most the code of one function, whose work [`check`](super::check)
+//! bounds.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,19 +18,20 @@ use crate::heap::Charge;
 use crate::shares::Part;
 
 thread_local! {
-    /// Set while a module is being made on this thread.
+    /// Whether a module is being made on this thread.
     static COMPILING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The reservations by address. The charge is `None` if there was no room for it.
+/// The reservations by address. The charge is `None` if the isolate's budget had no room for it.
 static SPACES: Mutex<BTreeMap<usize, (Option<Charge>, Part)>> = Mutex::new(BTreeMap::new());
 
 fn spaces() -> MutexGuard<'static, BTreeMap<usize, (Option<Charge>, Part)>> {
-    // No code panics while it holds the lock.
+    // No code panics while it holds the lock, so the lock is never poisoned.
     SPACES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `compile`, whose reservations are part of the module's estimate.
+/// Runs `compile`, and charges none of the reservations that V8 makes meanwhile, because they are
+/// part of the module's estimate.
 pub fn while_compiling<R>(compile: impl FnOnce() -> R) -> R {
     let before = COMPILING.replace(true);
     let result = compile();
@@ -36,7 +39,7 @@ pub fn while_compiling<R>(compile: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Records that V8 has reserved `bytes` at this address.
+/// Records that V8 has reserved `bytes` bytes at `address`, and charges them to the account.
 pub(crate) fn add(account: &MemoryAccount, address: usize, bytes: usize) {
     if COMPILING.get() {
         return;
@@ -48,7 +51,7 @@ pub(crate) fn add(account: &MemoryAccount, address: usize, bytes: usize) {
     spaces().insert(address, (charge, taken));
 }
 
-/// Records that V8 has released its reservation at this address.
+/// Records that V8 has released its reservation at `address`.
 pub fn remove(address: usize) {
     let space = spaces().remove(&address);
     drop(space);

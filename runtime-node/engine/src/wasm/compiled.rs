@@ -1,9 +1,9 @@
-//! A cache of compiled modules of revisions, so that the next isolate of a revision compiles
-//! nothing, not even the functions that another has called.
+//! A cache of compiled modules of revisions. With it, the next isolate of a revision compiles
+//! neither the module nor the functions that another isolate has called.
 //!
-//! There is one per shard. V8 itself shares compiled modules between all isolates of the process
-//! while one of them has them; this cache covers the time when none has, and saves checking the
-//! module again.
+//! Each shard has one cache. V8 itself shares a compiled module between all isolates of the
+//! process, but only while at least one isolate has the module. This cache keeps the module when no
+//! isolate has it, and a module from the cache is not checked again.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,21 +11,21 @@ use std::sync::Arc;
 
 use super::check::ModuleSizes;
 
-/// The most memory for all compiled modules, in bytes.
+/// Maximum memory for all compiled modules of the cache, in bytes.
 const MOST: usize = 128 << 20;
 
 type Module = (Arc<v8::CompiledWasmModule>, ModuleSizes);
 
-/// The compiled modules, the most recently used last.
+/// The cached modules. The most recently used module is the last.
 #[derive(Clone, Default)]
 pub struct Compiled(Rc<RefCell<Vec<Module>>>);
 
 impl Compiled {
-    /// Returns the module that was compiled from exactly these bytes.
+    /// Returns the module that was compiled from exactly the given bytes.
     pub fn find(&self, text: &[u8]) -> Option<Module> {
         let mut modules = self.0.borrow_mut();
-        let place = modules.iter().position(|(module, _)| module.get_wire_bytes_ref() == text)?;
-        let found = modules.remove(place);
+        let index = modules.iter().position(|(module, _)| module.get_wire_bytes_ref() == text)?;
+        let found = modules.remove(index);
         modules.push(found.clone());
         Some(found)
     }

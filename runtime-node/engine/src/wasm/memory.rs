@@ -1,25 +1,26 @@
-//! The memory of WebAssembly programs, counted page by page.
+//! Counts the memory of WebAssembly programs page by page.
 //!
 //! ```text
 //!  new Memory, new Instance ──► V8 ──► mmap, no access, 8 GiB ──┐
-//!  memory.grow ───────────────► V8 ──► mprotect, read and write ┼──► here ──► the system
-//!  the last reference is gone ► V8 ──► munmap ──────────────────┘      │
+//!  memory.grow ───────────────► V8 ──► mprotect, read and write ┼─► this module ─► the system
+//!  the last reference is gone ► V8 ──► munmap ──────────────────┘        │
 //!                                                           the isolate's budget refuses: ENOMEM
 //! ```
 //!
 //! V8 takes this memory directly from the operating system, not from a replaceable allocator. But
-//! its calls are recognisable. With its trap handler on, each memory is a reservation of at least
-//! [`RESERVATION`], of which pages are made accessible from the beginning as the memory grows; an
-//! access beyond them is a fault that becomes a trap. No other mapping without access is that large
-//! while JavaScript runs, and smaller ones are for code ([`code_space`]). So this program defines
-//! these system functions itself: the linker resolves V8's calls to the definitions here, which
-//! pass on every call that is not such a reservation. If the budget refuses, V8 is told that there
-//! is no memory: `memory.grow` returns −1 immediately, and creating a memory throws a `RangeError`
-//! after a collection that might have made room.
+//! V8's calls are recognisable. When V8's trap handler is on, each memory is a reservation of at
+//! least [`RESERVATION`] bytes. V8 makes pages accessible from the beginning of the reservation as
+//! the memory grows; an access beyond those pages is a fault that becomes a trap. While JavaScript
+//! runs, no other mapping without access is that large, and smaller mappings without access are for
+//! code ([`code_space`]). So this module defines the system functions itself. The linker resolves
+//! V8's calls to these definitions, which pass every other call to the system unchanged. If the
+//! budget refuses a call, the definition fails with `ENOMEM`. Then `memory.grow` returns −1
+//! immediately, and the creation of a memory throws a `RangeError` after a garbage collection that
+//! might have made room.
 //!
 //! A reservation belongs to the isolate that the thread has entered ([`account`](super::account)).
 
-#![allow(unsafe_code)] // Defines functions of the C library, and calls the system.
+#![allow(unsafe_code)] // Defines functions of the C library, and makes system calls.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -31,50 +32,51 @@ use crate::code_range;
 use crate::heap::Charge;
 use crate::shares::{Part, Shares};
 
-/// The addresses that V8 reserves for a memory, in bytes: this many with 32-bit addresses, twice as
-/// many with 64-bit ones.
+/// Size of the address range that V8 reserves for a memory with 32-bit addresses, in bytes. V8
+/// reserves twice this size for a memory with 64-bit addresses.
 const RESERVATION: usize = 8 << 30;
 
-/// The alignment of reservations, in bytes: a page of WebAssembly.
+/// Alignment of reservations, in bytes, which is the size of a WebAssembly page.
 const PAGE: usize = 64 << 10;
 
-/// The most memories of an isolate. Programs have one or two; the rest is for a program that makes
-/// one per request.
+/// Maximum number of memories of an isolate. Most programs have one or two memories. The limit is
+/// higher because some programs make a memory for each request.
 const MEMORIES: usize = 64;
 
-/// The cost to the system of a memory without pages, in bytes.
+/// Memory that the system uses for a WebAssembly memory without pages, in bytes.
 const MEMORY: usize = 64 << 10;
 
-/// The most reservations for the memories of all isolates: 48 of the 128 TiB of addresses that a
-/// process has, and a fifth of the mappings. Each namespace has a share of them.
+/// Maximum number of reservations for the memories of all isolates. Together, these reservations
+/// take 48 of the 128 TiB of addresses that a process has, and a fifth of the process's mappings.
+/// Each namespace has a share of the reservations.
 const RESERVATIONS: usize = 6_000;
 
 /// The reservation of one memory.
 struct Region {
     account: Arc<MemoryAccount>,
     _reservations: Part,
-    /// Accessible bytes, from the beginning.
+    /// Number of bytes from the beginning of the reservation that are accessible.
     accessible: usize,
     charge: Charge,
 }
 
-/// The reservations by address, which is all that the system functions know.
+/// The memories by address. The system functions receive only the address of a memory.
 static REGIONS: Mutex<BTreeMap<usize, Region>> = Mutex::new(BTreeMap::new());
 
 static RESERVED: Shares = Shares::new(RESERVATIONS);
 
 fn regions() -> MutexGuard<'static, BTreeMap<usize, Region>> {
-    // No code panics while it holds the lock.
+    // No code panics while it holds the lock, so the lock is never poisoned.
     REGIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes this module see V8's reservations. Call it before V8 is initialised.
+/// Makes this module see V8's reservations. The caller calls this before V8 is initialised.
 ///
 /// # Panics
-/// Panics if the program has been linked so that V8 calls other functions: no memory would be
-/// counted.
+/// Panics if the program has been linked so that V8 calls other system functions, because this
+/// module would then count no memory. Panics if V8 cannot install its trap handler.
 pub(crate) fn watch() {
-    let ours =
+    let defined =
         [mmap64 as *const c_void, mmap as _, mprotect as _, munmap as _, code_range::madvise as _];
     let called = [
         libc::mmap64 as *const c_void,
@@ -84,7 +86,7 @@ pub(crate) fn watch() {
         libc::madvise as _,
     ];
     assert!(
-        ours == called,
+        defined == called,
         "V8 is not linked with this module's memory functions, so its memory would not be counted"
     );
     assert!(
@@ -94,7 +96,8 @@ pub(crate) fn watch() {
 }
 
 impl Region {
-    /// Opens a memory without pages. Returns `None` if there are too many.
+    /// Charges a memory without pages. Returns `None` if the isolate's budget has no room for the
+    /// memory, if the isolate has too many memories, or if its namespace has too many reservations.
     fn open(account: &Arc<MemoryAccount>, reservations: usize) -> Option<Self> {
         let charge = account.charge(MEMORY)?;
         if !account.add_memory(MEMORIES) {
@@ -107,8 +110,8 @@ impl Region {
         Some(Self { account: Arc::clone(account), _reservations: reserved, accessible: 0, charge })
     }
 
-    /// Makes `accessible` bytes from the beginning accessible, and returns whether the budget
-    /// allows that.
+    /// Charges further pages so that `accessible` bytes from the beginning can be accessible.
+    /// Returns whether the budget has room for these pages.
     fn grow(&mut self, accessible: usize) -> bool {
         let more = accessible.saturating_sub(self.accessible);
         let granted = more == 0 || (self.account.has_room(more) && self.charge.grow(more));
@@ -128,7 +131,8 @@ fn out_of_memory() {
     unsafe { *libc::__errno_location() = libc::ENOMEM };
 }
 
-/// Replaces `mmap` of the C library (POSIX.1-2017) as programs with large-file support call it.
+/// Replaces `mmap64` of the C library, which programs with large-file support call in place of
+/// `mmap`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mmap64(
     address: *mut c_void,
@@ -138,11 +142,11 @@ unsafe extern "C" fn mmap64(
     file: c_int,
     offset: libc::off64_t,
 ) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the requirements of `mmap`, which has the same parameters.
     unsafe { mmap(address, length, protection, flags, file, offset) }
 }
 
-/// Replaces `mmap` of the C library as other programs call it.
+/// Replaces `mmap` of the C library (POSIX.1-2017).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mmap(
     address: *mut c_void,
@@ -155,7 +159,8 @@ unsafe extern "C" fn mmap(
     let passed = flags;
     let flags =
         if protection == libc::PROT_NONE { code_range::flags(length, passed) } else { passed };
-    // SAFETY: the caller's promise; these are the arguments of the system call.
+    // SAFETY: the caller upholds the requirements of `mmap`, and the system call has the same
+    // arguments.
     let map = || unsafe {
         libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset)
     } as *mut c_void;
@@ -166,13 +171,14 @@ unsafe extern "C" fn mmap(
         }
         return mapped;
     }
-    // With a fixed address V8 gives back pages of a reservation that it keeps.
+    // With a fixed address, V8 gives back pages of a reservation but keeps the reservation.
     if protection != libc::PROT_NONE || flags & libc::MAP_FIXED != 0 {
         return map();
     }
     let Some(account) = MemoryAccount::entered() else { return map() };
     if length < RESERVATION {
-        // Code: no other mapping is reserved while JavaScript runs.
+        // The mapping is for code, because V8 makes no other reservation of this size while
+        // JavaScript runs.
         let mapped = map();
         if mapped != libc::MAP_FAILED {
             code_space::add(&account, mapped.addr(), length);
@@ -185,7 +191,7 @@ unsafe extern "C" fn mmap(
     };
     let mapped = map();
     if mapped != libc::MAP_FAILED {
-        // V8 reserves extra room, which it unmaps at both ends.
+        // V8 reserves more than it needs, and then unmaps both ends so that the rest is aligned.
         regions().insert(mapped.addr().next_multiple_of(PAGE), region);
     }
     mapped
@@ -201,21 +207,24 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, protection: c
         out_of_memory();
         return -1;
     }
-    // SAFETY: the caller's promise; these are the arguments of the system call.
+    // SAFETY: the caller upholds the requirements of `mprotect`, and the system call has the same
+    // arguments.
     unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) as c_int }
 }
 
 /// Replaces `munmap` of the C library (POSIX.1-2017).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
-    // Removed before the call, because another mapping may get the address right after it.
+    // The record is removed before the system call, because another mapping may get the address
+    // immediately after the call.
     let region = if length < RESERVATION {
         code_space::remove(address.addr());
         None
     } else {
         regions().remove(&address.addr())
     };
-    // SAFETY: the caller's promise; these are the arguments of the system call.
+    // SAFETY: the caller upholds the requirements of `munmap`, and the system call has the same
+    // arguments.
     let unmapped = unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int };
     drop(region);
     unmapped

@@ -1,4 +1,4 @@
-//! Modules that are being prepared, from their bytes to V8.
+//! Keeps modules while they are prepared, from their check to their compilation.
 
 use rustc_hash::FxHashMap;
 
@@ -16,11 +16,11 @@ pub struct PreparingModules {
 /// A module that is being prepared.
 pub struct Preparing {
     pub text: ModuleBytes,
-    /// The check of its bytes, until the module is admitted.
+    /// The check of the module's bytes, until the module is admitted.
     pub check: Option<Check>,
     /// The result of the check.
     pub sizes: ModuleSizes,
-    /// The charge for what V8 keeps for it, once it is admitted.
+    /// The charge for the memory that V8 takes for the module, once the module is admitted.
     pub code: Option<CodeCharge>,
 }
 
@@ -38,12 +38,12 @@ impl PreparingModules {
         self.made
     }
 
-    /// Returns the module of this number, unless it has been closed.
+    /// Returns the module with the given number, or `None` if it has been closed.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut Preparing> {
         self.by_number.get_mut(&number)
     }
 
-    /// Drops the module of this number.
+    /// Drops the module with the given number.
     pub fn close(&mut self, number: u32) {
         self.by_number.remove(&number);
     }

@@ -1,14 +1,15 @@
-//! The types of modules, which V8 remembers forever.
+//! Limits the types of modules, which V8 remembers until the process ends.
 //!
-//! V8 keeps one list of all types of all modules in the process, never forgets any, and ends the
-//! process when there are two million. So they are counted here, each once, at least as high as V8
-//! counts them. The additions of one isolate are limited. One namespace may add half of what the
-//! others have left, or all but an eighth while no other has added any, so that some remain for
-//! later namespaces. A module that exceeds this is refused; the common types are already known by
-//! then.
+//! V8 keeps one list of all types of all modules in the process, removes no type from the list, and
+//! ends the process when the list has two million types. So this module counts each type once, and
+//! its count is never lower than V8's. The number of types that one isolate may add is limited. A
+//! namespace may add half of the types that the other namespaces have left, or seven eighths of all
+//! types while no other namespace has added a type. So some types always remain for later
+//! namespaces. A module with new types beyond these limits is refused. A module that has only types
+//! that are already in the list is never refused.
 //!
-//! Nothing is ever given back. When little is left ([`are_nearly_used_up`]), the process should
-//! drain and restart, which is up to its supervisor.
+//! Types are never given back. When few types are left ([`are_nearly_used_up`]), the process should
+//! drain and restart; its supervisor decides when.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -20,13 +21,13 @@ use wasmparser::{
     TypeSectionReader, ValType,
 };
 
-/// The most that the process may have V8 remember: a quarter of V8's limit.
+/// Maximum use of the process: a quarter of the number of types that V8 allows.
 const ALL: TypeUse = TypeUse { types: 500_000, bytes: 32 << 20 };
 
-/// The use, in eighths of [`ALL`], beyond which the process should restart.
+/// Use, in eighths of [`ALL`], beyond which the process should restart.
 const NEARLY: u64 = 6;
 
-/// The most that one isolate may add.
+/// Maximum use that one isolate may add.
 const ONE: TypeUse = TypeUse { types: 20_000, bytes: 1 << 20 };
 
 /// The limit that the types of a module would exceed.
@@ -38,15 +39,19 @@ pub enum TypesRefused {
     Namespace,
 }
 
-/// Types that refer to each other and are therefore remembered together.
+/// Types that may refer to each other, and that V8 therefore remembers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// A keyed hash, so that tenants cannot construct collisions.
+    /// A hash that identifies the group. The hash has a secret key, so that tenants cannot
+    /// construct collisions.
     name: u64,
+    /// Number of types in the group.
     pub(super) types: u32,
+    /// Size of the group's encoding, in bytes.
     bytes: u32,
 }
 
+/// An amount of V8's list of types.
 #[derive(Clone, Copy, Debug, Default)]
 struct TypeUse {
     types: u64,
@@ -54,6 +59,7 @@ struct TypeUse {
 }
 
 impl TypeUse {
+    /// Returns the sum of this amount and the amount of the group.
     fn and(self, group: &Group) -> Self {
         Self {
             types: self.types + u64::from(group.types),
@@ -70,6 +76,7 @@ impl TypeUse {
         Self { types: self.types / 8 * eighths, bytes: self.bytes / 8 * eighths }
     }
 
+    /// Returns the difference of this amount and `other`, or zero where `other` is larger.
     fn less(self, other: Self) -> Self {
         Self {
             types: self.types.saturating_sub(other.types),
@@ -98,20 +105,20 @@ struct Known {
 
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// The types seen so far. Like V8's list, this is per process.
+/// The types in V8's list. The process has one record because V8 has one list.
 static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 fn known() -> MutexGuard<'static, Known> {
-    // The data is consistent even if code panics while it holds the lock.
+    // No code panics while it holds the lock, and a panic would leave consistent data.
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether the process has seen so many types that it should be replaced.
+/// Returns whether V8's list has so many types that the process should restart.
 pub(crate) fn are_nearly_used_up() -> bool {
     known().are_nearly_used_up()
 }
 
-/// Returns the type groups of a section.
+/// Returns the groups of types in a section.
 ///
 /// # Arguments
 /// * `bytes` - the whole module.
@@ -124,14 +131,14 @@ pub(super) fn groups(
     let mut reader = wasmparser::BinaryReader::new(&bytes[from..to], range.start);
     let count = reader.read_var_u32()?;
     let mut groups = Vec::with_capacity(count as usize);
-    for place in 0..count {
+    for index in 0..count {
         let start = reader.original_position() as usize;
         let group = wasmparser::RecGroup::from_reader(&mut reader)?;
         let raw = &bytes[start..reader.original_position() as usize];
         let refers = group.types().any(refers);
         let types = group.types().len() as u32;
         // The meaning of a group that refers to others depends on all types before it.
-        let name = if refers { KEY.hash_one((&bytes[from..to], place)) } else { KEY.hash_one(raw) };
+        let name = if refers { KEY.hash_one((&bytes[from..to], index)) } else { KEY.hash_one(raw) };
         groups.push(Group { name, types, bytes: raw.len() as u32 });
     }
     Ok(groups)
@@ -158,7 +165,7 @@ fn refers(ty: &SubType) -> bool {
 /// of `namespace`.
 ///
 /// # Errors
-/// Fails if they are too many; nothing is recorded then.
+/// Fails if the isolate or the namespace has too many new types. The function then records nothing.
 pub(super) fn remember(
     groups: &[Group],
     added: &mut Added,
@@ -199,7 +206,8 @@ impl Known {
         Ok(())
     }
 
-    /// Returns what a namespace may add when the others have added `others`.
+    /// Returns the amount that a namespace may add in total when the other namespaces have added
+    /// `others`.
     fn share(others: TypeUse) -> TypeUse {
         if others.types == 0 { ALL.eighths(7) } else { ALL.less(others).eighths(4) }
     }
@@ -213,8 +221,8 @@ impl Known {
 mod tests {
     use super::*;
 
-    /// Makes a namespace add as many types as it may, each group from a new isolate. Returns the
-    /// number of types.
+    /// Makes a namespace add types until the next group is refused. Each group comes from a new
+    /// isolate. Returns the number of added types.
     fn use_up(known: &mut Known, namespace: &str) -> u64 {
         let namespace = namespace.into();
         let before = known.all.types;
@@ -240,9 +248,9 @@ mod tests {
             .map(|namespace| use_up(&mut known, namespace))
             .into();
         assert_eq!(shares, [437_000, 31_000, 16_000, 8_000]);
-        // The first namespace gets nothing more either.
+        // The first namespace can add no more types either.
         assert_eq!(use_up(&mut known, "one"), 0);
-        // Known types are free.
+        // Types that are already known can still be used.
         let common = Group { name: 0, types: 1_000, bytes: 4_000 };
         assert_eq!(known.remember(&[common], &mut Added::default(), &"one".into()), Ok(()));
     }
@@ -259,7 +267,7 @@ mod tests {
         assert!(known.are_nearly_used_up());
         assert!(
             use_up(&mut known, "fourth") > 0,
-            "a namespace can use types until the process is replaced"
+            "the fourth namespace can add no types although some are left"
         );
     }
 }

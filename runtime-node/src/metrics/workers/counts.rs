@@ -12,14 +12,15 @@ use tenon_proto::failure::FailureCode;
 use tenon_proto::id::ShardId;
 use tenon_proto::revision::Revision;
 
-/// Bucket bounds in seconds. Fewer than a shard's, as each is a series of every Worker.
+/// Bucket bounds in seconds. There are fewer than in a shard's histograms, because each bound is a
+/// series of every Worker.
 const BUCKETS: [f64; 8] = [0.001, 0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0];
 
 /// The end of an invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Answered,
-    /// Its caller disconnected.
+    /// The caller disconnected.
     Cancelled,
     Failed(FailureCode),
 }
@@ -38,7 +39,7 @@ impl End {
         ends
     };
 
-    /// Ends exported even at zero: the first time a limit is hit is then an increase.
+    /// Ends that are exported even at zero, so that the first failure at a limit is an increase.
     const ALWAYS: [Self; 4] = [
         Self::Answered,
         Self::Failed(FailureCode::CpuLimitExceeded),
@@ -70,17 +71,17 @@ impl LabelValue for End {
 label_values! {
     /// The phases of a cold start.
     pub enum StartPhase {
-        /// The code is fetched from the catalog or from memory. Excludes the time in which an
-        /// isolate is made meanwhile.
+        /// The code is fetched from the catalog or from memory. The duration excludes the time in
+        /// which an isolate is made concurrently.
         Fetch = "fetch",
-        /// An isolate is made, if none was spare.
+        /// An isolate is made, unless a spare one was available.
         Isolate = "isolate",
         /// The modules are compiled and evaluated, including waits for other isolates' turns.
         Evaluate = "evaluate",
     }
 }
 
-/// Duration of each [`StartPhase`] of a start, in their order.
+/// Durations of the phases of a start, in the order of [`StartPhase`].
 pub type Phases = [Duration; StartPhase::ALL.len()];
 
 /// A number that one thread writes and others read.
@@ -109,20 +110,22 @@ impl Count {
     }
 }
 
-/// Counts of one revision on one shard. Aligned to cache lines of its own: another thread may write
-/// the memory beside it.
+/// Counts of one revision on one shard. The alignment gives them cache lines of their own: another
+/// thread may write the adjacent memory.
 #[repr(align(64))]
 pub(super) struct Counts {
     labels: [(&'static str, String); 4],
-    /// Indexed by [`End::index`]. An array and not a box: counting touches these lines only.
+    /// Number of invocations with each end, indexed by [`End::index`]. Without a box, counting
+    /// touches only the cache lines of this struct.
     ended: [Count; End::COUNT],
-    /// Invocations by the first of [`BUCKETS`] that holds them; the last counts those in none.
+    /// Number of invocations in each of [`BUCKETS`]; the last element counts the invocations that
+    /// took longer than every bound.
     took: [Count; BUCKETS.len() + 1],
     total_duration: Count,
     cpu: Count,
     memory: Count,
     starts: Count,
-    /// Phases of the latest start.
+    /// Durations of the phases of the latest start.
     phases: [Count; StartPhase::ALL.len()],
     is_warm: AtomicBool,
 }
@@ -149,7 +152,7 @@ impl Counts {
         }
     }
 
-    /// Counts a start and keeps its phases.
+    /// Counts a start and stores the durations of its phases.
     pub(super) fn record_start(&self, phases: &Phases) {
         self.starts.add(1);
         for (phase, took) in self.phases.iter().zip(phases) {
@@ -182,7 +185,7 @@ impl Counts {
         self.memory.set(bytes as u64);
     }
 
-    /// Returns whether the revision has started and has had an isolate since.
+    /// Returns whether the revision has started and has not lost its isolate since.
     pub(super) fn is_warm(&self) -> bool {
         self.is_warm.load(Ordering::Relaxed)
     }

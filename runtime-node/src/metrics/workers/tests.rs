@@ -31,8 +31,8 @@ fn families_with_metrics(families: &WorkerFamilies) -> Vec<MetricFamily> {
 
 #[test]
 fn every_end_has_its_own_index() {
-    let places: Vec<usize> = End::ALL.iter().map(|end| end.index()).collect();
-    assert_eq!(places, (0..End::COUNT).collect::<Vec<_>>());
+    let indices: Vec<usize> = End::ALL.iter().map(|end| end.index()).collect();
+    assert_eq!(indices, (0..End::COUNT).collect::<Vec<_>>());
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn metrics_of_a_worker_without_an_isolate_linger_and_resume() {
     shard.review(|_| true, now);
     assert_eq!(samples(&families, "memory_bytes").len(), 1);
     shard.review(|_| false, now);
-    assert!(samples(&families, "memory_bytes").is_empty(), "an isolate that is gone has no memory");
+    assert!(samples(&families, "memory_bytes").is_empty(), "the memory of no isolate is exported");
     assert_eq!(samples(&families, "cold_starts_total").len(), 1);
 
     shard.open(cart, &revision("cart"));
@@ -110,7 +110,7 @@ fn metrics_of_a_worker_without_an_isolate_linger_and_resume() {
     shard.record_end(&cart, End::Answered, Duration::ZERO);
     assert!(
         families_with_metrics(&families).is_empty(),
-        "a revision without counts is not counted"
+        "an invocation of a revision without counts was counted"
     );
 }
 

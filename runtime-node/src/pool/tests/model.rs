@@ -1,4 +1,4 @@
-//! Checks that the pool's invariants hold after every step, for any sequence of steps.
+//! Tests that the pool behaves as a simple model after every step, for any sequence of steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ const CAPACITIES: std::ops::Range<usize> = 1..7;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A request for the revision of this number, which determines its tenant.
+    /// A request arrives for the revision of this number, which determines the tenant.
     LookUp(u8, Half),
     /// One of the pending starts succeeds.
     Started(Index),
@@ -64,7 +64,7 @@ impl Model {
         self.starting.len() + self.warm.len()
     }
 
-    /// Returns how many slots a tenant occupies with isolates that can serve.
+    /// Returns how many of a tenant's isolates are starting or can serve.
     fn slots_of(&self, name: &str) -> usize {
         let useful = self.warm.values().filter(|(fake, _)| !is_spent(fake));
         let starting = self.starting.keys().filter(|n| tenant(**n) == name).count();
@@ -144,14 +144,14 @@ proptest! {
                 Step::LookUp(n, half) => look_up(&mut shard, &mut model, n, half, at)?,
                 Step::Started(index) if !model.starting.is_empty() => {
                     let n = *index.get(&model.starting.keys().copied().collect::<Vec<_>>());
-                    let launch = model.starting.remove(&n).expect("the chosen start is pending");
+                    let launch = model.starting.remove(&n).expect("`n` is a key of `starting`");
                     let fake = Fake::of(tenant(n), &format!("worker-{n}"));
                     shard.pool.started(launch, fake.clone(), shard.now);
                     model.warm.insert(n, (fake, at));
                 }
                 Step::Failed(index) if !model.starting.is_empty() => {
                     let n = *index.get(&model.starting.keys().copied().collect::<Vec<_>>());
-                    let launch = model.starting.remove(&n).expect("the chosen start is pending");
+                    let launch = model.starting.remove(&n).expect("`n` is a key of `starting`");
                     shard.pool.failed(launch, failure(), Retry::BackOff, shard.now);
                     let refused = matches!(shard.look_up_for(tenant(n), Share::Half, n), Lookup::Refused(Obstacle::Failed(_)));
                     prop_assert!(refused);
@@ -201,7 +201,7 @@ fn look_up(
 ) -> Result<(), TestCaseError> {
     let share = if half { Share::Half } else { Share::Most };
     let capacity = shard.pool.capacity;
-    // A lookup evicts a spent isolate, whatever its result.
+    // A lookup evicts the revision's isolate if that isolate is spent, whatever the lookup returns.
     let replaced = model.warm.get(&n).is_some_and(|(fake, _)| is_spent(fake));
     if replaced {
         model.gone.extend(model.warm.remove(&n).map(|(fake, _)| fake));
@@ -218,7 +218,7 @@ fn look_up(
     let has_room = shard.pool.has_room(&digest(n), tenant(n), share, shard.now);
     let launch = match shard.look_up_for(tenant(n), share, n) {
         Lookup::Warm(fake) => {
-            let (known, used) = model.warm.get_mut(&n).expect("only warm isolates are found");
+            let (known, used) = model.warm.get_mut(&n).expect("the pool returned no warm isolate");
             prop_assert!(Rc::ptr_eq(&known.0, &fake.0) && !is_spent(&fake));
             *used = at;
             None

@@ -27,7 +27,7 @@ fn states(batch: &Batch) -> Vec<bool> {
 }
 
 #[test]
-fn the_second_failure_is_a_loop_and_reported_at_once() {
+fn a_second_failure_in_a_row_is_a_crash_loop_and_is_reported_immediately() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     ledger.failing(SHARD, failing(1, 1), now);
     assert_eq!((ledger.next_due(), ledger.loops()), (None, 0));
@@ -78,7 +78,7 @@ fn a_recovery_is_reported_once() {
 }
 
 #[test]
-fn a_recovery_from_an_unreported_loop_is_not_reported() {
+fn a_recovery_from_an_unreported_crash_loop_is_not_reported() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     ledger.recovered(SHARD, digest(1), now);
     ledger.failing(SHARD, failing(1, 2), now);
@@ -87,7 +87,7 @@ fn a_recovery_from_an_unreported_loop_is_not_reported() {
 }
 
 #[test]
-fn a_revision_recovers_once_it_has_on_every_shard_it_failed_on() {
+fn a_revision_has_recovered_once_it_has_recovered_on_every_shard_where_it_failed() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     ledger.failing(ShardId(0), failing(1, 2), now);
     ledger.failing(ShardId(1), failing(1, 2), now);
@@ -101,7 +101,7 @@ fn a_revision_recovers_once_it_has_on_every_shard_it_failed_on() {
 }
 
 #[test]
-fn a_change_during_a_delivery_is_reported_after_it() {
+fn a_change_during_a_delivery_is_reported_after_the_delivery() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     ledger.failing(SHARD, failing(1, 2), now);
     let batch = ledger.due(now);
@@ -127,7 +127,7 @@ fn a_revision_without_recent_failures_is_forgotten() {
 }
 
 #[test]
-fn a_thousand_loops_are_reported_in_batches_and_each_once() {
+fn a_thousand_crash_loops_are_reported_in_batches_and_each_once() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
     (0..1_000).for_each(|of| ledger.failing(SHARD, failing(of, 2), now));
     for _ in 0..10 {
@@ -163,8 +163,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// For any events and any lost messages: once everything due has been delivered, the operator
-    /// knows the true state of every revision.
+    /// For any events and any lost messages, the operator knows the true state of every revision
+    /// once every report that is due has been delivered.
     #[test]
     fn the_operator_eventually_knows_which_revisions_fail(steps in steps()) {
         let (mut ledger, now) = (Ledger::default(), Instant::now());

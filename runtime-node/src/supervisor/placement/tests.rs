@@ -28,7 +28,7 @@ fn an_unknown_revision_runs_in_a_lane_until_it_proves_light() {
     assert_eq!(
         places(&mut placement, now),
         [PlacementDecision::Here; 2],
-        "the lane serves while the shard starts the revision"
+        "during the start on the shard"
     );
     assert_eq!(placement.counts(), (1, 0));
     placement.end_promotion(&DIGEST);
@@ -37,7 +37,7 @@ fn an_unknown_revision_runs_in_a_lane_until_it_proves_light() {
 }
 
 #[test]
-fn a_revision_moves_when_its_shard_is_known() {
+fn a_revision_moves_only_once_its_shard_is_known() {
     let (mut placement, now) = (Placement::new(true), Instant::now());
     placement.place(LANE, &worker(), &DIGEST, false, now);
     assert_eq!(placement.record_light(&DIGEST, PROMOTION, now), None);
@@ -58,21 +58,21 @@ fn a_heavy_revision_stays_in_lanes_for_longer_each_time() {
         );
         assert!(placement.record_light(&DIGEST, 1, now).is_some(), "after {demotion} demotions");
         placement.end_promotion(&DIGEST);
-        assert!(placement.record_heavy(&DIGEST, now), "a heavy revision leaves its shard");
+        assert!(placement.record_heavy(&DIGEST, now), "after {demotion} demotions");
         assert_eq!(places(&mut placement, now), IN_LANES);
         assert_eq!(
             placement.record_light(&DIGEST, 1 << 20, now),
             None,
-            "no promotion during the hold"
+            "the revision was promoted during the hold"
         );
         now += HOLD * (1 << demotion);
         placement.record_light(&DIGEST, 0, now);
     }
-    assert!(!placement.record_heavy(&DIGEST, now), "the revision is already in the lanes");
+    assert!(!placement.record_heavy(&DIGEST, now), "a revision in the lanes was demoted");
 }
 
 #[test]
-fn a_request_stays_if_it_must_or_if_there_are_no_lanes() {
+fn a_request_stays_on_a_shard_if_it_must_or_if_there_are_no_lanes() {
     let (mut placement, now) = (Placement::new(true), Instant::now());
     assert_eq!(placement.place(SHARD, &worker(), &DIGEST, true, now), PlacementDecision::Here);
     let mut without = Placement::new(false);
@@ -83,16 +83,16 @@ fn a_request_stays_if_it_must_or_if_there_are_no_lanes() {
 #[test]
 fn a_light_revision_returns_to_a_lane_after_its_quarantine() {
     let (mut placement, now) = (Placement::new(true), Instant::now());
-    assert_eq!(placement.judge(&DIGEST, false, now), None, "no shard has asked for the revision");
+    assert_eq!(placement.judge(&DIGEST, false, now), None, "before any shard asked");
     places(&mut placement, now);
     placement.record_light(&DIGEST, PROMOTION, now);
     placement.end_promotion(&DIGEST);
     assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
-    let CrashReport { worker: of, decision } = placement.judge(&DIGEST, false, now).unwrap();
+    let CrashReport { worker: judged, decision } = placement.judge(&DIGEST, false, now).unwrap();
     let CrashDecision::Quarantined(quarantine) = decision else {
-        panic!("the revision is forgiven")
+        panic!("the revision was forgiven")
     };
-    assert_eq!((of, quarantine.times), (worker(), 1));
+    assert_eq!((judged, quarantine.times), (worker(), 1));
     assert_eq!(places(&mut placement, now), [PlacementDecision::Quarantined(quarantine.lasts); 2]);
     assert_eq!(places(&mut placement, now + quarantine.lasts), IN_LANES);
 }

@@ -1,4 +1,5 @@
-//! WebSockets with which a Worker answers: the handshake, messages and the end of a connection.
+//! Tests of WebSockets with which a Worker answers: the handshake, messages and the end of a
+//! connection.
 
 use std::rc::Rc;
 
@@ -142,7 +143,7 @@ async fn a_close_by_the_worker_follows_all_its_messages(shard: Rc<Shard>) {
     worker.0.idle().await;
     assert!(
         shard.logged("state 2 195"),
-        "bufferedAmount is not the 190 bytes being sent and the 5 that never will be"
+        "bufferedAmount is not 195: 190 bytes that are being sent, and 5 bytes that will never be sent"
     );
     assert!(shard.logged("closed 1001 enough true 3"));
 }

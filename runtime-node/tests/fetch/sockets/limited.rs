@@ -1,4 +1,5 @@
-//! Limits of WebSockets with which a Worker answers: how long they last, and what they may use.
+//! Tests of the limits of WebSockets with which a Worker answers: their duration, and the resources
+//! that they may use.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -31,13 +32,13 @@ async fn a_message_that_is_too_long_ends_the_socket(shard: Rc<Shard>) {
         .start()
         .await
         .unwrap();
-    // The socket ends at once if the frame's header announces the length.
+    // The socket ends immediately if the frame's header announces too long a message.
     let (request, sent) = opening(&[KEY, VERSION]);
     let response = worker.0.fetch(request).await.unwrap();
     let header = [&[0x82, 0xFF][..], &u64::to_be_bytes(64 << 20), &[0; 4]].concat();
     sent.unbounded_send(Ok(header.into())).unwrap();
     assert_eq!(response.body.collect().await.unwrap()[..], [0x88, 2, 0x03, 0xF1]);
-    // It ends when memory runs out if the message comes in fragments.
+    // The socket ends when memory runs out if the message comes in fragments.
     let mut client = connect(&worker).await;
     let part = |data, is_final| {
         Message::Frame(Frame::message(vec![0; 1 << 20], OpCode::Data(data), is_final))
@@ -121,7 +122,8 @@ async fn a_socket_that_is_never_accepted_ends_with_its_invocation(shard: Rc<Shar
 }
 
 async fn nothing_is_read_while_the_worker_is_busy(shard: Rc<Shard>) {
-    // Each message is read whole before the next one, however far ahead the client sends.
+    // Each message is handled before the next message is read, regardless of how far ahead the
+    // client sends.
     let body = "let count = 0;
         on('message', async ({ data }) => { count++; server.send(`${count}:${data.length}`) });";
     let worker = shard.handler(&serving(body)).start().await.unwrap();

@@ -1,4 +1,4 @@
-//! WebSockets that a Worker opens, to an origin in this process.
+//! Tests of WebSockets that a Worker opens to an origin in this process.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ fetching![
     a_socket_is_passed_on_in_native_code,
 ];
 
-/// The requests that an origin received, and the Close frames it has read.
+/// The requests that an origin has received, and the Close frames that it has read.
 #[derive(Default)]
 struct EchoLog {
     heads: RefCell<Vec<String>>,
@@ -35,8 +35,8 @@ struct EchoLog {
     open: Cell<usize>,
 }
 
-/// Starts an origin that echoes messages and adds `headers` to its handshake; the text `close`
-/// makes it close.
+/// Starts an origin that echoes messages and adds `headers` to its handshake. It closes the socket
+/// on the message `close`.
 async fn echo(headers: &'static str) -> (Origin, Rc<EchoLog>) {
     let log = Rc::<EchoLog>::default();
     let shared = Rc::clone(&log);
@@ -48,7 +48,8 @@ async fn echo(headers: &'static str) -> (Origin, Rc<EchoLog>) {
     (origin, log)
 }
 
-/// Accepts the opening handshake without a subprotocol or extension. Returns whether there was one.
+/// Accepts an opening handshake, without a subprotocol or an extension. Returns whether there was a
+/// handshake.
 pub(crate) async fn accept_handshake(stream: &mut TcpStream) -> bool {
     let Some(head) = read_head(stream).await else { return false };
     let key = head.lines().find_map(|line| line.strip_prefix("sec-websocket-key: "));
@@ -210,7 +211,7 @@ async fn a_web_socket_that_cannot_be_opened_fails(shard: Rc<Shard>) {
     }
     // The node's policy forbids this address.
     assert_eq!(fetch_text(&shard, &origin, &each("'ws://10.0.0.1/'", "")).await, failed);
-    // A socket that is closed before it opens.
+    // The following socket is closed before it opens.
     let body = format!(
         "{events} const socket = new WebSocket(`ws${{origin}}`);
          const seen = events(socket);

@@ -1,4 +1,4 @@
-// Tries to obtain the constructors behind functions and iterators, and what they can see.
+// Tries to obtain the constructors behind functions and iterators, and the names that they can see.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Overwrites and detaches the bytes of a response after creating it.
+// Overwrites and detaches the bytes of a response after it has created the response.
 // expect: answer first
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Reads every clock before and after some work.
+// Reads every clock before and after some work in one turn.
 // expect: answer held
 // limits: cpu_ms=5000
 export default {

@@ -1,4 +1,4 @@
-// Starts more operations at once than a Worker may have queued: those above the limit are refused
+// Starts more operations together than a Worker may have queued: those above the limit are refused
 // with an error.
 // expect: answer held
 // limits: cpu_ms=2000 wall_ms=10000

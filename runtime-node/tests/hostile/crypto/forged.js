@@ -22,7 +22,7 @@ export default {
         }
       }
     }
-    // A Worker may change the visible properties; that has no effect.
+    // A Worker may change the visible properties, but the changes have no effect.
     key.usages.push('decrypt', 'wrapKey');
     key.algorithm.name = 'AES-KW';
     Object.defineProperty(key, 'extractable', { value: true });

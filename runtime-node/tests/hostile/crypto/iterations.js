@@ -1,4 +1,4 @@
-// Requests password hashes with iterations that would take hours; each is refused before it starts.
+// Requests password hashes that would exceed the CPU limit; each must be refused before it starts.
 // expect: answer held
 const { subtle } = crypto;
 export default {

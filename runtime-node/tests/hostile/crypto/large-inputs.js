@@ -1,4 +1,4 @@
-// Passes many large inputs at once, each of which is copied: the copies are charged.
+// Passes many large inputs, each of which is copied. The copies must be charged.
 // expect: answer held or memory_limit_exceeded or worker_exception
 // limits: cpu_ms=2000 memory_mib=32
 const { subtle } = crypto;

@@ -1,4 +1,4 @@
-// Answers while operations are in flight: they end with the invocation.
+// Answers while operations are in flight, which must end with the invocation.
 // expect: answer held
 // requests: 20
 // limits: cpu_ms=2000

@@ -1,4 +1,4 @@
-// Requests the largest possible length wherever one can be given.
+// Requests extreme lengths wherever a length can be given.
 // expect: answer held
 // limits: cpu_ms=500
 const { subtle } = crypto;

@@ -1,4 +1,4 @@
-// Requests a flood of password hashes, each of which would be granted alone.
+// Requests a flood of password hashes, each of which alone would be accepted.
 // expect: cpu_limit_exceeded
 // limits: wall_ms=20000
 // requests: 3

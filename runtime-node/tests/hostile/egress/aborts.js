@@ -1,4 +1,4 @@
-// Aborts what it has just started, repeatedly and all at once.
+// Aborts fetches that it has just started, some of them one by one and the others together.
 // expect: answer given up
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// Sends an endless stream to an address where nothing listens.
+// Sends an endless stream to an address that egress refuses.
 // expect: answer refused
 // limits: cpu_ms=200
 export default {

@@ -1,4 +1,4 @@
-// Opens as many event sources as it can, each of which reconnects for ever.
+// Opens five hundred event sources to a forbidden address: none of them may reconnect.
 // expect: answer closed
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// Starts a hundred thousand fetches and awaits none.
+// Starts a hundred thousand fetches and awaits none of them.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer begun
 // limits: cpu_ms=200
 export default {

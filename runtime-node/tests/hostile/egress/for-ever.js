@@ -1,4 +1,4 @@
-// Fetches again after every failure, long after it has reached its limit.
+// Fetches again after every failure, long after it has reached its limit on subrequests.
 // expect: cpu_limit_exceeded or wall_limit_exceeded
 export default {
   async fetch() {

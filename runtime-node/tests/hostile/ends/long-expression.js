@@ -1,4 +1,4 @@
-// Makes V8 parse an expression whose tree is a hundred times as large.
+// Makes V8 parse a regular expression whose syntax tree is a hundred times as large as its text.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // limits: memory_mib=128
 // beyond: 60000

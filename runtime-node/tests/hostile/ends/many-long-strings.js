@@ -1,5 +1,5 @@
-// Reads several of the longest strings in one turn and keeps them. V8 grants each that is the first
-// since a collection.
+// Reads several of the longest strings in one turn and keeps them. V8 permits each string that is
+// the first one since a collection.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 wall_ms=30000 memory_mib=128
 // beyond: 60000

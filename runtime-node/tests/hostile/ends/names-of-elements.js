@@ -1,5 +1,5 @@
-// Enumerates the names of a large array's elements, which V8 creates at once without a check for
-// termination.
+// Enumerates the names of a large array's elements, which V8 creates in one step without a check
+// for termination.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // limits: memory_mib=128
 // beyond: 60000

@@ -1,4 +1,4 @@
-// Passes objects whose lengths are getters.
+// Logs objects whose lengths are getters, which must not be called.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Formats stacks by an endless source map.
+// Formats stacks by a source map without end.
 // expect: cpu_limit_exceeded
 export default {
   fetch() {

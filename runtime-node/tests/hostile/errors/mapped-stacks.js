@@ -1,4 +1,4 @@
-// Formats stacks by values that are not source maps, and by functions of its own.
+// Formats stacks of values that are not errors or frames, of deep recursion and of huge names.
 // expect: answer held
 // limits: cpu_ms=2000
 const { prepareStackTrace } = Error;

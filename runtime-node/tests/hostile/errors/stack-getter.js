@@ -1,4 +1,4 @@
-// Logs errors whose stack is a getter.
+// Logs errors whose stacks, messages, names and causes are getters, which must not be called.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

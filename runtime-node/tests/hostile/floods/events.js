@@ -1,4 +1,4 @@
-// Adds listeners while the event is delivered.
+// Adds listeners and dispatches events while an event is delivered.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Logs on behalf of an invocation that has ended, from the turn of another.
+// Logs on behalf of an invocation that has ended, in the turn of another invocation.
 // expect: answer said
 // limits: cpu_ms=5000
 // requests: 3

@@ -1,4 +1,4 @@
-// Resolves a thenable again and again, with itself and others.
+// Resolves a thenable repeatedly, with itself and with others.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

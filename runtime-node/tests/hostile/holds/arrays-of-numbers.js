@@ -1,4 +1,4 @@
-// Creates and fills typed arrays from array-likes, strings and arrays with tens of millions of elements.
+// Creates and fills typed arrays from array-likes, strings and arrays with at least 2²⁵ elements.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

@@ -1,4 +1,4 @@
-// Decodes as many bytes as a buffer can hold.
+// Decodes tens of megabytes of text, and base64 and hexadecimal strings of the same length.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

@@ -1,4 +1,4 @@
-// Concatenates an object that claims a huge length.
+// Concatenates objects that claim huge lengths, and long arrays.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 100

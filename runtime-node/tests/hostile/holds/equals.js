@@ -1,4 +1,4 @@
-// Searches an array for a string whose prefix all elements share.
+// Searches and sorts arrays of long strings that differ only near the end.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

@@ -1,4 +1,5 @@
-// Flattens an array that contains itself, thirty levels deep.
+// Flattens arrays whose elements are the same array again, which have billions of elements when
+// flat.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

@@ -1,4 +1,4 @@
-// Parses a body of ten million arrays as JSON.
+// Parses bodies of four million arrays as JSON.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

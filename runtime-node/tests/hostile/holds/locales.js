@@ -1,4 +1,4 @@
-// Passes very long locale names.
+// Passes very long names and lists of locales.
 // expect: answer refused
 // limits: memory_mib=128 cpu_ms=100
 // beyond: 60

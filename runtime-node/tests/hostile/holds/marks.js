@@ -1,4 +1,4 @@
-// Normalizes long sequences of combining marks in the wrong order.
+// Normalizes and compares long sequences of combining marks in the wrong order.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

@@ -1,4 +1,4 @@
-// Parses long integers in every base.
+// Parses integers of the greatest length in several bases.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 // beyond: 60

@@ -1,4 +1,5 @@
-// Evaluates many small regular expressions, each of which matches thousands of strings.
+// Compiles source text of many small regular expressions, each of which matches thousands of
+// strings.
 // expect: answer refused
 // limits: memory_mib=128 cpu_ms=5000 wall_ms=20000
 // beyond: 30

@@ -1,4 +1,4 @@
-// Parses a date of a million brackets.
+// Parses dates with a million brackets and more.
 // expect: answer refused
 // limits: memory_mib=128
 // beyond: 30

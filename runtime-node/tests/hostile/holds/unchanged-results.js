@@ -1,4 +1,5 @@
-// Checks that bounded functions return the same results as before, for short and long inputs.
+// Checks that bounded functions return the results that the standard requires, for short and long
+// inputs.
 // expect: answer held
 // limits: cpu_ms=20000 wall_ms=30000 memory_mib=256
 export default {

@@ -1,4 +1,4 @@
-// Responds to one invocation with the Response of another, which has been sent before, by a promise
+// Responds to an invocation with a Response that another invocation also sends, through a promise
 // that the other invocation resolves.
 // expect: answer mine or answer theirs or worker_exception
 // at once: 6

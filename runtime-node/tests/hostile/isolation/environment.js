@@ -1,4 +1,4 @@
-// Looks for properties of its machine.
+// Looks for properties of the machine.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

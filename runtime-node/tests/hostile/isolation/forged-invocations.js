@@ -1,4 +1,5 @@
-// Looks for identifiers of invocations, with which it could reach the requests of others, and tries to change env.
+// Looks for identifiers of invocations, with which it could reach other invocations' requests, and
+// tries to change env.
 // expect: answer held
 // at once: 10
 // requests: 2

@@ -10,7 +10,7 @@ export default {
     const before = release;
     const gate = new Promise((resolve) => (release = resolve));
     chain = chain.then(() => gate).then(() => {
-      // The invocation that this belongs to has ended: it may not begin anything.
+      // The invocation to which this callback belongs has ended, and must not begin an operation.
       try {
         setTimeout(() => console.log('a timer of the dead'), 0);
       } catch (error) {

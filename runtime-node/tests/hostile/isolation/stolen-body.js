@@ -1,4 +1,4 @@
-// Reads the body of a request that has ended, from the turn of another.
+// Reads the body of a request that has ended, in the turn of another request.
 // expect: answer held
 // body: the body
 // requests: 3

@@ -1,4 +1,5 @@
-// Passes an object that claims 2⁵³ − 1 elements to every function that iterates over elements.
+// Passes objects that claim billions of elements or more to every function that iterates over
+// elements.
 // expect: answer held
 // limits: cpu_ms=2000
 export default {

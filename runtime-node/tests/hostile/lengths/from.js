@@ -1,4 +1,4 @@
-// Iterates over the largest possible number of elements: each step must be interruptible.
+// Creates an array from an object that claims 2²⁵ elements: each step must be interruptible.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Searches an array of 2^25 holes from its end: the search must be interruptible.
+// Searches an array of 2²⁵ holes from its end: the search must be interruptible.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

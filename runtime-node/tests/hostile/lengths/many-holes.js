@@ -1,4 +1,4 @@
-// Awaits four billion array holes.
+// Awaits the four billion holes of an array.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

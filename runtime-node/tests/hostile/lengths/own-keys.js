@@ -1,4 +1,4 @@
-// Uses a proxy with a huge number of keys.
+// Uses proxies that report a huge number of keys.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
 // beyond: 150
 export default {

@@ -1,4 +1,4 @@
-// Checks that guarded array functions return the same results as before.
+// Checks that bounded array functions return the results that the standard requires.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// Computes with integers that take longer than the limit.
+// Computes with ever larger integers, until one operation takes longer than the limit.
 // expect: cpu_limit_exceeded or worker_exception
 // limits: cpu_ms=100 memory_mib=64
 export default {

@@ -1,4 +1,4 @@
-// Sorts by a comparator that never returns, and by a native one.
+// Sorts by an inconsistent comparator once, and by a native function for ever.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

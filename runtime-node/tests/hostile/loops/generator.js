@@ -1,4 +1,4 @@
-// Delegates between generators for ever.
+// Delegates to an iterator that never ends, in a generator.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

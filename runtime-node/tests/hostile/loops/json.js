@@ -1,4 +1,4 @@
-// Parses and formats JSON with slow callbacks.
+// Parses and formats JSON with a callback that never returns.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

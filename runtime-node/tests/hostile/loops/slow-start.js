@@ -1,4 +1,4 @@
-// Starts slowly, again and again.
+// Starts slowly, and ends its isolate with each request, so that it starts again.
 // expect: cpu_limit_exceeded
 // limits: startup_ms=400
 // requests: 3

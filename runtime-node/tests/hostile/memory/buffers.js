@@ -1,4 +1,4 @@
-// Creates array buffers in every possible way.
+// Keeps array buffers that it creates in many ways.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Keeps errors with the longest stacks.
+// Keeps the long stacks of errors.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Creates property names, which V8 internalizes.
+// Adds properties to an object, whose names V8 internalizes.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Creates objects whose memory is outside of V8's heap.
+// Keeps objects of Intl, whose memory is outside of V8's heap.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // limits: cpu_ms=2000 memory_mib=24
 export default {

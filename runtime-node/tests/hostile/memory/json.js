@@ -1,4 +1,4 @@
-// Parses JSON into a large tree.
+// Parses JSON repeatedly, and keeps the results.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Adds listeners for a million event types.
+// Adds listeners for more and more event types.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Creates promises that await each other.
+// Creates a chain of promises, each of which awaits the previous one.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Creates and reads strings of many sizes.
+// Creates, reads and keeps long strings.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Creates objects of the platform's classes.
+// Keeps objects of the platform's classes.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Fills weak references and weak maps whose targets stay alive.
+// Creates weak references, and entries of a weak map, whose targets remain alive.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -12,7 +12,7 @@ export default {
     ];
     const tried = await Promise.allSettled(options.map((option) => import('./a.json', option)));
     if (tried.some(({ status }) => status !== 'rejected')) return new Response('imported');
-    // A getter may import as well.
+    // A getter imports a module as well.
     const within = { get type() { import('./a.json').catch(() => {}); return 'json'; } };
     const same = [await import('./a.json', { with: within }), await import('./a.json', {}), await import('./a.json', { with: {} })];
     return new Response(new Set(same).size === 1 ? 'held' : 'different');

@@ -1,4 +1,4 @@
-// Imports modules that import each other in a circle, and themselves.
+// Imports modules that import each other in a cycle, and a module that imports itself.
 // expect: answer a b
 import { b } from './b.js';
 import * as self from './worker.js';

@@ -1,4 +1,4 @@
-// Exports an object with changing getters: each is read once.
+// Exports an object whose getters change: each must be read only once.
 // expect: answer x
 let asked = 0;
 export default new Proxy({}, {

@@ -1,4 +1,5 @@
-// Imports the same module a thousand times at once, and thousands that fail.
+// Imports the same module a thousand times concurrently, and then a thousand times modules that do
+// not exist.
 // expect: answer held
 // limits: cpu_ms=2000
 // lines: 10

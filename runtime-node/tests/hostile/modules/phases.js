@@ -1,4 +1,4 @@
-// Imports in phases that do not exist, and with attributes.
+// Imports in phases that are not supported.
 // expect: start worker_start_failed
 import defer * as b from './b.js';
 import source c from './b.js';

@@ -1,4 +1,4 @@
-// Exports a then function, so that the namespace is a thenable.
+// Exports a function `then`, so that the namespace is a thenable.
 // expect: answer 1
 export function then(resolve) {
   resolve(1);

@@ -1,4 +1,4 @@
-// Exceeds its CPU limit in a module, and imports values afterwards.
+// Exceeds the CPU limit in a module, which is evaluated between modules that are values.
 // expect: start cpu_limit_exceeded
 // limits: startup_ms=100
 // many: 100

@@ -1,4 +1,4 @@
-// Compares long strings by a locale's rules.
+// Compares long strings repeatedly by a locale's rules.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Returns the property descriptors of a long array.
+// Reads the property descriptors of a long array, and passes the array as descriptors.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Encodes a long string for a URL.
+// Encodes and decodes long strings for URLs.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 export default {

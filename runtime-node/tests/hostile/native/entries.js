@@ -1,4 +1,4 @@
-// Lists the entries of a long array, and creates an object of them.
+// Lists and copies the properties of a long array, and creates an object from its entries.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // beyond: 30
 // limits: memory_mib=128

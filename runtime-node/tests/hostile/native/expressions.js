@@ -1,4 +1,4 @@
-// Calls regular expressions directly for every match in the longest string.
+// Calls the methods of regular expressions for every match in a string of 2²⁵ characters.
 // expect: answer refused
 // limits: memory_mib=128
 export default {

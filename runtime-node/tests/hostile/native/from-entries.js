@@ -1,4 +1,4 @@
-// Creates an object from endless entries.
+// Creates an object from an endless sequence of entries.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Changes the case of a long string.
+// Normalizes a long string, changes its case, and compares it.
 // expect: answer refused
 // limits: memory_mib=128
 export default {

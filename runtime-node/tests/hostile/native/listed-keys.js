@@ -1,4 +1,5 @@
-// Passes JSON.stringify a list of keys that is too long, or claims its length late.
+// Passes JSON.stringify a list of keys that is too long, or that claims its length only when it is
+// read again.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Parses long numerals.
+// Parses long numerals repeatedly.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=128
 export default {

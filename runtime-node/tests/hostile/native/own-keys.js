@@ -1,4 +1,4 @@
-// Lists the properties of the object of a long string.
+// Lists the properties of the String object of a long string.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Parses an object of as many members as fit.
+// Parses sixty objects of ten thousand members each.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 export default {

@@ -1,4 +1,4 @@
-// Splits a long string into characters.
+// Splits a long string into characters, lists its matches, and replaces them.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // beyond: 30
 // limits: memory_mib=128

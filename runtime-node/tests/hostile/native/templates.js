@@ -1,4 +1,5 @@
-// Replaces many matches by templates of many parts: V8 ends the process when it lists them all.
+// Replaces many matches by templates of many parts: V8 would end the process if it listed all
+// parts.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
 // requests: 12
 const text = 'a'.repeat(2 ** 18);

@@ -1,4 +1,4 @@
-// Checks that a long template has the same result as a short one.
+// Checks that a long template has the same result as a short template.
 // expect: answer held
 // limits: cpu_ms=20000 wall_ms=30000 memory_mib=256
 export default {
@@ -7,7 +7,7 @@ export default {
       if (is !== should) throw new Error(`${what}: ${String(is).slice(0, 200)} is not ${String(should).slice(0, 200)}`);
     };
     const unit = 'xabcy';
-    // Long enough that the template is not handed to native code.
+    // The text is so long that the template is not passed to native code.
     const times = 2 ** 11;
     const fill = '.'.repeat(60) + '$$'.repeat(60);
     const parts = ['$&', '$$', '$$&', '$1', '$2', '$3', '$01', '$02', '$10', '$11', '$0', '$00', '$9', '$x', '$<b>', '$<none>', 'a$&b$1c$2d', '$1$2$$1$&&', '$123'];

@@ -1,4 +1,4 @@
-// Formats long lists by a locale's rules.
+// Formats a long array of numbers by a locale's rules.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 export default {

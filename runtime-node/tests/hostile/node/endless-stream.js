@@ -1,4 +1,4 @@
-// Pipes an endless stream into an endless sink, in microtasks alone.
+// Pipes an endless stream into a sink that accepts everything, without leaving the microtask queue.
 // expect: cpu_limit_exceeded
 // flags: nodejs_compat
 import { Readable, Writable } from 'node:stream';

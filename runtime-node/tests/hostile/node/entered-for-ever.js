@@ -1,4 +1,4 @@
-// Enters one store after another, which must leave nothing behind.
+// Enters one store after another: none of them may remain in memory.
 // expect: answer entered
 // flags: nodejs_compat
 // limits: cpu_ms=5000 memory_mib=24

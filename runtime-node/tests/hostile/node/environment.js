@@ -1,4 +1,4 @@
-// Checks that the environment has the Worker's variables and nothing of the process.
+// Checks that the environment has the Worker's variables and none of the process.
 // expect: answer SECRET the hostile Worker's own
 // flags: nodejs_compat
 import { env } from 'node:process';

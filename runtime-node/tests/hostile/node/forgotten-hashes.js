@@ -1,4 +1,4 @@
-// Creates and drops hashers: their memory must be freed.
+// Creates and drops hashers, whose memory must be freed.
 // expect: answer 20000
 // flags: nodejs_compat
 // limits: cpu_ms=5000 memory_mib=24

@@ -1,5 +1,6 @@
-// Keeps the context of an invocation that has ended, and enters it from others: operations that begin there must belong to the
-// entering invocation, and timers of the ended one must not run.
+// Keeps the context of an invocation that has ended, and enters it from others: operations that
+// begin there must belong to the entering invocation, and timers of the ended invocation must not
+// run.
 // expect: answer mine
 // flags: nodejs_compat
 // requests: 3

@@ -1,4 +1,4 @@
-// Creates hashers without reading their results: their memory is outside of V8's heap.
+// Keeps hashers whose results it does not read: their memory is outside of V8's heap.
 // expect: memory_limit_exceeded or cpu_limit_exceeded or worker_exception
 // flags: nodejs_compat
 // limits: cpu_ms=2000 memory_mib=24

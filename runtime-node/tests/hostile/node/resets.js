@@ -1,4 +1,4 @@
-// Checks that each invocation has modules of its own if the Worker resets.
+// Checks that each invocation of a Worker that resets has modules of its own.
 // expect: answer 1 true
 // flags: nodejs_compat
 // state: Reset

@@ -1,5 +1,5 @@
-// Creates a chain of ten thousand streams that all end at once. The calls within calls may exceed the
-// stack, as in Node.js.
+// Creates a chain of ten thousand streams, each of which ends the next. The nested calls may exceed
+// the stack, as in Node.js.
 // expect: worker_exception or cpu_limit_exceeded or memory_limit_exceeded or answer passed on
 // flags: nodejs_compat
 // limits: cpu_ms=2000

@@ -1,4 +1,5 @@
-// Replaces built-in objects, and then imports the modules: these may be useless to this Worker, but must not harm others.
+// Replaces built-in functions, and then imports the modules: they may not work for this Worker, but
+// must not harm others.
 // expect: answer alive
 // flags: nodejs_compat
 // limits: cpu_ms=500

@@ -1,4 +1,4 @@
-// Creates Blobs of Blobs, each twice as large as the last.
+// Creates Blobs of Blobs, each twice as large as the previous one.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

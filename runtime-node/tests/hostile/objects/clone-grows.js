@@ -1,4 +1,4 @@
-// Clones an array whose getters make it longer, shorter, and another object.
+// Clones objects whose getters resize, clear, detach or clone objects during the walk.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,5 @@
-// Clones under setters for indices and names on the prototypes, which intercept what is stored.
+// Clones objects under setters for indices and names on the prototypes, which intercept stored
+// values.
 // expect: answer held
 const leaked = [];
 const { defineProperty } = Reflect;

@@ -1,4 +1,5 @@
-// Clones proxies of every kind and objects whose prototype is one; only traps of [[Get]] may run.
+// Clones proxies of every kind, and objects whose prototype is a proxy; only traps of [[Get]] may
+// run.
 // expect: answer held
 const traps = new Proxy({}, { get: (_, name) => () => { throw new Error(`the trap ${name} has run`); } });
 export default {

@@ -1,4 +1,4 @@
-// Parses a small form of many fields, and a long one that must be unescaped.
+// Parses a form of half a million fields, which must all be unescaped.
 // expect: cpu_limit_exceeded
 // limits: cpu_ms=50 startup_ms=10000 memory_mib=256
 const body = new Uint8Array(2_000_000).fill(38);

@@ -1,4 +1,4 @@
-// Creates performance marks and measures without end, each of which is sorted.
+// Creates performance marks without end, and sorts all entries after each of them.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Parses a body of as many parts as fit; it is refused at once.
+// Parses a body of a hundred thousand parts, which must be refused.
 // expect: answer held
 // limits: cpu_ms=500 startup_ms=10000 memory_mib=64
 const part = '--b\r\ncontent-disposition: form-data; name=n; filename=f\r\n\r\n\r\n';

@@ -1,4 +1,4 @@
-// Parses a body that is almost a boundary everywhere.
+// Parses a body that consists of text that is almost a boundary.
 // expect: cpu_limit_exceeded
 // limits: cpu_ms=50 startup_ms=10000 memory_mib=256
 const boundary = 'x'.repeat(60);

@@ -1,4 +1,4 @@
-// Creates patterns from long texts, from many parts, and from malformed ones.
+// Creates patterns from long texts, from texts of many parts, and from malformed texts.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

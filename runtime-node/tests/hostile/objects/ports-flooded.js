@@ -1,4 +1,4 @@
-// Posts more messages at once than an invocation may have in flight.
+// Posts more messages in one turn than an invocation may have in flight.
 // expect: answer held
 // limits: cpu_ms=2000
 export default {

@@ -13,7 +13,7 @@ export default {
   async fetch(request, env, ctx) {
     number++;
     if (number % 2 === 1) {
-      // It may or may not arrive: nothing waits for it.
+      // The message may or may not arrive, because nothing waits for it.
       port1.postMessage({ number });
       return new Response('held');
     }

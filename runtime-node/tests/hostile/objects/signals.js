@@ -1,4 +1,4 @@
-// Derives signals of signals from one that lives across requests.
+// Derives a chain of signals from a signal that outlives the request.
 // expect: answer held
 // limits: cpu_ms=5000 wall_ms=10000 memory_mib=24
 // requests: 4

@@ -1,4 +1,4 @@
-// Replaces whatever the interfaces' own code might use, and uses the interfaces.
+// Replaces the functions that the interfaces' own code might use, and uses the interfaces.
 // expect: answer held
 const { defineProperty, ownKeys } = Reflect;
 const no = () => { throw new Error('tampered'); };

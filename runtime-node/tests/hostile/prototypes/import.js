@@ -1,4 +1,4 @@
-// Replaces the then of promises to change the result of an import.
+// Replaces the species of promises to change the result of an import.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Replaces built-in iterators by ones that loop, throw and lie.
+// Replaces built-in iterators with iterators that loop, throw and lie.
 // expect: answer well
 export default {
   async fetch(request, env, ctx) {

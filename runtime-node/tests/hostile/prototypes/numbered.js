@@ -1,5 +1,5 @@
-// Defines setters for indices on the prototypes of arrays and objects, which intercept what is
-// stored.
+// Defines setters for indices on the prototypes of arrays and objects, which intercept stored
+// values.
 // expect: answer 3
 // body: some text
 const leaked = [];

@@ -1,4 +1,4 @@
-// Fills the heap from many realms at once, each of which stays while it has work in flight.
+// Fills the heap from many realms, each of which remains while it has work in flight.
 // expect: answer kept or memory_limit_exceeded or cpu_limit_exceeded or start memory_limit_exceeded
 // state: Reset
 // requests: 40

@@ -1,4 +1,4 @@
-// Leaves state in its realm that the next must not find.
+// Leaves state in its realm that the next realm must not have.
 // expect: answer undefined undefined undefined
 // state: Reset
 // requests: 5

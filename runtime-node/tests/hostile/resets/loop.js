@@ -1,4 +1,4 @@
-// Starts each time in a realm of its own, and loops there.
+// Loops in a realm that each invocation has of its own.
 // expect: cpu_limit_exceeded
 // state: Reset
 // requests: 3

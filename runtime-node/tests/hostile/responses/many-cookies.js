@@ -1,4 +1,4 @@
-// Sends as many cookies as a header map can hold.
+// Sends forty thousand cookies, more than a header map can hold.
 // expect: worker_exception
 // limits: cpu_ms=2000
 export default {

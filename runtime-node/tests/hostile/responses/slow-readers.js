@@ -1,4 +1,4 @@
-// Sends the same large body to many waiting clients.
+// Clones and reads the same large response in many concurrent requests.
 // expect: memory_limit_exceeded or answer done
 // at once: 10
 // limits: cpu_ms=2000 memory_mib=24

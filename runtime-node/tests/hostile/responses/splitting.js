@@ -1,4 +1,4 @@
-// Tries to end a header and begin another, wherever a header is written.
+// Tries to end a header and to begin another, wherever a header is written.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Sends invalid statuses.
+// Creates responses with invalid statuses.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

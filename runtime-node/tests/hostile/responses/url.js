@@ -1,4 +1,4 @@
-// Creates responses with URLs of a megabyte, and with malformed ones.
+// Parses URLs of up to several megabytes, and malformed URLs.
 // expect: answer held
 // limits: cpu_ms=10000 memory_mib=64
 export default {

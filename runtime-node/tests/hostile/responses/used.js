@@ -1,4 +1,4 @@
-// Answers with a used response, with nothing, and with the request.
+// Answers with a used response, with nothing, and with objects that are not responses.
 // expect: worker_exception
 // requests: 7
 export default {

@@ -1,4 +1,5 @@
-// Has functions compiled that test for instances of a function bound a hundred thousand times, and call it.
+// Makes V8 compile functions that use a function bound a hundred thousand times: by instanceof,
+// calls and new.
 // expect: answer compiled
 // limits: cpu_ms=5000 memory_mib=64
 // patch: bound-functions
@@ -17,7 +18,7 @@ export default {
         try {
           f({});
         } catch {
-          // The chain is longer than the stack.
+          // The chain of bound functions is too long for the stack.
         }
       }
     }

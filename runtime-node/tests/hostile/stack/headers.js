@@ -1,4 +1,4 @@
-// Converts headers to the value of headers, recursively.
+// Creates headers whose value is converted from headers, recursively.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

@@ -1,4 +1,4 @@
-// Resolves promises with promises with promises.
+// Resolves ten thousand promises, each with the previous one.
 // expect: answer 1
 // limits: cpu_ms=1000
 export default {

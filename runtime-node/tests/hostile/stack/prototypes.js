@@ -1,4 +1,4 @@
-// Reads getters through a chain of prototypes, recursively.
+// Reads a getter that reads itself, through a long chain of prototypes.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

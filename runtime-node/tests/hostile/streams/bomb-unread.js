@@ -1,5 +1,5 @@
-// Writes an input that decompresses to a hundred megabytes, and does not read it: it must cost
-// nothing.
+// Writes an input that decompresses to a hundred megabytes, and reads only one chunk of the output:
+// the rest must not take memory.
 // expect: answer waited
 // limits: cpu_ms=2000
 export default {

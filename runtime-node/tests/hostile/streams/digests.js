@@ -1,4 +1,4 @@
-// Starts and drops digests of more bytes than memory can hold at once.
+// Starts and drops more digests than memory can hold at the same time.
 // expect: answer done or memory_limit_exceeded or cpu_limit_exceeded
 // limits: cpu_ms=2000 memory_mib=32
 export default {

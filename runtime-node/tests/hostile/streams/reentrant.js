@@ -1,4 +1,4 @@
-// Calls streams from everything that streams call.
+// Calls streams from every function that streams call.
 // expect: answer held
 // limits: cpu_ms=5000 wall_ms=10000
 export default {

@@ -1,4 +1,4 @@
-// Replaces the constructors of promises that every reaction looks up.
+// Replaces the constructor of promises, which every reaction looks up.
 // expect: answer well
 export default {
   async fetch() {

@@ -1,4 +1,5 @@
-// Defines a then on all promises and objects that throws, recurses and leaks what it sees.
+// Defines a method `then` on all promises and objects that throws, recurses and leaks its
+// receivers.
 // expect: answer abc ABC abc
 const seen = [];
 export default {
@@ -33,7 +34,7 @@ export default {
       const [one, other] = source().tee();
       const upper = source().pipeThrough(new TransformStream({ transform: (x, c) => c.enqueue(x.toUpperCase()) }));
       results = [collect(one), collect(upper), collect(other)];
-      // The inner objects must not have been seen.
+      // The method must not have received the internal objects.
       for (const thing of seen) {
         if (typeof thing !== 'object' || thing === null || thing instanceof Promise) continue;
         if ('queue' in thing || 'controller' in thing || 'reader' in thing || 'stream' in thing) return new Response('leaked');

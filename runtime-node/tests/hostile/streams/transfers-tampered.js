@@ -1,4 +1,4 @@
-// Replaces everything that a transferred stream could call.
+// Replaces every function that a transferred stream could call.
 // expect: answer 1,2
 export default {
   async fetch() {

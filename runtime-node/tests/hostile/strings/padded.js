@@ -1,4 +1,4 @@
-// Pads, repeats and joins up to the longest string.
+// Pads, repeats and joins strings beyond the maximum length.
 // expect: answer held
 // limits: cpu_ms=1000
 // patch: lengths

@@ -1,4 +1,4 @@
-// Imports a module by the longest possible name.
+// Imports modules by names that are as long as possible or malformed.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

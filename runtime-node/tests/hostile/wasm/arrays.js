@@ -6,7 +6,7 @@ import { i32 } from './assembler.js';
 const instance = (bytes, imports) => new WebAssembly.Instance(new WebAssembly.Module(bytes), imports).exports;
 export default {
   async fetch(request, env, ctx) {
-    // (type (array (mut i32))): array.new_default, kept in a table of references.
+    // The module calls array.new_default of (type (array (mut i32))), and returns the array.
     const bytes = new Uint8Array([
       0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
       1, 10, 2, 0x5e, 0x7f, 1, 0x60, 1, 0x7f, 1, 0x63, 0,

@@ -1,4 +1,4 @@
-// Compiles functions of the highest complexity.
+// Compiles functions with many branches over many locals.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 // beyond: 300

@@ -1,4 +1,4 @@
-// Compiles a thousand modules at once.
+// Compiles a thousand modules concurrently.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // with: assembler.js
 import { constant, op, program } from './assembler.js';

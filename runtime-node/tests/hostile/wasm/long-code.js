@@ -5,7 +5,7 @@
 // beyond: 300
 // with: assembler.js
 import { assemble, constant, i32, op } from './assembler.js';
-// Constants that each branch writes to a thousand locals.
+// Constants in a thousand locals, all of which the machine code of each branch writes.
 const sets = Array.from({ length: 1000 }, (_, i) => [...constant(1), op.local_set, (i & 127) | 128, i >> 7]).flat();
 const code = [op.block, op.empty, ...sets, ...new Array(15_000).fill([op.local_get, 0, op.br_if, 0]).flat(), op.end];
 const functions = Array.from({ length: 12 }, () => ({ type: 0, locals: [[1000, i32]], code }));

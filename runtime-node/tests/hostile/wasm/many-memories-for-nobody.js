@@ -1,4 +1,4 @@
-// Creates and drops memories without pages.
+// Creates and drops memories of sixteen pages.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=32
 // with: assembler.js

@@ -1,4 +1,4 @@
-// Recurses with frames of half a megabyte.
+// Recurses with frames of almost four hundred kilobytes.
 // expect: answer RangeError
 // limits: cpu_ms=5000
 // with: assembler.js

@@ -1,4 +1,4 @@
-// Creates a memory in each invocation's own realm.
+// Creates and fills a memory in each invocation's own realm.
 // expect: answer 100
 // state: Reset
 // requests: 4

@@ -1,4 +1,4 @@
-// Calls functions whose many results stay on the stack.
+// Calls functions whose many results remain on the stack.
 // expect: answer CompileError or cpu_limit_exceeded or memory_limit_exceeded
 // limits: cpu_ms=1000 memory_mib=128
 // beyond: 300

@@ -1,4 +1,4 @@
-// Calls table.grow and table.fill with the largest sizes.
+// Calls table.grow, table.size and table.fill with large sizes, in a loop.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=64
 // with: assembler.js

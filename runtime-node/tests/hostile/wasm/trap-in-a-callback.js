@@ -1,4 +1,4 @@
-// Traps and throws in every place that calls back.
+// Traps and throws in the callbacks of built-in functions.
 // expect: answer held
 // limits: cpu_ms=2000
 // with: assembler.js

@@ -1,4 +1,4 @@
-// Uses sockets of one request in the next.
+// Uses sockets of one request in the next request.
 // expect: answer 3 3 or answer first
 // requests: 2
 let kept;

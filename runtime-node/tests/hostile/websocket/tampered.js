@@ -1,4 +1,4 @@
-// Replaces everything that the WebSockets' own code could call.
+// Replaces every function that the WebSockets' own code could call.
 // expect: answer one 2 close 4000 why true
 export default {
   async fetch() {

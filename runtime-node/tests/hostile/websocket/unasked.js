@@ -1,4 +1,4 @@
-// Returns a WebSocket in response to a request that did not ask for one.
+// Returns a WebSocket in response to a request that did not request one.
 // expect: worker_exception
 // logs: does not ask for a WebSocket
 export default {

@@ -1,4 +1,4 @@
-// Sends more and more to a client that never reads.
+// Sends messages without end to a socket that is never accepted.
 // expect: memory_limit_exceeded or cpu_limit_exceeded or worker_exception
 // limits: cpu_ms=2000
 export default {

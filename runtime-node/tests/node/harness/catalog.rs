@@ -1,5 +1,5 @@
-//! A catalog whose revisions a test chooses. It behaves like a process: it can be stopped and
-//! started again.
+//! A catalog whose revisions a test chooses. Like a process, the catalog can be stopped and started
+//! again.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,7 +22,8 @@ use tonic::{Request, Response, Status};
 pub(crate) struct Catalog {
     addr: SocketAddr,
     content: Content,
-    /// The runtime whose threads stand for the process: dropping it resets every connection.
+    /// The runtime whose threads stand for the process: dropping the runtime resets every
+    /// connection.
     process: Option<tokio::runtime::Runtime>,
 }
 
@@ -71,7 +72,8 @@ impl Catalog {
     /// Stops the catalog as if it were killed.
     pub(crate) fn stop(&mut self) {
         let process = self.process.take().expect("the catalog is not running");
-        // A runtime must not be waited for inside another one. The port must be free afterwards.
+        // A thread of another runtime must not wait for this runtime's end, after which the port
+        // must be free.
         std::thread::spawn(move || process.shutdown_timeout(Duration::from_secs(5)))
             .join()
             .unwrap();
@@ -101,12 +103,12 @@ impl Catalog {
         self.content.paused.send_replace(false);
     }
 
-    /// Returns how many revisions have been requested.
+    /// Returns the number of requests for revisions so far.
     pub(crate) fn fetches(&self) -> usize {
         self.content.state().fetches
     }
 
-    /// Returns the reports about Workers' health so far.
+    /// Returns the reports about the health of Workers that have arrived so far.
     pub(crate) fn reports(&self) -> Vec<ReportRequest> {
         self.content.state().reports.clone()
     }
@@ -114,7 +116,7 @@ impl Catalog {
 
 impl Drop for Catalog {
     fn drop(&mut self) {
-        // A runtime must not wait for its threads inside another one.
+        // A thread of another runtime must not wait for this runtime's threads.
         if let Some(process) = self.process.take() {
             process.shutdown_background();
         }
@@ -144,7 +146,7 @@ impl catalog_server::Catalog for Content {
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
         let digest = RevisionDigest::try_from(&request.get_ref().digest[..]).unwrap();
         let mut paused_rx = self.paused.subscribe();
-        paused_rx.wait_for(|paused| !paused).await.expect("the sender is dropped");
+        paused_rx.wait_for(|paused| !paused).await.expect("the sender was dropped");
         let mut state = self.state();
         state.fetches += 1;
         let digest = state.swapped.get(&digest).copied().unwrap_or(digest);

@@ -1,4 +1,4 @@
-//! A client of a shard: tonic's generated client, as any caller could use it.
+//! A client of a shard: the client that tonic generates, as any caller could use it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -78,7 +78,7 @@ impl Client {
         async move { read(runtime.invoke(request).await).await.map_err(|status| Failure::from(&status)) }
     }
 
-    /// Sends a body as a router does: with the head if it is small, and in pieces otherwise.
+    /// Sends a body as a router does: with the head if the body is small, and otherwise in pieces.
     pub(crate) async fn post(
         &self,
         worker: &Deployed,
@@ -97,7 +97,8 @@ impl Client {
         self.call(head, stream::iter(pieces.collect::<Vec<_>>())).await
     }
 
-    /// Starts a request whose body the test sends piece by piece, and ends by dropping the sender.
+    /// Starts a request whose body the test sends piece by piece. Dropping the sender ends the
+    /// body.
     pub(crate) fn upload(&self, worker: &Deployed) -> Upload {
         let (body_tx, body_rx) = mpsc::unbounded_channel();
         let head = InvokeHead { method: "POST".to_owned(), more_body: true, ..head(worker) };

@@ -81,8 +81,8 @@ impl SupervisedNode {
         Self { catalog, name, node: Some(node), signal: Some(signal), shard, lane }
     }
 
-    /// Deploys a Worker whose handler has this function body. Its CPU limit is the largest that
-    /// permits it to run on a shard.
+    /// Deploys a Worker whose handler has this function body. Its CPU limit is the maximum with
+    /// which a Worker may run on a shard.
     pub(crate) fn handler(&self, name: &str, body: &str) -> Deployed {
         self.handler_within(name, body, 1_000)
     }
@@ -94,13 +94,13 @@ impl SupervisedNode {
         let worker = WorkerId::new(self.name, name);
         let digest = self.catalog.put(Revision {
             limits: Limits { cpu_ms, wall_ms: 300_000, startup_ms: 5_000, ..Limits::default() },
-            ..Revision::of_source(worker.clone(), source)
+            ..Revision::from_source(worker.clone(), source)
         });
         Deployed { worker, digest }
     }
 
     /// Deploys a Worker and sends it requests until it runs on its shard. A revision that starts
-    /// slowly stays in the lanes, so a slow machine may need several attempts.
+    /// slowly stays in the lanes, so several attempts may be necessary on a slow machine.
     pub(crate) async fn known(&self, name: &str, body: &str) -> Deployed {
         let mut attempts = 0;
         loop {
@@ -153,7 +153,7 @@ impl SupervisedNode {
     }
 
     /// Returns a field of `/proc/PID/status` of the process of a shard or lane, such as `VmRSS`, in
-    /// bytes; zero if there is none.
+    /// bytes; zero if there is no such process or field.
     pub(crate) fn memory(&self, id: &str, field: &str) -> u64 {
         let status = self
             .process(id)

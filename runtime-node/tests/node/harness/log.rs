@@ -1,4 +1,4 @@
-//! The log of the process, for tests that look for a line.
+//! The log of the process, in which tests look for lines.
 
 use std::fmt::Write;
 use std::sync::Mutex;

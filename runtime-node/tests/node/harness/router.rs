@@ -1,5 +1,5 @@
-//! A stand-in for a router: forwards calls to the node's own shard, with the digest of the called
-//! Worker.
+//! A stand-in for a router, which forwards calls to the node's own shard with the digest of the
+//! called Worker.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

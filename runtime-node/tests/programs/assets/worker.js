@@ -1,5 +1,5 @@
-// The Worker that a framework's Worker has bound as `ASSETS`. It serves the files that the build made
-// for browsers, which are its modules, as Cloudflare does by default.
+// The Worker that a framework's Worker has as its binding `ASSETS`. Its modules are the files that
+// the build has made for browsers, which it serves as Cloudflare does by default.
 import files from "./files.json";
 
 const TYPES = {

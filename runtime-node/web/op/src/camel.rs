@@ -1,5 +1,5 @@
-//! The names of ops and of records' fields in JavaScript. The build script of `tenon-web` includes
-//! this file as well.
+//! Names ops and the fields of records in JavaScript. The build script of `tenon-web` includes this
+//! file as well.
 
 /// Converts a name from snake case to camel case, and drops the leading underscore of an unused
 /// parameter.

@@ -7,9 +7,9 @@
 //!                                             └─► Returned::set
 //! ```
 //!
-//! The traits are those of `tenon_web::ops`, which explains them. The types of an op are stated once,
-//! in its Rust signature: `build.rs` finds the ops by the attribute, and `types/check.mjs` translates
-//! their signatures to TypeScript.
+//! The module `tenon_web::ops` defines and explains the traits. The types of an op are stated once,
+//! in its Rust signature: `build.rs` finds the ops by the attribute, and `types/check.mjs`
+//! translates their signatures to TypeScript.
 
 mod camel;
 
@@ -22,8 +22,8 @@ use camel::camel;
 
 /// Makes a function an op: JavaScript calls it under its name in camel case.
 ///
-/// A first parameter `scope` is the scope of the call. Every other parameter implements
-/// `ops::Argument`, and the result `ops::Returned`.
+/// If the first parameter is named `scope`, it is the scope of the call. Every other parameter
+/// implements `ops::Argument`, and the result implements `ops::Returned`.
 #[proc_macro_attribute]
 pub fn op(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if !attribute.is_empty() {
@@ -49,7 +49,7 @@ fn expand(function: &ItemFn) -> Result<proc_macro2::TokenStream> {
         .collect::<Result<Vec<_>>>()?;
     let documentation = format!(" The op [`{name}`](fn@{name}).");
     Ok(quote! {
-        // JavaScript passes arguments one by one: an object would cost a lookup for each.
+        // JavaScript passes arguments one by one: an object would cost a lookup for each argument.
         #[allow(clippy::too_many_arguments)]
         #function
 
@@ -79,9 +79,9 @@ fn is_scope(parameter: &FnArg) -> bool {
     matches!(&*parameter.pat, Pat::Ident(name) if name.ident == "scope" || name.ident == "_scope")
 }
 
-/// Returns a struct to JavaScript as an object of its fields, named in camel case, without a
-/// prototype. TypeScript knows it by the name of the struct. The struct's only parameter may be the
-/// lifetime `'s` of the call's scope.
+/// Derives the conversion of a struct to a JavaScript object without a prototype, whose properties
+/// are the struct's fields, named in camel case. In TypeScript, the object's type has the name of
+/// the struct. The struct's only parameter may be the lifetime `'s` of the call's scope.
 #[proc_macro_derive(Record)]
 pub fn record(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);

@@ -1,15 +1,15 @@
 // The first of the scripts that define a Worker's global scope.
 //
 // Every file of this crate is a classic script that holds one function expression. A line `//:` in
-// a file names those that the build evaluates before it into the start-up snapshot. Each function
-// is called once with the same `internal` object, through which the files and native code
-// share functions. A Worker never sees it.
+// a file names the files that the build evaluates before it into the start-up snapshot. Each
+// function is called once with the same `internal` object, through which the files and native code
+// share functions. A Worker never sees this object.
 //
 //   internal.primordials   built-ins of the language, captured before a Worker can change them:
 //                          `ArrayPrototypePush(array, x)` is `array.push(x)`, `MapPrototypeGet(map,
 //                          k)` is `map.get(k)`; statics are `ObjectKeys`, `JSONStringify`, …. An
 //                          isolate has only those that late files use (see later.js)
-//   internal.ops           native functions. None can be called while the snapshot is made
+//   internal.ops           native functions. None of them can be called while the snapshot is made
 //   internal.globals(obj)  defines every own property of `obj` on the global object, writable and
 //                          configurable; properties that are not interfaces are enumerable
 //   internal.later(key, names, make)
@@ -22,7 +22,8 @@
 //   internal.inspect(v)    formats a value for `console`
 //   internal.hooks         functions that native code calls, looked up once per isolate by name
 //
-// `types/check.mjs`, which `make lint` runs, infers the types of what files put on `internal`.
+// `types/check.mjs`, which `make lint` runs, infers the types of the values that files put on
+// `internal`.
 //
 // Rules for code here: after a Worker has run, everything reachable from the global object is
 // hostile. Use primordials, never methods found through a prototype. On a path that serves a
@@ -48,7 +49,7 @@
 
   function capture(object, prefix, wrap) {
     for (const key of ownKeys(object)) {
-      // @ts-expect-error: likewise
+      // @ts-expect-error: as above, these symbols have descriptions
       if (typeof key === "symbol" && !key.description.startsWith("Symbol.")) continue;
       const name = `${prefix}${pascal(key)}`;
       /** @type {any} */
@@ -102,7 +103,7 @@
   internal.primordials = Object.freeze(primordials);
   internal.hooks = /** @type {any} */ ({ __proto__: null });
 
-  // An interface's name begins with a capital.
+  // The name of an interface begins with a capital letter.
   const isMember = (name) => name[0] !== name[0].toUpperCase();
   internal.globals = (object) => {
     for (const key of ownKeys(object)) {

@@ -1,21 +1,21 @@
 // Lazy creation of rarely used objects. Most of an isolate's start-up time and memory depends on
 // the number of functions in the snapshot, and on the objects that they close over.
 //
-// A snapshot holds only the names that a file declares with `internal.later`, and how to request
-// them. If the file marks itself as late (`//:`), the snapshot holds nothing else of it: `build.rs`
-// calls the function to collect its declarations and discards the result. An isolate compiles the
-// file and calls its function on the first use of a declared name, possibly after a Worker's code
-// has run. So a late file's function only takes what it needs from `internal` and declares.
-// `build.rs` reads from the file which primordials to keep for it.
+// A file declares names with `internal.later`. If the file marks itself as late (`//:`), the
+// snapshot holds only these names and the way to request them, and nothing else of the file:
+// `build.rs` calls the function to collect its declarations and discards the result. An isolate
+// compiles the file and calls its function on the first use of a declared name, possibly after a
+// Worker's code has run. The function of a late file therefore only reads values from `internal`
+// and declares names. `build.rs` reads from the file which primordials to keep for it.
 //: after bootstrap.js
 (function (internal) {
   "use strict";
 
   const { files, lazies, ops } = internal;
 
-  // Creates a registry of objects by name, each made on first use. `load(name)` runs the file that
-  // defines the maker of a name, and perhaps others. A file that was interrupted runs again, but no
-  // object is made twice.
+  // Creates a registry of objects by name, each of which is made on first use. `load(name)` runs
+  // the file that defines the maker of a name, and perhaps other makers. A file that was
+  // interrupted runs again, but no object is made twice.
   internal.registry = (load) => {
     const makers = { __proto__: null };
     const made = { __proto__: null };

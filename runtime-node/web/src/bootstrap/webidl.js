@@ -1,5 +1,5 @@
 // Web IDL: conversion of arguments, the shape of members, and iterable interfaces. The files after
-// this one implement individual interfaces with it.
+// this one use it to implement individual interfaces.
 //: eager, after arraybuffer.js bounds-end.js later.js
 (function (internal) {
   "use strict";
@@ -24,8 +24,8 @@
     }
   }
 
-  // The longest string that is accepted. A longer one is cheap to build by doubling, but native
-  // code that reads it cannot be terminated.
+  // The maximum length of a string. A longer string is cheap to build by doubling, but native code
+  // that reads it cannot be terminated.
   const LONGEST = 2 ** 25;
 
   function DOMString(value) {
@@ -44,7 +44,8 @@
     return string;
   }
 
-  // Converts to an unsigned integer of up to 32 bits; wraps, as without [EnforceRange].
+  // Converts to an unsigned integer of `bits` bits, at most 32, which wraps around, as without
+  // [EnforceRange].
   function unsigned(value, bits) {
     const number = +value;
     if (!NumberIsFinite(number)) return 0;
@@ -53,7 +54,7 @@
     return wrapped < 0 ? wrapped + size : wrapped + 0;
   }
 
-  // Converts to a `long long`, which wraps likewise; exact below 2⁵³.
+  // Converts to a `long long`, which wraps around as well. The result is exact below 2⁵³.
   function longLong(value) {
     const number = +value;
     if (!NumberIsFinite(number)) return 0;
@@ -154,7 +155,7 @@
       if (!ObjectPrototypePropertyIsEnumerable(init, key)) continue;
       const name = convert(key, what);
       const value = convert(init[key], what);
-      // Conversion may make two keys equal; the later value then takes the earlier place.
+      // Conversion may make two keys equal; the later value then replaces the earlier one.
       let at = flat.length;
       if (name !== key) {
         for (let j = 0; j < flat.length; j += 2) if (flat[j] === name) at = j;
@@ -167,12 +168,12 @@
 
   // ---- Interfaces
 
-  // The prototypes of all interfaces made so far.
+  // The prototypes of all interfaces that have been exposed so far.
   const interfaces = [];
   internal.interfaces = interfaces;
 
-  // Makes an interface of a class: makes its members enumerable, tags it with its name, and defines
-  // `constants` on the class and its prototype.
+  // Turns a class into an interface: makes its members enumerable, tags it with its name, and
+  // defines `constants` on the class and its prototype.
   function expose(constructor, constants = NOTHING) {
     const { prototype, name } = constructor;
     interfaces[interfaces.length] = prototype;
@@ -197,7 +198,7 @@
     }
     ObjectDefineProperty(prototype, SymbolToStringTag, { __proto__: null, value: name, configurable: true });
     // V8 keeps the properties of an unused prototype in a dictionary and would convert it in each
-    // isolate. This use converts it now.
+    // isolate. This use of the prototype converts the dictionary now.
     ({ __proto__: prototype }).constructor;
   }
 

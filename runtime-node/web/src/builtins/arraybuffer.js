@@ -1,6 +1,6 @@
 // ArrayBuffer without resizable buffers (ECMAScript §25.1). V8 takes the memory of resizable
 // buffers from the operating system, not from the isolate's allocator, which counts a Worker's
-// memory. The result looks like an engine without resizable buffers, so feature detection works.
+// memory. A Worker sees an engine without resizable buffers, so feature detection works.
 //: after bootstrap.js
 (function (internal) {
   "use strict";

@@ -1,5 +1,5 @@
 // Built-in functions of arrays and array-likes, and the Promise combinators (see bounds.js). They
-// visit as many indices as `length` says, which may be 2⁵³ − 1 for an object without elements.
+// visit all indices below `length`, which may be 2⁵³ − 1 for an object without elements.
 //: after bounds-long-arrays.js
 (function (internal) {
   "use strict";
@@ -15,7 +15,8 @@
   // Native code visits an array of this length in tens of milliseconds at worst. For a longer
   // array, and for an object whose length is not reliable, each access is a call.
   const MANY = 2 ** 21;
-  // The limits if each element is converted to a string, and if a locale's rules apply.
+  // The limits on the length if each element is converted to a string, and if a locale's rules
+  // apply.
   const MANY_NUMBERS = 2 ** 20;
   const MANY_WORDS = 2 ** 12;
 
@@ -35,8 +36,8 @@
     return length;
   }
 
-  // Optimised traps that only call native code have been seen to continue after a termination. A
-  // loop with an unknown number of iterations makes that rarer.
+  // In tests, optimised traps that only call native code sometimes continued after a termination. A
+  // loop with an unknown number of iterations makes this rarer.
   let once = 1;
   // The receiver of every access is the object itself, as if there were no proxy.
   const traps = {
@@ -78,7 +79,7 @@
     return array;
   }
 
-  // Each is written out, so that the compiler can optimise it.
+  // Each function is written out, so that the compiler can optimise it.
   const {
     copyWithin, every, fill, filter, find, findIndex, findLast, findLastIndex, forEach, join, map, reduce, reduceRight,
     reverse, shift, slice, some, splice, toLocaleString, toReversed, toSpliced, unshift, with: withAt,

@@ -44,7 +44,7 @@
 
   // ---- Sorting by the string values of the elements
 
-  // The limits, in characters and elements, for lists that are sorted natively.
+  // The limits on lists that are sorted natively, in characters and in elements.
   const MAX_CHARACTERS = 2 ** 22;
   const MAX_ELEMENTS = 2 ** 16;
 
@@ -58,7 +58,8 @@
     }
     return characters <= MAX_CHARACTERS;
   }
-  // Compares in the native order. Each comparison is a call, where a termination takes effect.
+  // Compares two elements in the native order. Each comparison is a call, where a termination takes
+  // effect.
   function byText(a, b) {
     const one = `${a}`;
     const other = `${b}`;
@@ -68,7 +69,7 @@
 
   // ---- Nested arrays
 
-  // Returns how many elements are visited to flatten a list, or some number above `most`.
+  // Returns the number of elements that are visited to flatten a list, or any number above `most`.
   function countElements(list, depth, most) {
     let count = list.length;
     for (let i = 0; i < list.length && count <= most; i++) {
@@ -98,7 +99,8 @@
     return ReflectApply(native, like, []);
   }
   const isPlain = (result) => ObjectGetPrototypeOf(result) === ArrayPrototype;
-  // Assigns elements of a plain array. Defines those of a subclass, whose setters must not run.
+  // Assigns an element of a plain array. Defines an element of a subclass, whose setters must not
+  // run.
   function append(result, at, element) {
     if (isPlain(result)) result[at] = element;
     else define(result, at, element);
@@ -112,8 +114,8 @@
     return ArrayIsArray(result) && !isBounded(result) ? disguise(result) : result;
   };
 
-  // The limit for native `concat`: an element of an array with holes takes tens of
-  // nanoseconds.
+  // The maximum number of elements for native `concat`: an element of an array with holes takes
+  // tens of nanoseconds.
   const MAX_APPENDED = 2 ** 22;
 
   const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
@@ -123,8 +125,8 @@
     const spreadable = item[SymbolIsConcatSpreadable];
     return spreadable === undefined ? ArrayIsArray(item) : !!spreadable;
   }
-  // Returns how many elements are appended, or Infinity if the argument must be visited step by
-  // step.
+  // Returns the number of elements that are appended, or Infinity if the argument must be visited
+  // step by step.
   function appended(item) {
     if (!spreads(item)) return 1;
     return (ArrayIsArray(item) && !isProxy(item)) || isBounded(item) ? item.length : Infinity;

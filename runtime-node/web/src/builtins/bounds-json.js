@@ -1,7 +1,7 @@
 // JSON.parse and JSON.stringify of long texts (see bounds.js). V8 parses a text without
-// interruption. A long text is cut into pieces, each of members of one array or object, which are
-// parsed natively one after the other. A member that is itself a long array or object is cut in the
-// same way.
+// interruption. A long text is cut into pieces, which are parsed natively one after the other. Each
+// piece consists of members of one array or object. A member that is itself a long array or object
+// is cut in the same way.
 //
 //   { "id": 1, "name": "…", "rows": [ [1, 2], [3, 4], … ], "end": true }
 //     ╰─────── a piece ───╯         ╰ a piece ╯  ╰ …      ╰ a piece ╯
@@ -16,15 +16,15 @@
   } = internal.primordials;
   const { isProxy, refuse, replace } = internal.bounds;
 
-  // Lengths that are parsed in tens of milliseconds at worst.
+  // The lengths of a text, and of a piece, that are parsed in tens of milliseconds at worst.
   const LONG = 2 ** 20;
   const PIECE = 2 ** 16;
-  // The limits for a text with a reviver, which is called for each value with its source text, and
-  // for any other text.
+  // The maximum lengths of a text with a reviver, which is called for each value with its source
+  // text, and of any other text.
   const TOO_LONG_TO_REVIVE = 2 ** 21;
   const TOO_LONG = 2 ** 24;
-  // The limit for strings, typed arrays and lists of keys in `JSON.stringify`: native code takes
-  // tens of nanoseconds for each character or element.
+  // The maximum length of strings, typed arrays and lists of keys in `JSON.stringify`: native code
+  // takes tens of nanoseconds for each character or element.
   const MANY = 2 ** 20;
 
   const [QUOTE, BACKSLASH, COMMA, OPEN_LIST, CLOSE_LIST, OPEN, CLOSE] = [34, 92, 44, 91, 93, 123, 125];
@@ -139,13 +139,13 @@
         from = i + 1;
       }
     }
-    // Blanks alone are valid between the brackets, but not after a comma.
+    // Only blanks are valid between the brackets, but not after a comma.
     if (from === start + 1) addAll(natively(from, end));
     else add(from, end);
     return finished();
   }
 
-  // Returns the end of the array or object that begins at `at` and is not long.
+  // Returns the end of the short array or object that begins at `at`.
   function skip(text, at, end) {
     let depth = 0;
     for (let i = at; i < end; i++) {
@@ -170,7 +170,7 @@
     if (first !== OPEN && first !== OPEN_LIST) return JSONParse(text);
     const ends = findLong(text);
     const end = MapPrototypeGet(ends, start);
-    // The array or object is not long, with blanks around it, or it is not closed.
+    // The array or object is short but has many blanks around it, or it is not closed.
     if (end === undefined) return JSONParse(text);
     if (afterBlanks(text, end + 1) !== text.length) malformed(end + 1);
     return build(text, ends, start, end);

@@ -1,6 +1,6 @@
 // Functions that depend on a locale or on Unicode rules (see bounds.js). They call a library that
-// never checks for termination. It orders combining marks by going back over the preceding marks
-// for each, and compares each part of a locale's name with every other.
+// never checks for termination. To order combining marks, the library goes back over all preceding
+// marks for each mark, and it compares each part of a locale's name with every other part.
 //: after bounds-strings.js
 (function (internal) {
   "use strict";
@@ -47,7 +47,7 @@
     }
     return list;
   }
-  // Converts the arguments, of which the one at `at` names locales.
+  // Converts the arguments, of which the argument at index `at` names locales.
   function withLocales(args, at) {
     if (args[at] === undefined) return args;
     return at === 0 ? [locales(args[0]), args[1]] : [args[0], locales(args[1]), args[2]];
@@ -59,7 +59,7 @@
     return typeof value === "string" ? named(value) : value;
   } };
 
-  // Non-standard, and takes locales as well.
+  // `Intl.v8BreakIterator` is not standard, and takes locales as well.
   delete Intl.v8BreakIterator;
 
   const make = (native, target, self, args) =>
@@ -137,7 +137,7 @@
   const COMPARED = 2 ** 23;
   // Unicode Standard Annex #15 (Stream-Safe Text Format) allows 30 combining marks in a row.
   const MARKS = 128;
-  // Characters that may be combining marks; all lower ones are not.
+  // Characters that may be combining marks; no character below U+0300 is one.
   const FOREIGN = /[\u0300-\uffff]/;
   const RUN_OF_MARKS = new RegExp(`\\p{M}{${MARKS}}`, "u");
 
@@ -165,7 +165,7 @@
     toLocaleUpperCase() { return ReflectApply(toLocaleUpperCase, read(this, TOO_LONG), withLocales(arguments, 0)); },
   });
 
-  // Maps V8's comparison function, of which each collator has one, to its replacement.
+  // Maps the comparison function of V8 that each collator has to its replacement.
   const comparing = new WeakMap();
   const bounded = (compare) => (x, y) =>
     isBrief(x) && isBrief(y) ? compare(x, y) : compare(ordered(x), ordered(y));

@@ -1,5 +1,5 @@
 // Functions of arrays that are too long for a native loop (see bounds.js), as loops of JavaScript,
-// in which a termination takes effect. They take about as long as the native functions, where a
+// in which a termination takes effect. They take about as long as the native functions, whereas a
 // proxy would take many times longer.
 //: after bounds.js
 (function (internal) {
@@ -11,10 +11,10 @@
   } = internal.primordials;
   const { isProxy } = internal.bounds;
 
-  // Objects with a greater length are sparse and refused.
+  // Objects with a greater length are sparse, and are refused.
   const TOO_MANY = 2 ** 25;
 
-  // Returns whether the value is an array whose length is reliable, and from which functions create
+  // Returns whether the value is an array whose length is reliable, and for which functions create
   // plain arrays (ArraySpeciesCreate).
   const isLong = (value) =>
     ArrayIsArray(value) && !isProxy(value) && value.length <= TOO_MANY && value.constructor === Array && Array[SymbolSpecies] === Array;

@@ -12,19 +12,20 @@
 
   // ---- Integers
 
-  // Even in base 2, a finite number has at most a quarter of this many digits.
+  // Even in base 2, a finite number has at most a quarter of this number of digits.
   const DIGITS = 2 ** 12;
   const SIGN = /^\s*[+-]?/;
   const SIGN_AND_BASE = /^\s*[+-]?(?:0[xX])?/;
 
-  // Skips leading zeros and drops the digits after DIGITS, because the number is infinite by then.
+  // Skips leading zeros, and drops the digits after the first DIGITS, because a number with that
+  // many digits is infinite.
   function parseLong(text, radix) {
     const base = radix | 0;
     // @ts-expect-error: the expressions match any text
     const { length } = RegExpPrototypeExec(base === 0 || base === 16 ? SIGN_AND_BASE : SIGN, text)[0];
     let at = length;
     while (StringPrototypeCharCodeAt(text, at) === 48) at++;
-    // One zero stays, because it may be the only digit.
+    // One zero remains, because it may be the only digit.
     if (at > length) at--;
     const beginning = StringPrototypeSlice(text, length < DIGITS ? 0 : length - 3, length);
     return parseInt(beginning + StringPrototypeSlice(text, at, at + DIGITS), base);
@@ -70,7 +71,7 @@
     },
   });
   const { set } = TypedArray.prototype;
-  // Sets elements as the native function does, in a loop of JavaScript.
+  // Sets elements in the way of the native function, in a loop of JavaScript.
   function setSlowly(numbers, source, offset) {
     const room = TypedArrayPrototypeGetLength(numbers);
     const start = MathTrunc(+offset) || 0;

@@ -1,8 +1,8 @@
 // Functions that list an object's properties or visit a whole set (see bounds.js).
 //
-// An object has at most as many properties as a Worker had time and memory to create. But a typed
-// array or a String object has millions of indices at no cost, and each of their names takes a
-// microsecond to create.
+// A Worker's time and memory limit the number of properties that it can create. But a typed array
+// or a String object has millions of indices at no cost, and it takes a microsecond to create the
+// name of each index.
 //: after bounds.js
 (function (internal) {
   "use strict";
@@ -13,11 +13,11 @@
   } = internal.primordials;
   const { each, isProxy, refuse, replace, targetOf } = internal.bounds;
 
-  // Native code lists this many names in tens of milliseconds, and compares them in less.
+  // Native code lists this many names in tens of milliseconds, and compares them in less time.
   const MANY = 2 ** 17;
-  // The same limit for entries, each of which is an object.
+  // The limit on entries instead of names; each entry is an object.
   const FEW = 2 ** 14;
-  // A longer array is stored as a dictionary of its elements.
+  // V8 stores an array of a greater length as a dictionary of its elements.
   const SPARSE = 2 ** 25;
 
   // ---- Properties
@@ -69,13 +69,13 @@
 
   // ---- Sets
 
-  // Returns whether both are sets and small enough for native code.
+  // Returns whether both values are sets that are small enough for native code.
   function areSmall(set, other) {
     try {
       return SetPrototypeGetSize(set) <= MANY && SetPrototypeGetSize(other) <= MANY;
     } catch {
-      // One is not a Set; `disguise` makes each access to `other` a call. Native code visits `set`
-      // only if `other` reports a larger size.
+      // One of the values is not a Set; `disguise` makes each access to `other` a call. Native code
+      // visits `set` only if `other` reports a larger size.
       return false;
     }
   }

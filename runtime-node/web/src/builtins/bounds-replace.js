@@ -18,14 +18,14 @@
   const FEW = 2 ** 20;
   // The maximum length of a template, which is scanned without interruption.
   const TOO_LONG = 2 ** 24;
-  // A string of this length has few captures, regardless of the groups of an expression.
+  // In a string of this length, there are few captures, regardless of the groups of an expression.
   const SHORT = 2 ** 8;
 
   const [DOLLAR, AMPERSAND, APOSTROPHE, ZERO, NINE, LESS, BACKTICK] = [36, 38, 39, 48, 57, 60, 96];
   const isDigit = (code) => code >= ZERO && code <= NINE;
 
-  // Counts occurrences of `mark` in `text`, each together with the next character. The result is an
-  // upper bound of what the callers look for.
+  // Counts the occurrences of `mark` in `text`, each together with the next character. The result
+  // is an upper bound of the number that the callers need.
   function count(text, mark) {
     let marks = 0;
     for (let at = StringPrototypeIndexOf(text, mark); at !== -1; at = StringPrototypeIndexOf(text, mark, at + 2)) marks++;

@@ -1,5 +1,5 @@
 // Searches for a string in a string (see bounds.js). If the wanted string is long and nearly
-// matches at every position, V8 compares all of it at each.
+// matches at every position, V8 compares the whole string at each position.
 //
 // A long search is done in pieces. Native code searches for the head of the wanted string only.
 // Where the head is found, the rest is compared, again piece by piece.
@@ -23,7 +23,7 @@
   const HEAD = 2 ** 9;
   const REST = 2 ** 22;
 
-  // Returns whether native code may compare all of a string at each position.
+  // Returns whether native code may compare the whole wanted string at each position.
   const isQuick = (text, wanted) => (text.length - wanted.length) * wanted.length <= STEPS;
 
   const headOf = (wanted) => (wanted.length <= HEAD ? wanted : StringPrototypeSlice(wanted, 0, HEAD));
@@ -68,7 +68,7 @@
     return -1;
   }
 
-  // ---- The same for values that are not strings, and for slow searches
+  // ---- Searches with values that are not strings, and slow searches
 
   const toText = (value) => (typeof value === "string" ? value : `${value}`);
   function textOf(self, name) {
@@ -106,9 +106,9 @@
     return isQuick(text, what) ? StringPrototypeLastIndexOf(text, what, start) : findLast(text, what, start);
   }
 
-  // These are among the most frequently called functions. Without an `arguments` object and without
-  // another call first, they are as fast as the native ones when optimised, and tens of
-  // nanoseconds slower otherwise.
+  // These are among the most frequently called functions. Because they use no `arguments` object
+  // and make no other call first, they are as fast as the native functions when optimised, and tens
+  // of nanoseconds slower otherwise.
   replace(StringPrototype, {
     includes(searchString, position = undefined) {
       if (typeof this === "string" && typeof searchString === "string" &&

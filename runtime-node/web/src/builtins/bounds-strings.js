@@ -1,6 +1,6 @@
-// Functions that process a whole string (see bounds.js). A Worker reaches the maximum length of
-// a string in thirty doublings. Some functions take a minute to process such a string, or crash the
-// process.
+// Functions that process a whole string (see bounds.js). In thirty doublings, a Worker can reach
+// the maximum length of a string. Some functions take a minute to process such a string, or crash
+// the process.
 //: after bounds-replace.js bounds-search.js
 (function (internal) {
   "use strict";
@@ -16,12 +16,12 @@
 
   // Native code searches, cuts and joins a string of this length in tens of milliseconds.
   const LONG = 2 ** 18;
-  // The limit for functions that natively create a new string character by character.
+  // The maximum length for functions that natively create a new string character by character.
   const TOO_LONG = 2 ** 22;
-  // The limit for searches in which each match is a call.
+  // The maximum length for searches in which each match is a call.
   const UNSEARCHABLE = 2 ** 24;
 
-  // The limit for captures in one list.
+  // The maximum number of captures in one list.
   const MANY_CAPTURES = 2 ** 23;
 
   // ---- Functions that read a string from start to end
@@ -31,7 +31,7 @@
     const text = typeof value === "string" || value === undefined || value === null ? value : `${value}`;
     return typeof text === "string" && text.length > length ? refuse("A string", text.length) : text;
   }
-  // Converts an argument in the same way.
+  // Converts an argument to a string; refuses a string that is longer than `length`.
   const toText = (value, length) => read(typeof value === "string" ? value : `${value}`, length);
   const { replace, replaceAll, split, toLowerCase, toUpperCase, toWellFormed } = StringPrototype;
   put(StringPrototype, {
@@ -74,8 +74,8 @@
 
   // ---- Regular expressions
 
-  // Wraps an expression so that each match is a call: with an `exec` that is not V8's own, the loop
-  // over the matches calls it for each.
+  // Wraps an expression so that each match is a call: the loop over the matches calls an `exec`
+  // that is not V8's own for each match.
   function stepped(expression) {
     const exec = (text) => RegExpPrototypeExec(expression, text);
     return new Proxy(expression, {

@@ -19,9 +19,9 @@
     ReflectOwnKeys, TypeError, WeakMap, WeakMapPrototypeGet, WeakMapPrototypeHas, WeakMapPrototypeSet,
   } = internal.primordials;
 
-  // Replaces functions of `object` with those of `made`, which have the same names and lengths, and
-  // keeps the property attributes. (Setting a length afterwards would cost each function, in each
-  // isolate, a property dictionary.)
+  // Replaces functions of `object` with the functions of `made`, which have the same names and
+  // lengths, and keeps the property attributes. (Setting a length afterwards would cost each
+  // function, in each isolate, a property dictionary.)
   function replace(object, made) {
     const names = ReflectOwnKeys(made);
     for (let i = 0; i < names.length; i++) {
@@ -39,11 +39,11 @@
     throw new RangeError(`${what} of ${length} is too large to process at once`);
   }
 
-  // ---- Proxies. They must be distinguished from arrays: a proxy can report a length of 1 and then
-  // one of 2⁵³ − 1.
+  // ---- Proxies. Proxies must be distinguished from arrays: a proxy can report a length of 1 and
+  // then a length of 2⁵³ − 1.
 
   // Maps each proxy to its target. Null until the first proxy is created, so that a Worker without
-  // proxies pays nothing.
+  // proxies has no cost.
   let targets = null;
   const isProxy = (value) => targets !== null && WeakMapPrototypeHas(targets, value);
   const targetOf = (proxy) => WeakMapPrototypeGet(targets, proxy);
@@ -57,7 +57,7 @@
     if (new.target === undefined) throw new TypeError("Constructor Proxy requires 'new'");
     return mark(new Proxy(target, handler), target);
   }
-  // Bound, because `Proxy` has no property `prototype`.
+  // The function is bound, because `Proxy` has no property `prototype`.
   const proxies = FunctionPrototypeBind(construct, undefined);
   ObjectDefineProperty(proxies, "name", { __proto__: null, value: "Proxy", configurable: true });
   const { revocable } = {
@@ -70,7 +70,7 @@
   ObjectDefineProperty(proxies, "revocable", { __proto__: null, value: revocable, writable: true, configurable: true });
   internal.globals({ Proxy: proxies });
 
-  // Yields the same items, each through a step of JavaScript.
+  // Yields the same items, each in a step of JavaScript.
   function* each(items) {
     for (const item of items) yield item;
   }

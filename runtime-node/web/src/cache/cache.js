@@ -35,8 +35,8 @@
       const parts = internal.responseParts(response);
       const { content, owner, number, pipe } = bodies.outgoing(parts[2], parts[3]);
       const kept = ops.cachePut(name, r.url, r.list, status, statusText, list, content, owner, number);
-      // The stream's own error takes precedence over the error of the store, which only reports
-      // that the body was interrupted.
+      // The stream's own error takes precedence over the error of the store, because the latter
+      // only reports that the body was interrupted.
       if (pipe !== null) await pipe.over;
       await kept;
     }

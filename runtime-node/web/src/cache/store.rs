@@ -6,11 +6,12 @@
 //!                                                   └─ stale, or the cache is full ─► evicted
 //! ```
 //!
-//! Of a URL whose responses vary (`Vary`), the latest few variants are kept.
+//! If the responses of a URL vary (`Vary`), the cache keeps its latest variants, at most `VARIANTS`
+//! of them.
 //!
 //! All shards of a process share the cache, so that a response fetched by one serves the others.
-//! Each Worker sees only its own entries. A cache promises nothing: a response that it does not
-//! keep, or has evicted, is fetched again.
+//! Each Worker sees only its own entries. The cache may refuse or evict any response; its Worker
+//! then fetches the response again.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,16 +31,16 @@ use moka::sync::Cache;
 use rustc_hash::FxHashMap;
 use tenon_proto::id::WorkerId;
 
-/// The largest body that is cached, in bytes.
+/// The maximum size of a cached body, in bytes.
 pub const LARGEST: usize = 8 << 20;
 
-/// Overhead of an entry beside its body and headers, in bytes.
+/// The overhead of an entry beside its body, headers and URL, in bytes.
 const ENTRY: usize = 1024;
 
-/// Variants of one URL: enough for the usual languages and content codings.
+/// The maximum number of variants of one URL: enough for the usual languages and content codings.
 const VARIANTS: usize = 16;
 
-/// Divisor of the cache's size for one namespace's share.
+/// The number by which the cache's size is divided to obtain the share of one namespace.
 const SHARE: u64 = 2;
 
 /// A cache of responses; see the module's documentation.
@@ -57,7 +58,7 @@ pub struct Key {
     url: Box<str>,
 }
 
-/// The request to look up, or the one that a response answered.
+/// The request whose response is looked up, or the request that a stored response answered.
 #[derive(Debug)]
 pub struct CacheRequest {
     pub headers: HeaderMap,
@@ -86,7 +87,7 @@ fn size_of(variants: &Variants) -> u32 {
     variants.iter().fold(0, |sum, entry| sum.saturating_add(entry.size))
 }
 
-/// Bytes in use by namespace.
+/// The number of bytes that each namespace uses.
 #[derive(Default)]
 struct Tenants(Mutex<FxHashMap<Box<str>, u64>>);
 
@@ -113,7 +114,7 @@ impl ResponseCache {
     /// Creates a cache.
     ///
     /// # Arguments
-    /// * `bound` - size of all entries together, in bytes.
+    /// * `bound` - the maximum size of all entries together, in bytes.
     pub fn new(bound: u64) -> Arc<Self> {
         let tenants = Arc::<Tenants>::default();
         let counted = Arc::clone(&tenants);
@@ -139,7 +140,7 @@ impl ResponseCache {
         body: Bytes,
     ) -> bool {
         let CacheResponse { status, reason, mut headers } = response;
-        // The header described the transfer of the message, not the response.
+        // `Transfer-Encoding` described the transfer of the message, not the response.
         headers.remove(TRANSFER_ENCODING);
         let length =
             headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
@@ -170,7 +171,7 @@ impl ResponseCache {
             variants.drain(..variants.len().saturating_sub(VARIANTS - 1));
             variants.push(entry);
             let variants = Variants::from(variants);
-            // The previous value is given back when this one replaces it.
+            // The previous value's part of the share is released when the new value replaces it.
             let share = self.bound / SHARE + u64::from(size_of(&before));
             let has_room = self.tenants.take(&key, size_of(&variants), share);
             if has_room { Op::Put(variants) } else { Op::Nop }
@@ -204,7 +205,7 @@ impl ResponseCache {
         Some((response, entry.body.clone()))
     }
 
-    /// Removes the response. Returns whether there was one.
+    /// Removes the stored responses of a key. Returns whether there were any.
     pub fn remove(&self, key: &Key) -> bool {
         self.entries.remove(key).is_some()
     }
@@ -266,7 +267,7 @@ impl Key {
     }
 }
 
-/// Expires a URL's entry when none of its variants is fresh any more.
+/// The expiry policy: the variants of a URL expire when none of them is fresh any more.
 struct Freshness;
 
 impl Expiry<Key, Variants> for Freshness {
@@ -288,7 +289,7 @@ impl Expiry<Key, Variants> for Freshness {
 
 impl RequestLike for CacheRequest {
     fn uri(&self) -> Uri {
-        // The key already identifies the URL, and not every URL of the Web fits this type.
+        // The key already identifies the URL, and not every URL fits this type.
         Uri::default()
     }
 

@@ -17,16 +17,17 @@
   // The prototypes of native iterators.
   const iterators = [[].values(), [].values().map(String), ""[Symbol.iterator](), "".matchAll(/x/g)].map(ObjectGetPrototypeOf);
 
-  // Cloners of other standards: each (object) → its clone, or null if the object is not theirs.
+  // Cloners of other standards, each (object) → its clone, or null if the object belongs to another
+  // standard.
   internal.cloners = { __proto__: null, length: 0 };
-  // Movers of other standards: each (object) → null, or a function that transfers the object and
+  // Movers of other standards, each (object) → null, or a function that transfers the object and
   // returns the result.
   internal.movers = { __proto__: null, length: 0 };
 
   internal.later("cloneKinds", [], () => {
     // The values of `Kind` in clone.rs.
     const PLAIN = 0, FUNCTION = 2, PROXY = 3;
-    // The longest prototype chain that is followed.
+    // The maximum number of prototypes that are followed.
     const MAX_CHAIN = 20;
 
     const ERRORS = {
@@ -56,8 +57,8 @@
     // itself.
     const ownGlobal = (name) => ObjectGetOwnPropertyDescriptor(globalThis, name)?.value;
 
-    // Built-ins of the language, [prototype, name, …], that V8 does not distinguish from plain
-    // objects.
+    // The built-ins of the language that V8 does not distinguish from plain objects: [prototype,
+    // name, …].
     const foreign = [];
     for (let i = 0; i < iterators.length; i++) {
       foreign[2 * i] = iterators[i];

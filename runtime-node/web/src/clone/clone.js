@@ -1,15 +1,16 @@
 // structuredClone (HTML §2.7): StructuredSerializeWithTransfer and
 // StructuredDeserializeWithTransfer in one walk, which is unobservable because no code runs between
-// them. Implemented here instead of by V8, so that a walk of any size can be terminated and its
-// allocations are counted at every step.
+// them. This file implements the walk instead of V8, so that a walk of any size can be terminated
+// and its allocations are counted at every step.
 //
 //   copy(value) ─► a shell, remembered ─► its contents wait on top of the frames ─► copied in order
 //
 // The frames replace a call stack, so that depth is not limited. Getters that run during the walk
 // may change the input; properties are read in the standard's order.
 //
-// Transferred objects are moved after everything else has been read. Until then a placeholder, a
-// `Later`, stands in for each, and is replaced wherever it was stored.
+// Transferred objects are moved after everything else has been read. Until then, a placeholder, a
+// `Later`, stands in for each of them. In the end, the placeholder is replaced wherever it was
+// stored.
 //: late, after clone-kinds.js
 (function (internal) {
   "use strict";
@@ -34,7 +35,7 @@
     // The last step of an array: its properties that are not indices.
     const NAMED = 14;
 
-    // A longer array is stored as a dictionary of its elements.
+    // V8 stores an array of a greater length as a dictionary of its elements.
     const SPARSE = 2 ** 25;
 
     const { arrayNamed, errorNamed, interfaceOf, primitiveOf, refuse } = internal.cloneKinds();
@@ -68,7 +69,7 @@
       kind;
       from;
       to;
-      // The keys of a plain object; the alternating keys and values of a map.
+      // The keys of a plain object, or the alternating keys and values of a map.
       items;
       at = 0;
       length;
@@ -228,7 +229,7 @@
         while (this.top !== null) {
           const frame = this.top;
           this.fill(frame);
-          // Frames that the last copy pushed come first.
+          // Frames that the last copy has pushed come first.
           if (this.top === frame && frame.at >= frame.length) this.end(frame);
         }
       }
@@ -240,7 +241,7 @@
           switch (kind) {
             case ARRAY: {
               // If `Array.prototype` has the index, only an own element is copied. Otherwise a
-              // value other than undefined is taken as the array's own.
+              // value other than undefined is assumed to be an own element.
               if (at in ArrayPrototype) {
                 if (ObjectHasOwn(from, at)) this.put(kind, to, at, this.copy(from[at]));
                 break;
@@ -286,7 +287,8 @@
         if (names !== undefined) this.push(NAMED, from, to, names, names.length);
       }
 
-      // Sets a property. Defines it if a prototype has one of that name, which could be a setter.
+      // Sets a property. Defines the property if a prototype has a property of that name, which
+      // could be a setter.
       put(kind, to, key, value) {
         if (this.hasLaters && isLater(value)) this.places = { __proto__: null, next: this.places, kind, to, key, later: value };
         if (kind !== ERROR && !(key in (kind === PLAIN ? ObjectPrototype : ArrayPrototype))) {

@@ -16,14 +16,14 @@
 
   const MAX_LABELS = 1000;
   const MAX_INDENT = 32;
-  // The limits of `inspect`: items of a list, and columns of a line.
+  // The limits of `inspect`: the number of items of a list, and of columns of a line.
   const ITEMS = 100, WIDTH = 76;
 
   let indent = "";
   const counts = new Map();
   const timers = new Map();
 
-  // A longer string is not read. It may have V8's maximum length, and reading it cannot be
+  // A string that is longer is not read: it may have V8's maximum length, and reading it cannot be
   // terminated.
   const MAX_TEXT = 2 ** 25;
 
@@ -45,7 +45,7 @@
     }
   }
 
-  // Inspects to the depth that `dir` is given.
+  // Inspects a value to the depth that the caller of `dir` has requested.
   function inspectTo(value, depth) {
     try {
       return inspectWith(value, { __proto__: null, depth, items: ITEMS, breakLength: WIDTH, custom: null });
@@ -284,7 +284,7 @@
   };
   ObjectDefineProperty(console, SymbolToStringTag, { __proto__: null, value: "console", configurable: true });
 
-  // Native code defines it on the global object: V8 creates a console for each new context, and
-  // crashes the process if one exists already.
+  // Native code defines `console` on the global object: V8 creates a console for each new context,
+  // and crashes the process if the global object already has one.
   internal.console = console;
 })

@@ -5,7 +5,8 @@
 
   const { ReflectApply, ReflectGetOwnPropertyDescriptor } = internal.primordials;
 
-  // Not an array: entries are added after a Worker may have defined setters on `Array.prototype`.
+  // This is not an array, because entries are added after a Worker may have defined setters on
+  // `Array.prototype`.
   internal.describers = { __proto__: null, length: 0 };
   internal.describe = (title, is, constructor, names) => {
     // The original getters, even if the prototype changes later.
@@ -22,10 +23,10 @@
       return flat;
     });
   };
-  // Likewise, with a function that returns the flat list [name, value, …].
+  // Registers a description by a function that returns the flat list [name, value, …].
   internal.describeBy = (title, is, entries) => {
     const { describers } = internal;
-    // Inserted at the front, because a later class may extend an earlier one.
+    // The description is inserted at the front, because a later class may extend an earlier one.
     for (let i = describers.length++; i > 0; i--) describers[i] = describers[i - 1];
     describers[0] = (value) => (is(value) ? { title, entries: entries(value) } : null);
   };

@@ -20,8 +20,8 @@
 
   const MAX_DEPTH = 4;
   const MAX_ITEMS = 100;
-  // The limit of the output for one value, in characters. Above it, objects are named and not
-  // shown.
+  // The limit of the output for one value, in characters. Beyond this limit, only the names of
+  // objects are shown.
   const MAX_TOTAL = 64 * 1024;
   // The length of a line. Longer output is split into several lines.
   const WIDTH = 76;
@@ -59,8 +59,8 @@
 
   class Inspector {
     total = 0;
-    // The objects that are being shown, outermost first, and the numbers of those that contain
-    // themselves.
+    // The objects that are being shown, outermost first, and the numbers of the objects that
+    // contain themselves.
     path = [];
     references = new Map();
     depth = MAX_DEPTH;
@@ -216,7 +216,7 @@
     }
 
     boxed(kind, inner, value, depth) {
-      // Listing its keys would create a string for each index.
+      // Listing the keys of a long String object would create a string for each index.
       if (typeof inner === "string" && inner.length > MAX_STRING) return `[${kind}: ${primitive(inner)}]`;
       const indexed = typeof inner === "string" ? inner.length : 0;
       return this.bracketed(`[${kind}: ${primitive(inner)}]`, value, depth, [], indexed);
@@ -263,11 +263,12 @@
     try {
       return new Inspector().show(value, 0);
     } catch {
-      // Only a stack overflow leads here.
+      // Only a stack overflow throws.
       return "[value that cannot be shown]";
     }
   };
-  // Likewise, with other bounds and with `custom`, by which a Worker represents its own objects.
+  // Formats a value with other bounds, and with `custom`, by which a Worker represents its own
+  // objects.
   internal.inspectWith = (value, { depth, items, breakLength, custom }) => {
     const inspector = new Inspector();
     inspector.depth = depth;

@@ -6,7 +6,7 @@ use tenon_op::{Record, op};
 
 use crate::ops::Maybe;
 
-/// Returns an object's kind, by its internal slots.
+/// Returns the kind of an object, which its internal slots determine.
 #[op]
 pub(crate) fn kind_of<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -45,7 +45,7 @@ fn kind(value: v8::Local<'_, v8::Value>) -> &'static str {
 #[derive(Record)]
 pub(crate) struct PromiseDetails<'s> {
     state: PromiseState,
-    /// Undefined while the promise is pending.
+    /// The value or the reason; undefined while the promise is pending.
     result: v8::Local<'s, v8::Value>,
 }
 
@@ -75,14 +75,14 @@ pub(crate) fn promise_details<'s>(
 #[derive(Record)]
 pub(crate) struct Origin<'s> {
     message: v8::Local<'s, v8::String>,
-    /// Empty if V8 does not know it.
+    /// The name of the file; empty if V8 does not know it.
     file: v8::Local<'s, v8::String>,
-    /// 0 if V8 does not know it; the first is 1.
+    /// The number of the line, from 1; 0 if V8 does not know it. The same holds for the column.
     line: usize,
     column: usize,
 }
 
-/// Returns the origin of an error. Reading it may run the Worker's code.
+/// Returns the origin of an error. Finding the origin may run the Worker's code.
 #[op]
 pub(crate) fn where_thrown<'s>(
     scope: &mut v8::PinScope<'s, '_>,

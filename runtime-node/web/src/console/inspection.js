@@ -1,5 +1,5 @@
-// The parts of `inspect.js` that format values without parts and read objects. They read own property
-// descriptors and internal slots only.
+// The functions with which `inspect.js` formats values without parts and reads objects. They read
+// only property descriptors and internal slots.
 //: after describe.js domexception.js
 (function (internal) {
   "use strict";
@@ -13,10 +13,10 @@
   } = primordials;
 
   const MAX_STRING = 10_000;
-  // A longer string is not read. It may have V8's maximum length, and reading it cannot be
+  // A string that is longer is not read: it may have V8's maximum length, and reading it cannot be
   // terminated.
   const MAX_TEXT = 2 ** 25;
-  // The longest prototype chain that is followed.
+  // The maximum number of prototypes that are followed.
   const MAX_CHAIN = 20;
   const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 
@@ -63,7 +63,8 @@
   // ---- Reads without side effects
 
   const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
-  // Returns V8's kind of an object, by its internal slots: "map", "error", "proxy", …, or "object".
+  // Returns the kind of an object, which its internal slots determine: "map", "error", "proxy", …,
+  // or "object".
   const kindOf = (value) => internal.ops.kindOf(value);
   const isProxy = (value) => kindOf(value) === "proxy";
 
@@ -79,8 +80,8 @@
     return null;
   }
 
-  // Returns the class name of an object: that of the first prototype with one, or null if it has no
-  // prototype.
+  // Returns the class name of an object, which the first prototype with a class name determines;
+  // null if the object has no prototype.
   function className(object) {
     let current = ObjectGetPrototypeOf(object);
     if (current === null) return null;

@@ -1,5 +1,5 @@
-//! Arguments from JavaScript. A buffer is copied for another thread, because the Worker may change
-//! its own while that thread works.
+//! The arguments of cryptographic operations. A buffer is copied before another thread works on it,
+//! because the Worker may change the original meanwhile.
 
 use std::ops::Deref;
 
@@ -13,7 +13,7 @@ use super::keys::{self, Handle, KeyRef};
 use super::operation::failed;
 use crate::ops::{Argument, Arguments, View};
 
-/// The largest copy, in bytes, that is not charged, because it is dropped soon.
+/// The size, in bytes, up to which a copy is not charged, because it is dropped soon.
 const SMALL: usize = 64 << 10;
 
 /// A copy of a Worker's bytes, charged to its memory if it is large.
@@ -44,7 +44,7 @@ impl Data {
         Ok(Self { bytes: contents::read(view, rest), _charge: charge })
     }
 
-    /// Returns the bytes, for changes in place.
+    /// Takes the bytes out, so that the caller can change them in place.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
@@ -69,7 +69,7 @@ impl<'s> Argument<'s> for Data {
     }
 }
 
-/// The name of a hash. The built-in JavaScript always passes a valid one.
+/// Takes the name of a hash. The built-in JavaScript always passes a valid name.
 impl<'s> Argument<'s> for Hash {
     fn take(
         scope: &mut v8::PinScope<'s, '_>,
@@ -80,7 +80,7 @@ impl<'s> Argument<'s> for Hash {
     }
 }
 
-/// The handle of a key.
+/// Takes the handle of a key.
 impl<'s> Argument<'s> for KeyRef {
     fn take(
         scope: &mut v8::PinScope<'s, '_>,

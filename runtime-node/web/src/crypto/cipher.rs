@@ -38,13 +38,14 @@ enum Cipher {
     Oaep { hash: Hash, label: Data },
 }
 
-/// The result: bytes, or a ticket for them.
+/// Names the result in TypeScript: bytes, or a ticket for a secret.
 pub(crate) enum Crypted {}
 
 /// The length of a tag or of a counter in bits, or the name of a hash.
 type LengthOrHash<'s> = v8::Local<'s, v8::Value>;
 
-/// Encrypts or decrypts `data`. Returns the result; with `secret`, a ticket for it.
+/// Encrypts or decrypts `data`. Returns the resulting bytes, or, if `secret` is set, a ticket for a
+/// secret of these bytes.
 #[op]
 pub(crate) fn crypto_crypt<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -173,8 +174,8 @@ fn cbc(encrypt: bool, key: &[u8], iv: [u8; BLOCK], mut data: Vec<u8>) -> Option<
 }
 
 /// Encrypts or decrypts with a counter in the last `bits` of the block only (NIST SP 800-38A §B.1).
-/// AWS-LC's AES-CTR counts in the whole block, so the blocks before the counter wraps around and
-/// those after are two runs.
+/// AWS-LC's AES-CTR counts in the whole block, so the blocks before and after the counter wraps
+/// around are encrypted in two runs.
 fn ctr(key: &[u8], counter: u128, bits: u32, mut data: Vec<u8>) -> Option<Vec<u8>> {
     let mask = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
     let blocks = data.len().div_ceil(BLOCK) as u128;
@@ -202,7 +203,7 @@ mod tests {
 
     const KEY: [u8; 16] = [7; 16];
 
-    /// Encrypts a counter block.
+    /// Returns the block of the key stream for this counter.
     fn stream(counter: u128) -> Vec<u8> {
         ctr(&KEY, counter, 128, vec![0; BLOCK]).unwrap()
     }
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn more_blocks_than_counters_are_refused() {
+    fn data_with_more_blocks_than_the_counter_can_count_is_refused() {
         assert!(ctr(&KEY, 5, 1, vec![0; 2 * BLOCK]).is_some());
         assert!(ctr(&KEY, 5, 1, vec![0; 2 * BLOCK + 1]).is_none());
     }

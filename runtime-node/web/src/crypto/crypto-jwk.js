@@ -11,12 +11,13 @@
   internal.later("cryptoJwk", [], () => {
     const { dataError, usageBit, usageList } = internal.cryptoKeys();
 
-    // In the order in which Web IDL reads them.
+    // The members of a `JsonWebKey`, in the order in which Web IDL reads them.
     const MEMBERS = [
       "alg", "crv", "d", "dp", "dq", "e", "ext", "k", "key_ops", "kty", "n", "oth", "p", "q", "qi", "use", "x", "y",
     ];
 
-    // Converts a Worker's value to a `JsonWebKey`. Its getters run here, as in the standard.
+    // Converts a Worker's value to a `JsonWebKey`. The value's getters run here, as in the
+    // standard.
     const toJwk = (value) => {
       const jwk = { __proto__: null };
       if (value === undefined || value === null) return jwk;
@@ -43,8 +44,8 @@
       return true;
     };
 
-    // ---- JSON of wrapped keys. The standard processes it in a new global object, so a Worker's
-    // changes to the prototypes of objects and arrays must have no effect.
+    // ---- JSON of wrapped keys. The standard processes this JSON in a new global object, so a
+    // Worker's changes to the prototypes of objects and arrays must have no effect.
 
     const LONGEST_TEXT = 2 ** 21;
 
@@ -109,8 +110,8 @@
 
     // ---- Checks
 
-    // The limit for the entries of `key_ops`, which are compared in pairs. Eight operations are
-    // defined.
+    // The maximum number of entries of `key_ops`, which are compared in pairs. The standard defines
+    // eight operations.
     const MOST_OPERATIONS = 64;
 
     const expectKind = (jwk, kty) => {

@@ -2,7 +2,7 @@
 //
 // Key material is native. JavaScript holds a handle: an array buffer that no Worker can reach,
 // which contains the key's number. The buffer's memory belongs to the key, so V8 frees the key when
-// it collects the buffer. Never resolve a promise with a handle and never await one: both read
+// it collects the buffer. Never resolve a promise with a handle and never await a handle: both read
 // `then`, which a Worker may have defined.
 //: late, after clone-kinds.js describe.js
 (function (internal) {
@@ -39,7 +39,7 @@
     };
     const isBufferSource = (value) => ArrayBufferIsView(value) || isArrayBuffer(value);
 
-    // Returns the current bytes of a BufferSource; empty if its buffer is detached.
+    // Returns the current bytes of a BufferSource, which are empty if its buffer is detached.
     const bytesOf = (value) => {
       const buffer = !ArrayBufferIsView(value) ? value
         : TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined ? TypedArrayPrototypeGetBuffer(value)
@@ -88,7 +88,7 @@
       }
     };
 
-    const useless = () => error("SyntaxError", "A key that may not be used for anything is of no use: name its usages");
+    const useless = () => error("SyntaxError", "A secret or private key needs at least one usage; pass it in keyUsages");
 
     // ---- The interface
 
@@ -171,7 +171,7 @@
 
     // Native code returns a secret as a ticket, a number that `keyTake` exchanges once for a
     // handle, or as a promise of a ticket. No code of the Worker runs between `keyTake` and
-    // `finish`, even if it has replaced parts of Promise.
+    // `finish`, even if the Worker has replaced parts of Promise.
     const taken = (given, finish) => {
       if (typeof given === "number") return finish(ops.keyTake(given));
       return new Promise((resolve, reject) => {

@@ -11,8 +11,8 @@
   internal.later("cryptoAlgorithms", [], () => {
     const { copyOf, isBufferSource, isCryptoKey, notSupported } = internal.cryptoKeys();
 
-    // ---- Types of members: `convert` runs when a member is read, `finish` after all have been
-    // read.
+    // ---- Types of members: `convert` runs when a member is read, and `finish` after all members
+    // have been read.
 
     const same = (value) => value;
     const buffer = {
@@ -114,7 +114,7 @@
       return isObject(value) ? value : DOMString(value);
     }
 
-    // ASCII only, because some other letters have ASCII capitals.
+    // Only ASCII is accepted, because some other letters have ASCII capitals.
     const NAME = /^[\x20-\x7e]{1,32}$/;
     const officialName = (name) =>
       (RegExpPrototypeExec(NAME, name) === null ? undefined : NAMES[StringPrototypeToUpperCase(name)]);

@@ -92,8 +92,8 @@
         __proto__: null,
         generateKey({ modulusLength, publicExponent, hash }, extractable, usages) {
           only(usages, purpose.secret | purpose.open, name);
-          // The standard checks this after the key has been generated; failing earlier saves the
-          // work.
+          // The standard checks the usages after the key has been generated; failing earlier saves
+          // that work.
           if ((usages & purpose.secret) === 0) throw useless();
           return taken(ops.rsaGenerate(modulusLength, publicExponent),
             (handle) => pair(handle, describe(handle, hash), extractable, usages, purpose));
@@ -133,7 +133,8 @@
       };
     };
 
-    // Signs and verifies with the algorithm `name`. The hash is the parameter's or the key's.
+    // Signs and verifies with the algorithm `name`. The hash is that of the parameters or of the
+    // key.
     const signer = (name) => ({
       __proto__: null,
       sign({ hash, saltLength }, key, data) {
@@ -163,7 +164,8 @@
     const isCurve = (name) => name === "P-256" || name === "P-384" || name === "P-521";
     const SIGNATURES = { __proto__: null, "P-256": "ES256", "P-384": "ES384", "P-521": "ES512" };
 
-    // Returns the shared secret of two keys as a ticket: `length` bits of it, or all for null.
+    // Returns a ticket for the secret that two keys share: for its first `length` bits, or for all
+    // bits if `length` is null.
     const agree = ({ public: other }, key, length) => {
       const own = algorithmOf(key);
       const others = algorithmOf(other);

@@ -1,8 +1,8 @@
 // Algorithms with secret keys: AES (Web Cryptography §27 to §30), HMAC (§31), HKDF (§33) and PBKDF2
 // (§34).
 //
-// Each is a record of the operations that it supports. Key bytes are passed as a Uint8Array or as
-// the handle of a native secret.
+// Each algorithm is a record of the operations that it supports. Key bytes are passed as a
+// Uint8Array or as the handle of a native secret.
 //: late, after crypto-jwk.js
 (function (internal) {
   "use strict";
@@ -81,8 +81,8 @@
       };
     };
 
-    // Defines encrypt and decrypt by one function, whose first argument is true to encrypt. With
-    // `secret` the result is a ticket.
+    // Defines `encrypt` and `decrypt` by one function, whose first argument is true to encrypt. If
+    // `secret` is true, the result is a ticket.
     const crypt = (run) => ({
       __proto__: null,
       encrypt: (algorithm, key, data, secret = false) => run(true, algorithm, handleOf(key), data, secret),
@@ -122,7 +122,8 @@
     const blockLength = (hash) => (hash === "SHA-1" || hash === "SHA-256" ? 512 : 1024);
     const hmacKey = (hash, handle, extractable, usages) =>
       newKey("secret", { __proto__: null, name: "HMAC", hash, length: ops.keyBits(handle) }, extractable, usages, handle);
-    // The limit for generated keys. HMAC hashes longer keys before it uses them.
+    // The maximum length of a generated key. HMAC hashes keys that are longer than a block before
+    // it uses them.
     const MOST_BITS = 2 ** 19;
 
     const hmac = {

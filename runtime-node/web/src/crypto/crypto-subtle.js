@@ -52,8 +52,8 @@
       return key;
     };
 
-    // Normalizes the algorithm of `wrapKey` or `unwrapKey`: for that operation, or else for a
-    // cipher's.
+    // Normalizes the algorithm of `wrapKey` or `unwrapKey`: for that operation, or else for the
+    // operation `otherwise` of a cipher.
     const wrapping = (operation, otherwise, algorithm) => {
       try {
         return normalize(operation, algorithm);
@@ -65,7 +65,7 @@
     const importKey = (format, data, algorithm, extractable, usages) =>
       expectUsages(ALGORITHMS[algorithm.name].importKey(format, data, algorithm, extractable, usages));
 
-    // Imports an unwrapped secret. Algorithms with secret keys need only its handle.
+    // Imports an unwrapped secret. Algorithms with secret keys need only the secret's handle.
     const importSecret = (format, handle, algorithm, extractable, usages) => {
       if (format === "raw" && supports("get key length", algorithm.name)) {
         return importKey(format, handle, algorithm, extractable, usages);
@@ -242,7 +242,7 @@
           (handle) => importSecret(form, handle, toImport, isExtractable, usages));
       }
 
-      // Non-standard, as in Cloudflare Workers: compares in a time that does not depend on the
+      // A non-standard method of Cloudflare Workers. Compares in a time that does not depend on the
       // contents.
       timingSafeEqual(a, b) {
         this.#brand;

@@ -10,7 +10,7 @@
   const { expose, needs } = internal.webidl;
 
   internal.later("sameBytes", [], () => {
-    // The number of bytes per native call, which cannot be terminated.
+    // The maximum number of bytes per native call, because such a call cannot be terminated.
     const STEP = 2 ** 18;
 
     // Compares two Uint8Arrays of equal length in a time that depends only on the length.
@@ -72,7 +72,7 @@
         return internal.subtleCrypto().subtle;
       }
 
-      // Non-standard, as in Cloudflare Workers.
+      // A non-standard attribute of Cloudflare Workers.
       get DigestStream() {
         this.#brand;
         return internal.digestStreams().DigestStream;

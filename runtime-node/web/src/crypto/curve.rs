@@ -48,7 +48,7 @@ impl Curve {
         }
     }
 
-    /// Returns whether points have two coordinates.
+    /// Returns whether public keys are points with two coordinates.
     pub(crate) fn has_points(self) -> bool {
         matches!(self, Self::P256 | Self::P384 | Self::P521)
     }
@@ -86,10 +86,10 @@ impl Curve {
 /// A public key, with the private key if it is known.
 pub(crate) struct CurveKey {
     pub(crate) curve: Curve,
-    /// An uncompressed point, or the 32 bytes that encode one.
+    /// An uncompressed point, or the 32 bytes that encode a point of Ed25519 or X25519.
     public: Vec<u8>,
     private: Option<Zeroizing<Vec<u8>>>,
-    /// Created on first use.
+    /// This field and the next two are created on first use.
     signer: OnceLock<Option<Signer>>,
     verifier: OnceLock<Option<ParsedPublicKey>>,
     agreer: OnceLock<Option<agreement::PrivateKey>>,
@@ -172,7 +172,7 @@ impl CurveKey {
         self.private.as_ref().map(|private| &private[..])
     }
 
-    /// Returns the coordinates of the point.
+    /// Returns the coordinates of the point, if public keys have two coordinates.
     pub(crate) fn coordinates(&self) -> Option<(&[u8], &[u8])> {
         self.curve.has_points().then(|| self.public[1..].split_at(self.curve.len()))
     }
@@ -246,9 +246,9 @@ impl CurveKey {
     }
 
     /// Adapts a digest of any hash to `aws-lc-rs`, whose algorithms each fix a hash. ECDSA
-    /// interprets the first bits of a digest, as many as the order of the curve has, as a number: a
-    /// longer digest is truncated, and a shorter one padded with leading zeros. No digest has as
-    /// many bits as the order of P-521.
+    /// interprets the first n bits of a digest as a number, where n is the number of bits of the
+    /// curve's order: a longer digest is truncated, and a shorter one is padded with leading zeros.
+    /// No digest has as many bits as the order of P-521.
     fn fit(&self, digest: &[u8]) -> Option<Digest> {
         let algorithm = match self.curve {
             Curve::P256 => &SHA256,
@@ -265,7 +265,7 @@ impl CurveKey {
 }
 
 /// Returns whether these 32 bytes encode a point of Ed25519 of order 1, 2, 4 or 8, in any encoding.
-/// The last bit, the sign of the other coordinate, does not matter.
+/// The last bit, the sign of the x coordinate, does not matter.
 fn has_small_order(point: &[u8]) -> bool {
     /// The y coordinates of the points of order 8, which are each other's negatives.
     const ORDER_8: [u8; 32] = [
@@ -280,7 +280,8 @@ fn has_small_order(point: &[u8]) -> bool {
     ];
     let Ok(mut y) = <[u8; 32]>::try_from(point) else { return true };
     y[31] &= 0x7F;
-    // 0 and 1, which are also encoded as p and p + 1, and p − 1, where p = 2²⁵⁵ − 19.
+    // The other y coordinates are 0 and 1, which p and p + 1 encode as well, and p − 1, where p =
+    // 2²⁵⁵ − 19.
     let is_small = y[1..].iter().all(|byte| *byte == 0) && y[0] <= 1;
     let is_large =
         y[31] == 0x7F && y[1..31].iter().all(|byte| *byte == 0xFF) && (0xEC..=0xEE).contains(&y[0]);
@@ -318,8 +319,8 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_small_order_verify_no_signature() {
-        // With the neutral element as the key and as R, and S zero, the signature would be valid
+    fn no_signature_is_valid_for_a_key_of_small_order() {
+        // If the key and R were the neutral element and S were zero, the signature would be valid
         // for every message.
         let mut neutral = [0; 32];
         neutral[0] = 1;

@@ -104,7 +104,8 @@ pub(crate) fn crypto_pbkdf2<'s>(
     })
 }
 
-/// The most bytes of salt and password that are hashed at once, however few the iterations.
+/// The maximum length of salt and password together, in bytes, for a derivation on the shard's
+/// thread, even with few iterations.
 const LITTLE_INPUT: usize = 16 << 10;
 
 /// The number of iterations between two checks of the clock.
@@ -118,8 +119,8 @@ struct Pbkdf2 {
     out: Vec<u8>,
     /// The number of bytes derived.
     done: usize,
-    /// The state of the current block: its iterations so far, the last MAC, and the exclusive or of
-    /// all.
+    /// The state of the current block: the number of its iterations so far, the last MAC, and the
+    /// exclusive or of all MACs.
     iteration: u32,
     last: Zeroizing<Vec<u8>>,
     sum: Zeroizing<Vec<u8>>,
@@ -132,7 +133,7 @@ impl Pbkdf2 {
     }
 
     /// Returns a lower bound of the CPU time on any processor: an iteration is two compressions.
-    /// Returns zero if it is negligible.
+    /// Returns zero if the time is negligible.
     fn at_least(hash: Hash, iterations: u32, len: usize) -> Duration {
         const LITTLE: Duration = Duration::from_micros(100);
         let nanoseconds = match hash {
@@ -144,8 +145,8 @@ impl Pbkdf2 {
         if cost < LITTLE { Duration::ZERO } else { cost }
     }
 
-    /// Continues until the slice is over. Returns whether the output is complete; `None` if AWS-LC
-    /// refused.
+    /// Continues until the slice is over. Returns whether the output is complete; `None` if a call
+    /// of AWS-LC failed.
     fn run_slice(&mut self, slice: Option<&Slice<'_>>) -> Option<bool> {
         while self.done < self.out.len() {
             if self.iteration == 0 {

@@ -18,8 +18,8 @@ use crate::ops::{MaybePromise, View};
 const STEP: usize = 64 << 10;
 
 /// The time for which data is hashed on the shard's thread, where the Worker's own memory can be
-/// read: copying data for another thread costs a third as much as hashing it with a processor's
-/// instructions, which hash a mebibyte in this time.
+/// read: copying data for another thread costs a third as much as hashing the data with the
+/// processor's hash instructions, which hash a mebibyte in this time.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// Returns the digest of data, or a promise of it if hashing takes too long for this thread.
@@ -56,7 +56,7 @@ fn digest(context: Context) -> Output {
 pub(crate) struct Steps(usize);
 
 impl Steps {
-    /// Continues until the time is over. Returns whether all data has been hashed.
+    /// Hashes more data until `is_over` returns true. Returns whether all data has been hashed.
     pub(crate) fn run_slice(
         &mut self,
         data: &[u8],

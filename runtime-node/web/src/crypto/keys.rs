@@ -6,9 +6,9 @@
 //!
 //! A handle is an array buffer whose memory is the key's number in the isolate's table. The
 //! memory's owner, a `HandleMemory`, removes the key from the table when it is dropped. V8's
-//! garbage collector therefore decides when a key is freed, on any of its threads, and the
-//! isolate's end is one more collection. The key's material is never in V8's heap, is charged to
-//! the Worker's memory, and is overwritten when it is freed.
+//! garbage collector therefore decides when a key is freed, on any of its threads; the end of the
+//! isolate frees all of its keys. The key's material is never in V8's heap, is charged to the
+//! Worker's memory, and is overwritten when it is freed.
 //!
 //! No Worker ever holds a handle; `crypto-key.js` ensures that. With a handle, a Worker could only
 //! exchange one of its own keys for another, and could not read any.
@@ -26,13 +26,13 @@ use super::curve::CurveKey;
 use super::rsa::RsaKey;
 
 /// The longest secret that is accepted, in bytes. Each use of a key begins with hashing or
-/// expanding all of it.
+/// expanding the whole key.
 pub(crate) const LONGEST_SECRET: usize = 1 << 20;
 
 /// The memory charged for any key, in bytes: its entries in the table and in V8's heap.
 const OVERHEAD: usize = 512;
 
-/// A key's material. JavaScript knows its permitted usages.
+/// A key's material. JavaScript knows the key's permitted usages.
 pub(crate) enum Key {
     Secret(Secret),
     Rsa(RsaKey),
@@ -42,7 +42,7 @@ pub(crate) enum Key {
 /// The bytes of a symmetric key, or of a derived secret.
 pub(crate) struct Secret {
     bytes: Zeroizing<Vec<u8>>,
-    /// The number of bits that count; the rest of the last byte is zero.
+    /// The number of bits of the secret; the other bits of the last byte are zero.
     bits: usize,
 }
 
@@ -52,7 +52,8 @@ impl Secret {
         Self { bytes: Zeroizing::new(bytes), bits }
     }
 
-    /// Creates a secret of the first `bits` of the bytes, which must have as many.
+    /// Creates a secret of the first `bits` bits of the bytes, which must have at least that many
+    /// bits.
     pub(crate) fn of_bits(bytes: &[u8], bits: usize) -> Self {
         let mut bytes = Zeroizing::new(bytes[..bits.div_ceil(8)].to_vec());
         if let Some(last) = bytes.last_mut().filter(|_| !bits.is_multiple_of(8)) {
@@ -106,8 +107,8 @@ pub(crate) type Handle<'s> = v8::Local<'s, v8::ArrayBuffer>;
 /// The key of a handle.
 pub(crate) type KeyRef = Arc<Key>;
 
-/// A number that [`take`] exchanges once for a handle. A promise can be resolved with it, whereas a
-/// handle would be exposed to the Worker.
+/// A number that [`take`] exchanges once for a handle. A promise can be resolved with a ticket;
+/// resolving a promise with a handle would expose the handle to the Worker.
 pub(crate) type Ticket = f64;
 
 /// The owner of a handle's memory.
@@ -126,8 +127,8 @@ impl AsMut<[u8]> for HandleMemory {
 impl Drop for HandleMemory {
     fn drop(&mut self) {
         let key = lock(&self.table).remove(&u64::from_ne_bytes(self.number));
-        // Drops the key after the lock is released: the last user overwrites it, which no other
-        // thread needs to wait for.
+        // The key is dropped after the lock is released: its last owner overwrites the material,
+        // and no other thread needs to wait for that.
         drop(key);
     }
 }

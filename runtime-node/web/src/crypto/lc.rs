@@ -1,6 +1,6 @@
 //! Functions of AWS-LC that `aws-lc-rs` does not have: RSA with any hash, salt and exponent,
-//! AES-GCM with any nonce and tag, AES key wrap with keys of 192 bits, and repeated HMAC without a
-//! copy of its state each time, which would be half of the cost of PBKDF2. This module knows
+//! AES-GCM with any nonce and tag, AES key wrap with keys of 192 bits, and repeated HMAC without
+//! copying its state each time; the copies would be half of the cost of PBKDF2. This module knows
 //! nothing of Web Crypto.
 //!
 //! Every function takes slices and returns vectors; no pointer leaves these files except inside an
@@ -27,14 +27,14 @@ pub(crate) use rsa::{Rsa, RsaPart, RsaPrivate};
 /// one.
 fn worked(result: c_int) -> bool {
     if result != 1 {
-        // SAFETY: takes no argument and touches only this thread's queue.
+        // SAFETY: the function takes no argument and touches only this thread's queue.
         unsafe { lc::ERR_clear_error() };
     }
     result == 1
 }
 
 fn md(hash: Hash) -> *const lc::EVP_MD {
-    // SAFETY: each returns a pointer to a static.
+    // SAFETY: each function returns a pointer to a static.
     unsafe {
         match hash {
             Hash::Sha1 => lc::EVP_sha1(),

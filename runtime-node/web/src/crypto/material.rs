@@ -11,7 +11,7 @@ use super::keys::{self, Handle, Key, KeyRef, LONGEST_SECRET, Secret, Ticket};
 use super::operation::{buffer, failed};
 use crate::ops::{Argument, Arguments};
 
-/// The name of a curve.
+/// Takes the name of a curve.
 impl<'s> Argument<'s> for Curve {
     fn take(
         scope: &mut v8::PinScope<'s, '_>,
@@ -53,7 +53,7 @@ pub(crate) fn secret_generate<'s>(
     keys::hold(scope, Key::Secret(secret))
 }
 
-/// Makes a secret of the first bits of another, or of all.
+/// Makes a secret of the first `bits` bits of the given bytes or secret, or of all of their bits.
 #[op]
 pub(crate) fn secret_import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -86,7 +86,7 @@ pub(crate) fn curve_generate<'s>(
     keys::hold(scope, Key::Curve(key))
 }
 
-/// Imports a key from its coordinates; with `d`, a private key.
+/// Imports a key from its coordinates: a private key if there is a `d`, and otherwise a public key.
 #[op]
 pub(crate) fn curve_import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -114,7 +114,7 @@ pub(crate) fn curve_import<'s>(
 /// Imports a key from its serialization.
 ///
 /// # Arguments
-/// * `kind` - the name of a curve, or any other for RSA.
+/// * `kind` - the name of a curve, or any other name for RSA.
 /// * `format` - `raw`, `spki` or `pkcs8`.
 #[op]
 pub(crate) fn key_import<'s>(
@@ -134,7 +134,7 @@ pub(crate) fn key_import<'s>(
     keys::hold(scope, key)
 }
 
-/// Returns the public key of a key.
+/// Returns a handle to the public key that belongs to a key.
 #[op]
 pub(crate) fn key_public<'s>(
     scope: &mut v8::PinScope<'s, '_>,

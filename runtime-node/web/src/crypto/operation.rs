@@ -1,4 +1,4 @@
-//! Returns the result of an operation: at once, or by a promise of the result of another thread.
+//! Performs operations: on the shard's thread, or on another thread, with a promise of the result.
 
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
@@ -16,21 +16,23 @@ use tenon_engine::thrown::{Thrown, out_of_memory};
 use super::keys::{self, Key};
 use crate::ops::MaybePromise;
 
-/// The most bytes that are hashed, encrypted or decrypted at once. Measured without a processor's
-/// instructions for hashes: 64 KiB take 16 µs with AES-GCM, 80 µs with SHA-1, 190 µs with SHA-512
-/// and 230 µs with SHA-256. The round trip to another thread takes 10 µs on an idle machine, and
-/// another turn; on a busy machine it takes as long as that thread waits for a processor.
+/// The maximum number of bytes that are hashed, encrypted or decrypted on the shard's thread.
+/// Measured without the processor's hash instructions: 64 KiB take 16 µs with AES-GCM, 80 µs with
+/// SHA-1, 190 µs with SHA-512 and 230 µs with SHA-256. The round trip to another thread takes 10 µs
+/// on an idle machine, and requires another turn; on a busy machine it takes as long as that thread
+/// waits for a processor.
 const AT_ONCE: usize = 64 << 10;
 
 /// The cost of an operation, which determines the thread that performs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cost {
-    /// An operation of less than a millisecond, performed at once on the shard's thread.
+    /// An operation of less than a millisecond, performed on the shard's thread.
     Small,
     /// A longer operation, performed on another thread.
     Large {
         queue: QueueKind,
-        /// The least CPU time that it takes; an operation that cannot finish is refused beforehand.
+        /// A lower bound of its CPU time. An operation is refused if its invocation has less CPU
+        /// time left.
         at_least: Duration,
     },
 }
@@ -60,10 +62,10 @@ pub(crate) enum Output {
 ///
 /// # Arguments
 /// * `work` - receives its time slice if it runs on another thread; it may then return `None` when
-///   the slice is over, to be called again.
+///   the slice is over, and is called again later.
 ///
 /// # Errors
-/// Returns the exception of work that is done at once, and of work that cannot begin.
+/// Returns the exception of work that is done on this thread, and of work that cannot begin.
 pub(crate) fn perform<'s, T>(
     scope: &mut v8::PinScope<'s, '_>,
     cost: Cost,
@@ -117,8 +119,8 @@ fn offload<'s>(
     let work = async move {
         let done = done.await.ok_or_else(failed)?;
         if let Some(state) = state.upgrade() {
-            // Charged before the turn that would settle its promise: an invocation without CPU time
-            // left has no such turn.
+            // The CPU time is charged before the turn that would settle the promise: an invocation
+            // without CPU time left has no such turn.
             state.charge(Some(id), done.cpu);
         }
         done.value.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! RSA keys and their parts. [`material`]: how they are made.
+//! RSA keys and their parts. [`material`] generates and imports the keys.
 
 pub(crate) mod material;
 
@@ -21,10 +21,10 @@ impl RsaKey {
         1024 + self.rsa.bits() as usize * if self.is_private { 3 } else { 1 }
     }
 
-    /// Creates the key of these numbers.
+    /// Creates the key that consists of these numbers.
     ///
     /// # Errors
-    /// Fails if the numbers are not a valid key, or too long.
+    /// Fails if the numbers are not a valid key, or if its modulus is too long.
     pub(crate) fn from_parts(
         n: &[u8],
         e: &[u8],

@@ -93,7 +93,7 @@ impl Scheme {
     }
 }
 
-#[allow(clippy::large_enum_variant)] // There is one for each operation, which lives where it is made.
+#[allow(clippy::large_enum_variant)] // Each operation has one hasher, which is never moved.
 enum Hasher {
     Hmac(hmac::Context),
     Digest(digest::Context),

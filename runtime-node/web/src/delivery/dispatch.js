@@ -14,15 +14,15 @@
 //   ops.done(id)                                        the Worker is ready; the event is handled
 //   ops.respond(id, status, headers, body)              the invocation's response
 //   ops.respondStream(id, status, headers, owner, number)   the same with a native stream
-//   ops.onCallerLeft(id, callback)                      the client disconnected early
+//   ops.onClientLeft(id, callback)                      the client disconnected early
 //   ops.fail(id, error)                                 the invocation threw
 //   ops.waitUntil(id), ops.waitOver(id)                 adds or removes a promise that keeps the
 //                                                       invocation alive
 //   ops.requestHeaders(id)                              reads the headers on demand
 //   ops.evaluateModule(specifier, referrer, attributes) {evaluation: a promise, namespace}
 //
-// `id` names the invocation. All of this runs in turns of that invocation, or of others whose
-// promises it awaits.
+// `id` names the invocation. All of these functions run in turns of that invocation, or of other
+// invocations whose promises it awaits.
 //: eager, after scheduled.js service.js websocket-pair.js
 (function (internal) {
   "use strict";
@@ -39,7 +39,8 @@
   const REQUEST_BODY = 0;
 
   // The handlers: `fetch` and `scheduled` of the entrypoint's default export, or of an instance of
-  // it if it is a class. Null if the listeners of the global scope handle the event.
+  // the default export if it is a class. Null if the listeners of the global scope handle the
+  // event.
   let handler = null;
   let fetch = null;
   let scheduled = null;
@@ -47,7 +48,7 @@
   let env;
 
   function outlive(id, promise) {
-    // First, because PromiseResolve reads the promise's `constructor`, which may throw.
+    // PromiseResolve comes first, because it reads the promise's `constructor`, which may throw.
     const kept = PromiseResolve(promise);
     if (!ops.waitUntil(id)) return;
     PromisePrototypeThen(
@@ -62,7 +63,7 @@
 
   class ExecutionContext {
     #id;
-    // A function that keeps a promise instead of the invocation, or null.
+    // The function that `waitUntil` calls instead of keeping the invocation alive, or null.
     #keep;
 
     constructor(key, id, keep = null) {
@@ -76,7 +77,7 @@
       if (keep === null) outlive(this.#id, promise);
       else keep(promise);
     }
-    // A no-op, because there is no origin behind a Worker.
+    // Does nothing, because there is no origin behind a Worker.
     passThroughOnException() {
       this.#id;
     }
@@ -90,7 +91,8 @@
     env = ObjectFreeze(variables);
   };
 
-  // For the module `cloudflare:workers`, which is not passed the arguments of a handler.
+  // The members of the module `cloudflare:workers`, whose code does not receive the arguments of a
+  // handler.
   internal.env = () => env;
   internal.waitUntil = (promise) => {
     const id = ops.invocationNow();
@@ -128,7 +130,8 @@
     return instance[name](event);
   };
 
-  // Checks only the listeners of the global scope, which does not create late files' objects.
+  // Reads only the listeners of the global scope, so that the objects of late files are not
+  // created.
   const hasListeners = () => internal.scopeListeners("fetch") > 0 || internal.scopeListeners("scheduled") > 0;
 
   function listen(request, id) {
@@ -160,7 +163,7 @@
   function respondStream(id, status, headers, stream) {
     const pipe = bodies.pipeOf(stream, id);
     outlive(id, pipe.over);
-    ops.onCallerLeft(id, () => {
+    ops.onClientLeft(id, () => {
       pipe.leave(new (internal.exceptions().DOMException)("The client has gone away", "AbortError"));
     });
     ops.respondStream(id, status, headers, id, pipe.number);

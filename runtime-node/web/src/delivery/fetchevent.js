@@ -73,7 +73,7 @@
         stopNow(this);
       }
 
-      // A no-op, because there is no origin behind a Worker.
+      // Does nothing, because there is no origin behind a Worker.
       passThroughOnException() {
         this.#request; // a brand check
       }

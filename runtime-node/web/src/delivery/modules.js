@@ -19,8 +19,8 @@
   hooks.json = (text) => JSONParse(text);
 
   // V8 calls `Error.prepareStackTrace`, if defined, when a stack is first read. A Worker may
-  // replace it, and then gets the unmapped frames. It is not defined for Workers without source
-  // maps, whose stacks V8 formats itself.
+  // replace the function, and then gets the unmapped frames. The function is not defined for
+  // Workers without source maps, because V8 itself formats their stacks.
   hooks.stacks = () => {
     const define = (value) =>
       ObjectDefineProperty(Error, "prepareStackTrace", {

@@ -67,8 +67,8 @@
     }
     expose(ScheduledEvent);
 
-    // Collects promises, of the handler and of `waitUntil`, into one that settles when all have
-    // settled, and is rejected with the first failure.
+    // Combines the promises of the handler and of `waitUntil` into one promise, which settles when
+    // all of them have settled, and is rejected with the first failure.
     function outcome() {
       const { promise, resolve, reject } = PromiseWithResolvers();
       let left = 0;
@@ -85,7 +85,7 @@
         error = reason;
       };
       const add = (value) => {
-        // Precedes the count, because the lookup of `constructor` may throw.
+        // PromiseResolve precedes the count, because its lookup of `constructor` may throw.
         const kept = PromiseResolve(value);
         left++;
         PromisePrototypeThen(kept, settled, (reason) => {

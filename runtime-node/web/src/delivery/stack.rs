@@ -4,8 +4,8 @@ use tenon_engine::source_maps;
 use tenon_engine::string::beginning;
 use tenon_op::op;
 
-/// The longest frame that is mapped, in characters. A longer one has a generated function name, and
-/// is shown as it is.
+/// The maximum length of a frame that is mapped, in characters. A longer frame has a generated
+/// function name, and is shown as it is.
 const LONGEST: usize = 4096;
 
 /// Returns a frame in V8's format, with the position in the author's file.

@@ -1,4 +1,4 @@
-//! The native half of `base64.js`. JavaScript's binary strings have one character per byte.
+//! The native half of `base64.js`. A binary string of JavaScript has one character per byte.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -18,7 +18,7 @@ pub(crate) fn base64_encode<'s>(
     from_octets(scope, STANDARD.encode(bytes).as_bytes())
 }
 
-/// Returns a binary string; `undefined` if the text is not base64.
+/// Decodes base64 to a binary string. Returns `undefined` if the text is not base64.
 #[op]
 pub(crate) fn base64_decode<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_padding_length_and_characters_are_refused() {
+    fn incorrect_padding_lengths_and_characters_are_refused() {
         for text in ["Y", "YQ=", "YQ===", "=", "====", "YW!j", "YWJj=", "Y=Q=", "é"] {
             assert_eq!(decoded(text), None, "{text:?}");
         }

@@ -12,8 +12,8 @@
   } = internal.primordials;
   const { DOMString, bufferSource, dictionary, expose, needs } = internal.webidl;
 
-  // Allocates the memory here, where a failed allocation is an ordinary RangeError; native code
-  // fills it.
+  // Encodes a string. The memory is allocated here, where a failed allocation is an ordinary
+  // RangeError; native code fills the memory.
   internal.encodeUtf8 = (string) => {
     const bytes = new Uint8Array(internal.ops.utf8Length(string));
     internal.ops.utf8Write(string, bytes);
@@ -37,7 +37,8 @@
     if (decoder === undefined) throw new RangeError("TextDecoder.decode: too many streams are being decoded");
     return decoder;
   }
-  // Decodes the next bytes of a decoder in the same way.
+  // Decodes the next bytes with a native decoder. Returns a string, or null if the bytes are
+  // invalid and the decoder is fatal.
   function pushPieces(decoder, view, last) {
     const { ops } = internal;
     if (view === undefined || byteLength(view) <= PIECE) return ops.decoderPush(decoder, view, last);
@@ -55,12 +56,12 @@
     return text;
   }
 
-  // For bodies: decodes UTF-8, drops the byte order mark, and replaces invalid sequences.
+  // Decodes the UTF-8 of a body: drops the byte order mark, and replaces invalid sequences.
   internal.decodeUtf8 = (bytes) => /** @type {string} */ (decodeWhole(bytes, "utf-8", false, false));
 
   internal.later("encoding", ["TextDecoder", "TextEncoder"], () => {
     class TextEncoder {
-      // The field is only the brand: an encoder has no state.
+      // The field is only a brand: an encoder has no state.
       #brand = true;
 
       get encoding() {
@@ -80,16 +81,16 @@
         if (!ArrayBufferIsView(destination) || TypedArrayPrototypeGetSymbolToStringTag(destination) !== "Uint8Array") {
           throw new TypeError("TextEncoder.encodeInto: the destination is not a Uint8Array");
         }
-        // Two numbers in one: code units read · 2³² + bytes written.
+        // The result is the number of code units read times 2³², plus the number of bytes written.
         const done = internal.ops.utf8Write(string, destination);
         return { read: MathFloor(done / 2 ** 32), written: done % 2 ** 32 };
       }
     }
     expose(TextEncoder);
 
-    // A decoder in the middle of a stream lives in native code under a number. This registry closes
-    // it when its TextDecoder is collected. It is created on first use, because a snapshot cannot
-    // contain one.
+    // A decoder in the middle of a stream is a native object with a number. This registry closes
+    // the native decoder when its TextDecoder is collected. The registry is created on first use,
+    // because a snapshot cannot contain a registry.
     let forgotten;
     let attributesOf; // (decoder)
 
@@ -149,7 +150,7 @@
           this.#stream = id;
         }
         const text = pushPieces(this.#stream, bytes, last);
-        // The end of the stream closes the native decoder, and so does an error.
+        // The end of the stream closes the native decoder, and so does an invalid sequence.
         if (last || text === null) {
           this.#stream = -1;
           FinalizationRegistryPrototypeUnregister(forgotten, this);

@@ -3,7 +3,7 @@
 // A signal may depend on other signals (`AbortSignal.any`, the signal of a Request made with a
 // signal). Sources hold their dependents weakly, so that a source that lives as long as the Worker
 // does not keep every dependent alive. A source holds a dependent strongly while the dependent has
-// listeners or algorithms, because only the source can notify it.
+// listeners or algorithms, because only the source can notify the dependent.
 //: late, after timers.js
 (function (internal) {
   "use strict";
@@ -15,7 +15,7 @@
   const { setTimeout } = internal.timers;
 
   internal.later("abort", ["AbortController", "AbortSignal"], () => {
-    // The longest delay of a timer, in milliseconds: 24 days.
+    // The maximum delay of a timer, in milliseconds: 24 days.
     const LONGEST = 2 ** 31 - 1;
     // The number of dependents that may be collected before the list is swept.
     const FEW = 16;
@@ -34,10 +34,11 @@
     class AbortSignal extends EventTarget {
       #aborted = false;
       #reason = undefined;
-      // Called once, in order, before the event is fired: a list of {algorithm, isOver}, or null.
+      // A list of {algorithm, isOver}, or null. Each algorithm is called once, in order, before the
+      // event is fired.
       #algorithms = null;
       #handler = null;
-      // The signals on which this one depends, or null. A source never has sources itself.
+      // The signals on which this signal depends, or null. A source never has sources itself.
       #sources = null;
       // The dependents: a list of {weak, kept}, where `kept` is the signal itself or null. The list
       // is swept for collected dependents when its length reaches `#sweepAt`.
@@ -49,7 +50,8 @@
         isAborted = (signal) => signal.#aborted;
         abortReason = (signal) => signal.#reason;
 
-        // Makes the sources of a signal hold it strongly, because it has listeners or algorithms.
+        // Makes the sources of a signal hold the signal strongly, because it has listeners or
+        // algorithms.
         const keep = (signal) => {
           const sources = signal.#sources;
           if (sources === null || signal.#aborted) return;
@@ -112,7 +114,8 @@
         };
 
         // Calls `algorithm(reason)` when the signal is aborted. Returns a function that removes the
-        // algorithm. The algorithm may also be dropped once `isOver()` returns true, if given.
+        // algorithm. If there is an `isOver`, the algorithm may be dropped once `isOver()` returns
+        // true.
         onAbort = (signal, algorithm, isOver = null) => {
           const list = (signal.#algorithms ??= []);
           const entry = { algorithm, isOver };
@@ -131,7 +134,7 @@
         const notify = (signal) => {
           const list = signal.#algorithms;
           signal.#algorithms = null;
-          // An algorithm may remove others from the list.
+          // An algorithm may remove other algorithms from the list.
           while (list !== null && list.length > 0) ArrayPrototypeShift(list).algorithm(signal.#reason);
           deliver(signal, new Event("abort"));
         };

@@ -1,5 +1,5 @@
-// DOMException (Web IDL §2.8.1): an error that is identified by its name, not by its class. Each is
-// also an Error of the language, to which private fields are added.
+// DOMException (Web IDL §2.8.1): an error that is identified by its name, not by its class. Each
+// DOMException is also an Error of the language, to which private fields are added.
 //: after webidl.js
 (function (internal) {
   "use strict";
@@ -33,8 +33,8 @@
     };
     for (let i = 0; i < NAMES.length; i++) if (NAMES[i] !== null) CODES[NAMES[i]] = i + 1;
 
-    // A base class that returns the object that it is given, so that a subclass adds its fields to
-    // it.
+    // A base class whose constructor returns its argument, so that a subclass adds its fields to
+    // that object.
     /** @type {any} */
     const Given = function (object) {
       return object;
@@ -155,6 +155,6 @@
     return { DOMException, QuotaExceededError };
   });
 
-  // For native code.
+  // Native code creates DOMExceptions by this hook.
   internal.hooks.exception = (name, message) => new (internal.exceptions().DOMException)(message, name);
 })

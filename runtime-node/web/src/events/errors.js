@@ -15,7 +15,7 @@
   };
 
   // At the end of a turn, native code asks whether a listener handles a rejected promise that has
-  // no handler. It calls again if such a promise gets a handler later.
+  // no handler. Native code calls this hook again if such a promise gets a handler later.
   hooks.rejection = (promise, reason, isHandled) => {
     const type = isHandled ? "rejectionhandled" : "unhandledrejection";
     return internal.scopeListeners(type) > 0 && internal.errors().rejection(type, promise, reason);
@@ -38,7 +38,7 @@
 
   internal.later("errors", ["ErrorEvent", "PromiseRejectionEvent", "reportError"], () => {
     const { Event, cancel, deliverToScope, installOnScope } = internal.events();
-    let detailsOf; // (event) → the arguments of an `onerror` handler; null if not an ErrorEvent
+    let detailsOf; // (event) → the arguments of an `onerror` handler; null for any other event
 
     class ErrorEvent extends Event {
       #message;
@@ -101,7 +101,7 @@
     expose(PromiseRejectionEvent);
 
     // Fires an `error` event. Returns whether a listener prevented its default. An error that is
-    // thrown meanwhile fires no event.
+    // thrown while the event is dispatched fires no event.
     let announcing = false;
     const announce = (error) => {
       if (announcing) return false;

@@ -11,7 +11,8 @@
   const { DOMString, dictionary, expose, handler, isObject, needs } = internal.webidl;
 
   internal.globals({ self: globalThis });
-  // Returns the number of listeners of the global scope for a type. Zero until `events` is created.
+  // Returns the number of listeners of the global scope for a type. The number is zero until
+  // `events` is created.
   internal.scopeListeners = () => 0;
 
   internal.later("events", [
@@ -31,7 +32,7 @@
     let isEvent;
     let isBusy;
     let init; // (event, type, bubbles, cancelable)
-    // The own property `isTrusted` of each event, which cannot be redefined
+    // The descriptor of each event's own property `isTrusted`, which cannot be redefined
     // (`[LegacyUnforgeable]`).
     let TRUSTED;
 
@@ -198,8 +199,8 @@
     let onListen; // (target, callback): called when a listener is added
 
     class EventTarget {
-      // Maps a type to a list of listeners. Null until the first one, because most targets never
-      // have any.
+      // Maps a type to a list of listeners. Null until the first listener is added, because most
+      // targets never have any.
       #types = null;
       #watch = null;
 
@@ -301,8 +302,8 @@
 
         const callAll = (target, all, event, receiver, capture) => {
           if (stopped(event)) return;
-          // Listeners that are added meanwhile wait for the next event; removed ones are not
-          // called.
+          // Listeners that are added during the delivery wait for the next event; listeners that
+          // are removed are not called.
           const now = [];
           for (let i = 0; i < all.length; i++) if (all[i].capture === capture) now[now.length] = all[i];
           for (let i = 0; i < now.length && !stoppedNow(event); i++) {
@@ -360,7 +361,7 @@
     expose(EventTarget);
     internal.describe("Event", isEvent, Event, ["type", "cancelable", "defaultPrevented", "target"]);
 
-    // The global scope is an event target except for its prototype.
+    // The global scope is an event target, but has another prototype.
     const scope = new EventTarget();
     const { addEventListener, dispatchEvent, removeEventListener } = EventTarget.prototype;
 

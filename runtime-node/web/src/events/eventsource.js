@@ -1,8 +1,8 @@
 // EventSource (HTML §9.2): a stream of events from an origin, which reconnects when the connection
 // is lost.
 //
-// It belongs to the invocation that creates it, and ends with it: its connection is a fetch and a
-// timer of that invocation, and counts towards its limits.
+// An EventSource belongs to the invocation that creates it, and ends with that invocation: its
+// connections and pauses are fetches and timers of the invocation, and count towards its limits.
 //: late, after fetch.js messages.js
 (function (internal) {
   "use strict";
@@ -22,8 +22,8 @@
     const { TextDecoder, decode } = internal.encoding();
     const CONNECTING = 0, OPEN = 1, CLOSED = 2;
 
-    // The delay before it reconnects, in milliseconds: the initial value, and the bounds for the
-    // origin's value and for the back-off.
+    // The delay before an EventSource reconnects, in milliseconds: the initial value, and the
+    // bounds of the origin's value and of the back-off.
     const PAUSE = 3000, SHORTEST = 100, LONGEST = 60_000;
     // The maximum number of characters of an incomplete event.
     const LARGEST = 2 ** 24;
@@ -161,14 +161,15 @@
         // A URL with credentials cannot become a request.
         const attempt = { __proto__: null, hasRequest: false };
         PromisePrototypeThen(this.#stream(attempt), undefined, (error) => {
-          // Errors that a retry cannot fix.
+          // A retry cannot fix these errors.
           const stage = error?.cause?.stage;
           if (!attempt.hasRequest || stage === "policy" || stage === "limit" || stage === "request") this.#fail();
           else this.#again();
         });
       }
 
-      // Reads the events of one connection. Returns a promise of its end.
+      // Reads the events of one connection. Returns a promise that settles when the connection
+      // ends.
       async #stream(attempt) {
         const signal = (this.#signal = newSignal());
         const headers = { __proto__: null, accept: "text/event-stream", "cache-control": "no-cache" };

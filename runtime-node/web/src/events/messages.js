@@ -3,7 +3,7 @@
 //   postMessage ─► clone ─► the queue of the other end ─► a turn ─► `message` on its port
 //
 // A message is delivered in a turn of the invocation that sent it, and is dropped when that
-// invocation ends. So a port may be kept for longer than an invocation, and a port does not keep an
+// invocation ends. A port may therefore be kept for longer than an invocation, and does not keep an
 // invocation alive.
 //: late, after clone.js events.js
 (function (internal) {
@@ -93,8 +93,8 @@
     const { newMessage } = internal.messageEvents();
     const CREATE = { __proto__: null };
 
-    // ---- Ends of a channel: {peer, port, enabled, first, last}. A port holds one and may transfer
-    // it.
+    // ---- Ends of a channel: {peer, port, enabled, first, last}. A port holds one end and may
+    // transfer it.
 
     const newEnd = () => ({ __proto__: null, peer: null, port: null, enabled: false, first: null, last: null });
 
@@ -104,11 +104,12 @@
       end.last = message;
     }
 
-    // Delivers a message that has left the queue in a turn of its own.
+    // Delivers a message in a turn of its own, after it has left the queue.
     const arm = (end, message) => ops.taskStart(() => receive(end, message));
 
     function receive(end, message) {
-      // The port may have been transferred meanwhile, and the new port not yet started.
+      // The port may have been transferred before this turn, and the new port may not have been
+      // started.
       if (!end.enabled) return queue(end, message);
       const { ports, value } = message;
       deliver(end.port, newMessage(value, ports));

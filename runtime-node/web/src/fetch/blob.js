@@ -17,7 +17,7 @@
     const CREATE = { __proto__: null };
     // The size of a stream's chunks, in bytes.
     const CHUNK = 64 * 1024;
-    // V8's limit for an array buffer, in bytes. A Worker's memory limit is below it.
+    // V8's limit on the size of an array buffer, in bytes. A Worker's memory limit is lower.
     const LARGEST = 2 ** 32;
     const UNPRINTABLE = /[^\x20-\x7e]/;
 
@@ -30,7 +30,7 @@
       return USVString(item);
     };
 
-    // Converts line endings to the native one, "\n".
+    // Converts line endings to the native line ending, "\n".
     function nativeEndings(string) {
       let out = "";
       let from = 0;
@@ -194,8 +194,8 @@
         }
         needs(arguments.length, 2, "File");
         let name, modified;
-        // Conversion order: the parts, the name, the options, then the time. The File is made after
-        // all of them.
+        // The order of conversion is the parts, the name, the options, and the time. The File is
+        // created after all conversions.
         const made = construct(fileBits === undefined ? null : fileBits, options, "File", () => {
           name = USVString(fileName);
         }, (bag) => {
@@ -221,7 +221,7 @@
       "lastModified", modifiedOf(file),
     ]);
 
-    // `bytes` must not be written to by any other holder.
+    // No other holder may write to `bytes`.
     const newBlob = (bytes, type) => new Blob(CREATE, { __proto__: null, bytes, type: normalType(type) });
     const newFile = (bytes, name, type, lastModified = DateNow()) =>
       new File(CREATE, { __proto__: null, bytes, type: normalType(type) }, { __proto__: null, name, lastModified });

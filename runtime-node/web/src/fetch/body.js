@@ -7,11 +7,11 @@
 //   - a native stream {owner, number, signal}: bytes that arrive in native code and can be
 //     forwarded there (`ops.stream…`) until the signal, if any, is aborted;
 //   - null, if the only source is the ReadableStream `stream`.
-// `stream` is created from the source on demand. Until it is read, the source remains valid.
-// `shared` means that a clone holds the same source, so its buffer must not be handed out.
+// `stream` is created from the source on demand. Until the stream is read, the source remains
+// valid. `shared` means that a clone holds the same source, so its buffer must not be handed out.
 //
-// Later files extend bodies here: `internal.body.initialisers` are called in turn with values that
-// are none of the above, and `internal.body.mixins` lists the classes that have a body, for methods
+// Later files extend bodies: `internal.body.initialisers` are called in turn with values that are
+// none of the above, and `internal.body.mixins` lists the classes that have a body, for methods
 // such as `blob`.
 //: eager, after headers.js streams.js url.js
 (function (internal) {
@@ -64,7 +64,7 @@
         if (made !== null) return made;
       }
       const view = bufferSource(init);
-      // A copy, because the Worker may write to its buffer later.
+      // The bytes are copied, because the Worker may write to its buffer later.
       if (view !== null) return body(new Uint8Array(view), null);
       if (internal.isReadableStream(init)) {
         const streams = internal.streams();
@@ -81,8 +81,8 @@
 
   const isUsed = (body) => body.used || (body.stream !== null && internal.streams().isDisturbed(body.stream));
 
-  // Takes the source out of a body; a body can be read once. Null means that the caller must read
-  // the body's stream.
+  // Takes the source out of a body, which can be read only once. Null means that the caller must
+  // read the body's stream.
   function take(body) {
     const { stream } = body;
     if (body.used) throw new TypeError("The body has already been used");
@@ -112,7 +112,7 @@
     return { source, type, used: false, shared, stream: source === null ? passThrough(from.stream) : null };
   }
 
-  // Returns a stream of the chunks of `stream`, which stays locked.
+  // Returns a stream of the chunks of `stream`, which remains locked.
   function passThrough(stream) {
     const streams = internal.streams();
     const reader = streams.acquire(stream);
@@ -208,7 +208,7 @@
   }
 
   // Reads a ReadableStream of bytes. `each(piece)` may return a promise, which delays the next
-  // read. Returns a promise of the end.
+  // read. Returns a promise that settles when the stream ends.
   function drain(stream, each) {
     const streams = internal.streams();
     const reader = streams.acquire(stream);
@@ -288,8 +288,8 @@
     return typeof content === "string" ? internal.encodeUtf8(content) : content;
   }
 
-  // Returns the text of a body that has arrived in full and is short, null for any other body. The
-  // text is copied once, and no promise is made.
+  // Returns the text of a short body that has arrived in full; null for any other body. The text is
+  // copied once, and no promise is created.
   function takeShortText(body) {
     if (body === null || body.used || body.stream !== null) return null;
     const { source } = body;
@@ -377,7 +377,7 @@
   }
 
   // Converts a body that has been taken (`take`) for native code: {content, owner, number, pipe}.
-  // The content is a string, a view or null. It is undefined for the native stream {owner, number},
+  // The content is a string, a view, null, or undefined for the native stream {owner, number},
   // which `pipe` fills if the source is a ReadableStream.
   function outgoing(source, stream) {
     if (stream !== null && source === null) {

@@ -1,8 +1,9 @@
 // fetch (Fetch §5.6), as far as it applies to a server: no cache, no cookies, no CORS.
 //
 // Native code sends the request, follows redirects, decodes content codings and reports when the
-// head of a response has arrived (`fetch.rs`). A native request body is sent there, and a
-// response body stays there until it is read. JavaScript never sees a body that is only forwarded.
+// head of a response has arrived (`fetch.rs`). Native code itself sends a request body that is a
+// native stream, and keeps a response body until JavaScript reads it. JavaScript never sees a body
+// that is only forwarded.
 //: late, after request.js response.js
 (function (internal) {
   "use strict";
@@ -17,8 +18,8 @@
   const DATA = /^data:/;
 
   internal.later("fetch", ["fetch"], () => {
-    // Creates the error of a failed fetch. Its message says what happened. Its cause has the
-    // `stage`, unless another cause is given.
+    // Creates the error of a failed fetch, whose message says what happened. Unless another cause
+    // is given, the error's cause has the `stage`.
     function failure(stage, message, cause = undefined) {
       if (cause === undefined) {
         cause = new Error(message);
@@ -46,7 +47,8 @@
       const { promise, resolve, reject } = PromiseWithResolvers();
       let broken = null;
       if (sent.pipe !== null) {
-        // The request then fails, and the error below reports this one as its cause.
+        // If writing the body fails, the request fails, and the error below reports this error as
+        // its cause.
         PromisePrototypeThen(sent.pipe.over, undefined, (error) => {
           broken = { __proto__: null, error };
         });
@@ -79,7 +81,8 @@
         __proto__: null,
         status: outcome.status,
         statusText: outcome.statusText,
-        // The client's parser follows redirects; it does not encode all that `URL` does.
+        // The client follows redirects with its own URL parser, which leaves some characters that
+        // `URL` encodes.
         url: outcome.redirected ? internal.parseUrl(outcome.url) ?? outcome.url : outcome.url,
         redirected: outcome.redirected,
         list: outcome.headers,
@@ -88,7 +91,7 @@
       };
     }
 
-    // Cancels the body of a request that is not sent. Returns the reason.
+    // Cancels the body of a request that will not be sent. Returns the reason.
     function abandon(r, reason) {
       if (r.body !== null && r.body.stream !== null && !bodies.isUsed(r.body)) {
         const streams = internal.streams();

@@ -9,7 +9,7 @@
   internal.later("forms", ["FormData"], () => {
     const { bytesOf, isBlob, isFile, modifiedOf, nameOf, newFile, typeOf } = internal.blobs();
 
-    // Converts a value to an entry's value: a Blob that is not a File becomes one.
+    // Converts a value to an entry's value: a Blob that is not a File becomes a File.
     function entryValue(value, filename) {
       if (typeof value === "string" || (isFile(value) && filename === null)) return value;
       const name = filename ?? (isFile(value) ? nameOf(value) : "blob");
@@ -123,7 +123,7 @@
     const parse = (bytes, type) => {
       if (type !== null && type.essence === "application/x-www-form-urlencoded") {
         const text = internal.decodeUtf8(bytes);
-        // Keeps the byte order mark, which is a part of the first name.
+        // The byte order mark remains, because it is a part of the first name.
         const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
         return new FormData(CREATE, internal.parseForm(marked ? `\uFEFF${text}` : text));
       }

@@ -27,7 +27,7 @@ pub(crate) struct Fetched<'s> {
     /// The owner and the number of the body's stream, if there is a body.
     owner: Nullable<InvocationId>,
     stream: Nullable<StreamId>,
-    /// The WebSocket that takes the body's place.
+    /// The WebSocket that the response has in place of a body.
     socket: Nullable<SocketName>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Received<'a> {
     pub(crate) url: &'a str,
     pub(crate) redirected: bool,
     pub(crate) body: Option<Body>,
-    /// The WebSocket that takes the body's place.
+    /// The WebSocket that the response has in place of a body.
     pub(crate) socket: Option<(Wire, Role)>,
 }
 
@@ -60,7 +60,7 @@ impl Received<'_> {
     /// Returns the response for JavaScript, and adds its body to the invocation's streams.
     ///
     /// # Errors
-    /// Fails if there is not enough memory, or the invocation has ended.
+    /// Fails if there is not enough memory, or if the invocation has ended.
     pub(crate) fn fetched<'s, 'h>(
         self,
         scope: &mut v8::PinScope<'s, '_>,
@@ -93,10 +93,10 @@ impl Received<'_> {
         })
     }
 
-    /// Returns the result of [`Self::fetched`] as a value.
+    /// Returns the result of [`Self::fetched`] as a JavaScript value.
     ///
     /// # Errors
-    /// Fails for the same reasons.
+    /// Fails for the reasons for which [`Self::fetched`] fails.
     pub(crate) fn into_value<'s, 'h>(
         self,
         scope: &mut v8::PinScope<'s, '_>,

@@ -1,5 +1,5 @@
 // Headers (Fetch §5.1). A header list is a flat array [name, value, name, value, …] with names in
-// lower case, as native code passes it; a Headers object is a view of one.
+// lower case, as native code passes it; a Headers object is a view of a header list.
 //
 // Forbidden header names are a concern of browsers. Here a list is either mutable or immutable.
 //: eager, after describe.js
@@ -13,7 +13,7 @@
   const { ByteString, DOMString, expose, isObject, iterable, needs, pairs } = internal.webidl;
 
   const NOT_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/;
-  // Matches values that need normalization: padded, or with a forbidden character.
+  // Matches values that are padded or have a forbidden character.
   const UNUSUAL = /^[\t ]|[\t ]$|[\0\n\r]|[^\x00-\xff]/;
   const NOT_VALUE = /[\0\n\r]/;
 
@@ -132,7 +132,7 @@
   class Headers {
     #list;
     #immutable = false;
-    // The list for iteration, until the next change.
+    // The list for iteration, which is valid until the next change; otherwise null.
     #sorted = null;
 
     static {

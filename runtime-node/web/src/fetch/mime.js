@@ -24,7 +24,7 @@
     return to - from === string.length ? string : StringPrototypeSlice(string, from, to);
   }
 
-  // Returns the first position of `character` at or after `at`, or the end.
+  // Returns the first position of `character` at or after `at`, or the length of the string.
   const until = (string, character, at) => {
     const found = StringPrototypeIndexOf(string, character, at);
     return found < 0 ? string.length : found;

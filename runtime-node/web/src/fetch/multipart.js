@@ -1,5 +1,5 @@
-// multipart/form-data (RFC 7578, and the HTML standard's encoding algorithm): a form as a body and
-// back.
+// multipart/form-data (RFC 7578, and the HTML standard's encoding algorithm): conversion of forms
+// to bodies and back.
 //
 //   --boundary CRLF
 //   Content-Disposition: form-data; name="…"; filename="…" CRLF
@@ -22,10 +22,10 @@
   const { ops } = internal;
 
   internal.later("multipart", [], () => {
-    // The number of bytes per native call, which cannot be terminated.
+    // The maximum number of bytes per native call, because such a call cannot be terminated.
     const STEP = 64 * 1024;
-    // The limits of a body: its parts, the bytes of each part's headers, and the boundary's
-    // characters.
+    // The limits of a body: the number of its parts, the bytes of each part's headers, and the
+    // characters of the boundary.
     const MAX_PARTS = 10_000;
     const MAX_HEADERS = 16 * 1024;
     const MAX_BOUNDARY = 256;
@@ -124,10 +124,11 @@
       return from === 0 ? name : out + StringPrototypeSlice(name, from);
     }
 
-    // Parses a value of Content-Disposition: {name, filename}, null for what is missing.
+    // Parses a value of Content-Disposition to {name, filename}, each of which is null if it is
+    // missing.
     function disposition(value) {
-      // A backslash before a quote escapes it (RFC 7578), unless that quote is the last: browsers
-      // do not escape backslashes.
+      // A backslash before a quote escapes the quote (RFC 7578), unless the quote is the last one:
+      // browsers do not escape backslashes.
       const PARAMETER =
         /[ \t]*;[ \t]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[ \t]*=[ \t]*(?:"((?:[^"]|(?<=\\)"(?![ \t]*(?:;|$)))*)"|([^ \t;"]+))/y;
       let name = null;
@@ -198,7 +199,7 @@
         if (end < 0) throw malformed("the headers of a part have no end, or are too long");
         const { name, filename, type } = headers(end === at ? "" : text(bytes, at + 2, end));
         const from = end + 4;
-        // The CRLF before the delimiter may be the one that ended the headers.
+        // The CRLF before the delimiter may be the CRLF that ended the headers.
         const to = find(bytes, delimiter, end + 2, size);
         if (to < 0) throw malformed("it ends within a part");
         const last = to < from ? from : to;

@@ -45,9 +45,9 @@ impl Outbound {
         })
     }
 
-    /// Returns the value of the isolate that `scope` is in.
+    /// Returns the outbound side of the isolate that `scope` is in.
     pub(crate) fn of(scope: &v8::PinScope<'_, '_>) -> Rc<Self> {
-        scope.get_slot::<Rc<Self>>().expect("every isolate is created with one").clone()
+        scope.get_slot::<Rc<Self>>().expect("every isolate is created with an Outbound").clone()
     }
 
     /// Returns the context of requests on behalf of an invocation.
@@ -57,7 +57,7 @@ impl Outbound {
     }
 }
 
-/// Charges requests to an invocation. Requests outlive neither it nor its isolate.
+/// Charges requests to an invocation. Requests outlive neither the invocation nor its isolate.
 struct StateBudget {
     state: Weak<State>,
     invocation: InvocationId,
@@ -85,7 +85,7 @@ struct Handles {
     by_number: RefCell<FxHashMap<u32, AbortHandle>>,
 }
 
-/// A number that is in use.
+/// A number under which work can be aborted.
 pub(crate) struct AbortEntry {
     handles: Rc<Handles>,
     number: u32,
@@ -132,7 +132,7 @@ impl Drop for AbortEntry {
     }
 }
 
-/// Converts a response's body into a stream for JavaScript, which breaks off when it is aborted.
+/// Converts a response's body into a stream for JavaScript, which fails when the body is aborted.
 ///
 /// # Arguments
 /// * `entry` - the request's number, if it can be aborted.
@@ -144,7 +144,7 @@ pub(crate) fn received(body: BodyStream, entry: Option<AbortEntry>) -> ByteStrea
     )
 }
 
-/// Makes a body break off when it is aborted.
+/// Makes a body fail when it is aborted.
 pub(crate) fn breakable(body: ByteStream, entry: Option<AbortEntry>) -> ByteStream {
     match entry {
         None => body,

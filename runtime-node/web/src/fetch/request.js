@@ -1,5 +1,5 @@
-// Request (Fetch §5.4). An incoming request costs one record; its URL is parsed, and its Headers
-// and signal are made, on first use.
+// Request (Fetch §5.4). An incoming request is only one record. Its URL is parsed, and its Headers
+// and signal are created, on first use.
 //: eager, after body.js
 (function (internal) {
   "use strict";
@@ -40,7 +40,8 @@
     ],
   };
 
-  // The attributes besides method, URL, headers and body. Requests that set none share this object.
+  // The attributes besides method, URL, headers and body. Requests that set none of these
+  // attributes share this object.
   /** @type {Record<string, any>} */
   const DEFAULTS = ObjectFreeze({
     __proto__: null,
@@ -54,7 +55,7 @@
     referrerPolicy: "",
   });
 
-  // The attributes of incoming requests: a redirect is left to the client.
+  // The attributes of incoming requests, whose redirects the client follows.
   const INCOMING = ObjectFreeze({ __proto__: null, ...DEFAULTS, redirect: "manual" });
 
   function optionsFrom(init, base) {
@@ -140,7 +141,7 @@
       throw new TypeError(`Request: a ${r.method} request cannot have a body`);
     }
     if (given) {
-      // The standard requires `duplex: "half"` with a stream. Here it is optional: there is no
+      // The standard requires `duplex: "half"` with a stream. Here, `duplex` is optional: it has no
       // other value, and Workers that forward the body of the incoming request omit it.
       r.body = bodies.extract(body);
       if (r.body.type !== null && lookup(r.list, "content-type") === null) {
@@ -148,7 +149,7 @@
         r.list[r.list.length] = r.body.type;
       }
     } else if (from !== null && from.body !== null) {
-      // The body moves; the Request that had it is left without one.
+      // The body moves: the other Request then counts as used.
       r.body = bodies.move(from.body);
     }
 
@@ -160,7 +161,7 @@
   const signalOf = (r) => {
     if (r.signal === null) {
       r.signal = internal.abort().newSignal();
-      if (r.invocation !== null) internal.ops.onCallerLeft(r.invocation, () => abortForClient(r.signal));
+      if (r.invocation !== null) internal.ops.onClientLeft(r.invocation, () => abortForClient(r.signal));
     }
     return r.signal;
   };

@@ -15,7 +15,7 @@ use crate::ops::{Argument, Arguments};
 /// The limit on a request's headers, in bytes. Common servers accept less.
 const HEADERS: usize = 64 * 1024;
 
-/// Limits on a method and on a URL, in characters. HTTP's are lower.
+/// Limits on a method and on a URL, in characters. Common servers accept less.
 const METHOD: usize = 64;
 const URL: usize = 64 * 1024;
 
@@ -40,7 +40,7 @@ impl<'s> Argument<'s> for Url {
     }
 }
 
-/// Takes a string, if it is not too long.
+/// Takes a string of at most `longest` characters.
 fn short<'s>(
     arguments: &mut Arguments<'s>,
     scope: &mut v8::PinScope<'s, '_>,
@@ -68,8 +68,8 @@ impl<'s> Argument<'s> for RedirectMode {
     }
 }
 
-/// A list: name, value, name, value, … Each header is validated again, because a Worker can get
-/// hold of the list (see `respond`).
+/// Takes a list: name, value, name, value, … Each header is validated again, because a Worker can
+/// obtain the list (see `delivery::headers_of`).
 impl<'s> Argument<'s> for HeaderMap {
     fn take(
         scope: &mut v8::PinScope<'s, '_>,
@@ -94,8 +94,9 @@ impl<'s> Argument<'s> for HeaderMap {
     }
 }
 
-/// A body that JavaScript sends, passed as three arguments: a string, a view, null, or `undefined`
-/// for a stream, which the second and the third name by its owner and its number.
+/// A body that JavaScript sends. It is passed as three arguments. The first is a string, a view,
+/// null, or `undefined` for a stream, which the second and the third argument identify by its owner
+/// and its number.
 pub(crate) enum Sent {
     Nothing,
     Bytes(Bytes),
@@ -122,8 +123,9 @@ impl<'s> Argument<'s> for Sent {
 }
 
 impl Sent {
-    /// Converts the body to a request's. The length of a stream is the request's Content-Length, if
-    /// there is one: a longer stream is truncated, and a shorter one aborts the request.
+    /// Converts the body to the body of an outgoing request. The length of a stream is the
+    /// request's Content-Length, if there is one: a longer stream is truncated, and a shorter one
+    /// aborts the request.
     pub(crate) fn outgoing(self, headers: &HeaderMap) -> RequestBody {
         let incoming = match self {
             Self::Nothing => return RequestBody::Empty,

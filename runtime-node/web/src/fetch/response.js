@@ -131,7 +131,7 @@
       return (r.headers ??= wrap(r.list, r.immutable));
     }
 
-    // An extension of Cloudflare's Workers: the WebSocket of a response with status 101, or null.
+    // An extension of Cloudflare Workers: the WebSocket of a response with status 101, or null.
     get webSocket() {
       return this.#r.socket;
     }
@@ -156,8 +156,9 @@
   internal.globals({ Response });
 
   // Returns the parts of a handler's answer: [status, header list, source, stream]. The last two
-  // are the body's source or its stream, or both null; with status 101 the source is a WebSocket.
-  // Uses up the response. Calls nothing that a Worker could have replaced.
+  // are the body's source and its stream, of which at least one is null. If the response has a
+  // WebSocket, it is the source. The body then counts as used. Calls nothing that a Worker could
+  // have replaced.
   internal.responseParts = (value) => {
     if (!isResponse(value)) {
       const what = value === undefined ? "nothing" : value === null ? "null" : `a value of type ${typeof value}`;
@@ -171,7 +172,7 @@
     if (source === null) bodies.declareLength(r.list, r.body.stream);
     return [r.status, r.list, source, source === null ? r.body.stream : null];
   };
-  // Makes a Response from the parts of a received one.
+  // Creates a Response from the parts of a received response.
   internal.newResponse = ({ status, statusText, url, redirected, list, body, socket }) => {
     const r = record(status, list, body);
     if (socket !== null) r.socket = internal.webSockets().ofLink(socket);

@@ -1,4 +1,4 @@
-//! The native half of `node-buffer*.js`: Node.js's text encodings, and comparing and searching
+//! The native half of `node-buffer*.js`: Node.js's text encodings, and the comparison and search of
 //! bytes.
 //!
 //! JavaScript allocates the memory for bytes, as in [`crate::encoding`]. Each call takes time in
@@ -72,10 +72,10 @@ pub(crate) fn bytes_to_text<'s>(
     Maybe(text)
 }
 
-/// Encodes text. Returns code units read · 2³² + bytes written.
+/// Encodes text. Returns the number of code units read times 2³², plus the number of bytes written.
 ///
-/// An invalid character ends hexadecimal text, and is skipped in base64, which ends at `=`. If more
-/// base64 follows (not `last`), only whole groups are read.
+/// An invalid character ends hexadecimal text, and is skipped in base64, which ends at `=`. Unless
+/// `last` is set, more base64 follows, and only whole groups are read.
 #[op]
 pub(crate) fn text_to_bytes(
     scope: &mut v8::PinScope<'_, '_>,
@@ -142,8 +142,8 @@ fn from_hex(units: &[u16], room: usize) -> (usize, Vec<u8>) {
     (2 * bytes.len(), bytes)
 }
 
-/// Returns the number of code units consumed, and the bytes. With `last`, all of the text is
-/// consumed.
+/// Decodes base64. Returns the number of code units consumed, and the bytes. If `last` is set, all
+/// code units are consumed.
 fn from_base64(units: &[u16], room: usize, last: bool) -> (usize, Vec<u8>) {
     let mut bytes = Vec::with_capacity((units.len() / 4 * 3 + 3).min(room));
     let (mut group, mut count, mut read) = (0_u32, 0, 0);

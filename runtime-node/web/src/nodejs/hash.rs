@@ -3,7 +3,7 @@
 //!
 //! Each hasher has a number until JavaScript takes its result or drops it. The JavaScript caller
 //! bounds the input of each call, because it passes long input in steps. The hashes are those of
-//! aws-lc, because Node.js supports more of them than `aws_lc_rs` exposes.
+//! AWS-LC, because Node.js supports more hashes than `aws_lc_rs` exposes.
 
 #![allow(unsafe_code)] // Calls aws-lc.
 
@@ -20,16 +20,16 @@ use tenon_op::op;
 
 use crate::ops::View;
 
-/// The memory charged for a hasher, in bytes: an HMAC's three states of SHA-3, which are the
-/// largest, and its map entry.
+/// The memory charged for a hasher, in bytes: the three states of an HMAC with SHA-3, whose states
+/// are the largest, and the map entry.
 const HASHER: usize = 1536;
 
 /// The longest result, in bytes.
 const LONGEST: usize = lc::EVP_MAX_MD_SIZE as usize;
 
-/// Returns a hash function by Node.js's name for it, without the dashes that some names have.
+/// Returns the hash function with this name in Node.js, from which dashes have been removed.
 fn function(name: &str) -> Option<*const lc::EVP_MD> {
-    // SAFETY: each returns a pointer to a static.
+    // SAFETY: each function returns a pointer to a static.
     unsafe {
         Some(match name {
             "md5" => lc::EVP_md5(),
@@ -187,8 +187,8 @@ fn keep(scope: &mut v8::PinScope<'_, '_>, hasher: Option<Hasher>) -> Result<u32,
     Ok(slot::<Hashers>(scope).add(hasher, charge))
 }
 
-/// Creates a hasher, or an HMAC if there is a key. Returns its number; `undefined` if there is no
-/// function of this name.
+/// Creates a hasher, which computes an HMAC if there is a key. Returns its number; `undefined` if
+/// there is no hash function of this name.
 #[op]
 pub(crate) fn hash_open(
     scope: &mut v8::PinScope<'_, '_>,
@@ -203,7 +203,7 @@ pub(crate) fn hash_open(
     Some(keep(scope, hasher))
 }
 
-/// Returns the number of a copy in the same state.
+/// Copies a hasher in its current state. Returns the number of the copy.
 #[op]
 pub(crate) fn hash_copy(scope: &mut v8::PinScope<'_, '_>, hasher: u32) -> Result<u32, Thrown> {
     let copy = slot::<Hashers>(scope).open.get(&hasher).and_then(|(hasher, _)| hasher.copy());
@@ -237,8 +237,8 @@ pub(crate) fn hash_close(scope: &mut v8::PinScope<'_, '_>, hasher: u32) {
     drop(slot::<Hashers>(scope).open.remove(&hasher));
 }
 
-/// Performs iterations of PBKDF2 (RFC 8018 §5.2) with an HMAC. Each replaces `last` by its HMAC,
-/// and combines `sum` with that by exclusive or.
+/// Performs iterations of PBKDF2 (RFC 8018 §5.2) with an HMAC. Each iteration replaces `last` with
+/// its HMAC, and combines `sum` with that HMAC by exclusive or.
 #[op]
 pub(crate) fn hash_iterate(
     scope: &mut v8::PinScope<'_, '_>,

@@ -58,7 +58,7 @@
       throw new AssertionError({ message, ...details });
     }
 
-    // Makes an assertion that compares two values with `holds`.
+    // Creates an assertion that compares two values with `holds`.
     const comparison = (operator, holds) => {
       const assertion = { [operator](actual, expected, message) {
         if (arguments.length < 2) {
@@ -88,7 +88,7 @@
     }
 
     // Checks a thrown error against the expected class, expression, function or properties. Throws
-    // if it does not match.
+    // if the error does not match.
     function checkMatches(error, expected, message, from) {
       if (isRegExp(expected)) {
         if (RegExpPrototypeExec(expected, `${error}`) !== null) return;

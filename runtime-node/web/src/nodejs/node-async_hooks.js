@@ -1,12 +1,12 @@
 // node:async_hooks: AsyncLocalStorage and AsyncResource.
 //
 // The storages' values are an immutable linked list. V8 carries the head of the list along with
-// promises, next to the number of the invocation (`engine::continuation`); a changed value is
-// carried in another list. While no storage holds a value, only the number is carried, and a
-// Worker that uses no storage pays nothing.
+// promises, next to the number of the invocation (`engine::continuation`); a change of a value
+// creates another list. While no storage holds a value, V8 carries only the number, so that a
+// Worker without storages has no cost.
 //
-// A list may be kept and entered while another invocation runs: the number is always that of the
-// running invocation.
+// A list may be kept, and entered while another invocation runs: the number next to it is always
+// that of the running invocation.
 //: module
 (function (internal) {
   "use strict";

@@ -13,7 +13,8 @@
   } = internal.primordials;
   const { ops } = internal;
 
-  // Code units or bytes per native call: a multiple of three, for base64, and of two, for UTF-16.
+  // The number of code units or bytes per native call: a multiple of three, for base64, and of two,
+  // for UTF-16.
   const STEP = 3 * 2 ** 16;
   const MAX_STRING = 2 ** 29 - 24;
 
@@ -40,7 +41,7 @@
 
     function base64Length(string) {
       let { length } = string;
-      // Exact if the text contains only base64 digits and padding.
+      // The length is exact if the text contains only base64 digits and padding.
       for (let i = 0; i < 2 && length > 0 && StringPrototypeCharCodeAt(string, length - 1) === 0x3D; i++) length--;
       return MathFloor(length * 3 / 4);
     }
@@ -71,7 +72,7 @@
       }
     }
 
-    // Writes as much of `string` as fits and returns the number of bytes written.
+    // Writes the part of `string` that fits. Returns the number of bytes written.
     function writeBytes(string, bytes, kind) {
       const room = TypedArrayPrototypeGetByteLength(bytes);
       const { length } = string;
@@ -82,7 +83,7 @@
         if (kind === UTF8) end = characterEnd(string, at, end);
         const piece = at === 0 && end === length ? string : StringPrototypeSlice(string, at, end);
         const rest = written === 0 ? bytes : part(bytes, written, room);
-        // Packs two numbers: code units read · 2³² + bytes written.
+        // The result is the number of code units read times 2³², plus the number of bytes written.
         const done = kind === UTF8 ? ops.utf8Write(piece, rest) : ops.textToBytes(piece, rest, kind, end === length);
         const read = MathFloor(done / 2 ** 32);
         written += done % 2 ** 32;
@@ -281,8 +282,8 @@
       return -1;
     }
 
-    // Searches for a needle longer than a step with the Knuth-Morris-Pratt algorithm, which reads
-    // each byte once.
+    // Searches for a needle that is longer than a step with the Knuth-Morris-Pratt algorithm, which
+    // reads each byte once.
     function findLong(bytes, needle, from, backwards, step) {
       const length = TypedArrayPrototypeGetByteLength(bytes);
       const size = TypedArrayPrototypeGetByteLength(needle);

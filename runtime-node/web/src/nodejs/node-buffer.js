@@ -15,10 +15,11 @@
   const { ops } = internal;
   const { atob, btoa } = internal.platform;
 
-  // V8's limits. The Worker's memory limit applies as well.
+  // V8's limits on the length of a buffer and of a string. The Worker's memory limit applies as
+  // well.
   const MAX_LENGTH = 2 ** 32 - 1;
   const MAX_STRING = 2 ** 29 - 24;
-  // Bytes compared per native call.
+  // The number of bytes that are compared per native call.
   const STEP = 2 ** 18;
 
   internal.define("buffer", () => {
@@ -64,7 +65,7 @@
       return new FastBuffer(buffer, offset, wanted);
     }
 
-    // Makes a Buffer from an array or an array-like object.
+    // Creates a Buffer from an array or an array-like object.
     function fromItems(items) {
       const length = +items.length;
       if (!(length > 0)) return new FastBuffer(0);
@@ -105,8 +106,8 @@
       throw invalid("first argument", KINDS, value);
     }
 
-    // The constructor, deprecated in favour of `Buffer.from` and `Buffer.alloc`. Old packages still
-    // call it, with and without `new`.
+    // The constructor, which is deprecated in favour of `Buffer.from` and `Buffer.alloc`. Old
+    // packages still call it, with and without `new`.
     function Buffer(value, encodingOrOffset, length) {
       if (typeof value === "number") {
         if (typeof encodingOrOffset === "string") throw invalid("string", "of type string", value);
@@ -126,7 +127,7 @@
     };
     ObjectDefineProperty(Buffer, SymbolSpecies, ReflectGetOwnPropertyDescriptor(species, SymbolSpecies));
 
-    // Returns -1, 0 or 1; compares one step per native call.
+    // Compares bytes, one step per native call. Returns -1, 0 or 1.
     function compareBytes(a, b) {
       const lengthA = TypedArrayPrototypeGetByteLength(a), lengthB = TypedArrayPrototypeGetByteLength(b);
       const both = MathMin(lengthA, lengthB);

@@ -15,11 +15,11 @@
   const { setTimeout } = internal.platform;
 
   const STEP = 2 ** 18;
-  // The longest digest, in bytes.
+  // The length of the longest digest, in bytes.
   const LONGEST = 64;
-  // PBKDF2 iterations per native call; they take about half a millisecond.
+  // The number of PBKDF2 iterations per native call, which take about half a millisecond.
   const ITERATIONS = 500;
-  // Random bytes per native call.
+  // The number of random bytes per native call.
   const RANDOM = 2 ** 16;
   const HASHES = ["RSA-MD5", "RSA-RIPEMD160", "RSA-SHA1", "RSA-SHA224", "RSA-SHA256", "RSA-SHA384", "RSA-SHA512", "md5", "ripemd160",
     "sha1", "sha224", "sha256", "sha3-224", "sha3-256", "sha3-384", "sha3-512", "sha384", "sha512", "sha512-256"];
@@ -49,8 +49,8 @@
 
     // ---- Hashes
 
-    // Closes the native state of a hash that is collected before `digest` is called. Made on first
-    // use, because a snapshot cannot hold a FinalizationRegistry.
+    // A registry that closes the native state of a hash that is collected before `digest` is
+    // called. It is created on first use, because a snapshot cannot contain a FinalizationRegistry.
     let forgotten = null;
     function keep(owner, number) {
       forgotten ??= new FinalizationRegistry((number) => ops.hashClose(number));
@@ -182,7 +182,8 @@
       return out;
     }
 
-    // Web Crypto's names of the hashes for which it derives the bits, off this thread.
+    // The names in Web Crypto of the hashes with which Web Crypto derives the bits, on another
+    // thread.
     const WEB = { __proto__: null, "sha1": "SHA-1", "sha256": "SHA-256", "sha384": "SHA-384", "sha512": "SHA-512" };
     function pbkdf2(password, salt, iterations, keylen, digest, callback) {
       needFunction(callback, "callback");
@@ -261,7 +262,8 @@
       later(callback, null, filled);
     }
 
-    // Discards numbers from the incomplete last range, so that every integer is equally likely.
+    // Returns a random integer. Random numbers from the incomplete last range are discarded, so
+    // that every integer is equally likely.
     function randomInt(min, max = undefined, callback = undefined) {
       if (max === undefined || typeof max === "function") return randomInt(0, min, max);
       needInteger(min, "min");

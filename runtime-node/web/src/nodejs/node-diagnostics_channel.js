@@ -14,7 +14,8 @@
     const channels = new Map();
 
     class Channel {
-      // Replaced on each change, so that a publication in progress iterates over an unchanged list.
+      // Each change replaces the list, so that a publication in progress iterates over an unchanged
+      // list.
       #subscribers = [];
       #stores = new Map();
 

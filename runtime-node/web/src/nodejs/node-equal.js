@@ -1,5 +1,6 @@
-// Deep equality of node:util and node:assert. Strict equality compares prototypes and kinds of
-// values, and NaN equals itself; loose equality compares primitives with `==`.
+// Deep equality of node:util and node:assert. Strict equality compares the prototypes and kinds of
+// values, and primitives with `Object.is`; loose equality compares primitives with `==`, but NaN
+// equals NaN.
 //: module
 (function (internal) {
   "use strict";
@@ -83,7 +84,8 @@
           case "booleanobject": return BooleanPrototypeValueOf(a) === BooleanPrototypeValueOf(b);
           case "symbolobject": return SymbolPrototypeValueOf(a) === SymbolPrototypeValueOf(b);
           case "bigintobject": return BigIntPrototypeValueOf(a) === BigIntPrototypeValueOf(b);
-          // Their contents are not observable. Proxies are compared by their properties.
+          // The contents of these objects are not observable. Proxies are compared by their
+          // properties.
           case "weakmap": case "weakset": case "promise": case "proxy": return kind === "proxy";
           default: return true;
         }
@@ -107,7 +109,7 @@
       }
 
       properties(a, b, indexed) {
-        // Enumerating the indices of a long typed array would make a string of each.
+        // Enumerating the indices of a long typed array would create a string for each index.
         if (indexed > 0 && !this.strict) return true;
         const keys = indexed > 10_000 ? [] : enumerable(a);
         if (keys.length !== (indexed > 10_000 ? 0 : enumerable(b).length)) return false;

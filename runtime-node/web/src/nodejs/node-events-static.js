@@ -12,7 +12,8 @@
   internal.define("eventStatics", () => (EventEmitter) => {
     const { abortError, invalid, needFunction, needObject, needSignal, outOfRange } = internal.node;
 
-    // Adds `listener` to an emitter or an event target; returns a function that removes it.
+    // Adds `listener` to an emitter or an event target. Returns a function that removes the
+    // listener.
     function listen(emitter, type, listener, { once = false } = {}) {
       if (typeof emitter?.on === "function") {
         if (once) emitter.once(type, listener);

@@ -22,7 +22,8 @@
       return value;
     }
 
-    // A function, not a class, so that constructor functions can call it to inherit from it.
+    // EventEmitter is a function and not a class, so that constructor functions can call it to
+    // inherit from it.
     function EventEmitter(options) {
       ReflectApply(EventEmitter.init, this, [options]);
     }
@@ -74,8 +75,8 @@
         emitter._eventsCount++;
         return emitter;
       }
-      // A new list, so that a delivery in progress continues with the listeners with which it
-      // began.
+      // Each change creates a new list, so that a delivery in progress continues with the listeners
+      // with which it began.
       /** @type {any[] & { warned?: boolean }} */
       const list = ArrayPrototypeSlice(before);
       list.warned = before.warned;

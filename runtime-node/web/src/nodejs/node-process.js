@@ -133,7 +133,8 @@
       return BigInt(seconds) * NANO + BigInt(nanoseconds);
     };
 
-    // Writes to the console; enough for libraries that only print.
+    // Creates an output stream that writes to the console, which suffices for libraries that only
+    // print.
     const output = (log) => ({
       isTTY: false,
       fd: log === "error" ? 2 : 1,

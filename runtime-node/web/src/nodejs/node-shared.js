@@ -83,7 +83,7 @@
     if (!internal.abort().isAbortSignal(value)) throw invalid(name, "an instance of AbortSignal", value);
     return value;
   }
-  const refused = (what, why) => coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", `${what} is not to be had in a Worker: ${why}`);
+  const refused = (what, why) => coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", `${what} is not available in a Worker: ${why}`);
 
   // Defines properties as not enumerable, like the members of a class's prototype.
   const hidden = (object, properties) => {

@@ -64,13 +64,14 @@
       if (stream._readableState.needReadable) stream.read(0);
     };
 
-    // The callback of a transformed chunk that is deferred until the reader asks for more.
+    // The callback of a transformed chunk, which is deferred until the reader requests more.
     const WAITING = Symbol("waiting");
 
     /** @returns {void} */
     function Transform(options) {
       if (!(this instanceof Transform)) return new Transform(options);
-      // If the readable side has a high-water mark of 0, so has the writable side by default.
+      // If the high-water mark of the readable side is 0, that of the writable side is 0 by
+      // default.
       const nothingIn = options?.readableHighWaterMark === 0 || options?.highWaterMark === 0;
       ReflectApply(Duplex, this, [nothingIn ? { ...options, writableHighWaterMark: options.writableHighWaterMark || 0 } : options]);
       this._readableState.sync = false;
@@ -113,7 +114,7 @@
     inherit(Transform, Duplex);
     inherit(PassThrough, Transform);
 
-    // The members of Writable that a Duplex has besides those of Readable.
+    // The members that a Duplex has from Writable besides those from Readable.
     const { members } = internal.use("writable");
     const names = ["write", "end", "_write", "_writev", "cork", "uncork", "setDefaultEncoding", "destroy"];
     const own = { __proto__: null };

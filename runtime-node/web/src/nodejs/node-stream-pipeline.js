@@ -5,7 +5,8 @@
 
   const { ArrayIsArray, Promise, TypeError } = internal.primordials;
 
-  // Calls back once when a stream is over, with an error if it failed or closed prematurely.
+  // Calls back once when a stream has ended, with an error if the stream has failed or closed
+  // prematurely.
   internal.define("finished", () => {
     const { abortError, invalid, needFunction, needObject, needSignal } = internal.node;
     const { errors, isNodeStream, lifeOf, nextTick } = internal.use("streamShared");
@@ -79,7 +80,7 @@
         if (isAborted(options.signal)) nextTick(aborted);
         else forget = onAbort(options.signal, aborted);
       }
-      // The stream was over before this call.
+      // The stream had ended before this call.
       if (life?.closed) nextTick(onClose);
       else if (life?.errorEmitted) {
         if (!willClose) nextTick(onClose);
@@ -108,7 +109,7 @@
       return stream;
     };
 
-    // Writes all chunks of an iterable to a stream and waits for `drain` when the stream is full.
+    // Writes all chunks of an iterable to a stream, and waits for `drain` while the stream is full.
     async function pump(source, destination, ends) {
       let wake = null;
       let failure;
@@ -172,7 +173,7 @@
         waits++;
         settle(abortError(signal));
       };
-      // Adds a stream to the pipeline, which then waits for its end.
+      // Adds a stream to the pipeline, which then waits for the end of the stream.
       const join = (stream, reads, writes) => {
         waits++;
         let over = false;
@@ -230,7 +231,7 @@
         }
         if (!isLast || end) join(stage, !isLast, true);
         else {
-          // The destination stays open; its errors count until the source is over.
+          // The destination remains open. Its errors fail the pipeline until the source has ended.
           const source = last;
           const forgetStage = finished(stage, { readable: false }, (error) => error && abortWith(error));
           if (isNodeStream(source)) finished(source, { writable: false }, forgetStage);
@@ -269,7 +270,8 @@
       run(streams, options, (error, value) => (error ? reject(error) : resolve(value)));
     });
 
-    // Makes one Duplex of several streams: writes go to the first, reads come from the last.
+    // Combines several streams to one Duplex: writes go to the first stream, and reads come from
+    // the last.
     function compose(...given) {
       if (given.length === 0) throw errors.missing("streams");
       const stages = given.map((stage) => (isNodeStream(stage) ? stage : Duplex.from(asNode(stage))));

@@ -171,7 +171,7 @@
         awake = null;
         waiting?.();
       };
-      let over; // undefined: not over; null: ended without an error
+      let over; // undefined: in progress; null: ended without an error
       const forget = internal.use("finished")(stream, { writable: false }, (error) => {
         over = error ?? null;
         wake();

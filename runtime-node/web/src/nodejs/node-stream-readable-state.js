@@ -11,7 +11,8 @@
     const { Buffer } = internal.use("buffer");
     const { StringDecoder } = internal.use("string_decoder");
 
-    // The number of taken entries above which the list is cut, if they are more than half of it.
+    // The number of taken entries above which they are removed from the list, if they are more than
+    // half of it.
     const SPENT = 1024;
 
     // A FIFO queue of chunks.
@@ -75,7 +76,8 @@
         this.highWaterMark = highWaterMark(options, this.objectMode, "readableHighWaterMark", isDuplex);
         this.buffer = new Queue();
         this.length = 0;
-        // null: no consumer yet; false: paused, or consumed by `read()`.
+        // null: there is no consumer yet; false: the stream is paused, or consumed by `read()`;
+        // true: it flows.
         this.flowing = null;
         this.paused = false;
         this.readable = options?.readable !== false;

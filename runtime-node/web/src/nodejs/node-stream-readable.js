@@ -15,7 +15,7 @@
     const Stream = internal.use("legacyStream");
     const { ReadableState, joined } = internal.use("readableState");
 
-    // The limit to which `read(n)` raises the high-water mark.
+    // The maximum to which `read(n)` raises the high-water mark.
     const MOST = 0x40000000;
     /** @returns {void} */
     function Readable(options) {
@@ -34,7 +34,8 @@
 
     // ---- Input
 
-    // Converts a chunk to the form in which the stream stores it; throws if it is not a chunk.
+    // Converts a chunk to the form in which the stream stores it. Throws if the value is not a
+    // valid chunk.
     function chunkOf(state, chunk, encoding) {
       if (typeof chunk === "string") {
         const from = encoding || state.defaultEncoding;

@@ -1,6 +1,6 @@
 // node:stream: shared code of the readable and the writable side of a stream.
 //
-// A stream has one life cycle, whichever sides it has: it is constructed, may fail once, is
+// A stream has one life cycle, regardless of its sides: it is constructed, may fail once, is
 // destroyed, and is closed. The state object of each side exposes it under the names that packages
 // use.
 //: module
@@ -35,7 +35,7 @@
 
     const lifeOf = (stream) => stream[LIFE];
 
-    // Starts the life cycle of a stream, unless its other side has done so.
+    // Starts the life cycle of a stream, unless the other side of the stream has started it.
     function begin(stream, options) {
       if (stream[LIFE] === undefined) {
         ObjectDefineProperty(stream, LIFE, { __proto__: null, value: new Life(options), writable: true, configurable: true });
@@ -131,8 +131,8 @@
       this[LIFE] = new Life(lifeOf(this));
     }
 
-    // Fails the stream. With `sync`, the failure occurs inside a call by the user, and the event
-    // follows later.
+    // Fails the stream. If `sync` is true, the failure occurs within a call by the user, and the
+    // event follows in the next tick.
     function fail(stream, error, sync = false) {
       const life = lifeOf(stream);
       if (life.destroyed) return;

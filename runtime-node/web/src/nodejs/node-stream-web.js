@@ -129,7 +129,7 @@
       let controller;
       let cancelled = false;
       const onData = (chunk) => {
-        // Copies a view, because a Buffer may share its memory.
+        // A view is copied, because a Buffer may share its memory.
         if (!objectMode && ArrayBufferIsView(chunk)) chunk = new Uint8Array(chunk);
         controller.enqueue(chunk);
         if (controller.desiredSize <= 0) stream.pause();

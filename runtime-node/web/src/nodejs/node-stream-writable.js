@@ -26,7 +26,7 @@
         this.decodeStrings = options?.decodeStrings !== false;
         this.defaultEncoding = options?.defaultEncoding ?? "utf8";
         this.length = 0;
-        // Chunks that wait: {chunk, encoding, callback}.
+        // The queue of waiting chunks: {chunk, encoding, callback}.
         this.buffered = /** @type {InstanceType<typeof Queue> & Iterable<any>} */ (new Queue());
         this.flushing = false;
         this.corked = 0;
@@ -36,7 +36,7 @@
         this.writelen = 0;
         this.needDrain = false;
         this.writable = options?.writable !== false;
-        // `ending`: `end` was called; `ended`: it has returned.
+        // `ending`: the first call of `end` has begun; `ended`: no further write is accepted.
         this.ending = false;
         this.ended = false;
         this.finalCalled = false;
@@ -92,7 +92,7 @@
       return put(this, chunk, encoding, callback) === true;
     }
 
-    // Returns whether there is room for more, or an error.
+    // Queues or writes a chunk. Returns whether there is room for more, or an error.
     function put(stream, chunk, encoding, callback) {
       const state = stream._writableState;
       if (typeof encoding === "function") {
@@ -134,7 +134,7 @@
       return room && !state.errored && !state.destroyed;
     }
 
-    // Starts a `_write` or `_writev` through `give`; calls `callback` when it is done.
+    // Starts a `_write` or `_writev` through `give`. Calls `callback` when the write is done.
     function send(stream, length, callback, give) {
       const state = stream._writableState;
       state.writelen = length;
@@ -215,7 +215,8 @@
 
     function writeBuffered(stream) {
       const state = stream._writableState;
-      // The loop below, not recursion, follows up a write that completes synchronously.
+      // If a write completes synchronously, the loop below continues with the next one, so that the
+      // stack does not grow.
       if (state.flushing || state.corked > 0 || state.destroyed || !state.constructed) return;
       if (typeof stream._writev === "function" && state.buffered.length > 1) {
         const all = state.buffered.all();

@@ -18,7 +18,7 @@
         if ((byte & 0xC0) === 0x80) continue;
         const size = byte >= 0xF0 && byte <= 0xF4 ? 4 : byte >= 0xE0 && byte < 0xF0 ? 3 : byte >= 0xC2 && byte < 0xE0 ? 2 : 1;
         if (size <= back) return 0;
-        // A sequence that is already malformed is not incomplete.
+        // A sequence that is malformed already does not count as incomplete.
         const next = back > 1 ? bytes[length - back + 1] : 0x80;
         const isWrong = (byte === 0xE0 && next < 0xA0 && back > 1) || (byte === 0xED && next > 0x9F) ||
           (byte === 0xF0 && next < 0x90 && back > 1) || (byte === 0xF4 && next > 0x8F);

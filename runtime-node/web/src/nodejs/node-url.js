@@ -1,5 +1,5 @@
 // node:url: the platform's URL and the functions of Node.js around it. The legacy parser,
-// `url.parse`, is left out, because its results differ from those of the URL standard.
+// `url.parse`, is not implemented, because its results differ from those of the URL standard.
 //: module
 (function (internal) {
   "use strict";

@@ -130,7 +130,7 @@
 
     function promisify(original) {
       needFunction(original, "original");
-      // The callbacks of timers do not take an error and a value.
+      // The callbacks of timers do not receive an error and a value.
       const timers = internal.use("timers");
       const custom = original === setTimeout ? timers.promises.setTimeout
         : original === timers.setImmediate ? timers.promises.setImmediate

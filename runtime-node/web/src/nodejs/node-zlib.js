@@ -1,5 +1,5 @@
 // node:zlib: the codecs of CompressionStream and DecompressionStream (gzip, deflate and brotli), at
-// the levels that those use.
+// the levels that these streams use.
 //: module
 (function (internal) {
   "use strict";
@@ -39,7 +39,7 @@
     const mostOf = (options) => (options?.maxOutputLength === undefined ? Infinity
       : needInteger(options.maxOutputLength, "options.maxOutputLength", 1));
 
-    // Detects the format of a stream to unzip by its first bytes.
+    // Detects the format of data to unzip by its first bytes.
     const kindOf = (bytes) => (bytes.length > 1 && bytes[0] === 0x1f && bytes[1] === 0x8b ? "gzip" : "deflate");
 
     // Runs a codec over all of the data, one step per native call, so that the watchdog can
@@ -75,7 +75,7 @@
       }
     }
 
-    // Wraps the platform's stream. Errors are the platform's own.
+    // Wraps the platform's stream, whose errors are the platform's own.
     function createStream(format, decompress) {
       return Duplex.fromWeb(new (lazy(decompress ? "DecompressionStream" : "CompressionStream"))(format));
     }
@@ -120,7 +120,7 @@
         return ~crc >>> 0;
       },
     };
-    // The table of CRC-32 (RFC 1952 §8), made on first use.
+    // The table of CRC-32 (RFC 1952 §8), which is created on first use.
     let entries = null;
     const table = () => {
       if (entries !== null) return entries;

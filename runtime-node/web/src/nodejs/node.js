@@ -18,7 +18,7 @@
 //   internal.node         the shared code of `node-shared.js`
 //
 // A Worker that changes the language's built-in objects may change the behaviour of these modules,
-// as in Node.js. It still cannot reach `ops` or the identity of the running code (see
+// as in Node.js. The Worker still cannot reach `ops` or the identity of the running code (see
 // bootstrap.js).
 //: after base64.js navigator.js url.js
 (function (internal) {
@@ -37,7 +37,7 @@
     URL, URLSearchParams, atob, btoa, clearInterval, clearTimeout, queueMicrotask, setInterval, setTimeout,
   };
 
-  // The files of values that are not in `node-<name>.js`.
+  // For each value that is not defined in `node-<name>.js`, the file that defines it.
   const FILES = {
     __proto__: null,
     asyncContext: "node-async_hooks.js", bufferNumbers: "node-buffer-numbers.js", bufferText: "node-buffer-text.js",
@@ -50,7 +50,7 @@
     streamWebModule: "node-stream-web.js", timers: "node-process.js", tty: "node-os.js", utilTypes: "node-util-types.js",
     workers: "workers.js", writable: "node-stream-writable.js", writableProperties: "node-stream-duplex.js",
   };
-  // The value of each module: a defined name, or a property of one.
+  // The value of each module: a defined name, or a property of a defined name.
   const MODULES = {
     __proto__: null,
     "cloudflare:workers": "workers",
@@ -90,7 +90,8 @@
     return lazy(name);
   };
 
-  // Cached on first use: a module's exports must not change before its evaluation.
+  // The exports are cached on first use, because a module's exports must not change before its
+  // evaluation.
   const exported = { __proto__: null };
   hooks.builtin = (specifier) => {
     if (exported[specifier] !== undefined) return exported[specifier];

@@ -5,7 +5,7 @@
   "use strict";
 
   internal.define("workers", () => {
-    // Each event makes an instance of a default export that is a class.
+    // If the default export is a class, each event creates an instance of it.
     class WorkerEntrypoint {
       constructor(ctx, env) {
         this.ctx = ctx;

@@ -26,7 +26,7 @@ impl<'s> Arguments<'s> {
         self.all.get(self.next)
     }
 
-    /// Takes as many arguments as `A` consists of.
+    /// Takes the arguments that an `A` consists of.
     ///
     /// # Errors
     /// Returns the exception for an argument that cannot be converted.
@@ -39,9 +39,10 @@ impl<'s> Arguments<'s> {
     }
 }
 
-/// A value that JavaScript passes as an argument, or as several.
+/// A value that JavaScript passes as one argument or as several arguments.
 pub(crate) trait Argument<'s>: Sized {
-    /// Takes the value from the next argument, or from as many as it consists of.
+    /// Takes the value from the next argument, or from the next arguments if it consists of
+    /// several.
     ///
     /// # Errors
     /// Returns a `TypeError` for a value of another type, and any other exception of the
@@ -52,7 +53,7 @@ pub(crate) trait Argument<'s>: Sized {
     ) -> Result<Self, Thrown>;
 }
 
-/// A value of V8, which is not copied.
+/// A V8 value, which is not copied.
 impl<'s, T> Argument<'s> for v8::Local<'s, T>
 where
     v8::Local<'s, v8::Value>: TryInto<Self>,
@@ -89,7 +90,7 @@ impl<'s, A: Argument<'s>> Argument<'s> for Option<A> {
     }
 }
 
-/// Two arguments or more that belong together.
+/// Two or more arguments that belong together.
 impl<'s, A: Argument<'s>, B: Argument<'s>> Argument<'s> for (A, B) {
     #[inline]
     fn take(
@@ -129,7 +130,7 @@ impl<'s> Argument<'s> for f64 {
     }
 }
 
-/// An integer from 0 to 2⁵³; lower numbers become 0.
+/// An integer from 0 to 2⁵³; negative numbers become 0.
 impl<'s> Argument<'s> for usize {
     #[inline]
     fn take(

@@ -16,17 +16,18 @@ pub(crate) trait Returned<'s> {
 
 /// A value that can be converted to a JavaScript value.
 pub(crate) trait ToValue<'s> {
-    /// Returns `None` if V8 could not make the value; an exception may be pending.
+    /// Converts the value. Returns `None` if V8 could not create the JavaScript value; an exception
+    /// may then be pending.
     fn to_value(self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>>;
 }
 
-/// A value or `null`. `Option` stands for a value or `undefined`.
+/// A value or `null`, whereas an `Option` is a value or `undefined`.
 pub(crate) struct Nullable<T>(pub(crate) Option<T>);
 
-/// A value that V8 makes; `None` if that has thrown.
+/// A value that V8 creates; `None` if V8 has thrown an exception instead.
 pub(crate) struct Maybe<T>(pub(crate) Option<T>);
 
-/// A promise of a `T`; `None` if V8 could not make one.
+/// A promise of a `T`; `None` if V8 could not create the promise.
 pub(crate) struct Promised<'s, T>(Option<v8::Local<'s, v8::Promise>>, PhantomData<T>);
 
 impl<'s, T> From<Option<v8::Local<'s, v8::Promise>>> for Promised<'s, T> {
@@ -39,15 +40,15 @@ impl<'s, T> From<Option<v8::Local<'s, v8::Promise>>> for Promised<'s, T> {
 pub(crate) struct MaybePromise<'s, T>(Option<v8::Local<'s, v8::Value>>, PhantomData<T>);
 
 impl<'s, T> MaybePromise<'s, T> {
-    /// Returns a value that is available already.
+    /// Wraps a value that is available already.
     pub(crate) fn ready(value: v8::Local<'s, v8::Value>) -> Self {
         Self(Some(value), PhantomData)
     }
 
-    /// Returns a value that comes later.
+    /// Wraps the promise of a value that is not available yet.
     ///
     /// # Arguments
-    /// * `promise` - `None` if V8 could not make it.
+    /// * `promise` - `None` if V8 could not create the promise.
     pub(crate) fn pending(promise: Option<v8::Local<'s, v8::Promise>>) -> Self {
         Self(promise.map(Into::into), PhantomData)
     }
@@ -104,7 +105,7 @@ impl<'s, R: Returned<'s>> Returned<'s> for Nullable<R> {
     }
 }
 
-/// Implements [`Returned`] by a method of [`v8::ReturnValue`], and [`ToValue`].
+/// Implements [`ToValue`], and [`Returned`] by a method of [`v8::ReturnValue`].
 macro_rules! primitives {
     ($($type:ty, $value:ident => $set:ident($returned:expr), $make:expr;)+) => {$(
         impl Returned<'_> for $type {
@@ -138,8 +139,8 @@ primitives! {
     StreamId, id => set_double(id.to_number()), v8::Number::new;
 }
 
-/// Implements [`Returned`] by [`ToValue`]. A value that V8 could not make is `undefined`, unless an
-/// exception is pending.
+/// Implements [`Returned`] by [`ToValue`]. If V8 could not create the value, the op returns
+/// `undefined`, or throws the pending exception.
 macro_rules! values {
     ($([$($parameter:ident)?] $type:ty),+ $(,)?) => {$(
         impl<'s $(, $parameter)?> Returned<'s> for $type
@@ -221,8 +222,8 @@ impl<'s, T: ToValue<'s>> ToValue<'s> for Vec<T> {
     }
 }
 
-/// Makes an object without a prototype: resolving a promise with it cannot call a `then` of the
-/// Worker's. Returns `None` if V8 could not make a name.
+/// Creates an object without a prototype, so that resolving a promise with the object cannot call a
+/// Worker's `then`. Returns `None` if V8 could not create a name.
 pub(crate) fn record<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     names: &[&str],

@@ -1,8 +1,7 @@
-//! Calls to other Workers: an invocation's place among them, and the interface to the code that
-//! performs a call.
+//! Calls to other Workers, and the interface to the code that performs them.
 //!
-//! A Worker names a binding; the binding names a Worker of the same namespace, and no code can name
-//! another. Whether this shard runs that Worker is irrelevant to the engine.
+//! A Worker names a binding, and the binding names a Worker of the same namespace. No code can name
+//! any other Worker. Whether this shard runs the called Worker is irrelevant to the engine.
 
 use futures::future::LocalBoxFuture;
 use tenon_engine::FetchRequest;
@@ -15,11 +14,12 @@ use tenon_proto::runtime::Header;
 pub struct Call {
     pub caller: WorkerId,
     pub callee: WorkerId,
-    /// The revision that serves the callee, if known. For static files, the caller's.
+    /// The revision that serves the callee, if it is known. For static files, this is the caller's
+    /// revision.
     pub digest: Option<RevisionDigest>,
     /// Set if the request is for the callee's static files, and not for its code.
     pub assets: bool,
-    /// The request, whose context is the call's.
+    /// The request, which carries the context of the call.
     pub request: FetchRequest,
 }
 
@@ -40,7 +40,7 @@ pub trait Services {
     fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<CallResponse, Failure>>;
 }
 
-/// The implementation for an engine without one.
+/// An implementation for an engine that cannot call other Workers.
 pub(crate) struct NoServices;
 
 impl Services for NoServices {

@@ -9,7 +9,7 @@
   const { ObjectDefineProperty, SymbolToStringTag, TypeError } = internal.primordials;
   const { isObject, needs } = internal.webidl;
 
-  // No global name: instances are available only through `env`.
+  // The class has no global name: instances are available only through `env`.
   internal.later("service", [], () => {
     const KEY = { __proto__: null };
     let isFetcher;
@@ -39,8 +39,8 @@
     });
     internal.describe("Fetcher", isFetcher, Fetcher, []);
 
-    // Defines the bindings in `env`: those to Workers in the order in which the revision lists them,
-    // then the static files.
+    // Defines the bindings in `env`: first the bindings to Workers, in the order in which the
+    // revision lists them, and then the binding to the static files.
     const bind = (env, names) => {
       for (let i = 0; i < names.length; i++) {
         ObjectDefineProperty(env, names[i], {

@@ -1,5 +1,4 @@
-//! The native half of `streams-compression.js`: codecs that consume and produce one piece at a
-//! time.
+//! The native half of `streams-compression.js`: codecs that read and produce one piece at a time.
 //!
 //! ```text
 //!  codecOpen ─► codecPush ─► codecTake ─┐   until the chunk is consumed, and once more at the end
@@ -27,22 +26,22 @@ use tenon_op::op;
 
 use crate::ops::View;
 
-/// The most bytes that a push reads. The worst case for deflate at its default level takes about 20
-/// ns per byte.
+/// The maximum number of bytes that a push reads. In the worst case, deflate at its default level
+/// takes about 20 ns per byte.
 const INPUT: usize = 16 << 10;
 
-/// The most bytes that a push produces.
+/// The maximum number of bytes that a push produces.
 const OUTPUT: usize = 64 << 10;
 
 /// The base-2 logarithm of deflate's window: the largest, which every decoder must support.
 const DEFLATE_WINDOW: u8 = 15;
 
-/// The base-2 logarithm of Brotli's window. The largest would be 16 MiB, but matches more than a
-/// megabyte back are rare.
+/// The base-2 logarithm of Brotli's window. The largest window would be 16 MiB, but matches that
+/// are more than a megabyte back are rare.
 const BROTLI_WINDOW: u32 = 20;
 
-/// Compresses as well as gzip's default level, about as fast. The best quality takes a hundred
-/// times as long.
+/// The quality at which Brotli compresses as well and about as fast as gzip at its default level.
+/// The best quality takes a hundred times as long.
 const BROTLI_QUALITY: u32 = 4;
 
 /// The memory of a deflate encoder, in bytes: 268 KB according to zlib.
@@ -69,7 +68,8 @@ struct Codecs {
 
 struct Open {
     codec: Codec,
-    /// The charges for the codec itself, and for the window that its first byte calls for.
+    /// The charges for the codec itself, and for the window that the first byte of the input
+    /// requires.
     _charge: Charge,
     window: Option<Charge>,
 }
@@ -82,8 +82,8 @@ enum Codec {
 }
 
 impl Open {
-    /// Charges the memory that the codec needs for the first of these bytes. Returns whether there
-    /// was enough.
+    /// Charges the memory that the first of these bytes requires. Returns whether there was enough
+    /// memory.
     fn reserve(&mut self, scope: &mut v8::PinScope<'_, '_>, input: &[u8]) -> bool {
         let more = input.first().map_or(0, |first| self.codec.memory_for(*first));
         if more > 0 && self.window.is_none() {
@@ -138,7 +138,7 @@ impl Codec {
         }
     }
 
-    /// Returns the additional memory that the first byte of the input calls for, in bytes.
+    /// Returns the additional memory that the first byte of the input requires, in bytes.
     fn memory_for(&self, first: u8) -> usize {
         match self {
             Self::BrotliDecode(_) => 1 << brotli_window(first),
@@ -147,7 +147,7 @@ impl Codec {
     }
 
     /// Reads from `input` and appends to `output`, which is empty and has capacity. Returns the
-    /// number of bytes read, and the progress.
+    /// number of bytes read, and the codec's status.
     fn push(&mut self, input: &[u8], output: &mut Vec<u8>, last: bool) -> (usize, CodecStatus) {
         match self {
             Self::Deflate(deflate) => {
@@ -266,8 +266,8 @@ pub(crate) fn codec_open(
     codecs.last
 }
 
-/// Feeds a codec with the bytes after the first `from`; with `last`, these end the stream. Returns
-/// progress + 8 · (bytes read + 2²⁰ · bytes produced). The output waits for `codec_take`.
+/// Feeds the bytes after the first `from` to a codec; if `last` is set, they end the stream.
+/// Returns status + 8 · (bytes read + 2²⁰ · bytes produced). `codec_take` then returns the output.
 #[op]
 pub(crate) fn codec_push(
     scope: &mut v8::PinScope<'_, '_>,
@@ -317,7 +317,7 @@ pub(crate) fn codec_close(scope: &mut v8::PinScope<'_, '_>, codec: u32) {
 mod tests {
     use super::*;
 
-    /// Pushes all input, piece by piece. Returns the output, and the last progress.
+    /// Pushes all input, piece by piece. Returns the output, and the last status.
     fn run(codec: &mut Codec, mut input: &[u8], last: bool) -> (Vec<u8>, CodecStatus) {
         let (mut all, mut made) = (Vec::new(), Vec::with_capacity(OUTPUT));
         loop {

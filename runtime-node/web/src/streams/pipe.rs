@@ -29,7 +29,8 @@ pub(crate) fn pipe_open(
     number.ok_or_else(|| Thrown::type_error("The invocation has ended"))
 }
 
-/// Writes bytes to a pipe. Returns undefined, or a promise if the next piece should wait.
+/// Writes bytes to a pipe. Returns `undefined`, or a promise that settles when the next piece may
+/// be written.
 ///
 /// # Errors
 /// Returns a `TypeError` if the reader has been dropped, and a `RangeError` if there is not enough
@@ -71,7 +72,7 @@ pub(crate) fn pipe_close(
     }
 }
 
-/// Breaks a pipe's stream off.
+/// Ends a pipe's stream with an error.
 #[op]
 pub(crate) fn pipe_abort(
     scope: &mut v8::PinScope<'_, '_>,

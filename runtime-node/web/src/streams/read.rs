@@ -1,6 +1,7 @@
-//! Reading of streams by JavaScript. `streamRead(owner, number)` reads all of a stream;
-//! `streamText(owner, number)` returns the text of one that has arrived and is short;
-//! `streamPull(owner, number)` reads one piece by piece; `streamCancel(owner, number)` ends it.
+//! Reading of streams by JavaScript. `streamRead(owner, number)` reads a whole stream;
+//! `streamText(owner, number)` returns the text of a short stream that has arrived;
+//! `streamPull(owner, number)` reads the next piece of a stream; `streamCancel(owner, number)` ends
+//! a stream.
 //!
 //! ```text
 //!  read ─► arrive ── all of it ────────────────────────────────────────────────────────► settle
@@ -9,11 +10,11 @@
 //! ```
 //!
 //! `streamRead` collects a body as fast as its sender allows and up to the Worker's limit, and
-//! charges it to the isolate's memory part by part. Of an unread body, only the bytes that came
-//! with the head and those that HTTP/2's flow control let the sender send ahead are held.
+//! charges it to the isolate's memory part by part. While a body is unread, the node holds only the
+//! bytes that came with the head and those that HTTP/2's flow control let the sender send ahead.
 //!
-//! If reading fails, the promise is rejected. If the request is at fault, the caller receives that
-//! failure, however the handler treats the rejection.
+//! If reading fails, the promise is rejected. If the request is at fault, its sender receives the
+//! failure, regardless of how the handler treats the rejection.
 
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ struct Reading {
 /// The reason why a body could not be collected.
 enum CollectError {
     Stream(StreamError),
-    /// The next part needs this many bytes more.
+    /// There is no memory for the next part, which needs `wanted` more bytes.
     NoRoom {
         part: Bytes,
         wanted: usize,
@@ -62,8 +63,8 @@ enum CollectError {
 /// first message of a request carries.
 const SHORT: usize = INLINE_BODY;
 
-/// Returns the text of a stream that has arrived in full and is short, decoded as UTF-8 without a
-/// byte order mark. Returns null for any other stream, which stays unread.
+/// Returns the text of a short stream that has arrived in full, decoded as UTF-8 without a byte
+/// order mark. Returns null for any other stream, which stays unread.
 ///
 /// # Errors
 /// Fails if there is not enough memory.
@@ -220,18 +221,18 @@ fn reject(
     promise::settle(scope, resolver, |_| Err(Thrown::type_error(message.to_owned())));
 }
 
-/// Reports the failure to the caller, if its request is at fault.
+/// Reports the failure to the sender of the request, if the request is at fault.
 fn report_failure(state: &State, id: InvocationId, broken: StreamError) {
     if let StreamError::Failed(failure) = broken {
         state.set_outcome(id, Err(failure));
     }
 }
 
-/// Reads the next piece of a stream. Returns its bytes, or null at the end; a promise of these if
-/// nothing has arrived yet.
+/// Reads the next piece of a stream. Returns its bytes, or null at the end of the stream, or a
+/// promise of either if nothing has arrived yet.
 ///
 /// # Errors
-/// Returns a `TypeError` if the stream broke off or does not exist, and a `RangeError` if there is
+/// Returns a `TypeError` if the stream has failed or does not exist, and a `RangeError` if there is
 /// not enough memory.
 #[op]
 pub(crate) fn stream_pull<'s>(
@@ -288,7 +289,7 @@ pub(crate) fn stream_cancel(
     scope: &mut v8::PinScope<'_, '_>,
     (owner, stream): (InvocationId, StreamId),
 ) {
-    // Dropped after the borrow has ended, because its destructor may borrow again.
+    // The stream is dropped after the borrow has ended, because its destructor may borrow again.
     let cancelled = State::of(scope).take_stream(owner, stream);
     drop(cancelled);
 }

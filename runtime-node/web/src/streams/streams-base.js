@@ -5,25 +5,25 @@
 // visible to a Worker, and an object of a public class whose private field refers to the record.
 // The abstract operations of the standard are functions and methods of the records, under their
 // names: ReadableStreamClose is `readableStreamClose`, and ReadableByteStreamControllerRespondInternal
-// is `respondInternal` of that controller. Functions with other names have no counterpart, or say
-// which operations they implement. The public classes
-// (`streams-readable-api.js`, `streams-writable-api.js`) convert arguments and check the receiver.
-// A stream that only the runtime uses need not have a public object.
+// is `respondInternal` of that controller. A function with another name either has no counterpart
+// or states which operations it implements. The public classes (`streams-readable-api.js`,
+// `streams-writable-api.js`) convert arguments and check the receiver. A stream that only the
+// runtime uses need not have a public object.
 //
 //   streams-base.js        this file
 //   streams-readable.js    ReadableStream: record, readers, the default controller
 //   streams-bytes.js       the byte controller, and reads into a reader's own view
-//   streams-readable-api.js, streams-byob-api.js    the public classes of those
+//   streams-readable-api.js, streams-byob-api.js    the public classes of these
 //   streams-iterate.js     from(), values()
 //   streams-tee.js, streams-tee-bytes.js, streams-pipe.js
 //   streams-writable.js, streams-writable-api.js    WritableStream
 //   streams-transform.js   TransformStream
 //   streams-text.js, streams-compression.js         the platform's transform streams
 //   streams-transfer.js    transfer of streams
-//   streams-workers.js     extensions of Cloudflare's Workers
+//   streams-workers.js     extensions of Cloudflare Workers
 //   streams.js             the interface for other files
 //
-// Each part is made on first use.
+// Each part is created on first use.
 //
 // Records are instances of classes that declare all their properties, so that no setter on a
 // Worker's prototype is ever called. A queue is a linked list, which needs no array.
@@ -40,14 +40,14 @@
   internal.later("streamsBase", [], () => {
     // ---- Promises
 
-    // The return value of a built-in algorithm that reports its completion by itself.
+    // The return value of a built-in algorithm that itself reports its completion.
     const LATER = { __proto__: null };
     const RESOLVED = PromiseResolve();
     const nothing = () => {};
 
     // Calls `ok()` or `fail(reason)` in a microtask when the result of an algorithm, which may be
-    // any value, is settled. Neither may return a value: a Worker that replaces the promise
-    // constructor would see it.
+    // any value, is settled. Neither function may return a value: a Worker that replaces the
+    // promise constructor would see the value.
     function react(value, ok, fail) {
       try {
         PromisePrototypeThen(isObject(value) ? PromiseResolve(value) : RESOLVED, ok, fail);
@@ -96,7 +96,7 @@
     class LazyPromise {
       state = PENDING;
       reason = undefined;
-      // Both are null until first use.
+      // Both fields are null until first use.
       made = null;
       capability = null;
 
@@ -130,14 +130,14 @@
         this.capability.reject(reason);
       }
 
-      // Replaces it with a new pending promise.
+      // Replaces the promise with a new pending promise.
       renew() {
         this.state = PENDING;
         this.reason = undefined;
         this.made = this.capability = null;
       }
 
-      // Rejects it; replaces it with a rejected promise if it is settled.
+      // Rejects the promise, or replaces it with a rejected promise if it is settled.
       refuse(reason) {
         if (this.state !== PENDING) this.renew();
         this.reject(reason);
@@ -179,7 +179,7 @@
         const entry = this.first;
         this.first = entry.next;
         if (this.first === null) this.last = null;
-        // An old taken entry would otherwise keep all later ones alive.
+        // Otherwise, an old entry that has been taken would keep all later entries alive.
         entry.next = null;
         this.length--;
         // Rounding errors may make the sum negative.

@@ -28,8 +28,8 @@
         __proto__: null,
         BigInt64Array, BigUint64Array, Float32Array, Float64Array, Int16Array, Int32Array, Int8Array, Uint16Array, Uint32Array,
         Uint8Array, Uint8ClampedArray,
-        // V8 adds it to a context after deserializing the snapshot. A Worker that replaces it gets
-        // views of its own class.
+        // V8 adds Float16Array to a context after deserializing the snapshot. A Worker that
+        // replaces this global gets views of its own class.
         Float16Array: ReflectGetOwnPropertyDescriptor(globalThis, "Float16Array")?.value,
       };
       const sizeOf = (name) => (name === "Float16Array" ? 2 : CLASSES[name].BYTES_PER_ELEMENT);
@@ -65,12 +65,12 @@
           const offset = DataViewPrototypeGetByteOffset(view);
           return { __proto__: null, buffer, offset, length: DataViewPrototypeGetByteLength(view), elementSize: 1, View: DataView };
         } catch {
-          // A typed array reports this by its length of 0.
+          // A typed array whose buffer is detached has a length of 0.
           throw new TypeError(`${what}: the view's buffer has been detached`);
         }
       }
 
-      // Like `partsOf`, for a view that must not be empty.
+      // Returns `partsOf` a view that must not be empty or detached.
       function filledParts(view, what) {
         const parts = partsOf(view, what);
         if (ArrayBufferPrototypeGetDetached(parts.buffer)) {
@@ -144,7 +144,7 @@
       }
       expose(ReadableStreamBYOBReader);
 
-      // The record of a ReadableStreamBYOBRequest. `controller` is null once the request is
+      // The record of a ReadableStreamBYOBRequest. `controller` is null once the request has been
       // answered.
       class Request {
         controller;

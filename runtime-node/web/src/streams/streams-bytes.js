@@ -19,8 +19,8 @@
     } = internal.streamsReadable();
     const { Queue } = internal.streamsBase();
 
-    // The reader of a view: a BYOB reader, which supplied it; a default reader; or one that has
-    // been released.
+    // The reader of a view: a BYOB reader, which supplied it; a default reader; or none after its
+    // release.
     const BYOB = 0, DEFAULT = 1, NONE = 2;
 
     // A piece of a buffer in the queue.
@@ -58,7 +58,7 @@
         this.reader = reader;
       }
 
-      // Transfers the buffer and returns a view of the part that is filled.
+      // Transfers the buffer. Returns a view of the filled part.
       convert() {
         const buffer = ArrayBufferPrototypeTransfer(this.buffer);
         return new this.View(buffer, this.offset, this.bytesFilled / this.elementSize);
@@ -74,7 +74,7 @@
       pendingPullIntos = new Queue();
       // The record of `byobRequest`; null until first use.
       request = null;
-      // The size of the view to offer to the source for a read without one; 0 for none.
+      // The size of the view that the source gets for a read without a view; 0 if it gets none.
       allocate;
 
       constructor(stream, algorithms, self, highWaterMark, allocate) {
@@ -107,12 +107,12 @@
 
       // ---- Calls by the source, while the stream is open
 
-      // Enqueues part of a Worker's buffer.
+      // Enqueues a part of a buffer that belongs to a Worker.
       give(buffer, offset, length) {
         this.enqueue(ArrayBufferPrototypeTransfer(buffer), offset, length);
       }
 
-      // Enqueues part of a buffer that the stream owns from now on.
+      // Enqueues a part of a buffer, which the stream owns from now on.
       enqueue(buffer, offset, length) {
         const first = this.firstPendingPullInto;
         if (first !== null) {
@@ -172,7 +172,7 @@
         this.respondInternal(first, written);
       }
 
-      // Like `respond`, with another buffer in place of the one that the source received.
+      // Accepts bytes in another buffer than the one that the source received.
       respondWithNewView({ buffer, offset, length }) {
         const first = this.firstPendingPullInto;
         if (this.stream.state === CLOSED) {
@@ -277,7 +277,7 @@
         }
       }
 
-      // Releases the reader. The source may still hold the first view, so that one remains.
+      // Releases the reader. The first view remains, because the source may still hold it.
       releaseSteps() {
         const first = this.firstPendingPullInto;
         if (first === null) return;
@@ -376,7 +376,8 @@
       }
     }
 
-    // Makes a byte stream with built-in algorithms. The stream owns what they enqueue.
+    // Creates a byte stream with built-in algorithms. The stream owns the buffers that they
+    // enqueue.
     function createReadableByteStream({
       start = null, pull = null, cancel = null, highWaterMark = 0, autoAllocateChunkSize = 0,
     }) {

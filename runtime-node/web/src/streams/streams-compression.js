@@ -1,8 +1,8 @@
 // CompressionStream and DecompressionStream (Compression §4, §5).
 //
 // Native code consumes and produces a bounded amount of data per call. If the output of a chunk is
-// much larger than the chunk, it is produced as the readable side demands it, so that it need not
-// fit into memory as a whole.
+// much larger than the chunk, the output is produced as the readable side demands it, so that it
+// need not fit into memory as a whole.
 //: late, after streams-transform.js
 (function (internal) {
   "use strict";
@@ -26,14 +26,15 @@
     // invalid data, or has run out of memory.
     const WANTS = 0, HAS = 1, ENDED = 2, WRONG = 3, FULL = 4;
 
-    // Bytes of a chunk's output that the codec may produce ahead of the reader. A program that
-    // awaits each write before it reads works if the output of each chunk is not larger.
+    // The number of bytes of a chunk's output that the codec may produce ahead of the reader. A
+    // program that awaits each write before it reads works if the output of each chunk is at most
+    // this large.
     const AHEAD = 2 ** 23;
 
     const NONE = new Uint8Array(0);
 
-    // Closes the native codec of a stream that is collected before its end. Made on first use,
-    // because a snapshot cannot hold a FinalizationRegistry.
+    // A registry that closes the native codec of a stream that is collected before its end. It is
+    // created on first use, because a snapshot cannot contain a FinalizationRegistry.
     let forgotten;
 
     class Codec {
@@ -42,7 +43,8 @@
       // The number of the native codec; 0 once it is closed.
       id;
       transform;
-      // The rest of the current chunk, and the bytes of its output that are ahead of the reader.
+      // The current chunk, the position of its rest, and the number of bytes of its output that are
+      // ahead of the reader.
       bytes = NONE;
       at = 0;
       ahead = 0;

@@ -27,7 +27,7 @@
     }
 
     // GetIterator(iterable, async) of ECMAScript. Each value of a synchronous iterator is awaited
-    // before the next is requested.
+    // before the next value is requested.
     function from(iterable) {
       if (!isObject(iterable)) {
         throw new TypeError("ReadableStream.from: the argument is not an iterable object; from([text]) makes one chunk of a text");
@@ -134,7 +134,8 @@
       if (controller.canCloseOrEnqueue) controller.close();
     };
 
-    // Awaits `value` and passes it to `then`. Calls `reject` if either fails, otherwise `resolve`.
+    // Awaits `value` and passes it to `then`. Calls `reject` if the promise is rejected or `then`
+    // throws, and otherwise `resolve`.
     async function whenSettled(value, then, resolve, reject) {
       try {
         then(await value);
@@ -147,8 +148,8 @@
 
     // ---- values()
 
-    // An iterator's read request, and the promise of its result. A result that is available at once
-    // needs no resolving functions.
+    // An iterator's read request, and the promise of its result. A result that is available
+    // immediately needs no resolving functions.
     class Next {
       iteration;
       settled = false;
@@ -181,7 +182,7 @@
       async unwrap(promise, method) {
         let value;
         try {
-          // @ts-expect-error: it has only the half of `then` that `await` calls
+          // @ts-expect-error: the object has only the part of `then` that `await` calls
           value = await { __proto__: null, then: (resolve, reject) => ReflectApply(method, promise, [resolve, reject]) };
         } catch (error) {
           return this.fail(error);

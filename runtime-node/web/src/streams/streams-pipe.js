@@ -1,8 +1,9 @@
 // pipeTo and pipeThrough (Streams §4.9.1, ReadableStreamPipeTo).
 //
-// A chunk costs no more than its two ends: the pipe is its own read request and write request, so
-// that only a Worker's source and sink need promises. The pipe continues when the sink has finished
-// a chunk, or one microtask after a chunk arrives, because an enqueue must not write.
+// A chunk costs no more than the operations of the two streams: the pipe is its own read request
+// and write request, so that only a Worker's source and sink need promises. The pipe continues when
+// the sink has finished a chunk, or one microtask after a chunk arrives, because an enqueue must
+// not write.
 //: late, after streams-readable.js streams-writable-api.js
 (function (internal) {
   "use strict";
@@ -16,7 +17,7 @@
     const writable = internal.streamsWritable();
     const { isWritable, streamOf: writableOf } = internal.streamsWritableApi();
 
-    // Returns a promise that is fulfilled when both values are.
+    // Returns a promise that is fulfilled when both values are fulfilled.
     function both(first, second) {
       const { promise, resolve, reject } = PromiseWithResolvers();
       let left = 2;
@@ -99,7 +100,7 @@
       // ---- Writes
 
       forward() {
-        // The writer may have been released.
+        // There may be no chunk, or the writer may have been released.
         if (!this.hasChunk || this.writer.stream === null) return;
         const chunk = this.chunkRead;
         this.chunkRead = undefined;
@@ -169,7 +170,8 @@
         return writable.writableStreamClose(destination);
       }
 
-      // Stops reading. Once all chunks read have been written, runs `action`, unless it is null.
+      // Stops reading. Runs `action`, unless it is null, once all chunks that have been read are
+      // written.
       shutdown(action, failed, reason) {
         if (this.shuttingDown) return;
         this.shuttingDown = true;

@@ -24,7 +24,7 @@
         new TypeError(`${what}: the ReadableStream is locked to a reader: release that first, or tee() the stream`);
       const released = (what) => new TypeError(`${what}: the reader has been released`);
 
-      // A read request. A result that is available at once needs no resolving functions.
+      // A read request. A result that is available immediately needs no resolving functions.
       class Read {
         made = null;
         capability = null;

@@ -2,7 +2,7 @@
 // the default controller.
 //
 // A read passes a *request*, an object with the methods `chunk(value)`, `close(view)` and
-// `error(reason)`. Exactly one of them is called, once.
+// `error(reason)`. Exactly one of these methods is called, once.
 //: late, after streams-base.js
 (function (internal) {
   "use strict";
@@ -64,7 +64,8 @@
       }
     }
 
-    // Implements ReadableStreamBYOBReaderErrorReadIntoRequests too.
+    // Implements ReadableStreamDefaultReaderErrorReadRequests and
+    // ReadableStreamBYOBReaderErrorReadIntoRequests.
     function readableStreamDefaultReaderErrorReadRequests(reader, reason) {
       for (let entry = reader.requests.clear(); entry !== null; entry = entry.next) entry.value.error(reason);
     }
@@ -122,7 +123,7 @@
       pulling = false;
       pullAgain = false;
       highWaterMark;
-      // The receiver of the algorithms, the controller that they see, and the algorithms.
+      // The receiver of the algorithms, the controller that they receive, and the algorithms.
       self;
       handle = this;
       puller;
@@ -137,7 +138,7 @@
         stream.controller = this;
       }
 
-      // Requires `handle`. Throws the exception of `start` to the caller.
+      // Calls `start`, and throws its exception to the caller. `handle` must be set.
       start(algorithm) {
         const started = algorithm === null ? undefined : ReflectApply(algorithm, this.self, [this.handle]);
         react(started, () => {
@@ -272,7 +273,7 @@
       }
     }
 
-    // Makes a stream with built-in algorithms, each of which may be omitted.
+    // Creates a stream with built-in algorithms, each of which may be omitted.
     function createReadableStream({
       start = null, pull = null, cancel = null, highWaterMark = 1, size = null,
     }) {

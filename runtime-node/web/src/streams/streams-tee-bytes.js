@@ -48,7 +48,7 @@
         if (this.controller.canCloseOrEnqueue) this.controller.close();
       }
 
-      // Returns a pending view at the end of the stream, which cannot be filled any more.
+      // At the end of the stream, returns a pending view to its reader without filling the view.
       respondZero() {
         if (this.controller.firstPendingPullInto !== null) this.controller.respond(0);
       }
@@ -87,7 +87,7 @@
         if (!this.first.cancelled || !this.second.cancelled) this.cancellation.resolve();
       }
 
-      // Switches to the kind of reader that the next read needs.
+      // Replaces the reader if the next read needs a reader of the other kind.
       readBy(byob) {
         if (this.reader.byob === byob) return;
         readableStreamReaderRelease(this.reader);

@@ -54,8 +54,8 @@
         readableStreamDefaultReaderRead(this.reader, this);
       }
 
-      // Delivers the chunk in a microtask: the detection of an error takes one too, and a chunk
-      // must not get ahead of it.
+      // Delivers the chunk in a microtask: the detection of an error takes a microtask as well, and
+      // no chunk must overtake an error.
       chunk(value) {
         this.chunkRead = value;
         soon(this.give);
@@ -95,7 +95,7 @@
         this.cancelled[which] = true;
         this.reasons[which] = reason;
         if (this.cancelled[1 - which]) {
-          // A new array, because the source may keep it.
+          // The source receives a new array, because it may keep the array.
           const reasons = [this.reasons[0], this.reasons[1]];
           react(cancelStream(this.stream, reasons), () => this.cancellation.resolve(), (e) => this.cancellation.reject(e));
         }
@@ -111,8 +111,8 @@
       if (controller.canCloseOrEnqueue) controller.close();
     }
 
-    // Copies bytes, which the chunks of a body are, so that a reader of one branch cannot change
-    // the other's.
+    // Copies a chunk of bytes, such as the chunks of a body, so that a reader of one branch cannot
+    // change the bytes of the other branch.
     function copyOf(value) {
       return ArrayBufferIsView(value) && TypedArrayPrototypeGetSymbolToStringTag(value) === "Uint8Array"
         ? new Uint8Array(value) : value;

@@ -17,7 +17,7 @@
 
     let isEncoder;
     let isDecoder;
-    let newDecoder; // makes the record of a transform that decodes UTF-8
+    let newDecoder; // creates the record of a transform that decodes UTF-8
 
     class TextEncoderStream {
       #transform;
@@ -65,7 +65,7 @@
     }
     expose(TextEncoderStream);
 
-    // Bytes per native call, which bounds its duration.
+    // The maximum number of bytes per native call, which bounds the duration of the call.
     const PIECE = 2 ** 18;
     const MORE = { __proto__: null, stream: true };
 

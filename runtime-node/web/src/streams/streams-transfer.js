@@ -1,5 +1,6 @@
 // Transfer of streams (Streams §4.2.5, §5.2.5, §6.2.3, §8.2). The original stream is piped to or
-// from its replacement through a transform that clones the chunks, like data that crosses realms.
+// from its replacement through a transform that clones the chunks, because data that crosses realms
+// is cloned.
 //
 //   original ReadableStream ─► Crossing ─► replacement
 //   replacement ─► Crossing ─► original WritableStream
@@ -15,7 +16,7 @@
     const NOTHING = [];
     const cloned = (value) => internal.clones().send(value, NOTHING).value;
 
-    // Clones a reason; returns the error if it cannot be cloned.
+    // Clones a reason. Returns the error of the cloning if the reason cannot be cloned.
     function reasonOf(reason) {
       try {
         return cloned(reason);
@@ -48,7 +49,8 @@
     };
     const HOW = { __proto__: null };
 
-    // Each takes the record of a stream and returns that of its replacement.
+    // Each of these functions takes the record of a stream and returns the record of its
+    // replacement.
     function readable(stream) {
       refuseLocked(stream.reader !== null, "ReadableStream");
       const crossing = new Crossing();

@@ -1,8 +1,8 @@
-// TransformStream (Streams §6): a transformer turns the chunks written to the writable side into
-// those of the readable side.
+// TransformStream (Streams §6): a transformer turns the chunks that are written to the writable
+// side into the chunks of the readable side.
 //
-// In place of the standard's promise of a backpressure change there are two fields: `waiting`
-// resumes a write when backpressure ends, and `pulled` marks a pull that completes when it returns.
+// Two fields replace the standard's promise of a backpressure change: `waiting` resumes a write
+// when backpressure ends, and `pulled` marks a pull that completes when it returns.
 //: late, after streams-readable-api.js streams-writable-api.js
 (function (internal) {
   "use strict";
@@ -21,7 +21,7 @@
       writable = new Writable();
       // Set while the readable side demands no chunks.
       backpressure = true;
-      // Called when backpressure ends; null if nothing waits.
+      // The function to call when backpressure ends; null if no write waits.
       waiting = null;
       // Set while a pull of the readable side is unfinished.
       pulled = false;
@@ -29,7 +29,7 @@
       chunk = undefined;
       // The promise of the one algorithm that ends the stream.
       finishing = null;
-      // The receiver of the algorithms, the controller that they see, and the algorithms.
+      // The receiver of the algorithms, the controller that they receive, and the algorithms.
       self;
       /** @type {object} */
       handle = this;
@@ -57,7 +57,7 @@
         new DefaultController(this.readable, source, undefined, readableMark, readableSize);
       }
 
-      // Requires `handle`. Throws the exception of `start` to the caller.
+      // Calls `start`, and throws its exception to the caller. `handle` must be set.
       start(algorithm) {
         let promise, resolve;
         if (algorithm !== null) ({ promise, resolve } = PromiseWithResolvers());
@@ -115,7 +115,7 @@
         this.unblockWrite();
       }
 
-      // Resumes a waiting write, so that it sees the failure of the stream.
+      // Resumes a waiting write, so that the write sees the failure of the stream.
       unblockWrite() {
         if (this.backpressure) this.setBackpressure(false);
       }
@@ -147,7 +147,8 @@
         const { transformer } = this;
         let transformed;
         try {
-          // Chunks pass unchanged without a transformer, which `clearAlgorithms` drops as well.
+          // Chunks pass unchanged if there is no transformer, or if `clearAlgorithms` has dropped
+          // it.
           if (transformer === null) this.enqueue(chunk);
           else transformed = ReflectApply(transformer, this.self, [chunk, this.handle]);
         } catch (error) {
@@ -191,8 +192,8 @@
         return this.finish(this.canceller, [reason], this.writable, succeeded, errorWritableAndUnblockWrite);
       }
 
-      // Runs the final algorithm, once. Then calls `succeeded()`, unless the other side has failed
-      // in the meantime, or `failed(reason)`.
+      // Runs the final algorithm once. Calls `succeeded()` if the algorithm succeeds and the other
+      // side has not failed in the meantime, and `failed(reason)` if the algorithm fails.
       finish(algorithm, args, other, succeeded, failed) {
         if (this.finishing !== null) return this.finishing.promise;
         const { promise, resolve, reject } = (this.finishing = PromiseWithResolvers());
@@ -211,7 +212,7 @@
       }
     }
 
-    // Makes a stream with built-in algorithms, each of which may be omitted. An algorithm that
+    // Creates a stream with built-in algorithms, each of which may be omitted. An algorithm that
     // returns LATER calls `written()` or `failed(reason)`.
     function createTransformStream({
       transform = null, flush = null, cancel = null, start = null, writableMark = 1,

@@ -1,6 +1,6 @@
-// Byte streams that Cloudflare's Workers have beyond the standard: IdentityTransformStream, which
-// passes bytes unchanged; FixedLengthStream, which also checks their number; and
-// `crypto.DigestStream`, which hashes what is written to it.
+// Byte streams that Cloudflare Workers have beyond the standard: IdentityTransformStream, which
+// passes bytes unchanged; FixedLengthStream, which also checks the number of bytes; and
+// `crypto.DigestStream`, which hashes the bytes that are written to it.
 //: late, after encoding.js streams-transform.js
 (function (internal) {
   "use strict";
@@ -25,8 +25,8 @@
     const { TransformStream, recordOf } = internal.streamsTransformApi();
     const { wrap } = internal.streamsReadableApi();
 
-    // Makes a transform that calls `pass(length)` before it passes bytes on, and `end()` at the
-    // end.
+    // Creates a transform that calls `pass(length)` before it passes bytes on, and `end()` at the
+    // end of the stream.
     function through(strategy, what, pass, end) {
       const { highWaterMark } = strategyOf(strategy, what);
       const algorithms = {
@@ -88,16 +88,16 @@
     const { WRAP } = internal.streamsBase();
     const { createWritableStream } = internal.streamsWritable();
     const { WritableStream } = internal.streamsWritableApi();
-    // Bytes per native call, which cannot be terminated.
+    // The maximum number of bytes per native call, because such a call cannot be terminated.
     const STEP = 2 ** 18;
     const LONGEST = 64;
-    // The names of native code.
+    // The names of the hashes in native code.
     const NAMES = {
       __proto__: null, md5: "md5", "sha-1": "sha1", "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512",
     };
 
-    // Closes the native state of a stream that is collected before its end. Made on first use,
-    // because a snapshot cannot hold a FinalizationRegistry.
+    // A registry that closes the native state of a stream that is collected before its end. It is
+    // created on first use, because a snapshot cannot contain a FinalizationRegistry.
     let forgotten = null;
 
     class DigestStream extends WritableStream {

@@ -42,7 +42,7 @@
       stream;
       closed = new LazyPromise();
       ready = new LazyPromise();
-      // A built-in writer's callback, called when there may be room again.
+      // A callback of a built-in writer, which is called when there may be room again.
       hasRoom = null;
       constructor(stream) {
         this.stream = stream;
@@ -79,7 +79,7 @@
       writer.stream = null;
     }
 
-    // Returns null, or {reason} if the write is rejected.
+    // Writes a chunk. Returns null, or {reason} if the write is rejected.
     function writableStreamDefaultWriterWrite(writer, chunk, request) {
       const { stream } = writer;
       const { controller } = stream;
@@ -109,7 +109,7 @@
       return request.promise;
     }
 
-    // Returns a promise of undefined, or undefined in place of one that is already fulfilled.
+    // Returns a promise of undefined, or undefined in place of a fulfilled promise.
     function writableStreamAbort(stream, reason) {
       if (stream.state === CLOSED || stream.state === ERRORED) return undefined;
       stream.controller.signalAbort(reason);
@@ -180,7 +180,7 @@
 
     // ---- The controller
 
-    // The queue entry of the close.
+    // The queue entry that stands for closing the stream.
     const CLOSE = { __proto__: null };
 
     class Controller {
@@ -190,14 +190,14 @@
       highWaterMark;
       // Null if every chunk has a size of 1.
       size;
-      // The receiver of the algorithms, the controller that they see, and the algorithms.
+      // The receiver of the algorithms, the controller that they receive, and the algorithms.
       self;
       /** @type {object} */
       handle = this;
       sinkWrite;
       sinkClose;
       sinkAbort;
-      // The signal, made on first use; whether it is aborted, and with which reason.
+      // The signal, which is created on first use; whether it is aborted; and the reason.
       signal = null;
       aborted = false;
       abortReason = undefined;
@@ -213,7 +213,7 @@
         stream.controller = this;
       }
 
-      // Requires `handle`. Throws the exception of `start` to the caller.
+      // Calls `start`, and throws its exception to the caller. `handle` must be set.
       start(algorithm) {
         const { stream } = this;
         writableStreamUpdateBackpressure(stream, this.hasBackpressure);
@@ -344,7 +344,7 @@
         return invoke(sinkAbort, self, [reason]);
       }
 
-      // Has no effect unless the stream is writable.
+      // Fails the stream. Has no effect unless the stream is writable.
       error(reason) {
         if (this.stream.state !== WRITABLE) return;
         this.clearAlgorithms();
@@ -373,7 +373,7 @@
       }
     }
 
-    // Makes a stream with built-in algorithms, each of which may be omitted.
+    // Creates a stream with built-in algorithms, each of which may be omitted.
     function createWritableStream({
       start = null, write = null, close = null, abort = null, highWaterMark = 1, size = null,
     }) {

@@ -1,8 +1,8 @@
 // The interface of streams for other files: `internal.streams()`.
 //
-// Streams are passed as public objects (`ReadableStream`, `WritableStream`), controllers and
-// readers as opaque values. No function runs a Worker's code, except for streams that a Worker
-// made.
+// Streams are passed as public objects (`ReadableStream`, `WritableStream`), and controllers and
+// readers as opaque values. No function runs a Worker's code, except for streams that a Worker has
+// created.
 //
 //   isReadable(v), isWritable(v)  type checks; use `internal.isReadableStream(v)` where streams may
 //                                 not have been loaded yet
@@ -85,7 +85,7 @@
           TypedArrayPrototypeGetBuffer(chunk), TypedArrayPrototypeGetByteOffset(chunk), TypedArrayPrototypeGetByteLength(chunk),
         );
       },
-      // Also answers readers that wait with views of their own.
+      // Closes a stream, and answers readers that wait with views of their own.
       close(controller) {
         if (!controller.canCloseOrEnqueue) return;
         controller.close();

@@ -1,4 +1,4 @@
-// navigator, queueMicrotask (HTML §8.7) and scheduler.wait, as in Cloudflare's Workers.
+// navigator, queueMicrotask (HTML §8.7) and scheduler.wait, as in Cloudflare Workers.
 //: after abort.js
 (function (internal) {
   "use strict";
@@ -19,7 +19,7 @@
       this.#brand;
       return "Tenon";
     }
-    // A Worker runs on one thread, regardless of the machine's processors.
+    // A Worker runs on one thread, regardless of the number of the machine's processors.
     get hardwareConcurrency() {
       this.#brand;
       return 1;

@@ -10,7 +10,8 @@
   internal.later("performance", [
     "Performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure", "performance",
   ], () => {
-    // The capacity of the timeline; entries beyond it are returned to the caller but not kept.
+    // The capacity of the timeline. An entry beyond this number is returned to the caller but not
+    // kept.
     const MAX_ENTRIES = 10_000;
     const CREATE = { __proto__: null };
     const { EventTarget } = internal.events();
@@ -107,7 +108,7 @@
 
     // ---- The timeline
 
-    // Returns the time of a mark, given by name, or of a number.
+    // Returns the time of a mark with this name, or the time that a number states.
     function timeOf(mark) {
       if (typeof mark === "number") {
         if (finite(mark, "performance.measure") < 0) throw new TypeError("performance.measure: a time is negative");
@@ -177,7 +178,8 @@
         super();
       }
 
-      // The origin is the Unix epoch, so that the clock does not reveal when the isolate was made.
+      // The origin is the Unix epoch, so that the clock does not reveal when the isolate was
+      // created.
       get timeOrigin() {
         this.#brand;
         return 0;

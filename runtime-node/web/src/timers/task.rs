@@ -7,9 +7,9 @@ use tenon_op::op;
 
 use crate::ops::Callback;
 
-/// Calls `callback` in a turn of its own. Returns `false`, and does not call it, if there is no
-/// current invocation, if that has too many operations in flight, or if the isolate lacks memory.
-/// Callbacks run in the order in which they were started.
+/// Calls `callback` in a turn of its own. Returns `false`, and does not call `callback`, if there
+/// is no current invocation, if the invocation has too many operations in flight, or if the isolate
+/// lacks memory. Callbacks run in the order in which they were started.
 #[op]
 pub(crate) fn task_start(scope: &mut v8::PinScope<'_, '_>, callback: Callback<'_>) -> bool {
     let state = State::of(scope);

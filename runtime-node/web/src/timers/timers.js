@@ -11,7 +11,7 @@
   // Converts to a `long`, as Web IDL does.
   const long = (value) => value | 0;
 
-  // Reports an exception of `callback` as uncaught.
+  // Calls `callback`, and reports its exception as uncaught.
   function run(callback, args) {
     try {
       ReflectApply(callback, globalThis, args);
@@ -49,6 +49,6 @@
     },
   };
   internal.globals(timers);
-  // The original functions, unaffected by changes to the global object.
+  // The original functions, which changes to the global object do not affect.
   internal.timers = timers;
 })

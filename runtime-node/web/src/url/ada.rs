@@ -1,7 +1,8 @@
-//! The parser: Ada, with corrections where it departs from the standard.
+//! The URL parser: Ada, with corrections where Ada departs from the standard.
 //!
 //! One fault remains, which Node.js shares: Ada takes the first segment of a `file:` URL for a
-//! drive letter if it only begins with one, so that `..` does not remove the segment `C:x`.
+//! drive letter if the segment merely begins with a drive letter, so that `..` does not remove the
+//! segment `C:x`.
 
 use ada_url::{SchemeType, Url};
 
@@ -39,7 +40,7 @@ impl Part {
         match self {
             Self::Protocol => {
                 let set = url.set_protocol(value);
-                // Ada takes 0 for the default port of schemes that have none.
+                // Ada takes 0 for the default port of schemes that have no default port.
                 if zero_port && url.scheme_type() == SchemeType::NotSpecial {
                     url.set_port(Some("0"))
                 } else {
@@ -64,8 +65,8 @@ impl Part {
     }
 }
 
-/// The longest domain that is converted to ASCII, in bytes of the input: the conversion takes
-/// quadratic time. The Domain Name System allows 253.
+/// The maximum length of a domain that is converted to ASCII, in bytes of the input: the conversion
+/// takes quadratic time. The Domain Name System allows 253.
 const LONGEST_DOMAIN: usize = 4096;
 
 /// Parses an input, with a base if there is one.
@@ -74,8 +75,8 @@ pub(super) fn parse(input: &str, base: Option<&str>) -> Option<Url> {
         return None;
     }
     let url = Url::parse(input, base).ok()?;
-    // A relative URL has no meaning beside an opaque path, except for a fragment alone (URL §4.4,
-    // the no scheme state). Ada accepts any input with a fragment.
+    // A relative URL has no meaning beside an opaque path, unless it is only a fragment (URL §4.4,
+    // "no scheme state"). Ada accepts any input with a fragment.
     if let Some(base) = base
         && input.contains('#')
         && !input.trim_start_matches(is_ignored_at_start).starts_with('#')
@@ -87,8 +88,8 @@ pub(super) fn parse(input: &str, base: Option<&str>) -> Option<Url> {
     is_stable(&url).then_some(url)
 }
 
-/// Returns the URL `href` after a part was set. An invalid value leaves it unchanged. Returns
-/// `None` if the domain is refused.
+/// Returns the URL `href` with one part set to `value`. An invalid value leaves the URL unchanged.
+/// Returns `None` if the domain is refused.
 pub(super) fn set(href: &str, part: Part, value: &str) -> Option<Url> {
     let mut url = Url::parse(href, None).ok()?;
     if matches!(part, Part::Host | Part::Hostname) {
@@ -99,8 +100,8 @@ pub(super) fn set(href: &str, part: Part, value: &str) -> Option<Url> {
             return Some(with_host(url, part, value));
         }
     }
-    // A part that is set before a failure remains set, as in the standard: a host before an invalid
-    // port.
+    // As in the standard, a part that was set before a failure remains set, such as a host before
+    // an invalid port.
     let _refused = part.set(&mut url, value);
     is_stable(&url).then_some(url)
 }
@@ -110,9 +111,9 @@ fn is_ignored_at_start(character: char) -> bool {
     character <= ' '
 }
 
-/// Returns whether Ada accepts the domain of a URL that it has made. It does not if it has encoded
-/// a label that contains `xn--`: such a URL is refused, because JavaScript could not parse it
-/// again.
+/// Returns whether Ada accepts the domain of a URL that it has serialized. Ada rejects a label that
+/// it has encoded and that contains `xn--`; such a URL is refused, because JavaScript could not
+/// parse it again.
 fn is_stable(url: &Url) -> bool {
     !url.hostname().contains("xn--xn--") || Url::can_parse(url, None)
 }
@@ -126,7 +127,7 @@ fn has_long_domain(input: &str, base: Option<&str>) -> bool {
     let input = input.trim_start_matches(is_ignored_at_start);
     let after_scheme = match input.split_once(':') {
         Some((scheme, rest)) if is_special(scheme) => rest,
-        // Only `//host` is relative and has a host.
+        // A relative URL has a host only if it begins with two slashes.
         _ if base.is_some() && input.starts_with(is_slash) => input,
         _ => return false,
     };
@@ -152,7 +153,7 @@ fn is_slash(character: char) -> bool {
     matches!(character, '/' | '\\')
 }
 
-/// Returns whether the parser ignores the character wherever it is.
+/// Returns whether the parser ignores the character everywhere in its input.
 fn is_ignored_anywhere(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r')
 }
@@ -166,9 +167,9 @@ fn up_to_path(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Returns a URL that had no host with the one in `value`. Ada's own setter keeps the `/.` before
-/// the path, which only a URL without a host has, if a port is set as well; it gives the URL an
-/// empty host if the value is invalid, and ignores an empty value.
+/// Gives a URL without a host the host in `value`. Ada's own setter has three faults: if a port is
+/// set as well, it keeps the `/.` before the path, which only a URL without a host has; if the
+/// value is invalid, it gives the URL an empty host; and it ignores an empty value.
 fn with_host(url: Url, part: Part, value: &str) -> Url {
     let path = url.components().pathname_start.unwrap_or_default() as usize;
     let hosted = parse(&format!("{}//{}", url.protocol(), &url.href()[path..]), None);

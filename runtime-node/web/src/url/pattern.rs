@@ -1,13 +1,13 @@
-//! The native half of `urlpattern.js`: parsing of patterns, and of the inputs that they are matched
-//! with.
+//! The native half of `urlpattern.js`: parsing of patterns, and of the inputs that are matched with
+//! them.
 //!
-//! A pattern becomes eight components, each a regular expression that V8 compiles and runs, where
-//! it can be terminated however long it takes. This module does only work that is bounded by the
-//! length of the text, which is limited.
+//! A pattern becomes eight components, each a regular expression that V8 compiles and runs, and can
+//! terminate at any time. The work of this module is bounded by the length of the text, which is
+//! limited.
 //!
-//! The crate parses the URLs that are matched, like those of patterns, with the crate `url` and not
-//! with the parser of `URL`: the texts that both make must agree. `URL` encodes a `^` in a path,
-//! which the crate does not.
+//! The crate `urlpattern` parses URLs, both in patterns and in inputs, with the crate `url` and not
+//! with the parser of `URL`: the serializations of patterns and inputs must agree, and `URL`
+//! encodes a `^` in a path, which the crate `url` does not.
 
 use std::cell::OnceCell;
 use std::panic::{self, AssertUnwindSafe};
@@ -27,18 +27,19 @@ use crate::ops::{Argument, Arguments, Nullable};
 /// base URL.
 const COMPONENTS: usize = 8;
 
-/// The longest text of a pattern, in bytes: the search for duplicate names takes quadratic time.
+/// The maximum length of a pattern's text, in bytes: the search for duplicate names takes quadratic
+/// time.
 const LONGEST_PATTERN: usize = 4096;
 
-/// Limits on a protocol's expression that is matched here: its length and its memory, in bytes, and
-/// the nesting depth of its groups.
+/// Limits on the regular expression of a protocol, which is matched here: its length and its
+/// memory, in bytes, and the nesting depth of its groups.
 const PROTOCOL: usize = 256;
 const PROTOCOL_MEMORY: usize = 32 << 10;
 const PROTOCOL_DEPTH: u32 = 16;
 
 /// A regular expression in V8's syntax. It is matched here only to find out whether the protocol is
-/// a special one, and then in the syntax of the `regex` crate, which has the same meaning except
-/// for features that only V8 has. Only ASCII letters are supported: schemes have no others.
+/// a special one. The crate `regex` then compiles it; expressions that both support have the same
+/// meaning. Only ASCII letters are supported: schemes have no others.
 struct Expression {
     text: String,
     compiled: OnceCell<Option<Regex>>,
@@ -143,8 +144,8 @@ impl<'s> Argument<'s> for Input {
     }
 }
 
-/// Runs the parser. It is intricate and its input comes from a tenant: a panic makes the input
-/// invalid.
+/// Runs the parser. The parser is intricate and its input comes from a tenant, so a panic is
+/// treated as an invalid input.
 fn catch_panic<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     panic::catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err("it cannot be parsed".to_owned()))
@@ -176,7 +177,7 @@ fn parse(
 /// A pattern that has been parsed.
 #[derive(Record)]
 pub(crate) struct Pattern {
-    /// Set if it contains an expression written by its author.
+    /// Set if the pattern contains a regular expression that its author has written.
     has_reg_exp_groups: bool,
     /// The components in the order of `urlpattern.js`.
     components: Vec<ComponentPattern>,
@@ -192,7 +193,7 @@ pub(crate) struct ComponentPattern {
 /// Parses a pattern.
 ///
 /// # Errors
-/// Returns a `TypeError` if it is invalid.
+/// Returns a `TypeError` if the pattern is invalid.
 #[op]
 pub(crate) fn url_pattern(
     input: Input,
@@ -224,7 +225,7 @@ fn components(input: Input, base: Option<&str>) -> Result<Option<MatchInput>, St
     })
 }
 
-/// Returns the eight components of an input; null if it cannot match.
+/// Returns the eight components of an input; null if the input cannot match any pattern.
 ///
 /// # Errors
 /// Returns a `TypeError` for a base URL beside an init.

@@ -92,7 +92,7 @@ mod tests {
             url in "(http|https|ftp)://[a-z0-9.:_@-]{0,12}(xn--)?[a-z0-9.-]{0,4}(:[0-9]{1,5})?/[a-z./%2eE?'#:@\\\\ |^]{0,12}"
         ) {
             if let Some(offsets) = offsets(&url) {
-                let parsed = parse(&url, None).expect("what is recognized is a URL");
+                let parsed = parse(&url, None).expect("the recognized text is a URL");
                 prop_assert_eq!(parsed.href(), &url);
                 prop_assert_eq!(ada::offsets(&parsed), offsets);
             }
@@ -103,7 +103,7 @@ mod tests {
             url in "https?://[a-z]{1,5}(\\.[a-z][a-z0-9_-]{0,5}){0,2}(:[1-9][0-9]{0,4})?(/[ -~]{0,8}){1,2}(\\?[ -~]{0,8})?"
         ) {
             if let Some(offsets) = offsets(&url) {
-                let parsed = parse(&url, None).expect("what is recognized is a URL");
+                let parsed = parse(&url, None).expect("the recognized text is a URL");
                 prop_assert_eq!(parsed.href(), &url);
                 prop_assert_eq!(ada::offsets(&parsed), offsets);
             }

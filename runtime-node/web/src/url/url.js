@@ -12,10 +12,11 @@
 
   // ---- Records
 
-  // The offsets of the latest parse, written by native code. Made on first use, not in the
-  // snapshot.
+  // The offsets of the latest parse, which native code writes. The array is created on first use,
+  // and is not in the snapshot.
   let offsets;
-  // The latest record, for `new URL(request.url)` after the request's own parse.
+  // The latest record, which `new URL(request.url)` uses after the request itself has parsed its
+  // URL.
   let latest = { href: "" };
 
   const record = (href) => ({
@@ -33,11 +34,11 @@
     queryEnd: offsets[10],
   });
 
-  // The longest input, as in Chromium: the parser cannot be terminated.
+  // The maximum length of an input, which is that of Chromium: the parser cannot be terminated.
   const LONGEST = 2 ** 21;
 
   // Returns the record of `input`, a USVString, against `base`, a USVString or undefined; null if
-  // it is not a URL.
+  // the input is not a URL.
   function parse(input, base) {
     if (base === undefined && input === latest.href && input !== "") return latest;
     if (input.length > LONGEST || base?.length > LONGEST) return null;
@@ -218,7 +219,7 @@
 
   class URL {
     #u;
-    // The live view of the query, made on first use.
+    // The live view of the query, which is created on first use.
     #params = null;
 
     static {

@@ -9,7 +9,7 @@
   const ESCAPED = /[%+]/;
   const UNSAFE = /[^*\-._0-9A-Za-z]/;
 
-  // Code units per native call, which cannot be terminated.
+  // The maximum number of code units per native call, because such a call cannot be terminated.
   const STEP = 2 ** 13;
 
   function parseEscaped(string) {
@@ -29,7 +29,8 @@
     if (RegExpPrototypeExec(ESCAPED, string) !== null) return parseEscaped(string);
     const list = [];
     const end = string.length;
-    // The index of the next "=", or the end. No part of the text is searched twice.
+    // The index of the next "=", or the length of the string. No part of the text is searched
+    // twice.
     let equals = -1;
     for (let from = 0; from < end;) {
       let to = StringPrototypeIndexOf(string, "&", from);

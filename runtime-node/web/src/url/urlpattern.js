@@ -9,9 +9,9 @@
   const { ops } = internal;
 
   internal.later("urlPatterns", ["URLPattern"], () => {
-    // The order of `pattern.rs`, which expects an init's base URL after these.
+    // The components in the order of `pattern.rs`, which expects an init's base URL after them.
     const COMPONENTS = ["protocol", "username", "password", "hostname", "port", "pathname", "search", "hash"];
-    // `ignoreCase` applies from this component on.
+    // `ignoreCase` applies to this component and to those after it.
     const PATHNAME = 5;
     // The members in the order in which Web IDL reads them.
     const MEMBERS = ["baseURL", "hash", "hostname", "password", "pathname", "port", "protocol", "search", "username"];
@@ -77,7 +77,7 @@
         }
       }
 
-      // Returns {input, match, names} for each component, or null if one does not match.
+      // Returns {input, match, names} for each component, or null if any component does not match.
       #match(value, baseURL, what) {
         const base = baseURL === undefined ? undefined : USVString(baseURL);
         const components = this.#components;

@@ -4,13 +4,13 @@
 // V8's own namespace is `internal.WebAssembly`, where native code stores it before a Worker's code
 // runs. The functions that compile are replaced: native code validates every module in steps before
 // V8 receives it (`wasm.rs`), and charges for the memory that V8 then keeps outside its heap while
-// the module exists. Features that would escape that charge are left out: shared memory, resizable
-// buffers (see arraybuffer.js), and functions that suspend for promises, whose stacks are not
-// counted.
+// the module exists. Features that would escape that charge are not supported: shared memory,
+// resizable buffers (see arraybuffer.js), and functions that suspend for promises, whose stacks are
+// not counted.
 //
 //   hooks.wasm(number, module, kept)
 //       returns the module that native code has opened under a number, or registers a module that
-//       native code has made of another isolate's compiled code
+//       native code has created from another isolate's compiled code
 //: after response.js
 (function (internal) {
   "use strict";
@@ -23,7 +23,7 @@
   const { bufferSource, enforced, isObject, needs } = internal.webidl;
   const { headers: { listOf, lookup }, body: { mixins, readBytes }, hooks, ops } = internal;
 
-  // Response's getters, taken before a Worker can replace them.
+  // The getters of Response, which are read before a Worker can replace them.
   const response = {};
   for (const { constructor: { name, prototype }, bodyOf } of mixins) {
     if (name !== "Response") continue;
@@ -57,7 +57,7 @@
       return number;
     }
 
-    // Returns the bytes of a BufferSource, none if it is detached.
+    // Returns the bytes of a BufferSource, which are empty if its buffer is detached.
     function bytesIn(source, what) {
       let view;
       try {
@@ -69,10 +69,10 @@
       return view;
     }
 
-    // Copies the bytes to native code and returns their number there.
+    // Copies the bytes to native code. Returns the number that stands for them there.
     const open = (source, what) => take(ops.wasmOpen(bytesIn(source, what)), what);
 
-    // Validates a module in steps. Returns true, or the error.
+    // Validates a module in steps. Returns true, or a text if the module is refused.
     function validateInSteps(number) {
       let verdict;
       do verdict = ops.wasmStep(number);
@@ -85,7 +85,7 @@
         take(validateInSteps(number), what);
         take(ops.wasmAdmit(number), what);
         const { prototype } = newTarget;
-        // Options request functions that V8 provides, and only V8's constructor accepts them.
+        // Options request functions that V8 provides, and only V8's constructor accepts options.
         const module = options === undefined ? ops.wasmCompile(number)
           : new NativeModule(ops.wasmBytes(number), options);
         if (isObject(prototype) && prototype !== NativeModule.prototype) ObjectSetPrototypeOf(module, prototype);
@@ -125,8 +125,8 @@
       if (descriptor.shared) {
         throw new TypeError(`${what}: memory that is shared between threads is not supported; leave out 'shared'`);
       }
-      // V8 terminates the Worker if it cannot allocate the memory. A size that can never fit throws
-      // instead.
+      // V8 terminates the Worker if it cannot allocate the memory. A size that exceeds the Worker's
+      // limit throws instead.
       const { initial } = copy;
       if (typeof initial === "number" && !ops.wasmFits(initial * PAGE)) {
         throw new RangeError(`${what}: ${initial} pages do not fit into the Worker's memory`);
@@ -134,7 +134,7 @@
       return ReflectConstruct(NativeMemory, [copy], new.target);
     }
 
-    // Replaces V8's constructor, keeping its prototype and static methods.
+    // Replaces V8's constructor, and keeps its prototype and static methods.
     function replace(constructor, of, statics) {
       const { prototype } = of;
       ObjectDefineProperty(constructor, "prototype", { __proto__: null, value: prototype, writable: false });
@@ -148,8 +148,8 @@
     ReflectDeleteProperty(NativeMemory.prototype, "toFixedLengthBuffer");
     ReflectDeleteProperty(NativeMemory.prototype, "toResizableBuffer");
 
-    // ---- Functions. Those that return a promise work before they return it, in the caller's turn,
-    // which is charged.
+    // ---- Functions. A function that returns a promise works before it returns, in the caller's
+    // turn, to which the work is charged.
 
     const instantiated = (module, imports) => ReflectConstruct(Instance, imports === undefined ? [module] : [module, imports]);
 
@@ -159,7 +159,7 @@
       if (!internal.isResponse(given)) throw new TypeError(`${what}: the argument must be a Response or a promise of one`);
       const type = lookup(listOf(headersOf(given)), "content-type");
       if (type === null || RegExpPrototypeExec(WASM, type) === null) {
-        throw new TypeError(`${what}: the response's Content-Type is '${type ?? ""}', where application/wasm is due`);
+        throw new TypeError(`${what}: the response's Content-Type is '${type ?? ""}'; expected application/wasm`);
       }
       if (!isOk(given)) throw new TypeError(`${what}: the response's status is not ok`);
       return await readBytes(bodyOf(given));
@@ -237,8 +237,8 @@
 
   let made = null;
   const all = () => (made ??= make());
-  // The global object already has V8's property of this name. Not enumerable, so that `build.rs`
-  // skips it.
+  // The global object already has V8's property of this name. This property is not enumerable, so
+  // that `build.rs` skips it.
   ObjectDefineProperty(internal.lazies, "WebAssembly", { __proto__: null, value: "wasm" });
   internal.wasm = all;
 

@@ -1,5 +1,5 @@
-//! WebSockets: those with which a Worker answers a request, those that it opens, and how long they
-//! keep its invocation alive.
+//! WebSockets: those with which a Worker answers a request, those that a Worker opens, and the time
+//! for which they keep an invocation alive.
 //!
 //! ```text
 //!  an upgrade request ─► socketServe ──────────┐
@@ -9,15 +9,15 @@
 //! ```
 //!
 //! JavaScript refers to a socket, like a stream, by its number and the invocation that owns it; any
-//! code of the isolate may send over it. Until the socket is accepted it is a [`Wire`] and nothing
-//! is read. Then it is a [`Pump`], an operation of its invocation that keeps it alive like
-//! `waitUntil`. Each received message begins a turn with a CPU and log budget of its own. Traffic
-//! on the socket restarts the invocation's wall-clock limit, which therefore bounds how long a
-//! socket may be idle. When an invocation is ended, its sockets close with code 1011, or with 1012
-//! if its Worker now runs elsewhere; when the node leaves, they close with 1001.
+//! code of the isolate may send over it. Until the socket is accepted, it is a [`Wire`] and nothing
+//! is read. Then it is a [`Pump`], an operation that keeps its invocation alive like `waitUntil`.
+//! Each received message begins a turn with a CPU and log budget of its own. Traffic on the socket
+//! restarts the invocation's wall-clock limit, which therefore bounds how long a socket may be
+//! idle. When an invocation is ended, its sockets close with code 1011, or with 1012 if its Worker
+//! now runs elsewhere; when the node leaves, they close with 1001.
 //!
 //! - [`send_queue`]: messages queued for sending; [`pump`]: the protocol's states; [`keepalive`]:
-//!   liveness of the peer; [`link`] and [`split`]: the bytes beneath.
+//!   liveness of the peer; [`link`] and [`split`]: the transport of bytes.
 //! - [`reader`]: events from the pump to JavaScript; [`splice`]: sockets that are passed on.
 
 mod keepalive;
@@ -100,12 +100,13 @@ impl Sockets {
         id
     }
 
-    /// Returns the queue of outgoing messages, or `None` if the socket has ended.
+    /// Returns the socket's queue of outgoing messages, or `None` if the socket has ended.
     pub(crate) fn queue(&self, id: SocketId) -> Option<&Rc<SendQueue>> {
         self.held.get(&id).map(|held| &held.queue)
     }
 
-    /// Takes the socket in order to accept it. Returns `None` if it has been accepted or has ended.
+    /// Takes the socket in order to accept it. Returns `None` if the socket has been accepted or
+    /// has ended.
     pub(crate) fn accept(&mut self, id: SocketId) -> Option<(Raw, Rc<SendQueue>)> {
         let held = self.held.get_mut(&id)?;
         Some((held.raw.take()?, Rc::clone(&held.queue)))
@@ -187,7 +188,7 @@ impl Leaving {
         let mut leaving_rx = self.0.subscribe();
         async move {
             if leaving_rx.wait_for(|leaving| *leaving).await.is_err() {
-                // The engine has been dropped, and the signal can no longer come.
+                // The engine has been dropped, and can no longer send the signal.
                 std::future::pending().await
             }
         }

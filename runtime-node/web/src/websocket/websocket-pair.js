@@ -1,6 +1,6 @@
-// WebSocketPair, as in Cloudflare's Workers: two sockets, each of which receives what the other
-// sends. Either one is accepted and a request is answered with the other, or both are accepted and
-// communicate within the isolate.
+// WebSocketPair, as in Cloudflare Workers: two sockets, each of which receives the messages that
+// the other sends. Either one socket is accepted and a request is answered with the other, or both
+// are accepted and communicate within the isolate.
 //
 //   one.send() ─► queue of the other ─► accepted: one turn per message ─► message event
 //                        └─► answered with: the native socket, which becomes the end of the first
@@ -38,7 +38,7 @@
       const { code, reason, isAnswer } = message;
       const { peer } = end;
       handleEvent(socket, IS_CLOSING);
-      // Answers at once, like a peer across a network.
+      // The other end answers immediately, as a peer across a network would.
       if (!isAnswer && peer !== null && peer.started) arm(peer, { __proto__: null, data: null, code, reason, isAnswer: true, next: null });
       handleEvent(socket, CLOSED, code, reason, true, false, 0);
     }
@@ -60,7 +60,8 @@
       post(end.peer, { __proto__: null, data: null, code: code === 0 ? NO_CODE : code, reason, isAnswer: false, next: null });
     }
 
-    // Answers a request with one end: the other receives the native socket.
+    // Couples the other end of the pair with the native socket after a request was answered with
+    // one end.
     function couple(answered, owner, number) {
       const { peer } = answered;
       answered.peer = peer.peer = null;
@@ -90,7 +91,8 @@
       }
       const { peer } = end;
       const number = ops.socketServe(id, list);
-      // Native code has answered the client with the error in its request.
+      // If the number is 0, native code has reported the error in the client's request to the
+      // client.
       if (number === 0) fail(peer);
       else couple(end, id, number);
     }

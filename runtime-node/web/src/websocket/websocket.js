@@ -1,4 +1,4 @@
-// WebSocket and CloseEvent (WebSockets §3, §4), with the `accept` of Cloudflare's Workers.
+// WebSocket and CloseEvent (WebSockets §3, §4), with the method `accept` of Cloudflare Workers.
 //
 //   new WebSocket(url)    connecting ─► open; binaryType "blob"; close() takes the standard's codes
 //   WebSocketPair, response.webSocket
@@ -37,7 +37,7 @@
     // Results of a send (`websocket.rs`).
     const QUEUED = 0, GONE = 1, FULL = 2;
     const ABNORMAL = 1006;
-    // The limit in bytes (RFC 6455 §5.5).
+    // The maximum length of a close reason, in bytes (RFC 6455 §5.5).
     const LONGEST_REASON = 123;
     const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
     const WS = /^wss?:/;
@@ -83,8 +83,8 @@
       __proto__: null, socket: null, owner, number, peer: null, first: null, last: null, started: false, stores: null,
     });
 
-    // AsyncLocalStorage values (`node-async_hooks.js`): listeners see those of the moment when the
-    // socket was accepted.
+    // AsyncLocalStorage values (`node-async_hooks.js`): listeners see the values that were current
+    // when the socket was accepted.
     const OWNER = 0, STORES = 1;
     const isHeld = (now) => typeof now === "object" && now !== null;
     function within(stores, callback) {
@@ -150,8 +150,8 @@
       }
     }
 
-    // The codes allowed in a Close frame (RFC 6455 §7.4): those that the standard allows pages, and
-    // those allowed to servers.
+    // The codes allowed in a Close frame (RFC 6455 §7.4): those that a page may send, and those
+    // that a server may send.
     const isPageCode = (code) => code === 1000 || (code >= 3000 && code <= 4999);
     const isServerCode = (code) =>
       isPageCode(code) || (code >= 1001 && code <= 1003) || (code >= 1007 && code <= 1014);
@@ -159,9 +159,9 @@
     // ---- The interface
 
     let isWebSocket;
-    let make; // (end): makes a socket that has yet to be accepted
-    let handleEvent; // (socket, kind, …): handles an event of its end
-    let handOut; // (socket): returns its end and gives it up
+    let make; // (end): creates a socket that has not been accepted
+    let handleEvent; // (socket, kind, …): handles an event of the socket's end
+    let handOut; // (socket): takes the socket's end away and returns it
 
     class WebSocket extends EventTarget {
       #end = null;
@@ -175,7 +175,7 @@
       #isHandedOut = false;
       // The signal that aborts the connection attempt.
       #signal = null;
-      // Bytes that will never be sent.
+      // The number of bytes that will never be sent.
       #unsent = 0;
 
       static {
@@ -231,7 +231,7 @@
       }
       get readyState() {
         const end = this.#end;
-        // The invocation, and the connection with it, may have ended without a turn to report it.
+        // The invocation and its connection may have ended without a turn that reported the end.
         if (end.owner !== 0 && end.started && this.#state !== CLOSED && ops.socketBuffered(end.owner, end.number) < 0) {
           this.#state = CLOSED;
         }
@@ -258,7 +258,7 @@
         if (type === "blob" || type === "arraybuffer") this.#binaryType = type;
       }
 
-      // Ignores Cloudflare's options: a Close frame is always answered at once.
+      // Ignores Cloudflare's options: a Close frame is always answered immediately.
       accept() {
         const end = this.#end;
         if (this.#isHandedOut) throw new TypeError("WebSocket.accept: this WebSocket has been returned in a Response; accept the other one of the pair");
@@ -279,7 +279,7 @@
         this.#needsAcceptance("send");
         const result = this.#state === OPEN ? enqueue(end, message) : GONE;
         if (result === QUEUED) return;
-        // Later messages are discarded without an attempt.
+        // Later messages are discarded without an attempt to send them.
         if (result === FULL) this.#state = CLOSING;
         this.#unsent += typeof message === "string" ? ops.utf8Length(message) : TypedArrayPrototypeGetByteLength(message);
       }
@@ -324,14 +324,14 @@
           if (isKept) ops.waitOver(id);
         };
         PromisePrototypeThen(this.#handshake(protocols), over, () => {
-          // Like messages and events, this runs in a turn of its own.
+          // Like the delivery of messages, the failure is reported in a turn of its own.
           this.#fail();
           over();
         });
       }
 
       async #handshake(protocols) {
-        // Lets the caller receive the object and add listeners first.
+        // The caller first receives the object and adds its listeners.
         await undefined;
         const headers = { __proto__: null, upgrade: "websocket" };
         if (protocols.length > 0) headers["sec-websocket-protocol"] = ArrayPrototypeJoin(protocols, ", ");
@@ -381,7 +381,7 @@
       "url", "readyState", "protocol", "extensions", "binaryType", "bufferedAmount",
     ]);
 
-    // Makes the WebSocket of a Response that was received.
+    // Creates the WebSocket of a received Response.
     const ofLink = ({ owner, number }) => make(newEnd(owner, number));
     return {
       __proto__: null, CloseEvent, WebSocket, BINARY, CLOSED, TEXT, IS_CLOSING, ABNORMAL, handOut, handleEvent, isWebSocket, make, newEnd,

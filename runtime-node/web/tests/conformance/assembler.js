@@ -1,4 +1,4 @@
-// Assembles WebAssembly modules for tests, from sections as lists and code as bytes.
+// Assembles WebAssembly modules for tests. Sections are lists, and code consists of bytes.
 
 export const i32 = 0x7f, i64 = 0x7e, f32 = 0x7d, f64 = 0x7c, v128 = 0x7b, funcref = 0x70, externref = 0x6f;
 
@@ -138,7 +138,7 @@ export function assemble({
   return out.done();
 }
 
-/** Returns the bytes of a module with one function, exported as `run`, and the other given sections. */
+/** Returns the bytes of a module with one function, which is exported as `run`, and with the other given sections. */
 export const program = (code, { parameters = [], results = [], locals = [], ...rest } = {}) =>
   assemble({
     types: [[parameters, results], ...(rest.types ?? [])],

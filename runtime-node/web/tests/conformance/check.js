@@ -1,5 +1,6 @@
-// Named checks, of which every Worker of the suite consists. One request runs them one after the other; the response lists
-// the failures, and the lines that each check should have logged.
+// Named checks. Every Worker of the suite consists of such checks, and one request runs them one
+// after the other. The response lists the checks with their failures, and the lines that each check
+// should have logged.
 
 const checks = [];
 let subject = null;
@@ -9,7 +10,7 @@ export const about = (name) => {
   subject = name;
 };
 
-/** Declares a check. Its body may be async; it fails by throwing. */
+/** Declares a check. The body may be async; the check fails if the body throws. */
 export const check = (name, body) => checks.push({ name, body, about: subject });
 
 const show = (value) => {
@@ -22,7 +23,7 @@ const show = (value) => {
   return Object.is(value, -0) ? "-0" : String(value);
 };
 
-/** Checks that two values are shown as the same text. */
+/** Checks that `show` returns the same text for two values. */
 export function equal(actual, expected, what = "") {
   if (show(actual) !== show(expected)) {
     throw new Error(`${what === "" ? "" : `${what}: `}expected ${show(expected)}, got ${show(actual)}`);

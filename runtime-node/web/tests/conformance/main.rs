@@ -1,8 +1,9 @@
-//! Conformance of the Web interfaces: runs the Workers of `tests/conformance`, each a list of named
-//! checks of a specification, and makes every check a test.
+//! Tests the conformance of the Web interfaces. Runs the Workers of `tests/conformance`, each of
+//! which is a list of named checks of a specification, and makes every check a test.
 //!
 //! The Workers that test a folder of `src` are in the folder of the same name here. They are not
-//! below `src`, because `build.rs` watches it: each edit of a test would make the snapshot again.
+//! below `src`, because `build.rs` watches that folder: each edit of a test would rebuild the
+//! snapshot.
 //!
 //! The checks run in the real engine, on the main thread, before the test harness creates any other
 //! thread; the harness then only reports their results.
@@ -30,7 +31,8 @@ use summary::Summary;
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance");
 
-/// The folder whose Workers import Node.js modules, and have the compatibility flag for these.
+/// The folder whose Workers import Node.js modules, and have the compatibility flag for these
+/// modules.
 const NODEJS: &str = "nodejs";
 
 /// The modules that every Worker may import: named checks, and an assembler of WebAssembly.
@@ -54,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             Err(failure) => {
                 let message = format!("{failure}\n{}", lines.take().join("\n"));
-                verdicts.push(Verdict::of(&worker, "the Worker responds", Err(message)));
+                verdicts.push(Verdict::of(&worker, "the Worker starts and responds", Err(message)));
             }
         }
     }
@@ -70,7 +72,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     conclusion.exit()
 }
 
-/// Returns the id of every Worker, `folder/file`, sorted. Its entrypoint is `folder/file.js`.
+/// Returns the sorted ids of all Workers, `folder/file`. The entrypoint of each is
+/// `folder/file.js`.
 fn workers() -> std::io::Result<Vec<WorkerId>> {
     let mut workers = Vec::new();
     for folder in std::fs::read_dir(DIRECTORY)? {
@@ -93,15 +96,15 @@ fn workers() -> std::io::Result<Vec<WorkerId>> {
 #[derive(Deserialize)]
 struct Check {
     name: String,
-    /// The interface that it tests, if the Worker tests several.
+    /// The interface that the check tests, if the Worker tests several.
     about: Option<String>,
     failure: Option<String>,
-    /// The lines that it should have logged.
+    /// The lines that the check should have logged.
     lines: Vec<String>,
 }
 
 impl Check {
-    /// Takes as many lines of the log as the check expects, and returns the verdict.
+    /// Takes from the log the number of lines that the check expects, and returns the verdict.
     fn verdict(self, worker: &WorkerId, logged: &mut impl Iterator<Item = String>) -> Verdict {
         let logged: Vec<_> = logged.by_ref().take(self.lines.len()).collect();
         let outcome = match (
@@ -113,7 +116,7 @@ impl Check {
                 Err(format!("expected the line\n{expected}\ngot\n{actual}"))
             }
             (None, None) if logged.len() < self.lines.len() => {
-                Err("fewer lines than expected".to_owned())
+                Err(format!("expected {} lines, got {}", self.lines.len(), logged.len()))
             }
             (None, None) => Ok(()),
         };
@@ -122,7 +125,7 @@ impl Check {
     }
 }
 
-/// The result of a check that has run.
+/// The result of a check, with the names under which it is reported.
 struct Verdict {
     /// The Worker's id.
     group: String,
@@ -159,7 +162,7 @@ async fn checks(engine: &Rc<Engine>, worker: &WorkerId) -> Result<Vec<Check>, Bo
     let revision = Revision {
         name: "test".to_owned(),
         entrypoint,
-        // Limits are not tested here.
+        // These limits are generous, because limits are not tested here.
         limits: Limits { cpu_ms: 10_000, startup_ms: 10_000, ..Limits::default() },
         compatibility_flags: (worker.namespace() == NODEJS)
             .then_some(CompatibilityFlag::NodejsCompat)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// Results by interface or other subject of a check.
+/// The results of the checks, by the interface or other subject of a check.
 #[derive(Default, Serialize)]
 pub(crate) struct Summary {
     subjects: BTreeMap<String, Subject>,

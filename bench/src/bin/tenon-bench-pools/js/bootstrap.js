@@ -1,6 +1,6 @@
 // The global objects with which every isolate of the harness begins: the minimum that a Worker
-// needs. This script is evaluated once, when the snapshot is made. `begin` and `respond` are set to
-// native functions when an isolate is made.
+// needs. This script is evaluated once, when the snapshot is made. `internal.begin` and
+// `internal.respond` are set to native functions when a context is created.
 (function () {
   "use strict";
 

@@ -188,9 +188,9 @@ fn the_applied_objects_have_these_fields_and_no_others() {
 }
 
 #[test]
-fn the_lists_and_maps_of_a_plain_pool_are_applied_empty() {
-    let pod = planned().deployment.spec.template.spec.unwrap();
+fn a_plain_pool_is_applied_with_empty_lists_and_maps() {
+    let pod = plan_pool().deployment.spec.template.spec.unwrap();
     assert_eq!((pod.node_selector, pod.tolerations), (Some(BTreeMap::new()), Some(Vec::new())));
     assert_eq!(pod.containers[0].resources.clone().unwrap().requests, Some(BTreeMap::new()));
-    assert_eq!(planned().deployment.spec.template.metadata.unwrap().annotations, None);
+    assert_eq!(plan_pool().deployment.spec.template.metadata.unwrap().annotations, None);
 }

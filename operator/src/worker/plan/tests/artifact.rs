@@ -11,7 +11,7 @@ fn digest(byte: u8) -> ArtifactDigest {
     ArtifactDigest::new([byte; 32])
 }
 
-fn of_image(mut candidate: Candidate, image: &str) -> Candidate {
+fn with_image(mut candidate: Candidate, image: &str) -> Candidate {
     let oci = OciSource { image: image.to_owned(), pull_secret_ref: None };
     let mut worker = (*candidate.worker).clone();
     worker.spec.source = Source { oci: Some(oci.clone()), ..Source::default() };
@@ -21,25 +21,25 @@ fn of_image(mut candidate: Candidate, image: &str) -> Candidate {
 }
 
 /// Returns the plan of a Worker whose artifact is pulled if that is necessary.
-fn pulled(candidate: &Candidate, outcome: Result<ArtifactDigest, &ArtifactError>) -> Plan {
+fn plan_pulled(candidate: &Candidate, outcome: Result<ArtifactDigest, &ArtifactError>) -> Plan {
     let compiled =
         outcome.map(|digest| Compiled { digest, entrypoint: "worker.js".to_owned(), assets: None });
     let draft = draft(candidate).pulled(&candidate.worker, compiled);
     super::super::plan(candidate, &draft, None, now())
 }
 
-fn deployed(image: &str, digest: ArtifactDigest) -> Candidate {
-    let candidate = of_image(candidate(GOOD), image);
-    let plan = pulled(&candidate, Ok(digest));
-    carried_out(candidate, plan)
+fn deploy(image: &str, digest: ArtifactDigest) -> Candidate {
+    let candidate = with_image(candidate(GOOD), image);
+    let plan = plan_pulled(&candidate, Ok(digest));
+    perform(candidate, plan)
 }
 
 #[test]
 fn a_revision_of_an_artifact_has_its_digest_and_no_code() {
-    let candidate = of_image(candidate(GOOD), IMAGE);
+    let candidate = with_image(candidate(GOOD), IMAGE);
     let source = draft(&candidate).artifact().cloned().unwrap();
     assert_eq!((source.image.as_str(), source.digest), (IMAGE, None));
-    let revision = pulled(&candidate, Ok(digest(1))).apply.unwrap();
+    let revision = plan_pulled(&candidate, Ok(digest(1))).apply.unwrap();
     let artifact = revision.spec.artifact.unwrap();
     assert_eq!((artifact.image.as_str(), artifact.digest), (IMAGE, digest(1).to_string()));
     assert!(revision.spec.modules.is_empty());
@@ -48,8 +48,8 @@ fn a_revision_of_an_artifact_has_its_digest_and_no_code() {
 
 #[test]
 fn a_tag_is_resolved_once() {
-    let deployed = deployed(IMAGE, digest(1));
-    assert!(draft(&deployed).artifact().is_none(), "its revision exists");
+    let deployed = deploy(IMAGE, digest(1));
+    assert!(draft(&deployed).artifact().is_none(), "the artifact is pulled again");
 
     // Another field changes: the same code is deployed.
     let mut changed = deployed.clone();
@@ -58,20 +58,20 @@ fn a_tag_is_resolved_once() {
     changed.worker = Arc::new(worker);
     assert_eq!(draft(&changed).artifact().unwrap().digest, Some(digest(1)));
 
-    let other = of_image(deployed, "ghcr.io/acme/cart:v2");
+    let other = with_image(deployed, "ghcr.io/acme/cart:v2");
     assert_eq!(draft(&other).artifact().unwrap().digest, None);
 }
 
 #[test]
 fn a_digest_in_the_reference_needs_no_registry_to_resolve_it() {
     let image = format!("ghcr.io/acme/cart@{}", digest(2));
-    let source = draft(&of_image(candidate(GOOD), &image)).artifact().cloned().unwrap();
+    let source = draft(&with_image(candidate(GOOD), &image)).artifact().cloned().unwrap();
     assert_eq!(source.digest, Some(digest(2)));
 }
 
 #[test]
 fn another_entrypoint_is_another_revision() {
-    let mut deployed = deployed(IMAGE, digest(1));
+    let mut deployed = deploy(IMAGE, digest(1));
     let mut worker = (*deployed.worker).clone();
     worker.spec.entrypoint = Some("other.js".to_owned());
     deployed.worker = Arc::new(worker);
@@ -80,7 +80,7 @@ fn another_entrypoint_is_another_revision() {
 
 #[test]
 fn the_layer_of_static_files_is_part_of_the_revision_of_a_worker_that_serves_them() {
-    let candidate = of_image(candidate(GOOD), IMAGE);
+    let candidate = with_image(candidate(GOOD), IMAGE);
     assert!(!draft(&candidate).artifact().unwrap().assets);
     let mut with = candidate.clone();
     let mut worker = (*with.worker).clone();
@@ -94,23 +94,23 @@ fn the_layer_of_static_files_is_part_of_the_revision_of_a_worker_that_serves_the
     let plan = super::super::plan(&with, &made, None, now());
     let artifact = plan.apply.as_ref().and_then(|revision| revision.spec.artifact.clone());
     assert_eq!(artifact.unwrap().assets, Some(digest(2).to_string()));
-    let deployed = carried_out(with, plan);
-    assert!(draft(&deployed).artifact().is_none(), "its revision exists");
+    let deployed = perform(with, plan);
+    assert!(draft(&deployed).artifact().is_none(), "the artifact is pulled again");
 
     let error = ArtifactError::NoAssets { image: IMAGE.to_owned() };
     let mut without = candidate;
     without.worker = deployed.worker;
-    let plan = pulled(&without, Err(&error));
+    let plan = plan_pulled(&without, Err(&error));
     assert_eq!(condition_of(&plan, "Ready").reason, "InvalidAssets");
 }
 
 #[test]
-fn an_artifact_that_cannot_be_pulled_is_named_while_its_predecessor_serves() {
-    let deployed = deployed(IMAGE, digest(1));
+fn an_artifact_that_cannot_be_pulled_is_reported_while_its_predecessor_serves() {
+    let deployed = deploy(IMAGE, digest(1));
     let latest = deployed.worker.status.as_ref().unwrap().latest_revision.clone();
-    let next = of_image(deployed, "ghcr.io/acme/cart:v2");
+    let next = with_image(deployed, "ghcr.io/acme/cart:v2");
     let error = ArtifactError::NotAllowed("ghcr.io".to_owned());
-    let plan = pulled(&next, Err(&error));
+    let plan = plan_pulled(&next, Err(&error));
     assert!(plan.apply.is_none());
     let ready = condition_of(&plan, "Ready");
     assert_eq!(ready.reason, "RegistryNotAllowed");
@@ -120,11 +120,11 @@ fn an_artifact_that_cannot_be_pulled_is_named_while_its_predecessor_serves() {
 
 #[test]
 fn a_worker_waits_for_its_pull_secret() {
-    let mut candidate = of_image(candidate(GOOD), IMAGE);
+    let mut candidate = with_image(candidate(GOOD), IMAGE);
     if let SourceState::Artifact { oci, .. } = &mut candidate.source {
         oci.pull_secret_ref = Some(PullSecretRef { name: "registry".to_owned() });
     }
-    let plan = pulled(&candidate, Ok(digest(1)));
+    let plan = plan_pulled(&candidate, Ok(digest(1)));
     let ready = condition_of(&plan, "Ready");
     assert_eq!(ready.reason, "SecretMissing");
     assert!(ready.message.contains("\"registry\""), "{}", ready.message);

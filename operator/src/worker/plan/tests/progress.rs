@@ -1,13 +1,13 @@
-//! What tools are told of a Worker's progress, by kstatus' rules.
+//! Tests of what a Worker's status says about its progress, by the rules of kstatus.
 
 use super::*;
 use crate::kstatus::Progress;
 use crate::kstatus::tests::{Computed, check_golden, compute, keeps_contract, state};
 
-/// What kstatus says of the Worker after the plan was performed.
+/// Returns what kstatus computes for the Worker after the plan was performed.
 fn computed(candidate: &Candidate, plan: Plan) -> Computed {
-    let after = carried_out(candidate.clone(), plan).worker;
-    let status = after.status.as_ref().expect("it has a status");
+    let after = perform(candidate.clone(), plan).worker;
+    let status = after.status.as_ref().expect("the Worker has no status");
     assert!(keeps_contract(&status.conditions), "{:?}", status.conditions);
     compute(after.metadata.generation, status.observed_generation, &status.conditions)
 }
@@ -19,13 +19,13 @@ fn changed(candidate: &Candidate, change: impl FnOnce(&mut Worker)) -> Candidate
 }
 
 #[test]
-fn tools_tell_current_workers_from_those_in_progress_and_failed_ones() {
+fn kstatus_distinguishes_current_failed_and_unfinished_workers() {
     let good = candidate(GOOD);
     let secret = json!([{"name": "T", "secretKeyRef": {"name": "s", "key": "k"}}]);
     let needs_secret =
         changed(&good, |worker| worker.spec.secrets = serde_json::from_value(secret).unwrap());
     let greedy = changed(&good, |worker| worker.spec.limits.cpu_ms = Some(11));
-    let of_ten = PoolLimits {
+    let at_most_ten = PoolLimits {
         max: Limits { cpu_ms: Some(10), ..Limits::default() },
         ..PoolLimits::default()
     };
@@ -42,7 +42,7 @@ fn tools_tell_current_workers_from_those_in_progress_and_failed_ones() {
         (Computed::InProgress, "ConfigMapMissing", Candidate { source: missing, ..good.clone() }),
         (Computed::InProgress, "SecretMissing", needs_secret.clone()),
         (Computed::InProgress, "PoolMissing", Candidate { pool: None, ..good.clone() }),
-        (Computed::Failed, "LimitOverMaximum", Candidate { pool: Some(of_ten), ..greedy }),
+        (Computed::Failed, "LimitOverMaximum", Candidate { pool: Some(at_most_ten), ..greedy }),
         (
             Computed::Failed,
             "RouteConflict",
@@ -53,7 +53,7 @@ fn tools_tell_current_workers_from_those_in_progress_and_failed_ones() {
             "InvalidSchedule",
             changed(&good, |worker| worker.spec.schedules = never),
         ),
-        // What waits for a Secret does not hide what a person must change.
+        // A fault that waits for a Secret does not hide one that a person must resolve.
         (
             Computed::Failed,
             "RouteConflict",
@@ -77,7 +77,7 @@ fn tools_tell_current_workers_from_those_in_progress_and_failed_ones() {
 
 #[test]
 fn a_worker_is_in_progress_until_its_newest_spec_is_planned() {
-    let done = carried_out(candidate(GOOD), plan(&candidate(GOOD), now()));
+    let done = perform(candidate(GOOD), plan(&candidate(GOOD), now()));
     let newer = changed(&done, |worker| worker.metadata.generation = Some(4));
     let status = newer.worker.status.clone().unwrap();
     let observed = |observed| compute(Some(4), observed, &status.conditions);
@@ -87,8 +87,8 @@ fn a_worker_is_in_progress_until_its_newest_spec_is_planned() {
 }
 
 #[test]
-fn a_refused_revision_is_a_reason_while_what_was_accepted_serves_on() {
-    let served = carried_out(candidate(GOOD), plan(&candidate(GOOD), now()));
+fn a_refused_revision_is_reported_while_what_was_accepted_keeps_serving() {
+    let served = perform(candidate(GOOD), plan(&candidate(GOOD), now()));
     let next = with_code(served.clone(), "export default { fetch() {} };\n");
     for (progress, expected) in
         [(Progress::Stalled, Computed::Failed), (Progress::Reconciling, Computed::InProgress)]
@@ -107,7 +107,7 @@ fn a_refused_revision_is_a_reason_while_what_was_accepted_serves_on() {
 }
 
 #[test]
-fn a_worker_that_the_compiler_gives_no_result_for_says_so() {
+fn a_compiler_without_a_result_is_reported() {
     let candidate = candidate(GOOD);
     let failed = draft(&candidate).not_compiled(&CompilerError::NoResult);
     let plan = super::super::plan(&candidate, &failed, None, now());
@@ -119,13 +119,13 @@ fn a_worker_that_the_compiler_gives_no_result_for_says_so() {
 fn a_new_revision_is_ready_once_a_router_has_acknowledged_it() {
     let first = candidate(GOOD);
     let applied = unacknowledged(&first, now());
-    assert!(!applied.asks_routers, "the catalog has no entry yet");
+    assert!(!applied.asks_routers, "routers are asked before the catalog has an entry");
     assert!(applied.apply.is_some() && applied.events.is_empty());
     let ready = condition_of(&applied, "Ready");
     assert_eq!((ready.status, &*ready.reason), (ConditionStatus::Unknown, "Propagating"));
     let status = applied.status.clone().unwrap();
     assert_eq!(computed(&first, unacknowledged(&first, now())), Computed::InProgress);
-    let deployed = carried_out(first, applied);
+    let deployed = perform(first, applied);
 
     let pending = announced(&deployed, &status, Acknowledgement::Pending);
     let asked = unacknowledged(&pending, now());
@@ -144,8 +144,8 @@ fn a_new_revision_is_ready_once_a_router_has_acknowledged_it() {
 }
 
 #[test]
-fn what_was_acknowledged_before_stays_ready_whatever_the_catalog_has() {
-    let ready = carried_out(candidate(GOOD), plan(&candidate(GOOD), now()));
+fn an_acknowledged_revision_stays_ready_without_an_entry_in_the_catalog() {
+    let ready = perform(candidate(GOOD), plan(&candidate(GOOD), now()));
     let restarted = Candidate { serving: Vec::new(), published: None, ..ready.clone() };
     let plan = unacknowledged(&restarted, now());
     assert!(plan.status.is_none() && !plan.asks_routers);
@@ -155,12 +155,12 @@ fn what_was_acknowledged_before_stays_ready_whatever_the_catalog_has() {
 }
 
 #[test]
-fn an_entry_of_another_placement_acknowledges_nothing() {
-    let ready = carried_out(candidate(GOOD), plan(&candidate(GOOD), now()));
+fn an_acknowledgement_of_another_placement_does_not_count() {
+    let ready = perform(candidate(GOOD), plan(&candidate(GOOD), now()));
     let mut moved = changed(&ready, |worker| worker.spec.pool = "other".to_owned());
     let status = ready.worker.status.clone().unwrap();
     moved = announced(&moved, &status, Acknowledgement::Given);
     let plan = unacknowledged(&moved, now());
     assert_eq!(condition_of(&plan, "Ready").reason, "Propagating");
-    assert!(!plan.asks_routers, "the catalog has the entry of the pool before");
+    assert!(!plan.asks_routers, "routers are asked about the entry of the previous pool");
 }

@@ -7,10 +7,10 @@ fn with_two_revisions() -> (Candidate, [String; 2]) {
     let first = candidate(GOOD);
     let done = plan(&first, now());
     let one = done.apply.as_ref().unwrap().name_any();
-    let changed = with_code(carried_out(first, done), "export default {}");
+    let changed = with_code(perform(first, done), "export default {}");
     let done = plan(&changed, now());
     let two = done.apply.as_ref().unwrap().name_any();
-    (carried_out(changed, done), [one, two])
+    (perform(changed, done), [one, two])
 }
 
 fn with_traffic(mut candidate: Candidate, traffic: serde_json::Value) -> Candidate {
@@ -50,11 +50,11 @@ fn routers_acknowledge_a_division_before_it_is_ready() {
     assert_eq!(condition_of(&accepted, "Ready").reason, "Propagating");
     let status = accepted.status.clone().unwrap();
     let before = divided.worker.status.clone().unwrap();
-    let divided = carried_out(divided, accepted);
-    let of_before = announced(&divided, &before, Acknowledgement::Given);
-    assert!(unacknowledged(&of_before, now()).status.is_none(), "another entry was acknowledged");
-    let of_now = announced(&divided, &status, Acknowledgement::Given);
-    let done = unacknowledged(&of_now, now());
+    let divided = perform(divided, accepted);
+    let with_old_entry = announced(&divided, &before, Acknowledgement::Given);
+    assert!(unacknowledged(&with_old_entry, now()).status.is_none(), "the old entry counts");
+    let with_new_entry = announced(&divided, &status, Acknowledgement::Given);
+    let done = unacknowledged(&with_new_entry, now());
     assert_eq!(condition_of(&done, "Ready").message, one);
 }
 
@@ -67,16 +67,16 @@ fn a_rollback_does_not_depend_on_the_code_that_it_replaces() {
     assert_eq!(shares(&done), [(one, 100)]);
     assert_eq!(condition_of(&done, "Ready").status, ConditionStatus::False);
     assert_eq!(done.status.unwrap().latest_revision, Some(two));
-    let of_latest = with_traffic(broken, json!([{"percent": 100}]));
-    assert_eq!(shares(&plan(&of_latest, now())), []);
+    let unpinned = with_traffic(broken, json!([{"percent": 100}]));
+    assert_eq!(shares(&plan(&unpinned, now())), []);
 }
 
 #[test]
-fn a_revision_that_does_not_exist_is_named_and_the_division_stays() {
+fn a_revision_that_does_not_exist_is_reported_and_the_division_stays() {
     let (candidate, [one, two]) = with_two_revisions();
     let first = with_traffic(candidate, json!([{"revision": one, "percent": 50}, {"percent": 50}]));
     let done = plan(&first, now());
-    let divided = carried_out(first, done);
+    let divided = perform(first, done);
     let absent = json!([{"revision": "cart-absent", "percent": 100}]);
     let refused = plan(&with_traffic(divided, absent), now());
     let programmed = condition_of(&refused, "Programmed");
@@ -103,7 +103,7 @@ fn revisions_that_the_spec_names_are_kept() {
     for version in 0..4 {
         candidate = with_code(candidate, &format!("{GOOD}// {version}\n"));
         let done = plan(&candidate, now());
-        candidate = carried_out(candidate, done);
+        candidate = perform(candidate, done);
     }
     let settled = plan(&candidate, now());
     assert!(!settled.delete.is_empty() && !settled.delete.contains(&one));
@@ -115,9 +115,9 @@ fn the_digest_of_each_revision_with_secrets_is_recorded() {
     let divided =
         with_traffic(candidate, json!([{"revision": one, "percent": 50}, {"percent": 50}]));
     let accepted = plan(&divided, now());
-    let (revision, _) = served(&divided, &one);
+    let (revision, _) = cataloged_revision(&divided, &one);
     let salted = Revision { salt: Bytes::from_static(b"uid"), ..(*revision).clone() };
-    let mut deployed = carried_out(divided, accepted);
+    let mut deployed = perform(divided, accepted);
     deployed.serving = vec![(Arc::new(salted.clone()), salted.digest())];
     let recorded = plan(&deployed, now()).status.unwrap();
     let target = recorded.accepted.clone().unwrap().traffic.remove(0);

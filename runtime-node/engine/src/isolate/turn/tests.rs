@@ -1,4 +1,4 @@
-//! Tests of what ends a turn, and with which result.
+//! Tests the ways in which a turn ends, and the result of each.
 
 use futures::FutureExt as _;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
@@ -15,7 +15,7 @@ use crate::{Engine, Watchdog};
 const LIMIT: Duration = Duration::from_millis(50);
 
 fn revision() -> Revision {
-    Revision::of_source(WorkerId::new("default", "hello"), "export default { fetch: () => {} }")
+    Revision::from_source(WorkerId::new("default", "hello"), "export default { fetch: () => {} }")
 }
 
 /// Runs a test with an isolate and two of its invocations.
@@ -54,7 +54,7 @@ fn a_panic_in_a_turn_ends_all_of_the_isolates_invocations() {
 }
 
 #[test]
-fn an_invocation_that_begins_when_its_isolate_has_been_sealed_fails_at_once() {
+fn an_invocation_that_begins_in_a_sealed_isolate_fails_immediately() {
     with_isolate(async |isolate, _| {
         isolate.state.seal(FailureCode::MemoryLimitExceeded);
         for event in [Event::Start, Event::Fetch] {
@@ -94,7 +94,7 @@ fn a_panic_in_a_native_function_does_not_return_to_the_worker() {
 #[test]
 fn a_heap_filled_between_turns_ends_all_invocations_of_the_isolate() {
     with_isolate(async |isolate, ids| {
-        // Each has its outcome and continues.
+        // Each invocation has its outcome and continues.
         for id in ids {
             isolate.state.invocations.borrow_mut().wait_until(id);
             isolate.state.fail(id, FailureCode::NoResponse);
@@ -130,7 +130,7 @@ fn invocations_without_cpu_time_left_do_not_keep_the_isolate() {
 }
 
 #[test]
-fn an_invocation_slightly_over_its_limit_retires_its_isolate() {
+fn an_invocation_slightly_beyond_its_limit_retires_its_isolate() {
     with_isolate(async |isolate, [one, other]| {
         isolate.state.charge(Some(one), LIMIT);
         assert!(!isolate.is_retired());

@@ -1,4 +1,4 @@
-//! Tests with modules written by hand: sections of LEB128 numbers.
+//! Tests the check of modules with encodings that the tests assemble byte by byte.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn check(bytes: &[u8]) -> (usize, Result<ModuleSizes, ModuleRefused>) {
             Err(refused) => return (step, Err(refused)),
         }
     }
-    unreachable!("a check ends after a finite number of steps")
+    unreachable!("the check did not end")
 }
 
 fn too_many(what: &'static str, most: u64) -> Result<ModuleSizes, ModuleRefused> {
@@ -98,7 +98,10 @@ fn the_lists_of_a_module_are_bounded() {
     let memories = [0, 0].repeat(17);
     assert_eq!(check(&module(&[section(5, 17, &memories)])).1, too_many("memories", 16));
     let tables: Vec<u8> = [&[0x70, 0][..], &number(1 << 15)].concat().repeat(33);
-    assert_eq!(check(&module(&[section(4, 33, &tables)])).1, too_many("table elements", PLACES));
+    assert_eq!(
+        check(&module(&[section(4, 33, &tables)])).1,
+        too_many("table elements", TABLE_ELEMENTS)
+    );
     let many = [&[0x60][..], &number(256), &[0x7f; 256], &[0]].concat();
     assert_eq!(
         check(&module(&[section(1, 1, &many)])).1,
@@ -110,14 +113,14 @@ fn the_lists_of_a_module_are_bounded() {
         check(&function(1, &vec![0x01; BODY])).1,
         too_many("bytes in a function", BODY as u64)
     );
-    // The types form one group.
+    // All of these types are in one group.
     let group = [&[0x4e][..], &number(20_001), &types].concat();
     assert_eq!(check(&module(&[section(1, 1, &group)])).1, too_many("types", 20_000));
 }
 
 #[test]
-fn many_branches_over_many_locals_are_too_complex() {
-    // `block end`: 40,000 places each time.
+fn a_function_with_many_blocks_and_many_locals_is_too_complex() {
+    // Each `block end` makes the compiler visit all 40,000 locals.
     let few = function(40_000, &[0x02, 0x40, 0x0b].repeat(100));
     let many = function(40_000, &[0x02, 0x40, 0x0b].repeat(1_000));
     assert!(check(&few).1.is_ok());
@@ -125,7 +128,7 @@ fn many_branches_over_many_locals_are_too_complex() {
 }
 
 #[test]
-fn blocks_within_blocks_over_a_high_stack_are_too_complex() {
+fn a_function_with_nested_blocks_and_a_high_stack_is_too_complex() {
     let nested = |depth: usize, values: usize| {
         [
             [0x41, 0].repeat(values),
@@ -140,7 +143,7 @@ fn blocks_within_blocks_over_a_high_stack_are_too_complex() {
 }
 
 #[test]
-fn calls_over_a_high_stack_are_too_complex() {
+fn a_function_with_many_calls_and_a_high_stack_is_too_complex() {
     let calls = |values: usize| {
         [[0x41, 0].repeat(values), [0x10, 0].repeat(4_000), vec![0x1a; values]].concat()
     };
@@ -149,7 +152,7 @@ fn calls_over_a_high_stack_are_too_complex() {
 }
 
 #[test]
-fn types_are_remembered_once() {
+fn the_types_of_a_module_are_remembered_once() {
     let bytes = module(&[section(1, 3, &[0x60, 1, 0x7c, 4, 0x7c, 0x7d, 0x7e, 0x7f].repeat(3))]);
     let groups = |bytes: &[u8]| {
         let mut check = Check::new();
@@ -162,7 +165,7 @@ fn types_are_remembered_once() {
     let before = added.count();
     types::remember(&groups(&bytes), &mut added, &"test".into()).unwrap();
     assert_eq!(added.count(), before);
-    // A type that refers to another one differs between modules.
+    // A type that refers to another type differs between modules whose sections of types differ.
     let first = module(&[section(1, 2, &[0x60, 0, 0, 0x60, 1, 0x64, 0, 0])]);
     let second = module(&[section(1, 2, &[0x60, 0, 1, 0x7b, 0x60, 1, 0x64, 0, 0])]);
     let names = |bytes: &[u8]| {
@@ -174,7 +177,7 @@ fn types_are_remembered_once() {
 
 #[test]
 fn a_module_that_uses_a_proposal_is_refused() {
-    // Several imports that share one module name in the encoding.
+    // Several imports share one module name in this encoding, which is a proposal.
     let compact = module(&[section(2, 1, &[0, 0, 0x7f, 1, 0, 3, 0x7f, 0])]);
     assert!(matches!(check(&compact).1, Err(ModuleRefused::Invalid { .. })));
 }

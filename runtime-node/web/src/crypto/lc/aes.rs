@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::worked;
 
-/// The longest data, in bytes: AWS-LC counts a cipher's lengths as `int`.
+/// The maximum length of the data, in bytes: AWS-LC counts a cipher's lengths as `int`.
 const LONGEST: usize = c_int::MAX as usize / 2;
 
 struct Cipher(NonNull<lc::EVP_CIPHER_CTX>);
@@ -46,8 +46,9 @@ pub(crate) fn gcm(
     if data.len() > LONGEST || aad.len() > LONGEST {
         return false;
     }
-    // SAFETY: the context is ours alone, and lives to the end. The cipher knows the length of its
-    // key; the nonce and the tag have the given lengths; the output is as long as the input.
+    // SAFETY: the context is ours alone, and lives until the end of the block. The cipher knows the
+    // length of its key; the nonce and the tag have the given lengths; the output is as long as the
+    // input.
     let done = unsafe {
         let cipher = match key.len() {
             16 => lc::EVP_aes_128_gcm(),

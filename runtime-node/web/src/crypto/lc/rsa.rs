@@ -16,7 +16,8 @@ use super::{md, worked};
 pub(crate) struct Rsa(NonNull<lc::RSA>);
 
 // SAFETY: the key is not changed once it has been created, except for caches that AWS-LC keeps in
-// it under its own lock; its documentation allows any thread to use a key, and several at a time.
+// it under its own lock; its documentation allows any thread, and several threads at a time, to use
+// a key.
 unsafe impl Send for Rsa {}
 // SAFETY: as above.
 unsafe impl Sync for Rsa {}
@@ -28,7 +29,7 @@ impl Drop for Rsa {
     }
 }
 
-/// A number of a key.
+/// A number that is part of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RsaPart {
     Modulus,
@@ -89,7 +90,8 @@ impl Rsa {
         worked(generated).then_some(rsa)
     }
 
-    /// Creates the key of these numbers, big-endian. Returns `None` if they are not a valid key.
+    /// Creates the key that consists of these numbers, big-endian. Returns `None` if they are not a
+    /// valid key.
     pub(crate) fn from_parts(n: &[u8], e: &[u8], private: Option<&RsaPrivate<'_>>) -> Option<Self> {
         let rsa = Self::new()?;
         let key = rsa.0.as_ptr();
@@ -126,7 +128,7 @@ impl Rsa {
         let key = self.0.as_ptr();
         let mut number = ptr::null();
         let none = ptr::null_mut();
-        // SAFETY: each writes a pointer into the key, or null, to the given place.
+        // SAFETY: each function writes a pointer into the key, or null, to the given place.
         unsafe {
             match part {
                 RsaPart::Modulus => lc::RSA_get0_key(key, &raw mut number, none, none),
@@ -247,7 +249,7 @@ impl Rsa {
         let context = PkeyContext::new(self)?;
         let pkey = context.0.as_ptr();
         // SAFETY: the context is ours alone. It takes ownership of the copy of the label if it
-        // accepts it; there is room for the output, of the given length.
+        // accepts the copy; there is room for the output, of the given length.
         unsafe {
             let begin = if encrypt { lc::EVP_PKEY_encrypt_init } else { lc::EVP_PKEY_decrypt_init };
             let md = md(hash);
@@ -281,8 +283,8 @@ struct PkeyContext(NonNull<lc::EVP_PKEY_CTX>);
 
 impl PkeyContext {
     fn new(rsa: &Rsa) -> Option<Self> {
-        // SAFETY: the `EVP_PKEY` holds a reference to the key, and the context one to the
-        // `EVP_PKEY`; ours to the latter is released here.
+        // SAFETY: the `EVP_PKEY` holds a reference to the key, and the context holds one to the
+        // `EVP_PKEY`; our own reference to the `EVP_PKEY` is released here.
         unsafe {
             let boxed = NonNull::new(lc::EVP_PKEY_new())?.as_ptr();
             let context = if worked(lc::EVP_PKEY_set1_RSA(boxed, rsa.0.as_ptr())) {

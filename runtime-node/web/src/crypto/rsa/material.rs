@@ -15,18 +15,18 @@ use crate::crypto::lc::{Rsa, RsaPrivate};
 use crate::crypto::operation::{Cost, Output, perform};
 use crate::ops::MaybePromise;
 
-/// Lengths of generated moduli, in bits, in steps of [`STEP`]. The time grows with about the fourth
-/// power of the length.
+/// The lengths of generated moduli, in bits, in steps of [`STEP`]. The time to generate a key grows
+/// with about the fourth power of the length.
 const LENGTHS: std::ops::RangeInclusive<u32> = 2048..=4096;
 
-/// AWS-LC would round to multiples of this.
+/// AWS-LC would round the length to a multiple of this number of bits.
 const STEP: u32 = 128;
 
 /// The public exponents of generated keys: those in common use.
 const EXPONENTS: [&[u8]; 2] = [&[3], &[1, 0, 1]];
 
-/// A lower bound: no key of the shortest length was ever generated in less. Most take ten times as
-/// long, and some fifty times.
+/// A lower bound of the time to generate a key: in measurements, no key of the shortest length took
+/// less. Most keys take ten times as long, and some fifty times.
 const QUICKEST: Duration = Duration::from_millis(10);
 
 /// Makes a private key. Returns a promise of a ticket for it.
@@ -45,7 +45,7 @@ pub(crate) fn rsa_generate<'s>(
     })
 }
 
-/// Returns the exponent, if such a key can be generated.
+/// Returns the exponent if a key with this length and this exponent can be generated.
 fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
     let (shortest, longest) = (LENGTHS.start(), LENGTHS.end());
     if !LENGTHS.contains(&bits) || !bits.is_multiple_of(STEP) {
@@ -61,7 +61,7 @@ fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
     })
 }
 
-/// Imports a key from its numbers; with `d`, a private key.
+/// Imports a key from its numbers: a private key if there is a `d`, and otherwise a public key.
 #[op]
 pub(crate) fn rsa_import<'s>(
     scope: &mut v8::PinScope<'s, '_>,

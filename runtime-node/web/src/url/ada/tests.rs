@@ -25,12 +25,12 @@ fn offsets_point_at_the_parts_of_the_serialization() {
 }
 
 #[test]
-fn a_user_may_have_no_password() {
+fn a_url_may_have_a_user_without_a_password() {
     assert_eq!(offsets_of("http://u@h/"), [4, 7, 8, 8, 8, 9, 10, 10, 10, 11, 11]);
 }
 
 #[test]
-fn a_password_may_have_no_user() {
+fn a_url_may_have_a_password_without_a_user() {
     assert_eq!(offsets_of("http://:p@h/"), [4, 7, 7, 8, 9, 10, 11, 11, 11, 12, 12]);
 }
 
@@ -40,7 +40,7 @@ fn offsets_of_an_absent_host_coincide() {
 }
 
 #[test]
-fn the_dot_before_the_path_of_a_url_without_a_host_is_not_part_of_it() {
+fn the_dot_before_the_path_of_a_url_without_a_host_is_not_part_of_the_path() {
     assert_eq!(offsets_of("a:/.//x"), [1, 2, 2, 2, 2, 2, 2, 2, 4, 7, 7]);
 }
 
@@ -50,7 +50,7 @@ fn an_empty_host_precedes_the_path() {
 }
 
 #[test]
-fn a_setter_ignores_a_value_that_does_not_fit() {
+fn a_setter_ignores_an_invalid_value() {
     assert_eq!(after("https://host/", Part::Port, "not a port"), "https://host/");
     assert_eq!(after("https://host/", Part::Protocol, "mailto"), "https://host/");
     assert_eq!(after("a:/x", Part::Host, "not a host"), "a:/x");
@@ -92,14 +92,14 @@ fn only_a_fragment_is_resolved_against_an_opaque_path() {
 }
 
 #[test]
-fn a_caret_is_encoded_in_paths_and_nowhere_else() {
+fn a_caret_is_encoded_only_in_paths() {
     assert_eq!(href("http://h/a^b?^#^"), "http://h/a%5Eb?^#^");
     assert_eq!(href("data:a^b"), "data:a^b");
     assert_eq!(after("http://h/", Part::Pathname, "^"), "http://h/%5E");
 }
 
 #[test]
-fn the_last_space_of_an_opaque_path_is_encoded_before_what_follows() {
+fn the_last_space_of_an_opaque_path_is_encoded_if_a_query_or_fragment_follows() {
     assert_eq!(href("data:a  ?b"), "data:a %20?b");
     assert_eq!(href("data:a  "), "data:a");
     assert_eq!(after("data:a %20#b", Part::Hash, ""), "data:a %20");

@@ -3,10 +3,10 @@
 //! A client that loses power or its network closes no connection, and a client that never reads
 //! occupies the memory of the data written for it. The pump therefore checks each socket every
 //! [`INTERVAL`]. If nothing has arrived since the last check, the node pings the peer; if nothing
-//! has arrived by the next one either, the peer is unresponsive. If writing is blocked at two
+//! has arrived by the next check either, the peer is unresponsive. If writing is blocked at two
 //! checks in a row and the network has accepted no byte in between, the peer does not read.
 //!
-//! This module does no I/O except for the timer.
+//! This module performs no I/O; it only sets a timer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -18,10 +18,10 @@ use tokio::time::{Instant, Sleep};
 /// silent for a minute or more.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// The payload of the node's pings, which distinguishes their answers from unsolicited pongs.
+/// The payload of the node's pings, which distinguishes the peer's answers from unsolicited pongs.
 pub(crate) const PING: &[u8] = b"still there?";
 
-/// The timer of a socket's checks, and the result of the last one.
+/// The timer of a socket's checks, and the result of the last check.
 pub(crate) struct Keepalive {
     next: Pin<Box<Sleep>>,
     history: History,
@@ -30,11 +30,11 @@ pub(crate) struct Keepalive {
 /// The state of a socket at a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// Bytes received so far.
+    /// The number of bytes received so far.
     pub(crate) read: u64,
-    /// Bytes that the network has accepted so far.
+    /// The number of bytes that the network has accepted so far.
     pub(crate) written: u64,
-    /// Set when data waits to be written.
+    /// Set if data waits to be written.
     pub(crate) is_blocked: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Liveness {
     Alive,
     /// The peer has sent nothing and should be pinged.
     Silent,
-    /// The peer does not answer, or accepts nothing.
+    /// The peer does not answer, or accepts no data.
     Unresponsive,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  Wire ─► pieces ─► Splitter ─► Link::poll_read ─► the protocol library
-//!                       └─► counted against the isolate's memory: when full, nothing is read
+//!                       └─► counted against the isolate's memory: if it is full, nothing is read
 //!  Wire ◄────────────────────── Link::poll_write ◄─┘
 //! ```
 
@@ -30,9 +30,9 @@ use super::split::{FRAGMENT, Splitter};
 /// The transport of a socket.
 pub(crate) enum Wire {
     Streams {
-        /// `None` once it has ended.
+        /// `None` once the incoming stream has ended.
         incoming: Option<ByteStream>,
-        /// `None` once it has been closed.
+        /// `None` once the outgoing stream has been closed.
         outgoing: Option<pipe::Writer>,
         /// Resolves when there is room to write more.
         room: Option<LocalBoxFuture<'static, Result<(), ReaderDropped>>>,
@@ -134,15 +134,15 @@ impl Drop for Wire {
 pub(crate) struct Link {
     wire: Wire,
     splitter: Splitter,
-    /// Received bytes that have not been processed.
+    /// Received bytes that have not been passed on.
     piece: Bytes,
     budget: Arc<BufferBudget>,
     /// The charge for the incoming message.
     held: Option<Charge>,
-    /// Bytes of the incoming message for which there was no memory.
+    /// The number of bytes of the incoming message for which there was no memory.
     short: usize,
     longest: usize,
-    /// Total bytes in each direction.
+    /// The number of bytes received, and the number of bytes that the network has accepted.
     read: u64,
     written: u64,
 }
@@ -151,24 +151,24 @@ impl Link {
     /// Creates the link.
     ///
     /// # Arguments
-    /// * `longest` - longest message, in bytes.
+    /// * `longest` - the maximum length of a message, in bytes.
     pub(crate) fn new(wire: Wire, budget: Arc<BufferBudget>, longest: usize) -> Self {
         let (splitter, piece) = (Splitter::default(), Bytes::new());
         Self { wire, splitter, piece, budget, held: None, short: 0, longest, read: 0, written: 0 }
     }
 
-    /// Returns the bytes received so far.
+    /// Returns the number of bytes received so far.
     pub(crate) fn read(&self) -> u64 {
         self.read
     }
 
-    /// Returns the bytes that the network has accepted so far.
+    /// Returns the number of bytes that the network has accepted so far.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Returns how many more bytes of memory the incoming message needs before it can continue; 0
-    /// if none.
+    /// Returns the number of bytes of memory that the incoming message lacks before it can
+    /// continue.
     pub(crate) fn short(&self) -> usize {
         self.short
     }
@@ -180,7 +180,7 @@ impl Link {
         self.short == 0
     }
 
-    /// Releases the charge of a complete message, which is counted elsewhere from now on.
+    /// Releases the charge of a complete message, whose memory is counted elsewhere from now on.
     pub(crate) fn release_charge(&mut self) {
         self.held = None;
     }

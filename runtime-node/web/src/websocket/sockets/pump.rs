@@ -8,13 +8,13 @@
 //!     └── lost, invalid, full ─► failed ───────────────────────────────► closed
 //! ```
 //!
-//! The pump is polled only between turns: while its Worker is busy nothing is read, and the network
-//! holds back the sender. It answers pings itself, one at a time: the next ping is read when the
-//! network has accepted the answer to the previous one, so that a client which pings and never
-//! reads is held back by its own answers. While more than [`LEEWAY`] of the Worker's outgoing
-//! messages waits for the network, reading proceeds only as fast as writing does. So a socket never
-//! has more than [`WRITTEN`] bytes in the library's buffer, regardless of its peer. If the peer
-//! stops reading, the socket ends when [`Keepalive`] reports it.
+//! The pump is polled only between turns: while its Worker is busy, nothing is read, and the
+//! network holds back the sender. The pump itself answers pings, one at a time: the next ping is
+//! read when the network has accepted the answer to the previous one, so that a client which pings
+//! and never reads is held back by its own answers. While more than [`LEEWAY`] of the Worker's
+//! outgoing messages waits for the network, reading proceeds only as fast as writing does. A socket
+//! therefore never has more than [`WRITTEN`] bytes in the library's buffer, regardless of its peer.
+//! If the peer stops reading, the socket ends when [`Keepalive`] reports the peer as unresponsive.
 //!
 //! [`write`] sends, [`read`] receives, [`close`] ends.
 
@@ -46,16 +46,16 @@ pub(crate) use event::{Closed, Event};
 use read::Read;
 use write::MessageInProgress;
 
-/// The longest message, in bytes: the limit of Cloudflare's Workers, and far more than is sensible
-/// to send at once.
+/// The maximum length of a message, in bytes: the limit of Cloudflare Workers, and far more than is
+/// sensible in one message.
 pub(crate) const LONGEST: usize = 32 << 20;
 
 /// The size in bytes of the library's read buffer, of which each socket has one.
 const READ: usize = 4 * 1024;
 
-/// The most bytes that the library may hold and the network has not accepted: a fragment, or short
-/// messages of the same total size with their headers, plus the answers to a ping and to a Close.
-/// The library refuses to hold more.
+/// The maximum number of bytes that the library holds until the network accepts them: a fragment,
+/// or short messages of the same total size with their headers, plus the answers to a ping and to a
+/// Close. The library refuses to hold more.
 const WRITTEN: usize = FRAGMENT + 1024;
 
 /// The memory of a socket besides its outgoing messages, in bytes: the library's buffers.
@@ -65,7 +65,7 @@ pub(crate) struct Pump {
     stream: WebSocketStream<Link>,
     queue: Rc<SendQueue>,
     sending: Option<MessageInProgress>,
-    /// Bytes written since the last flush, including frame headers.
+    /// The number of bytes written since the last flush, including frame headers.
     written: usize,
     /// Set when a ping has been read and its answer has not been flushed.
     owes_pong: bool,
@@ -82,7 +82,8 @@ pub(crate) struct Pump {
     has_sent_close: bool,
     /// The Close that the peer has sent, with its reason if it had one.
     peer_close: Option<Option<CloseFrame>>,
-    /// The timeout for the end of the connection, once a Close has been sent or received.
+    /// The timeout for the end of the connection, which starts once a Close has been sent or
+    /// received.
     timeout: Option<Pin<Box<Sleep>>>,
     /// Resolves when the node leaves.
     leaving: LocalBoxFuture<'static, ()>,
@@ -116,7 +117,7 @@ impl Pump {
         let link = Link::new(wire, budget.clone(), longest);
         let stream = WebSocketStream::from_raw_socket(link, role, Some(config)).now_or_never();
         Self {
-            stream: stream.expect("without a handshake there is nothing to wait for"),
+            stream: stream.expect("creating a WebSocket stream without a handshake never waits"),
             queue,
             sending: None,
             written: 0,
@@ -168,7 +169,7 @@ impl Pump {
         }
         let Some(timeout) = &mut self.timeout else { return self.watch(cx) };
         ready!(timeout.as_mut().poll(cx));
-        // A peer that does not answer a Close is not an error.
+        // A peer's failure to answer a Close is not an error.
         let closed = Closed { has_failed: false, ..self.take_peer_close() };
         Poll::Ready(self.close(closed))
     }
@@ -178,7 +179,7 @@ impl Pump {
         self.stream.get_mut().retry_charge()
     }
 
-    /// Refuses a message for which there is no memory, which ends the socket.
+    /// Refuses a message for which there is no memory. The refusal ends the socket.
     pub(crate) fn refuse(&mut self) {
         self.send_close(CloseCode::Size);
         self.is_refused = true;
@@ -217,7 +218,7 @@ impl Pump {
         }
     }
 
-    /// Gives the turn of a message the same budgets as a request's.
+    /// Gives the turn of a message the same budgets as the turn of a request.
     fn begin_turn(&self, event: Event) -> Event {
         if let Some(state) = self.state.upgrade() {
             state.refresh(self.owner);

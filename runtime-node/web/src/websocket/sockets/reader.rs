@@ -40,12 +40,13 @@ struct Reader {
 }
 
 /// Begins to read from the socket, which keeps its invocation alive. Returns `None` if the
-/// invocation has ended, there is no memory for the socket, or it has been accepted before.
+/// invocation has ended, if there is no memory for the socket, or if the socket has been accepted
+/// before.
 ///
 /// # Arguments
 /// * `callback` - `callback(kind, …)` is called for each event: with a text, with a `Uint8Array`,
-///   when the peer begins to close, and finally with the code, the reason, whether the close was
-///   clean, whether the socket failed, and how many bytes were not sent.
+///   without a value when the peer begins to close, and finally with the code, the reason, whether
+///   the close was clean, whether the socket failed, and how many bytes were not sent.
 pub(crate) fn accept(
     scope: &mut v8::PinScope<'_, '_>,
     owner: InvocationId,
@@ -58,7 +59,7 @@ pub(crate) fn accept(
         state.invocations.borrow_mut().get_mut(owner)?.attached_mut::<Sockets>()?.accept(number)?;
     let leaving = scope
         .get_slot::<Leaving>()
-        .expect("every isolate has its engine's signal")
+        .expect("every isolate has the signal that its node is leaving")
         .wait()
         .boxed_local();
     let pump = Pump::new(raw.wire, raw.role, queue, leaving, (owner, &state));

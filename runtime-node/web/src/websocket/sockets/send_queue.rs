@@ -1,8 +1,8 @@
 //! The queue of JavaScript's outgoing messages, until they have been sent.
 //!
-//! JavaScript never waits: its messages are queued, charged to its memory, until the network
-//! accepts them. If there is no memory for another one, the socket is **full** and fails
-//! (WebSockets §3, "flag the `WebSocket` as full").
+//! JavaScript never waits: its messages are queued, and charged to the isolate's memory, until the
+//! network accepts them. If there is no memory for another message, the socket is **full** and
+//! fails (WebSockets §3, "flag the `WebSocket` as full").
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,11 +17,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 /// accounting.
 pub(crate) const MESSAGE: usize = 256;
 
-/// Shared by the two ends: native functions enqueue, and the pump dequeues.
+/// The queue, which its two ends share: native functions enqueue messages, and the pump dequeues
+/// them.
 #[derive(Default)]
 pub(crate) struct SendQueue {
     entries: RefCell<VecDeque<SendEntry>>,
-    /// Bytes of messages that have not been sent.
+    /// The number of bytes of messages that have not been sent.
     buffered: Cell<usize>,
     is_full: Cell<bool>,
     /// The close code to send if the invocation is ended.
@@ -31,7 +32,7 @@ pub(crate) struct SendQueue {
 
 pub(crate) enum SendEntry {
     Message(Message),
-    /// Always the last entry.
+    /// A Close frame, which is always the last entry.
     Close(Option<CloseFrame>),
 }
 
@@ -39,7 +40,7 @@ pub(crate) enum SendEntry {
 pub(crate) struct Message {
     pub(crate) kind: Data,
     pub(crate) bytes: Bytes,
-    /// The charge for the entry; the bytes are counted where they come from.
+    /// The charge for the entry. The bytes are charged separately.
     pub(crate) _charge: Charge,
 }
 

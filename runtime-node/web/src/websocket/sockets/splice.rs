@@ -1,5 +1,5 @@
-//! Sockets as responses: one whose other end the Worker holds, and one that it received from
-//! elsewhere and passes on unchanged.
+//! Sockets as responses: a socket whose other end the Worker holds, or a socket that the Worker
+//! received from elsewhere and passes on unchanged.
 //!
 //! ```text
 //!  serve:   client ◄─ pipe ◄─ a number ─► the Worker's accept
@@ -9,8 +9,9 @@
 //!           client ─► operation ─► wire
 //! ```
 //!
-//! Passing on copies the bytes: a client's frames are masked and a server's are not, regardless of
-//! intermediaries, and as no side here offers extensions, both interpret them in the same way.
+//! To pass a socket on, its bytes are copied in both directions. A client's frames are masked and a
+//! server's are not, regardless of intermediaries; and because the node offers no extensions to
+//! either side, both sides interpret the frames in the same way.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -48,7 +49,7 @@ pub(crate) enum SpliceError {
     NoSocket,
     #[error("the response does not fit into the Worker's memory")]
     Memory,
-    /// Reported to the client.
+    /// The client's handshake is malformed, which is reported to the client.
     #[error("{}", .0.message)]
     Malformed(Failure),
 }
@@ -63,8 +64,8 @@ struct AcceptedHandshake {
 /// Answers the invocation's request with a socket and returns the other end.
 ///
 /// # Arguments
-/// * `headers` - headers of the Worker's response.
-/// * `size` - size of these headers, in bytes.
+/// * `headers` - the headers of the Worker's response.
+/// * `size` - the size of these headers, in bytes.
 pub(crate) fn serve(
     scope: &mut v8::PinScope<'_, '_>,
     id: InvocationId,
@@ -84,8 +85,7 @@ pub(crate) fn serve(
     Ok(number)
 }
 
-/// Answers the invocation's request with a socket that this or another invocation has received from
-/// elsewhere.
+/// Answers the invocation's request with a socket that this or another invocation has received.
 pub(crate) fn splice(
     scope: &mut v8::PinScope<'_, '_>,
     id: InvocationId,
@@ -185,7 +185,8 @@ fn send_response(
     accept: Header,
     sending: Sending,
 ) {
-    // The handshake's headers are ours to write; those of a spliced socket were addressed to us.
+    // The node writes the headers of the handshake. Those of a spliced socket were addressed to the
+    // node.
     let is_ours = |name: &str| {
         matches!(
             name,
@@ -204,6 +205,6 @@ fn send_response(
 impl Handshake {
     /// Returns the handshake of a request that asks for a WebSocket.
     pub(crate) fn requested(method: &str, headers: &[Header]) -> Option<Self> {
-        tenon_proto::runtime::asks_for_websocket(method, headers).then(|| Self::of(headers))
+        tenon_proto::runtime::requests_websocket(method, headers).then(|| Self::of(headers))
     }
 }

@@ -1,15 +1,15 @@
-//! Cuts long WebSocket frames into short ones, as their sender might have done (RFC 6455 §5.4),
-//! before the protocol library sees them.
+//! Cuts long WebSocket frames into short frames (RFC 6455 §5.4) before the protocol library
+//! receives them.
 //!
 //! ```text
 //!  in:   header: text, 1 MiB, final ─► bytes
 //!  out:  text, 16 KiB ─► continuation, 16 KiB ─► … ─► continuation, final
 //! ```
 //!
-//! The library allocates the whole frame once it has read its header, and keeps the memory for the
-//! next one: with a few bytes, any client could take as much of the node's memory as the longest
-//! message, uncharged. With short frames it keeps little, and assembles the message as it arrives,
-//! where it is counted.
+//! The library allocates memory for a whole frame once it has read the frame's header, and keeps
+//! the memory for the next frame. By sending a few bytes, any client could thus take as much of the
+//! node's memory as the longest message needs, and the Worker would not be charged for it. With
+//! short frames, the library keeps little memory, and the message is counted as it arrives.
 //!
 //! Frames that cannot be cut are passed on unchanged, so that the library reports the error. This
 //! module does no I/O.
@@ -21,8 +21,8 @@ use tokio::io::ReadBuf;
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-/// The longest frame that is passed on, in bytes; a multiple of the mask's length, so that every
-/// piece begins where the mask does.
+/// The maximum payload of a frame that is passed on, in bytes; a multiple of the mask's length, so
+/// that every piece begins where the mask does.
 pub(crate) const FRAGMENT: usize = 16 * 1024;
 
 #[derive(Default)]
@@ -32,7 +32,8 @@ pub(crate) struct Splitter {
     /// Bytes to pass on before anything else.
     pending: Bytes,
     state: State,
-    /// Bytes of messages that have been passed on since the last call of [`Splitter::counted`].
+    /// The number of message bytes that have been passed on since the last call of
+    /// [`Splitter::counted`].
     counted: usize,
 }
 
@@ -42,7 +43,7 @@ enum State {
     Header,
     /// `left` bytes of a frame, or of a piece of one, follow.
     Payload { left: u64, is_data: bool, rest: Option<Rest> },
-    /// The input is not a valid frame and is passed on unchanged.
+    /// The input is not a valid frame. It and all further input is passed on unchanged.
     Lost,
 }
 
@@ -58,7 +59,8 @@ impl Splitter {
     /// Moves bytes from `input` to `output` while there is room.
     ///
     /// # Arguments
-    /// * `longest` - longest frame to cut, in bytes; longer ones are passed on unchanged.
+    /// * `longest` - the maximum length of a frame that is cut, in bytes; longer frames are passed
+    ///   on unchanged.
     pub(crate) fn pass(&mut self, input: &mut Bytes, output: &mut ReadBuf<'_>, longest: usize) {
         while output.remaining() > 0 {
             if !self.pending.is_empty() {
@@ -129,7 +131,7 @@ impl Splitter {
     }
 }
 
-/// Moves at most `most` bytes and returns how many were moved.
+/// Moves at most `most` bytes. Returns the number of bytes moved.
 fn take(from: &mut Bytes, most: usize, to: &mut ReadBuf<'_>) -> usize {
     let len = from.len().min(most).min(to.remaining());
     to.put_slice(&from[..len]);

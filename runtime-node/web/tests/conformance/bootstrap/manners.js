@@ -1,4 +1,5 @@
-// The requirements of Web IDL for every interface, and changes of built-in objects that must not affect the interfaces.
+// Checks of the requirements of Web IDL for every interface, and changes of built-in objects that
+// must not affect the interfaces.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -8,7 +9,7 @@ const LANGUAGE = new Set([
   "Map", "Promise", "Set", "Symbol", "WeakMap", "WeakRef", "WeakSet",
 ]);
 
-// Every class on the global object whose instances have its name as their tag.
+// The names of all classes on the global object whose instances have the name as their tag.
 const INTERFACES = Object.getOwnPropertyNames(globalThis).filter((name) => {
   const { prototype } = Object(globalThis[name]);
   return !LANGUAGE.has(name) && prototype?.[Symbol.toStringTag] === name;
@@ -118,7 +119,7 @@ for (const name of INTERFACES) {
 
   check(`${name}'s methods and accessors have the specified names, and cannot be constructed`, () => {
     for (const [key, { configurable, get, set, value, writable }] of members) {
-      // A constant.
+      // This member is a constant.
       if (get === undefined && typeof value !== "function") {
         equal([typeof value, writable, configurable, constructor[key]], ["number", false, false, value], key);
         continue;
@@ -173,7 +174,7 @@ check("the interfaces of WinterTC's Minimum Common Web API exist", () => {
   equal(typeof WebAssembly.JSTag, "object");
 });
 
-check("functions and attributes of the global object are enumerable, namespaces are not", () => {
+check("functions and attributes of the global object are enumerable, and namespaces are not", () => {
   const names = {
     atob: 1, btoa: 1, clearInterval: 0, clearTimeout: 0, fetch: 1, queueMicrotask: 1, reportError: 1, setInterval: 1,
     setTimeout: 1, structuredClone: 1,
@@ -208,7 +209,7 @@ check("singletons cannot be constructed", () => {
   equal(typeof performance.now(), "number");
 });
 
-check("random values are random", () => {
+check("random values fill exactly the given view, and UUIDs differ", () => {
   const values = new Uint32Array(8);
   equal(crypto.getRandomValues(values) === values, true);
   equal(values.some((value) => value !== 0), true);
@@ -225,12 +226,13 @@ check("internal objects are unreachable", () => {
   for (const name of ["internal", "primordials", "ops", "SharedArrayBuffer"]) equal(name in globalThis, false, name);
 });
 
-check("a Worker that changes built-in objects breaks only itself", async () => {
+check("changes of built-in objects do not affect the interfaces", async () => {
   const { defineProperty, getOwnPropertyDescriptor } = Object;
   const hostile = () => {
     throw new Error("hostile");
   };
-  // A flat list (object, member, object, member, …), because no built-in function can be relied on once the first is replaced.
+  // A flat list (object, member, object, member, …), because no built-in function is reliable once
+  // the first one has been replaced.
   const members = [
     [Array.prototype, [Symbol.iterator, "push", "sort", "splice", "shift", "join", "includes", "slice", "map", "forEach"]],
     [String.prototype, ["slice", "toLowerCase", "indexOf", "includes", "replace", "split", "trim", "charCodeAt",

@@ -3,7 +3,7 @@ export { default } from "../check.js";
 
 about("Array");
 
-// Longer than what native code fills in one step.
+// A length that exceeds the number of elements that native code fills in one step.
 const LONG = 2 ** 22 + 10;
 
 check("a long array is filled from its start to its end", () => {
@@ -32,7 +32,7 @@ check("positions that are not numbers are refused for a long array", () => {
   equal(0 in array, false);
 });
 
-// Elements that are their indices, but for one hole.
+// An array whose elements are their indices, except for one hole.
 const HOLE = 2 ** 21 + 1;
 const long = Array.from({ length: LONG }, (_, i) => i);
 delete long[HOLE];

@@ -1,4 +1,5 @@
-// Service Workers §5.4 (Cache) and §5.5 (CacheStorage), with the rules of RFC 9111 for storing responses.
+// Checks of Service Workers §5.4 (Cache) and §5.5 (CacheStorage), with the rules of RFC 9111 for
+// storing responses.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -74,7 +74,7 @@ check("arrays keep holes, lengths and other keys", () => {
   equal(clone(new Array(100_000)).length, 100_000);
 });
 
-check("maps and sets keep their entries and the order of these", () => {
+check("maps and sets keep their entries and the order of the entries", () => {
   const key = { k: 1 };
   const map = new Map([[key, "v"], ["k", key], [NaN, new Set([key, [1]])]]);
   map.extra = 1;
@@ -206,7 +206,7 @@ check("platform objects cannot be cloned unless they are serializable", async ()
   equal([blob.constructor === Blob, blob.type, await blob.text()], [true, "c/d", "y"]);
 });
 
-check("getters run once each, in the order of the keys, the inner ones first", () => {
+check("each getter runs once, in the order of the keys, with inner getters first", () => {
   const seen = [];
   const value = {
     get a() { seen.push("a"); return { get b() { seen.push("b"); return 1; } }; },
@@ -218,7 +218,7 @@ check("getters run once each, in the order of the keys, the inner ones first", (
   throws("RangeError", () => clone({ get a() { throw new RangeError("mine"); } }), "mine");
 });
 
-check("keys that a getter deletes are left out, and keys that it adds are ignored", () => {
+check("keys that a getter deletes are omitted, and keys that it adds are ignored", () => {
   const value = { get a() { delete this.b; this.d = 4; return 1; }, b: 2, c: 3 };
   equal(clone(value), { a: 1, c: 3 });
   const list = [0, 1, 2];
@@ -250,7 +250,7 @@ check("transferred buffers are found at any place in a value", () => {
   equal([error.cause === list[0], Object.keys(error)], [true, []]);
 });
 
-check("getters run before the transfer, and a buffer that one detaches cannot be transferred", () => {
+check("getters run before the transfer, and a buffer that a getter detaches cannot be transferred", () => {
   const buffer = new Uint8Array([7]).buffer;
   const made = clone({ buffer, get first() { return new Uint8Array(buffer)[0]; } }, { transfer: [buffer] });
   equal([made.first, made.buffer.byteLength], [7, 1]);

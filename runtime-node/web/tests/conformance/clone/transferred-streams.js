@@ -1,4 +1,4 @@
-// The transfer of streams by structuredClone and MessagePort (Streams §8.2).
+// Checks of the transfer of streams by structuredClone and MessagePort (Streams §8.2).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 

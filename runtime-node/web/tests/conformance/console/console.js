@@ -15,7 +15,7 @@ check("each method has its level", () => {
   logs("INFO", "", () => console.log());
 });
 
-check("values are joined by spaces, strings as they are", () => {
+check("values are joined by spaces, and strings are unchanged", () => {
   logs("INFO", "a 1 true null undefined 'nested'".replace("'nested'", "[ 'nested' ]"), () =>
     console.log("a", 1, true, null, undefined, ["nested"]));
 });
@@ -93,7 +93,7 @@ check("depth, length and size are bounded", () => {
   shows("[ <10001 empty items>, ... 4294957294 more items ]", new Array(2 ** 32 - 1));
 });
 
-check("long objects are broken into lines", () => {
+check("long objects are split into lines", () => {
   const text = "y".repeat(30);
   shows(`{\n  a: '${text}',\n  b: '${text}',\n  c: { d: 1 }\n}`, { a: text, b: text, c: { d: 1 } });
 });

@@ -1,5 +1,5 @@
-// Ed25519 and X25519 (Web Cryptography §25, §26), with the examples of RFC 8032, RFC 7748 and RFC 8037, and the encodings of
-// RFC 8410.
+// Checks of Ed25519 and X25519 (Web Cryptography §25, §26), with the examples of RFC 8032, RFC 7748
+// and RFC 8037, and the encodings of RFC 8410.
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 
@@ -64,7 +64,7 @@ check("the JSON Web Signature of RFC 8037 is reproduced with its key", async () 
   equal(base64(signature), "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg");
 });
 
-check("public keys of small order verify no signature", async () => {
+check("no signature is valid for a public key of small order", async () => {
   for (const raw of ["01" + "00".repeat(31), "00".repeat(32), "ec" + "ff".repeat(30) + "7f", "ee" + "ff".repeat(31), "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"]) {
     const key = await subtle.importKey("raw", bytes(raw), "Ed25519", true, ["verify"]);
     equal(await subtle.verify("Ed25519", key, bytes("01" + "00".repeat(63)), text("anything")), false);

@@ -1,4 +1,5 @@
-// AES (Web Cryptography §27 to §30), with the examples of NIST SP 800-38A, of the specification of GCM, and of RFC 3394.
+// Checks of AES (Web Cryptography §27 to §30), with the examples of NIST SP 800-38A, of the
+// specification of GCM, and of RFC 3394.
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 

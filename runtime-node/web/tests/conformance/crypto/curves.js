@@ -1,5 +1,5 @@
-// ECDSA and ECDH (Web Cryptography §23, §24), with the examples of RFC 6979, RFC 7515 §A.3 and NIST, and with OpenSSL's results
-// for keys on each curve.
+// Checks of ECDSA and ECDH (Web Cryptography §23, §24), with the examples of RFC 6979, RFC 7515
+// §A.3 and NIST, and with OpenSSL's results for keys on each curve.
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 
@@ -9,7 +9,8 @@ const bytes = (text) => Uint8Array.fromBase64(text, { alphabet: "base64url" });
 const base64 = (buffer) => new Uint8Array(buffer).toBase64({ alphabet: "base64url", omitPadding: true });
 const hex = (buffer) => new Uint8Array(buffer).toHex();
 
-// Signatures are of "data", and the shared secret is that with the other's public key.
+// The signatures are of "data". The shared secret is derived with the public key of the other
+// entry.
 const CURVES = {
   "P-256": {
     x: "vxoE72QB_WoyxDTTMhxC9rORXCeItIERTYudjxr4FjQ",

@@ -1,4 +1,4 @@
-// HMAC (Web Cryptography §31), with the examples of RFC 2202 and RFC 4231.
+// Checks of HMAC (Web Cryptography §31), with the examples of RFC 2202 and RFC 4231.
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 

@@ -1,4 +1,5 @@
-// CryptoKey, SubtleCrypto and Crypto (Web Cryptography §10, §13, §14): the attributes of keys, and the order of errors.
+// Checks of CryptoKey, SubtleCrypto and Crypto (Web Cryptography §10, §13, §14): the attributes of
+// keys, and the order of errors.
 import { about, check, equal, logs, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -11,7 +12,7 @@ const gcm = { name: "AES-GCM", iv: new Uint8Array(12) };
 
 about("CryptoKey");
 
-check("there is one SubtleCrypto, and none can be constructed", () => {
+check("there is one SubtleCrypto, and no other can be constructed", () => {
   equal([crypto.subtle === crypto.subtle, crypto.subtle instanceof SubtleCrypto], [true, true]);
   throws("TypeError", () => new SubtleCrypto(), "crypto.subtle");
   throws("TypeError", () => new CryptoKey(), "importKey");
@@ -33,7 +34,7 @@ check("methods reject missing arguments and wrong receivers", async () => {
   }
 });
 
-check("a key's algorithm and usages are always the same objects, and changing them changes nothing", async () => {
+check("a key's algorithm and usages are always the same objects, and changing them has no effect", async () => {
   const key = await aes(["decrypt"]);
   equal([key.algorithm === key.algorithm, key.usages === key.usages], [true, true]);
   key.algorithm.name = "AES-CBC";
@@ -88,7 +89,8 @@ check("a key is used only with its algorithm, and only for its usages", async ()
 
 check("errors are checked in the order of the standard", async () => {
   const key = await aes(["encrypt"]);
-  // Types of arguments, from left to right; then the algorithm; then the key; then the algorithm's own requirements.
+  // The checks are: the types of the arguments, from left to right; the algorithm; the key; the
+  // algorithm's own requirements.
   await rejects("TypeError", subtle.encrypt("nonsense", {}, text("x")), "CryptoKey");
   await rejects("TypeError", subtle.encrypt("nonsense", key, "x"), "ArrayBuffer");
   await rejects("NotSupportedError", subtle.decrypt("nonsense", key, text("x")));
@@ -106,7 +108,7 @@ check("errors are checked in the order of the standard", async () => {
   await rejects("SyntaxError", subtle.importKey("raw", new Uint8Array(16), "AES-GCM", true, []), "usages");
 });
 
-check("members of an algorithm are read in the order of Web IDL, its name twice", async () => {
+check("members of an algorithm are read in the order of Web IDL, and its name is read twice", async () => {
   const read = [];
   const spy = (object) => new Proxy(object, { get: (target, key) => { read.push(key); return target[key]; } });
   const key = await aes();

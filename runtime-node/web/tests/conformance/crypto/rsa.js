@@ -1,4 +1,5 @@
-// RSA (Web Cryptography §20 to §22), with the key and the signature of RFC 7515 §A.2, and with OpenSSL's results for that key.
+// Checks of RSA (Web Cryptography §20 to §22), with the key and the signature of RFC 7515 §A.2, and
+// with OpenSSL's results for that key.
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 
@@ -186,7 +187,7 @@ check("OAEP decrypts what another implementation has encrypted", async () => {
   }
 });
 
-check("OAEP encrypts as many bytes as fit the key", async () => {
+check("OAEP encrypts at most as many bytes as the key allows", async () => {
   for (const [hash, most] of [["SHA-1", 214], ["SHA-256", 190], ["SHA-384", 158], ["SHA-512", 126]]) {
     const key = await importPrivate("RSA-OAEP", hash, ["decrypt"]);
     const open = await importPublic("RSA-OAEP", hash, ["encrypt"]);

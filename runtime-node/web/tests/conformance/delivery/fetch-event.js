@@ -1,4 +1,4 @@
-// FetchEvent, in a Worker with the syntax of Service Workers.
+// Checks of FetchEvent, in a Worker with the syntax of Service Workers.
 import { about, check, equal, results, throws } from "../check.js";
 
 let delivered;

@@ -1,4 +1,4 @@
-// ScheduledEvent, as a Worker can construct it.
+// Checks of ScheduledEvent, as a Worker can construct it.
 import { about, check, equal, results, throws } from "../check.js";
 
 addEventListener("fetch", (event) => event.respondWith(results()));

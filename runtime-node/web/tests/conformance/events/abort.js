@@ -1,4 +1,4 @@
-// AbortController and AbortSignal (DOM §3).
+// Checks of AbortController and AbortSignal (DOM §3).
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -20,7 +20,7 @@ check("a controller aborts its signal once", () => {
 
 about("AbortSignal");
 
-check("a signal can be created aborted, or from other signals", () => {
+check("a signal can be created in the aborted state, or from other signals", () => {
   equal(AbortSignal.abort("r").reason, "r");
   const [a, b] = [new AbortController(), new AbortController()];
   const any = AbortSignal.any([a.signal, b.signal]);

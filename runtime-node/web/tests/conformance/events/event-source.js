@@ -1,4 +1,5 @@
-// EventSource (HTML §9.2) as far as it needs no origin; `runtime-node/tests/fetch/events.rs` has the rest.
+// Checks of EventSource (HTML §9.2) as far as it needs no origin;
+// `runtime-node/tests/fetch/events.rs` has the rest.
 
 import { about, check, equal, throws } from "../check.js";
 
@@ -14,7 +15,7 @@ check("EventSource is an EventTarget with its constants on itself and on its ins
   source.close();
 });
 
-check("the URL is parsed, and an invalid one is a SyntaxError", () => {
+check("the URL is parsed, and an invalid URL is a SyntaxError", () => {
   const source = new EventSource("HTTPS://A.test/%7e/../x");
   equal(source.url, "https://a.test/x");
   source.close();

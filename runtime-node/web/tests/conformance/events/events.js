@@ -1,4 +1,4 @@
-// Event, EventTarget and CustomEvent (DOM §2), and event handlers (HTML §8.1.8).
+// Checks of Event, EventTarget and CustomEvent (DOM §2), and event handlers (HTML §8.1.8).
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -48,7 +48,7 @@ check("during delivery the event knows its target", () => {
   equal([event.target === target, event.currentTarget, event.eventPhase], [true, null, 0]);
 });
 
-check("a default can be prevented if the event allows", () => {
+check("the default can be prevented if the event is cancelable", () => {
   const target = new EventTarget();
   target.addEventListener("x", (e) => e.preventDefault());
   equal(target.dispatchEvent(new Event("x", { cancelable: true })), false);
@@ -58,7 +58,7 @@ check("a default can be prevented if the event allows", () => {
   equal(other.dispatchEvent(new Event("x", { cancelable: true })), true);
 });
 
-check("propagation can be stopped at once", () => {
+check("propagation can be stopped immediately", () => {
   const target = new EventTarget();
   const seen = [];
   target.addEventListener("x", (e) => { seen.push(1); e.stopImmediatePropagation(); });
@@ -183,7 +183,7 @@ check("the same function may be a handler and a listener", () => {
   equal([heard, signal.aborted], [2, false]);
 });
 
-check("a passive listener cannot prevent", () => {
+check("a passive listener cannot prevent the default", () => {
   const target = new EventTarget();
   target.addEventListener("x", (event) => {
     event.preventDefault();
@@ -209,7 +209,7 @@ check("an aborted signal removes its listeners", () => {
   throws("TypeError", () => target.addEventListener("x", () => {}, { signal: {} }));
 });
 
-check("listeners added during delivery are not called for that event, and neither are removed ones", () => {
+check("listeners that are added or removed during delivery are not called for that event", () => {
   const target = new EventTarget();
   const seen = [];
   const second = () => seen.push("second");

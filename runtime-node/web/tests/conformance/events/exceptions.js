@@ -1,4 +1,4 @@
-// DOMException and QuotaExceededError (Web IDL).
+// Checks of DOMException and QuotaExceededError (Web IDL).
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -161,7 +161,7 @@ check("attributes cannot be set", () => {
 
 about("Blob");
 
-check("a Blob is a body, and its type the body's", async () => {
+check("a Blob can be a body, and its type becomes the body's type", async () => {
   const response = new Response(new Blob(["a"], { type: "x/y" }));
   equal([response.headers.get("content-type"), await response.text()], ["x/y", "a"]);
   equal(new Response(new Blob(["a"])).headers.get("content-type"), null);
@@ -185,7 +185,7 @@ check("a body is a Blob of its type", async () => {
   await rejects("TypeError", Response.prototype.blob.call({}));
 });
 
-check("the last of several types applies, with the charset of the one before", async () => {
+check("the last of several types applies, with the charset of the previous type", async () => {
   const type = async (...values) => {
     const headers = new Headers();
     for (const value of values) headers.append("content-type", value);
@@ -197,7 +197,7 @@ check("the last of several types applies, with the charset of the one before", a
   equal(await type("text/html;charset=gbk", "text/html;x=y", "text/plain", "*/*", "bad"), "text/plain");
 });
 
-check("the console shows their attributes", () => {
+check("the console shows the attributes of Blobs and Files", () => {
   logs("INFO", "Blob { size: 1, type: 'a/b' }", () => console.log(new Blob(["x"], { type: "a/b" })));
   logs("INFO", "File { name: 'n', size: 1, type: '', lastModified: 3 }",
     () => console.log(new File(["x"], "n", { lastModified: 3 })));

@@ -1,4 +1,5 @@
-// fetch (Fetch §5.6) as far as it needs no origin; `runtime-node/tests/fetch` has the rest.
+// Checks of fetch (Fetch §5.6) as far as it needs no origin; `runtime-node/tests/fetch` has the
+// rest.
 
 import { about, check, equal, rejects } from "../check.js";
 

@@ -64,7 +64,7 @@ check("names and values are well-formed", () => {
   equal(shown(form(["\uD800", "\uDC00"])), [["\uFFFD", "\uFFFD"]]);
 });
 
-check("iteration sees changes that are made meanwhile", () => {
+check("iteration sees changes that are made during it", () => {
   const data = form(["a", "1"], ["b", "2"]);
   equal([[...data.keys()], [...data.values()], [...data.entries()]], [["a", "b"], ["1", "2"], [["a", "1"], ["b", "2"]]]);
   equal(data[Symbol.iterator] === data.entries, true);
@@ -94,7 +94,7 @@ check("a form is encoded as multipart/form-data", async () => {
   ].join("\r\n"));
 });
 
-check("each body has another boundary", () => {
+check("each body has a different boundary", () => {
   const type = () => new Response(form(["a", "b"])).headers.get("content-type");
   equal(type() === type(), false);
 });
@@ -172,7 +172,7 @@ check("a boundary may be quoted, and may occur within the lines of a file", asyn
   equal(await file.text(), " --a b\r\n-a b--\n--a b");
 });
 
-check("a urlencoded body is a form too", async () => {
+check("a urlencoded body is a form as well", async () => {
   const type = "application/x-www-form-urlencoded";
   equal(shown(await parse("a=1&b=%C3%BC+x&a=&c", type)), [["a", "1"], ["b", "\u00fc x"], ["a", ""], ["c", ""]]);
   equal(shown(await parse("", type)), []);

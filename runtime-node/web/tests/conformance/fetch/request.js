@@ -78,7 +78,7 @@ check("a clone has its own body and headers", async () => {
   throws("TypeError", () => first.clone());
 });
 
-check("a signal follows the one given", () => {
+check("the signal of a request follows the given signal", () => {
   const controller = new AbortController();
   const request = new Request("https://h", { signal: controller.signal });
   const clone = request.clone();
@@ -90,7 +90,7 @@ check("a signal follows the one given", () => {
   equal(request.signal === controller.signal, false);
 });
 
-check("an incoming request has the redirect mode manual, and a new one follow", () => {
+check("an incoming request has the redirect mode manual, and a new request has follow", () => {
   equal([incoming.redirect, incoming.clone().redirect, new Request(incoming.clone()).redirect], ["manual", "manual", "manual"]);
   equal(new Request(incoming.url, { headers: incoming.headers }).redirect, "follow");
 });

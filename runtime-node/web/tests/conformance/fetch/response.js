@@ -91,7 +91,7 @@ check("bodies are created from strings, bytes, parameters and values that conver
   throws("TypeError", () => new Response(Symbol()));
 });
 
-check("a body does not change with the bytes it was made of", async () => {
+check("later changes to its source do not affect a body", async () => {
   const bytes = new Uint8Array([97]);
   const response = new Response(bytes);
   bytes[0] = 98;

@@ -190,7 +190,7 @@ check("an AsyncResource runs functions in the context of its creation", () => {
   equal(storage.run(3, () => new Task()).run(), 3);
 });
 
-check("a store is kept across a rejection", async () => {
+check("a store is kept when a promise is rejected", async () => {
   const storage = new AsyncLocalStorage();
   await storage.run(1, async () => {
     await rejects("TypeError", Promise.reject(new TypeError("x")));

@@ -8,7 +8,7 @@ const hex = (bytes) => bytes.toString("hex");
 
 about("node:buffer");
 
-check("Buffer is a global, the module's, and a Uint8Array", () => {
+check("Buffer is a global, an export of the module, and a subclass of Uint8Array", () => {
   equal([Named === Buffer, buffer.Buffer === Buffer, bare === buffer], [true, true, true]);
   const made = Buffer.from("abc");
   equal([made instanceof Buffer, made instanceof Uint8Array, made.constructor === Buffer], [true, true, true]);
@@ -53,7 +53,7 @@ check("the deprecated constructor works, with and without new", () => {
   equal(hex(new Buffer(2)), "0000");
 });
 
-check("text round-trips in every encoding", () => {
+check("text can be encoded and decoded in every encoding", () => {
   const text = "aé€😀";
   for (const encoding of ["utf8", "utf-8", "UTF8", "utf16le", "ucs2", "ucs-2", "UTF-16LE"]) {
     equal(Buffer.from(text, encoding).toString(encoding), text, encoding);
@@ -80,7 +80,7 @@ check("text round-trips in every encoding", () => {
   coded("ERR_UNKNOWN_ENCODING", () => Buffer.from("a").toString("nothing"));
 });
 
-check("invalid UTF-8 and lone surrogates become the replacement character, and a byte order mark stays", () => {
+check("invalid UTF-8 and lone surrogates become the replacement character, and a byte order mark is kept", () => {
   equal(Buffer.from([0x61, 0xFF, 0xC3]).toString(), "a\uFFFD\uFFFD");
   equal(hex(Buffer.from("\uD800a")), "efbfbd61");
   equal(Buffer.from([0xEF, 0xBB, 0xBF, 0x61]).toString(), "\uFEFFa");
@@ -234,7 +234,7 @@ check("integers of one to six bytes are written and read", () => {
   equal(bytes.hexSlice(1, 4), "123456");
 });
 
-check("numbers out of range, and places out of bounds, are refused", () => {
+check("numbers that are out of range, and offsets that are out of bounds, are refused", () => {
   const bytes = Buffer.alloc(4);
   coded("ERR_OUT_OF_RANGE", () => bytes.writeUInt8(256));
   coded("ERR_OUT_OF_RANGE", () => bytes.writeInt16LE(-32769));
@@ -262,7 +262,7 @@ check("methods work on any Uint8Array", () => {
   equal(Buffer.prototype.readUInt16BE.call(new Uint8Array([1, 2])), 258);
 });
 
-check("isEncoding, copyBytesFrom, isAscii, isUtf8 and transcode", () => {
+check("isEncoding, copyBytesFrom, isAscii, isUtf8 and transcode behave as in Node.js", () => {
   equal(["utf8", "HEX", "base64url", "utf/8", "", 1].map(Buffer.isEncoding), [true, true, true, false, false, false]);
   equal(hex(Buffer.copyBytesFrom(new Uint16Array([1, 2, 3]), 1, 1)), "0200");
   equal([isAscii(Buffer.from("a")), isAscii(Buffer.from("é")), isUtf8(Buffer.from("é")), isUtf8(new Uint8Array([255]))], [true, false, true, false]);

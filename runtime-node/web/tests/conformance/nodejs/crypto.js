@@ -5,7 +5,7 @@ export { default } from "../check.js";
 
 about("node:crypto");
 
-check("hashes of the empty text and of abc", () => {
+check("the hashes of the empty text and of abc are those of the standards", () => {
   for (const [name, empty, abc] of [
     ["md5", "d41d8cd98f00b204e9800998ecf8427e", "900150983cd24fb0d6963f7d28e17f72"],
     ["sha1", "da39a3ee5e6b4b0d3255bfef95601890afd80709", "a9993e364706816aba3e25717850c26c9cd0d89d"],

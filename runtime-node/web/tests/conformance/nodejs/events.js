@@ -128,7 +128,7 @@ check("constructor functions can inherit by calling EventEmitter", () => {
   equal(seen, 1);
 });
 
-check("once as a promise: the arguments, the error, the signal, event targets", async () => {
+check("once returns a promise, and supports errors, signals and event targets", async () => {
   const emitter = new EventEmitter();
   setTimeout(() => emitter.emit("x", 1, 2));
   equal(await once(emitter, "x"), [1, 2]);
@@ -174,7 +174,7 @@ check("addAbortListener calls its listener once, and can be disposed", () => {
   equal(count, 1);
 });
 
-check("listeners run in the context of emit, or of the creation of an EventEmitterAsyncResource", () => {
+check("listeners run in the context of emit, or in that in which an EventEmitterAsyncResource was created", () => {
   const storage = new AsyncLocalStorage();
   let seen;
   const plain = new EventEmitter();

@@ -1,4 +1,4 @@
-// node:stream: Duplex and Transform.
+// Checks of node:stream: Duplex and Transform.
 import { Duplex, Readable, Transform, Writable, promises } from "node:stream";
 import { once } from "node:events";
 import { about, check, equal } from "../check.js";

@@ -1,4 +1,4 @@
-// node:stream: pipes, pipelines and functions for streams of any kind, and Web streams.
+// Checks of node:stream: pipes, pipelines and functions for streams of any kind, and Web streams.
 import Stream, { Duplex, PassThrough, Readable, Transform, Writable, addAbortSignal, compose, finished, isErrored, isReadable, pipeline } from "node:stream";
 import { arrayBuffer, blob, buffer, json, text } from "node:stream/consumers";
 import { finished as finishedPromise, pipeline as pipelinePromise } from "node:stream/promises";
@@ -73,7 +73,7 @@ check("unpipe detaches the writer, and end: false leaves it open", async () => {
   equal([open.writableEnded, open.writable], [false, true]);
 });
 
-check("a source with two writers is as fast as the slower", async () => {
+check("a source with two writers is as fast as the slower writer", async () => {
   const [one, two] = [slow({ highWaterMark: 1 }), slow({ highWaterMark: 100 })];
   const source = Readable.from(["a", "b", "c"]);
   source.pipe(one);
@@ -82,7 +82,7 @@ check("a source with two writers is as fast as the slower", async () => {
   equal([one.seen, two.seen], [["a", "b", "c"], ["a", "b", "c"]]);
 });
 
-check("streams of the old style are piped by their events", async () => {
+check("streams without read() are piped by their events", async () => {
   const old = new Stream();
   old.readable = true;
   const sink = slow();
@@ -124,7 +124,7 @@ check("finished reports every way in which a stream ends", async () => {
   await rejects("Error", finishedPromise(new Readable({ read() { this.destroy(new Error("y")); } }).resume()), "y");
 });
 
-check("pipeline joins streams, and calls back at the end of the last", async () => {
+check("pipeline joins streams, and calls back at the end of the last stream", async () => {
   const sink = slow();
   const upper = new Transform({ transform(chunk, encoding, callback) { callback(null, chunk.toString().toUpperCase()); } });
   const error = await new Promise((resolve) => equal(pipeline(Readable.from(["a", "b"]), upper, sink, resolve) === sink, true));
@@ -161,7 +161,7 @@ check("an error in a pipeline destroys all of its streams", async () => {
   equal((await rejects("Error", pipelinePromise(gone, slow()))).code, "ERR_STREAM_PREMATURE_CLOSE");
 });
 
-check("a pipeline can be aborted, and can leave its end open", async () => {
+check("a pipeline can be aborted, and can leave its last stream open", async () => {
   const controller = new AbortController();
   const source = new Readable({ read() {} });
   const sink = slow();
@@ -280,7 +280,7 @@ check("node:stream/web exports the global classes", () => {
   equal([web.ReadableStream === ReadableStream, web.TextDecoderStream === TextDecoderStream, web.WritableStream === WritableStream], [true, true, true]);
 });
 
-check("consumers read all of a stream", async () => {
+check("consumers read a whole stream", async () => {
   const source = () => Readable.from([Buffer.from('{"a":'), Buffer.from("1}")]);
   equal([await text(source()), await json(source()), (await buffer(source())).toString()], ['{"a":1}', { a: 1 }, '{"a":1}']);
   equal([(await arrayBuffer(source())).byteLength, (await blob(source())).size], [7, 7]);

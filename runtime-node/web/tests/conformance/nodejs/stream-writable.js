@@ -1,4 +1,4 @@
-// node:stream: Writable.
+// Checks of node:stream: Writable.
 import { Writable } from "node:stream";
 import { buffer, text } from "node:stream/consumers";
 import { once } from "node:events";
@@ -66,7 +66,7 @@ check("callbacks are called when their chunk is written, and not before write re
   equal(order, ["sync", "a", "b", "end", "finish"]);
 });
 
-check("writev gets the chunks that were buffered meanwhile", async () => {
+check("writev gets the chunks that were buffered during the previous write", async () => {
   const seen = [];
   const writable = new Writable({
     write(chunk, encoding, callback) { seen.push(`one ${chunk}`); setTimeout(callback); },

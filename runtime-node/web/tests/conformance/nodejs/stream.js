@@ -1,4 +1,4 @@
-// node:stream: the module, and Readable.
+// Checks of node:stream: the module, and Readable.
 import Stream, { Duplex, PassThrough, Readable, Transform, Writable, getDefaultHighWaterMark, pipeline, promises } from "node:stream";
 import { buffer, text } from "node:stream/consumers";
 import { pipeline as pipelinePromise } from "node:stream/promises";
@@ -29,7 +29,7 @@ check("the module is the class from which all streams inherit", () => {
   equal([new Stream() instanceof EventEmitter, promises.pipeline === pipelinePromise], [true, true]);
 });
 
-check("a duplex stream is an instance of both, and others are of one", () => {
+check("a duplex stream is an instance of Readable and Writable, and other streams are instances of one of them", () => {
   const duplex = new PassThrough();
   equal([duplex instanceof Transform, duplex instanceof Duplex, duplex instanceof Readable, duplex instanceof Writable], [true, true, true, true]);
   equal([new Readable() instanceof Writable, new Writable() instanceof Readable, new Readable() instanceof Duplex], [false, false, false]);
@@ -161,7 +161,7 @@ check("a push after the end, or of a value that is not a chunk, is an error", as
   equal((await once(other, "error"))[0].code, "ERR_INVALID_ARG_TYPE");
 });
 
-check("a stream without read, or with one that throws, emits an error", async () => {
+check("a stream without read, or with a read that throws, emits an error", async () => {
   const readable = new Readable();
   readable.read();
   equal((await once(readable, "error"))[0].code, "ERR_METHOD_NOT_IMPLEMENTED");
@@ -258,7 +258,7 @@ check("operators transform a stream", async () => {
   await rejects("TypeError", Readable.from([]).reduce((a, b) => a + b));
 });
 
-check("wrap adapts a stream of the old style", async () => {
+check("wrap adapts a stream without read()", async () => {
   const old = new EventEmitter();
   const readable = new Readable().wrap(old);
   setTimeout(() => { old.emit("data", "a"); old.emit("data", "b"); old.emit("end"); });

@@ -74,7 +74,7 @@ check("callbackify converts promises to callbacks", async () => {
   equal(callbackify(async function name(a) {}).length, 2);
 });
 
-check("inherits, deprecate, debuglog, stripVTControlCharacters and others", () => {
+check("inherits, deprecate, debuglog, stripVTControlCharacters and others behave as in Node.js", () => {
   function Parent() {}
   Parent.prototype.x = 1;
   function Child() {}

@@ -59,7 +59,7 @@ check("maxOutputLength bounds the output", async () => {
   equal((await rejects("RangeError", promisify(gunzip)(bomb, { maxOutputLength: 1000 }))).code, "ERR_BUFFER_TOO_LARGE");
 });
 
-check("crc32, and constants", () => {
+check("crc32 returns the checksum, and the constants have their values", () => {
   equal([crc32("123456789"), crc32("6789", crc32("12345")), crc32("")], [0xcbf43926, 0xcbf43926, 0]);
   equal([constants.Z_BEST_COMPRESSION, constants.Z_FINISH], [9, 4]);
 });

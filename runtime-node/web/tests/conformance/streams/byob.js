@@ -1,4 +1,4 @@
-// ReadableStreamBYOBReader and ReadableStreamBYOBRequest (Streams §4.5, §4.8).
+// Checks of ReadableStreamBYOBReader and ReadableStreamBYOBRequest (Streams §4.5, §4.8).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -10,7 +10,7 @@ const pending = async (promise) => {
 };
 const bytes = (...values) => new Uint8Array(values);
 const numbers = (view) => [...new Uint8Array(view.buffer, view.byteOffset, view.byteLength)];
-// A byte stream, its controller, and a BYOB reader.
+// Returns a byte stream, its controller, and a BYOB reader.
 function make(source = {}, strategy = undefined) {
   let controller;
   const stream = new ReadableStream({ type: "bytes", ...source, start: (c) => ((controller = c), source.start?.(c)) }, strategy);
@@ -40,7 +40,7 @@ check("pending reads get chunks as they arrive", async () => {
   equal(await Promise.all(reads), [{ value: bytes(1), done: false }, { value: bytes(2), done: false }, { value: undefined, done: true }]);
 });
 
-check("a view is filled with the queued bytes, and is transferred to the stream meanwhile", async () => {
+check("a view is transferred to the stream, and is filled with the queued bytes", async () => {
   const it = make();
   it.controller.enqueue(bytes(1, 2, 3));
   it.controller.enqueue(bytes(4, 5));
@@ -136,7 +136,7 @@ check("respond counts up to a whole element", async () => {
   equal(it.controller.desiredSize, -1);
 });
 
-check("respondWithNewView takes another buffer in place of the one that was given", async () => {
+check("respondWithNewView takes another buffer in place of the one that the source received", async () => {
   const it = make();
   const reader = it.byob;
   const read = reader.read(new Uint8Array(4));
@@ -251,7 +251,7 @@ check("pending views are filled in order", async () => {
   equal((await Promise.all(reads)).map(({ value }) => [...value]), [[1], [2, 3], [4, 5]]);
 });
 
-check("the view of a released reader stays with the source, and the next reader gets its bytes", async () => {
+check("the source keeps the view of a released reader, and the next reader gets its bytes", async () => {
   const it = make();
   const reader = it.byob;
   const reads = [reader.read(new Uint8Array(4)), reader.read(new Uint8Array(4))];

@@ -1,4 +1,4 @@
-// Byte streams: ReadableByteStreamController (Streams §4.7).
+// Checks of byte streams: ReadableByteStreamController (Streams §4.7).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -9,7 +9,7 @@ const pending = async (promise) => {
   return (await Promise.race([promise, later().then(() => mark)])) === mark;
 };
 const bytes = (...values) => new Uint8Array(values);
-// A byte stream, its controller, and a BYOB reader.
+// Returns a byte stream, its controller, and a BYOB reader.
 function make(source = {}, strategy = undefined) {
   let controller;
   const stream = new ReadableStream({ type: "bytes", ...source, start: (c) => ((controller = c), source.start?.(c)) }, strategy);
@@ -58,7 +58,7 @@ check("closing in the middle of an element fails the stream", async () => {
   await rejects("TypeError", other.byob.read(new Uint16Array(2)));
 });
 
-check("close waits for what is queued", async () => {
+check("close waits for the queued chunks", async () => {
   const it = make();
   it.controller.enqueue(bytes(1, 2));
   it.controller.close();
@@ -70,7 +70,7 @@ check("close waits for what is queued", async () => {
   equal((await reader.read(new Uint8Array(4))).done, true);
 });
 
-check("an error ends everything", async () => {
+check("an error of the controller ends reads and later calls", async () => {
   const it = make();
   const reader = it.byob;
   const reads = [reader.read(new Uint8Array(4)), reader.read(new Uint8Array(4))];

@@ -1,4 +1,4 @@
-// CompressionStream and DecompressionStream (Compression §4, §5).
+// Checks of CompressionStream and DecompressionStream (Compression §4, §5).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -78,7 +78,7 @@ check("the output is a sequence of Uint8Arrays that are not empty", async () => 
   }
 });
 
-check("a chunk that is not of bytes fails both sides", async () => {
+check("a chunk that is not bytes fails both sides", async () => {
   for (const Class of [CompressionStream, DecompressionStream]) {
     for (const bad of [undefined, null, 3, "a", {}, [1]]) {
       const { writable, readable } = new Class("gzip");
@@ -124,7 +124,7 @@ check("data after the end is an error, in the same chunk or a later one", async 
     const { readable, writable } = new DecompressionStream(format);
     const writer = writable.getWriter();
     const written = writer.write(join([packed, bytes(1, 2, 3)]));
-    // The valid data before the error is still output.
+    // The valid data before the error is part of the output.
     equal(new TextDecoder().decode((await readable.getReader().read()).value), "some text", format);
     await rejects("TypeError", written);
   }

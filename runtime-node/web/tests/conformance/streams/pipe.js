@@ -1,4 +1,4 @@
-// pipeTo and pipeThrough (Streams §4.2.4, ReadableStreamPipeTo).
+// Checks of pipeTo and pipeThrough (Streams §4.2.4, ReadableStreamPipeTo).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -121,7 +121,7 @@ check("chunks are read only while the sink has room", async () => {
   equal(none.events, []);
 });
 
-check("enqueueing does not write at once", async () => {
+check("enqueueing does not write immediately", async () => {
   const from = source();
   const to = sink();
   from.stream.pipeTo(to.stream);
@@ -132,7 +132,7 @@ check("enqueueing does not write at once", async () => {
   equal(to.events, [["write", "a"]]);
 });
 
-check("an error of the source aborts the sink, after what was read has been written", async () => {
+check("an error of the source aborts the sink after the chunks that were read have been written", async () => {
   const write = gate();
   const from = source();
   const to = sink({ write: () => write.promise }, { highWaterMark: 3 });
@@ -225,7 +225,7 @@ check("the first applicable end in the order of the standard decides", async () 
   const failed = failedSink();
   await later();
   await rejects("one", failedSource().pipeTo(failed));
-  // While it has not failed altogether, an abort fails for the sink's own reason.
+  // While the sink has not failed completely, an abort is rejected with the sink's own reason.
   await rejects("two", failedSource().pipeTo(failedSink()));
   const closedSource = of();
   await rejects("two", closedSource.pipeTo(failedSink()).then(() => closedSource));
@@ -245,7 +245,7 @@ check("a signal that is aborted already ends the pipe before it begins", async (
   equal([from.stream.locked, to.stream.locked], [false, false]);
 });
 
-check("a signal ends the pipe, after what was read has been written", async () => {
+check("a signal ends the pipe after the chunks that were read have been written", async () => {
   const write = gate();
   const from = source();
   from.controller.enqueue("a");

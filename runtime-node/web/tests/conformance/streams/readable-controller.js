@@ -1,4 +1,4 @@
-// ReadableStreamDefaultController: the calls of a source, its queue and its errors
+// Checks of ReadableStreamDefaultController: the calls of a source, its queue and its errors
 // (Streams §4.6).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
@@ -31,7 +31,7 @@ const of = (...chunks) =>
 
 about("ReadableStreamDefaultController");
 
-check("start is called at once with the controller, and its exception is thrown", () => {
+check("start is called immediately with the controller, and its exception is thrown", () => {
   const source = {
     start(controller, ...rest) {
       equal([this === source, rest.length, Object.prototype.toString.call(controller)], [true, 0, "[object ReadableStreamDefaultController]"]);
@@ -118,7 +118,7 @@ check("with a highWaterMark of 0, pull is called only for a read", async () => {
   equal(pulls, 1);
 });
 
-check("a pull that enqueues nothing is not repeated until something happens", async () => {
+check("a pull that enqueues nothing is not repeated until a read or an enqueue", async () => {
   let pulls = 0, controller;
   const reader = new ReadableStream({ start: (c) => void (controller = c), pull: () => void pulls++ }).getReader();
   await later();

@@ -1,4 +1,4 @@
-// Asynchronous iteration over a ReadableStream (Streams §4.2.5).
+// Checks of asynchronous iteration over a ReadableStream (Streams §4.2.5).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -1,4 +1,4 @@
-// ReadableStream and its default reader (Streams §4.2, §4.4).
+// Checks of ReadableStream and its default reader (Streams §4.2, §4.4).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -141,7 +141,7 @@ check("closed is replaced if a reader is released after the end", async () => {
 
 about("ReadableStream");
 
-check("cancelling calls the source, and closes the stream whatever the result", async () => {
+check("cancelling calls the source, and closes the stream regardless of the result", async () => {
   const reasons = [];
   const source = { cancel(...args) { reasons.push([this === source, args]); return "ignored"; } };
   const stream = new ReadableStream(source);

@@ -1,4 +1,4 @@
-// tee() of default and of byte streams, and ReadableStream.from() (Streams §4.2.4).
+// Checks of tee() of default and of byte streams, and ReadableStream.from() (Streams §4.2.4).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -70,7 +70,7 @@ check("the source is pulled if either branch has room", async () => {
   const stream = new ReadableStream({ pull: (c) => c.enqueue(pulls++) }, { highWaterMark: 0 });
   const [first, second] = stream.tee();
   await later();
-  equal(pulls, 1); // each branch holds one
+  equal(pulls, 1); // each branch holds one chunk
   const reader = first.getReader();
   await reader.read();
   await reader.read();
@@ -86,7 +86,7 @@ check("an error does not overtake an earlier chunk", async () => {
   await later();
   controller.enqueue("a");
   controller.error(error1);
-  // The branches get a chunk in a microtask, and an error no earlier.
+  // The branches get a chunk in a microtask, and do not get an error any earlier.
   equal(await read.then((r) => r.value, (e) => e.name), "a");
 });
 
@@ -127,7 +127,7 @@ check("the source fills the view of a branch's reader directly", async () => {
   equal((await second.getReader().read()).value, bytes(7));
 });
 
-check("the branches of a byte stream end, fail and are cancelled like others", async () => {
+check("the branches of a byte stream end, fail and are cancelled like other branches", async () => {
   let controller;
   const make = (source = {}) => new ReadableStream({ type: "bytes", start: (c) => void (controller = c), ...source }).tee();
   let [first, second] = make();

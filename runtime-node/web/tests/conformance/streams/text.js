@@ -1,4 +1,4 @@
-// TextEncoderStream and TextDecoderStream (Encoding §7.5, §7.6).
+// Checks of TextEncoderStream and TextDecoderStream (Encoding §7.5, §7.6).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -49,7 +49,7 @@ check("an incomplete character at the end is replaced, or fatal", async () => {
   equal(await through([bytes(0xFF)], new TextDecoderStream()), ["\uFFFD"]);
 });
 
-check("a byte order mark, even a split one, is dropped unless ignoreBOM is set", async () => {
+check("a byte order mark, even if it is split, is dropped unless ignoreBOM is set", async () => {
   const marked = () => [bytes(0xEF, 0xBB), bytes(0xBF, 0x61)];
   equal(await through(marked(), new TextDecoderStream()), ["a"]);
   equal(await through(marked(), new TextDecoderStream("utf-8", { ignoreBOM: true })), ["\uFEFFa"]);

@@ -1,4 +1,4 @@
-// TransformStream (Streams §6).
+// Checks of TransformStream (Streams §6).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -144,7 +144,7 @@ check("error of the controller fails both sides", async () => {
   await rejects("one", stream.readable.getReader().read());
 });
 
-check("terminate closes the readable side and fails the writable one", async () => {
+check("terminate closes the readable side and fails the writable side", async () => {
   let controller;
   const stream = new TransformStream({ start: (c) => void (controller = c) }, undefined, { highWaterMark: 1 });
   const writer = stream.writable.getWriter();
@@ -175,7 +175,7 @@ check("closing does not wait for a reader, and aborting does not wait at all", a
   await rejects("one", aborted.readable.getReader().read());
 });
 
-check("cancelling the readable side fails the writable one", async () => {
+check("cancelling the readable side fails the writable side", async () => {
   const events = [];
   const stream = new TransformStream({ cancel: (...args) => void events.push(args), flush: () => void events.push("flush") });
   const writer = stream.writable.getWriter();

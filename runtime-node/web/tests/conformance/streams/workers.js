@@ -1,4 +1,4 @@
-// The streams of Cloudflare's Workers that are not in the standard.
+// Checks of the streams of Cloudflare Workers that are not in the standard.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 

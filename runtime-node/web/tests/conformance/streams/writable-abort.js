@@ -1,4 +1,4 @@
-// Aborting a WritableStream, and WritableStreamDefaultController (Streams §5.2, §5.4).
+// Checks of aborting a WritableStream, and WritableStreamDefaultController (Streams §5.2, §5.4).
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 
@@ -9,8 +9,8 @@ const pending = async (promise) => {
   const mark = {};
   return (await Promise.race([promise, later().then(() => mark)])) === mark;
 };
-// Returns a sink that records the calls of its methods in `events`, and forwards them to those of
-// `how`.
+// Returns a sink that records the calls of its methods in `events`, and forwards them to the
+// methods of `how`.
 const recorder = (how = {}) => {
   const events = [];
   const sink = { events };
@@ -100,7 +100,7 @@ check("an abort during a close has the result of the close", async () => {
 
 about("WritableStreamDefaultController");
 
-check("the controller's signal is aborted at once, with the reason", async () => {
+check("the controller's signal is aborted immediately, with the reason", async () => {
   const write = gate();
   const sink = recorder({ write: () => write.promise });
   const writer = new WritableStream(sink).getWriter();
@@ -156,7 +156,7 @@ check("error fails the stream after the write in flight", async () => {
   equal(sink.events, [["write", "a"]]);
 });
 
-check("error does nothing to a stream that is closed", async () => {
+check("error has no effect on a stream that is closed", async () => {
   const sink = recorder();
   const writer = new WritableStream(sink).getWriter();
   await writer.close();

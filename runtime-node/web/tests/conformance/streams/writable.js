@@ -1,4 +1,4 @@
-// WritableStream and its writer (Streams §5), and the queuing strategies (§7).
+// Checks of WritableStream and its writer (Streams §5), and the queuing strategies (§7).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -8,8 +8,8 @@ const pending = async (promise) => {
   const mark = {};
   return (await Promise.race([promise, later().then(() => mark)])) === mark;
 };
-// Returns a sink that records the calls of its methods in `events`, and forwards them to those of
-// `how`.
+// Returns a sink that records the calls of its methods in `events`, and forwards them to the
+// methods of `how`.
 const recorder = (how = {}) => {
   const events = [];
   const sink = { events };
@@ -44,7 +44,7 @@ check("the constructor takes an object and a strategy, and reads their members i
   equal(seen, ["strategy.highWaterMark", "strategy.size", "sink.abort", "sink.close", "sink.start", "sink.type", "sink.write"]);
 });
 
-check("start is called at once, and its exception is thrown", async () => {
+check("start is called immediately, and its exception is thrown", async () => {
   const sink = recorder();
   new WritableStream(sink);
   equal(`${sink.controller}`, "[object WritableStreamDefaultController]");

@@ -1,4 +1,4 @@
-// The order, delay, ids and arguments of timers and microtasks (HTML §8.6, §8.7).
+// Checks of the order, delay, ids and arguments of timers and microtasks (HTML §8.6, §8.7).
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -19,7 +19,7 @@ check("a timer calls its function with the global object as receiver and the giv
   equal(called, [true, [1, "b"]]);
 });
 
-check("a delay is converted to a long, and a negative one counts as zero", async () => {
+check("a delay is converted to a long, and a negative delay counts as zero", async () => {
   const inTime = (delay) => new Promise((resolve, reject) => {
     const late = setTimeout(() => reject(new Error(`${delay} is late`)), 2000);
     setTimeout(() => resolve(clearTimeout(late)), delay);

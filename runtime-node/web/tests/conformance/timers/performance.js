@@ -19,7 +19,7 @@ check("the clock counts from its origin and never goes backwards", async () => {
 
 about("PerformanceMark");
 
-check("a mark has the current time, or the given one", () => {
+check("a mark has the current time, or the given time", () => {
   clean();
   const now = performance.now();
   const mark = performance.mark("m");

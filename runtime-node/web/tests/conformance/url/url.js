@@ -128,7 +128,7 @@ check("two URLs of the same text do not share state", () => {
 
 about("URLSearchParams");
 
-check("URLSearchParams reads strings, records, pairs and its own kind", () => {
+check("URLSearchParams accepts strings, records, pairs and other URLSearchParams", () => {
   equal([...new URLSearchParams("?a=1&b=2&a=3")], [["a", "1"], ["b", "2"], ["a", "3"]]);
   equal([...new URLSearchParams("??a=1")], [["?a", "1"]]);
   equal([...new URLSearchParams("a&=b&&c=d=e")], [["a", ""], ["", "b"], ["c", "d=e"]]);
@@ -183,7 +183,7 @@ check("characters are escaped as in form encoding", () => {
 
 about("URL");
 
-check("a caret is encoded in a path, but not in an opaque one", () => {
+check("a caret is encoded in a path, but not in an opaque path", () => {
   equal(new URL("http://h/a^b?^#^").href, "http://h/a%5Eb?^#^");
   equal(new URL("data:a^b").href, "data:a^b");
 });
@@ -203,7 +203,7 @@ check("a path that is set on a URL without a host does not become a host", () =>
   equal(url.href, "foo:/?q");
 });
 
-check("a host that is set on a URL without one precedes the path", () => {
+check("a host that is set on a URL without a host precedes the path", () => {
   const hrefs = (href, part, ...values) => values.map((value) => {
     const url = new URL(href);
     url[part] = value;
@@ -233,7 +233,7 @@ check("only a fragment is relative to an opaque path", () => {
   for (const input of ["", "?y", "/x", "x#b", "//h#b"]) equal(URL.canParse(input, "data:x"), false, input);
 });
 
-check("slashes before the host of a special URL are ignored, however many they are", () => {
+check("all slashes before the host of a special URL are ignored", () => {
   equal(new URL("///example.org/p", "http://example.org/").href, "http://example.org/p");
   equal(new URL("\\\\h\\p", "https://example.org/").href, "https://h/p");
   equal([new URL("http:///h").href, new URL("http:h").href, new URL("http:h", "http://o/p/q").href],

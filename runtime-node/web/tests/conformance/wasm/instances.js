@@ -1,4 +1,4 @@
-// Instances, exported functions and exceptions (WebAssembly JavaScript Interface).
+// Checks of instances, exported functions and exceptions (WebAssembly JavaScript Interface).
 import { about, check, equal, throws } from "../check.js";
 import { assemble, constant, externref, f32, f64, funcref, i32, i64, op, program } from "../assembler.js";
 export { default } from "../check.js";

@@ -1,4 +1,4 @@
-// Memory, Table and Global (WebAssembly JavaScript Interface).
+// Checks of Memory, Table and Global (WebAssembly JavaScript Interface).
 import { about, check, equal, throws } from "../check.js";
 import { assemble, constant, externref, f32, funcref, i32, i64, op, program } from "../assembler.js";
 export { default } from "../check.js";
@@ -89,7 +89,7 @@ check("a class may extend Memory", () => {
   instance(assemble({ imports: [["m", "m", 2, 0, 1]] }), { m: { m: mine } });
 });
 
-check("views of a memory can be used as bodies and decoded like any other", async () => {
+check("views of a memory can be used as bodies and decoded like any other view", async () => {
   const memory = new WebAssembly.Memory({ initial: 1 });
   const view = new Uint8Array(memory.buffer, 10, 5);
   new TextEncoder().encodeInto("hello", view);

@@ -1,5 +1,5 @@
-// WebSocket and CloseEvent (WebSockets §3, §4) as far as they need no origin, and WebSocketPair;
-// `runtime-node/tests/fetch/sockets` tests WebSockets over a network.
+// Checks of WebSocket and CloseEvent (WebSockets §3, §4) as far as they need no origin, and
+// WebSocketPair; `runtime-node/tests/fetch/sockets` tests WebSockets over a network.
 
 import { about, check, equal, throws } from "../check.js";
 
@@ -204,7 +204,7 @@ check("bytes arrive as a copy, of the type that binaryType selects", async () =>
   equal(await (await next(other, "message")).data.text(), "text");
 });
 
-check("messages sent before the peer accepts are delivered after it has", async () => {
+check("messages that are sent before the peer accepts are delivered after it has accepted", async () => {
   const [one, other] = Object.values(new WebSocketPair());
   one.accept();
   one.send("early");
@@ -228,7 +228,7 @@ check("both sockets get a close event, with the code and the reason", async () =
   equal([one.readyState, other.readyState, one.bufferedAmount], [3, 3, 5]);
 });
 
-check("a close without a code is reported as 1005, and one with only a reason as 1000", async () => {
+check("a close without a code is reported as 1005, and a close with only a reason as 1000", async () => {
   const [one, other] = pair();
   one.close();
   equal((await next(other, "close")).code, 1005);
@@ -250,7 +250,7 @@ check("messages sent before a close are delivered before it", async () => {
   equal(seen, ["1", "2", "close"]);
 });
 
-check("both sockets may close at once", async () => {
+check("both sockets may close in the same turn", async () => {
   const [one, other] = pair();
   one.close(4000);
   other.close(4001);
@@ -258,7 +258,7 @@ check("both sockets may close at once", async () => {
   equal([first.code, second.code], [4001, 4000]);
 });
 
-check("a server may send codes that a client may not, but no reserved ones", () => {
+check("a server may send codes that a client may not, but no reserved codes", () => {
   for (const code of [1000, 1001, 1003, 1008, 1011, 1014, 3000, 4999]) pair()[0].close(code);
   for (const code of [999, 1004, 1005, 1006, 1015, 1016, 2999, 5000]) {
     throws("InvalidAccessError", () => pair()[0].close(code));

@@ -1,4 +1,4 @@
-//! Ends a socket: after a closing handshake, a failure, or the end of its invocation.
+//! Ends sockets: after a closing handshake, a failure, or the end of their invocations.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ pub(super) const END: Duration = Duration::from_secs(2);
 const NO_CODE: u16 = 1005;
 
 impl Pump {
-    /// Returns the close code and reason from the peer's Close, or a failure if none has arrived.
+    /// Returns the close code and reason from the peer's Close, or a failure if no Close has
+    /// arrived.
     pub(super) fn take_peer_close(&mut self) -> Closed {
         match self.peer_close.take() {
             None => Closed::failed(),

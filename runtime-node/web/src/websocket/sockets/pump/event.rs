@@ -25,7 +25,7 @@ pub(crate) struct Closed {
     pub(crate) code: u16,
     pub(crate) reason: String,
     pub(crate) was_clean: bool,
-    /// Set if an `error` event precedes it.
+    /// Set if an `error` event precedes the `close` event.
     pub(crate) has_failed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Receiving: frames become events, as long as their answers reach the network.
+//! Receiving: frames become events, as long as the network accepts the answers to them.
 
 use std::task::{Context, Poll};
 
@@ -10,8 +10,9 @@ use super::close::END;
 use super::{Event, Pump};
 
 /// The number of bytes of the Worker's messages that may wait for the network before reading slows
-/// down. Enough for a client that sends for a while before it reads; beyond that, an echo would
-/// fill the Worker's memory for a client that never reads.
+/// down. This suffices for a client that sends for a while before it reads. Without a limit, a
+/// Worker that echoes messages would fill its memory with the messages of a client that never
+/// reads.
 const LEEWAY: usize = 256 * 1024;
 
 /// The result of reading.
@@ -19,13 +20,13 @@ pub(super) enum Read {
     Event(Event),
     /// A control frame that may have to be answered.
     Control,
-    /// Nothing is available now, or nothing may be read now.
+    /// No frame has arrived, or reading has to wait.
     Nothing,
 }
 
 impl Pump {
-    /// Returns whether incoming data may be read now. After a Close it may, because nothing is
-    /// answered any more.
+    /// Returns whether incoming data may be read now. After a Close, reading is always allowed,
+    /// because the pump answers nothing any more.
     fn may_read(&self) -> bool {
         let is_ending = self.has_sent_close || self.peer_close.is_some();
         let is_within_leeway = !self.owes_pong && self.queue.weight() <= LEEWAY;

@@ -56,7 +56,7 @@ async fn a_vanished_client_is_pinged_and_disconnected() {
     let (mut pump, _queue, reader) = socket(&state, stream::pending().boxed_local());
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
         .await
-        .expect("the pump did not give up the peer");
+        .expect("the pump did not report the unresponsive peer");
     assert!(
         matches!(event, Event::Closed(Closed { code: ABNORMAL, has_failed: true, .. })),
         "{event:?}"
@@ -86,7 +86,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
     queue.push(SendEntry::Message(Message { kind: Data::Binary, bytes, _charge: charge }));
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
         .await
-        .expect("the pump did not give up the peer");
+        .expect("the pump did not report the unresponsive peer");
     assert!(
         matches!(event, Event::Closed(Closed { code: ABNORMAL, has_failed: true, .. })),
         "{event:?}"
@@ -94,7 +94,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
     drop(pump);
     assert!(
         read_all(reader).await.len() < 128 << 10,
-        "the network has taken more than it has room for"
+        "the network has accepted more bytes than its buffer can hold"
     );
 }
 
@@ -110,7 +110,7 @@ async fn pings_are_read_only_as_fast_as_their_answers_are_sent() {
     let (mut pump, _queue, reader) = socket(&state, pings.boxed_local());
     let event = timeout(Duration::from_secs(300), poll_fn(|cx| pump.poll(cx)))
         .await
-        .expect("the pump did not give up the peer");
+        .expect("the pump did not report the unresponsive peer");
     assert!(matches!(event, Event::Closed(_)), "{event:?}");
     let answer = 2 + 125;
     assert!(

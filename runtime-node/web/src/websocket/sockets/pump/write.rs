@@ -46,9 +46,10 @@ impl Pump {
         }
     }
 
-    /// Returns the next frame to send, or `None` if there is none or it has to wait for a flush.
+    /// Returns the next frame to send, or `None` if there is no frame or sending has to wait for a
+    /// flush.
     fn next_frame(&mut self) -> Option<tungstenite::Message> {
-        // No frame follows a Close, whether ours or the answer to the peer's.
+        // No frame follows a Close, whether it is ours or the peer's.
         if self.has_sent_close || self.peer_close.is_some() {
             return None;
         }
