@@ -21,7 +21,7 @@ SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools e2e/ins
 
 .PHONY: help
 help: ## List the commands
-	@grep -hE '^## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z][a-z0-9-]*:.* ## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: run
 run: tools ## Serve examples/hello on http://localhost:8080

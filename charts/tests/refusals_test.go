@@ -28,6 +28,7 @@ func TestInvalidValuesAreRefusedByName(t *testing.T) {
 		{`router: {autoscaling: {minReplicas: 9, maxReplicas: 3, enabled: true}}`, "router.autoscaling.maxReplicas"},
 		{`runtimePool: {replicas: 20000}`, "/runtimePool/replicas"},
 		{`runtimePool: {replicas: null}`, "runtimePool.replicas: missing"},
+		{`router: {proxyProtocol: true}`, "router.trustedProxies: missing"},
 		{`runtimePool: {drainGraceSeconds: 3601}`, "/runtimePool/drainGraceSeconds"},
 		{`runtimePool: {shardsPerNode: 65}`, "/runtimePool/shardsPerNode"},
 		{`runtimePool: {lanes: 9}`, "/runtimePool/lanes"},

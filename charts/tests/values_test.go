@@ -229,6 +229,7 @@ var others = map[string]string{
 
 // For a value that has no effect by itself, the other values that must be set.
 var contexts = map[string]string{
+	"router.proxyProtocol":                              `router: {trustedProxies: [192.0.2.0/24]}`,
 	"priorityClass.create":                              `priorityClass: {name: some}`,
 	"priorityClass.value":                               `priorityClass: {name: some, create: true}`,
 	"certificates.certManager.issuerRef.name":           `certificates: {mode: certManager}`,

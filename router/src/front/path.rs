@@ -233,7 +233,11 @@ async fn answer(
         return Ok(response::tunnel(&handshake, tunnel, reply));
     }
     let response = response::from_reply(method, reply, permit, client)?;
-    if handshake.looks_accepted(response.status()) { Err(no_websocket().into()) } else { Ok(response) }
+    if handshake.looks_accepted(response.status()) {
+        Err(no_websocket().into())
+    } else {
+        Ok(response)
+    }
 }
 
 /// The reason why a request has no response of its Worker.

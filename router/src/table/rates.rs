@@ -189,6 +189,6 @@ mod tests {
             Worker::new(entry("a/b", RateLimits { worker: limit(burst), ..Default::default() }))
                 .unwrap()
         };
-        assert!(with(1).serves_as(&with(1)) && !with(1).serves_as(&with(2)));
+        assert!(with(1).has_same_content(&with(1)) && !with(1).has_same_content(&with(2)));
     }
 }
