@@ -93,15 +93,18 @@ deny: ## Check licences, bans and sources of dependencies (installs cargo-deny)
 
 .PHONY: crds
 crds: tools ## Generate the CRDs' YAML from the Rust types
-	cargo run --quiet --package tenon-crds --bin crdgen -- $(CRD_DIR)
+	cargo build --quiet --workspace --bin crdgen
+	target/debug/crdgen $(CRD_DIR)
 
 .PHONY: reference
 reference: tools ## Generate the tables of docs/reference from the CRDs and the codes of failures
-	cargo run --quiet --package tenon-docs -- docs/reference
+	cargo build --quiet --workspace --bin tenon-docs
+	target/debug/tenon-docs docs/reference
 
 .PHONY: dashboards
 dashboards: tools ## Generate the Grafana dashboards from their queries
-	cargo run --quiet --package tenon-dashboards -- generate charts/tenon/dashboards
+	cargo build --quiet --workspace --bin tenon-dashboards
+	target/debug/tenon-dashboards generate charts/tenon/dashboards
 
 .PHONY: charts
 charts: tools ## Generate the charts' tables of values, and the list of rights
