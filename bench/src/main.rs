@@ -1,6 +1,7 @@
 //! `tenon-bench` measures what Tenon promises, beside its peers, in one run on one machine.
 //!
 //! ```text
+//!  rollback  three routers on a real control plane ──► shares of revisions, time of a rollback
 //!  apply     a real control plane and our processes on it ──► apply → first 200
 //!  contest   router + node, and the peers, in turns under one load ──► CPU time per request
 //!  hop       router + node with mutual TLS, long heads, large bodies ──► CPU time, latency
@@ -41,6 +42,7 @@ mod peers;
 mod process;
 mod quantile;
 mod report;
+mod rollback;
 mod soak;
 mod sockets;
 mod streams;
@@ -83,6 +85,10 @@ struct Args {
     /// Number of Workers that `apply` applies.
     #[arg(long, default_value_t = 100)]
     workers: usize,
+
+    /// Number of requests that `rollback` divides between two revisions.
+    #[arg(long, default_value_t = 100_000)]
+    divided: usize,
 
     /// Directory into which bench/setup installed the peers.
     #[arg(long, env = "TENON_BENCH_BIN", default_value_os_t = default_bin())]
@@ -150,6 +156,9 @@ enum Role {
 enum Part {
     /// Time from apply to the first response. Must run inside the cluster's network namespace.
     Apply,
+    /// Shares of revisions, and the time of a rollback on three routers. To be run inside the
+    /// cluster's network namespace.
+    Rollback,
     /// Tenon and its peers under load.
     Contest,
     /// Tenon with and without mutual TLS between its processes, compared with nginx and deno.
@@ -208,6 +217,7 @@ fn main() -> anyhow::Result<()> {
             Part::Assets,
             Part::Hostile,
             Part::Apply,
+            Part::Rollback,
         ],
         chosen => chosen,
     };
@@ -223,6 +233,7 @@ fn main() -> anyhow::Result<()> {
     for part in parts {
         match part {
             Part::Apply => report.apply = Some(apply::run(args.workers)?),
+            Part::Rollback => report.rollback = Some(rollback::run(args.divided)?),
             Part::Contest => report.contest = contest(&args, &peers, Some(&own))?,
             Part::Hop => {
                 let (load, schedule) = (args.load(&peers), args.schedule());

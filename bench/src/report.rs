@@ -9,8 +9,8 @@ use crate::objective::{self, Objective};
 use crate::table::Table;
 use crate::unit::{human, micros};
 use crate::{
-    assets, containment, contest, engine, fairness, fleet, front, hop, hostile, isolates, soak,
-    streams, web,
+    assets, containment, contest, engine, fairness, fleet, front, hop, hostile, isolates, rollback,
+    soak, streams, web,
 };
 
 /// Name of the contender whose CPU time per request is the bound of Tenon's.
@@ -23,6 +23,7 @@ const FIRST_200_WITHIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Report {
     pub apply: Option<apply::Record>,
+    pub rollback: Option<rollback::Record>,
     pub contest: Vec<contest::Record>,
     pub hop: Option<hop::Record>,
     pub engine: Option<engine::Record>,
@@ -47,6 +48,9 @@ impl fmt::Display for Report {
                 apply.count()
             )?;
             writeln!(f, "{}", apply_table(apply))?;
+        }
+        if let Some(rollback) = &self.rollback {
+            writeln!(f, "{rollback}")?;
         }
         if !self.contest.is_empty() {
             writeln!(
@@ -106,6 +110,7 @@ impl Report {
             Objective::time("apply → first 200, p99", first_200, Some(FIRST_200_WITHIN)),
             Objective::time(beside, cpu("Tenon"), cpu(REFERENCE)),
         ];
+        objectives.extend(rollback::objectives(self.rollback.as_ref()));
         objectives.extend(hop::objectives(self.hop.as_ref()));
         objectives.extend(engine::objectives(self.engine.as_ref()));
         objectives.extend(isolates::objectives(self.isolates.as_ref()));

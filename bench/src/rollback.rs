@@ -8,6 +8,7 @@
 //!
 //! Requests continue while the Worker is rolled back, so that a failed one is seen.
 
+use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -18,7 +19,10 @@ use tenon_crds::{ConditionStatus, Worker};
 use tenon_e2e::{Connection, Namespace, Platform, Router, Transport, answering, worker};
 use tokio::time::Instant;
 
+use crate::objective::Objective;
 use crate::quantile::{median, quantile};
+use crate::table::Table;
+use crate::unit::human;
 
 const NAME: &str = "divided";
 
@@ -30,6 +34,10 @@ const ROLLBACKS: usize = 20;
 
 /// The time limit for a rollback.
 const LIMIT: Duration = Duration::from_secs(30);
+
+const MAX_DEVIATION: f64 = 0.005;
+
+const WITHIN: Duration = Duration::from_millis(500);
 
 /// What was measured.
 #[derive(Debug)]
@@ -61,6 +69,35 @@ impl Record {
     fn seconds(&self) -> Vec<f64> {
         self.switches.iter().map(Duration::as_secs_f64).collect()
     }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = 100.0 * self.canary as f64 / self.requests as f64;
+        writeln!(
+            f,
+            "Requests divided among the revisions of a Worker, and rollbacks on three routers\n"
+        )?;
+        let mut table = Table::new(["measured", "value"]);
+        table.row([format!("share of a revision with {CANARY} %"), format!("{share:.2} %")]);
+        table.row(["rollback, p50".to_owned(), human(self.p50())]);
+        table.row(["rollback, p99".to_owned(), human(self.p99())]);
+        table.row(["failed requests".to_owned(), self.failures.to_string()]);
+        writeln!(f, "{table}")
+    }
+}
+
+/// Returns the objectives of this part.
+pub fn objectives(record: Option<&Record>) -> [Objective; 3] {
+    [
+        Objective::share(
+            "deviation of a share over 100,000 requests",
+            record.map(Record::deviation),
+            Some(MAX_DEVIATION),
+        ),
+        Objective::time("rollback on three routers, p99", record.map(Record::p99), Some(WITHIN)),
+        Objective::never("failed requests during rollbacks", record.map(|record| record.failures)),
+    ]
 }
 
 /// Starts the platform with three routers, measures, and stops it.
