@@ -4,13 +4,24 @@
 use std::io;
 use std::net::IpAddr;
 
-use ppp::{HeaderResult, PartialResult as _, v1, v2};
+use ppp::{PartialResult as _, v1, v2};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
+
+/// The maximum length of a header of version 1, in bytes.
+const MAX_LINE: usize = 107;
 
 /// The maximum length of a header, in bytes. The addresses take at most 52, and the additional
 /// fields of common load balancers some hundred.
 const MAX_HEADER: usize = 1024;
+
+/// The start of a connection, as far as it has arrived.
+enum Header {
+    /// More bytes are needed, and all of those that have arrived belong to the header.
+    Incomplete,
+    /// The header has this length.
+    Complete { length: usize, client: Option<IpAddr> },
+}
 
 /// Reads the header, and returns the client that it names. Returns `None` if the load balancer makes
 /// the connection itself, as for a health check, or does not know the client.
@@ -18,34 +29,48 @@ const MAX_HEADER: usize = 1024;
 /// # Errors
 /// Fails if the connection does not begin with a header.
 pub(super) async fn read(stream: &mut TcpStream) -> io::Result<Option<IpAddr>> {
-    let mut header = Vec::new();
-    loop {
+    let mut start = Vec::new();
+    while start.len() < MAX_HEADER {
         let mut bytes = [0; MAX_HEADER];
-        let room = MAX_HEADER - header.len();
-        // What follows the header stays in the socket.
-        let count = stream.peek(&mut bytes[..room]).await?;
+        let known = start.len();
+        // The bytes after the header stay in the socket.
+        let count = stream.peek(&mut bytes[known..]).await?;
         if count == 0 {
-            return Err(invalid("the connection ended or the header is too long"));
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let known = header.len();
-        header.extend_from_slice(&bytes[..count]);
-        let parsed = HeaderResult::parse(&header);
-        if parsed.is_incomplete() {
-            stream.read_exact(&mut bytes[..count]).await?;
-            continue;
-        }
-        let (length, client) = match parsed {
-            HeaderResult::V1(Ok(header)) => (header.header.len(), client_v1(&header.addresses)),
-            HeaderResult::V2(Ok(header)) => (header.len(), client_v2(&header)),
-            HeaderResult::V1(Err(_)) | HeaderResult::V2(Err(_)) => {
-                return Err(invalid(
-                    "the connection does not begin with a header of the PROXY protocol",
-                ));
+        start.extend_from_slice(&bytes[known..known + count]);
+        match parse(&start).ok_or(io::ErrorKind::InvalidData)? {
+            Header::Incomplete => {
+                stream.read_exact(&mut bytes[..count]).await?;
             }
-        };
-        stream.read_exact(&mut bytes[..length - known]).await?;
-        return Ok(client);
+            Header::Complete { length, client } => {
+                stream.read_exact(&mut bytes[..length - known]).await?;
+                return Ok(client);
+            }
+        }
     }
+    Err(io::ErrorKind::InvalidData.into())
+}
+
+/// Parses the start of a connection. Returns `None` if it is not the start of a header.
+fn parse(start: &[u8]) -> Option<Header> {
+    let is_start_of = |prefix: &[u8]| start.iter().zip(prefix).all(|(byte, wanted)| byte == wanted);
+    if is_start_of(v2::PROTOCOL_PREFIX) {
+        let parsed = v2::Header::try_from(start);
+        if parsed.is_incomplete() {
+            return Some(Header::Incomplete);
+        }
+        let header = parsed.ok()?;
+        return Some(Header::Complete { length: header.len(), client: client_v2(&header) });
+    }
+    if !is_start_of(v1::PROTOCOL_PREFIX.as_bytes()) {
+        return None;
+    }
+    let Some(end) = start.iter().take(MAX_LINE).position(|byte| *byte == b'\n') else {
+        return (start.len() < MAX_LINE).then_some(Header::Incomplete);
+    };
+    let header = v1::Header::try_from(&start[..=end]).ok()?;
+    Some(Header::Complete { length: end + 1, client: client_v1(&header.addresses) })
 }
 
 fn client_v1(addresses: &v1::Addresses) -> Option<IpAddr> {
@@ -68,10 +93,6 @@ fn client_v2(header: &v2::Header<'_>) -> Option<IpAddr> {
     }
 }
 
-fn invalid(why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why)
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
@@ -92,6 +113,7 @@ mod tests {
                 stream.write_all(&piece).await?;
                 tokio::task::yield_now().await;
             }
+            stream.shutdown().await?;
             io::Result::Ok(stream)
         });
         let (mut stream, _) = listener.accept().await?;
