@@ -85,9 +85,9 @@ lint: tools ## Check formatting, clippy, shell scripts, and the types of the bui
 	node runtime-node/web/types/check.mjs
 	cargo clippy --workspace --all-targets -- --deny warnings
 
-# cargo-deny is built without optimisation, because optimisation takes longer than it saves.
+# cargo-deny is built without optimization, because optimization takes longer than it saves.
 .PHONY: deny
-deny: ## Check licences, bans and sources of dependencies (installs cargo-deny)
+deny: ## Check licenses, bans and sources of dependencies (installs cargo-deny)
 	command -v cargo-deny >/dev/null || cargo install --locked --debug cargo-deny
 	cargo deny check bans licenses sources
 
@@ -171,7 +171,7 @@ cluster: tools ## Start a Kubernetes with NODES nodes, with Tenon installed; pri
 cluster-down: ## Stop the cluster of `make cluster`
 	deploy/cluster/down
 
-# The tools that building needs in addition to rustup's Rust.
+# Installs the tools that a build needs in addition to rustup's Rust.
 .PHONY: tools
 tools:
 	@deploy/tools

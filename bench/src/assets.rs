@@ -1,5 +1,5 @@
-//! Measures requests for a static file of 10 KiB to a router, beside nginx, which sends the file by
-//! `sendfile`.
+//! Measures requests for a static file of 10 KiB to a router, beside nginx, which sends the file
+//! with `sendfile`.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Measures how hostile Workers affect their neighbours, on an installed Tenon with several nodes.
+//! Measures how hostile Workers affect their neighbors, on an installed Tenon with several nodes.
 //!
 //! ```text
 //!  200 requests a second, at a fixed rate ──► 300 Workers in 30 namespaces ─┐
@@ -49,7 +49,7 @@ const WARM_UP: Duration = Duration::from_secs(30);
 /// Duration of the measurement of the victims alone, for comparison.
 const ALONE: Duration = Duration::from_secs(20);
 
-/// Maximum latency of a victim's request while a process is lost.
+/// Maximum latency of a victim's request during a run in which a process is lost.
 const BOUND_DURING_LOSS: Duration = Duration::from_secs(2);
 
 /// Maximum latency of a victim's request while a node is stopped.

@@ -61,7 +61,7 @@ const PROMISES: usize = 256;
 /// server.
 const RECEIVE_BUFFER: u32 = 4 * 1024;
 
-/// The behaviour of members on their connections.
+/// The behavior of members on their connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// Members send nothing.

@@ -137,7 +137,7 @@ pub fn objectives(record: Option<&Record>) -> [Objective; 6] {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "The engine, without a network\n")?;
-        let mut table = Table::new(["", "p50", "p99", "CPU", "per second and core", "memory"]);
+        let mut table = Table::new(["", "p50", "p99", "CPU", "per second per core", "memory"]);
         let nothing = || "-".to_owned();
         for (label, times) in &self.times {
             let [p50, p99, cpu] = [times.p50, times.p99, times.cpu].map(human);

@@ -1,4 +1,4 @@
-//! Measures how a tenant that uses as much of a shard as it can affects its neighbours on the
+//! Measures the effect of a tenant that uses as much of a shard as it can, on its neighbors on the
 //! shard.
 //!
 //! ```text
@@ -6,16 +6,17 @@
 //!  200 requests a second at a fixed rate ──► 4 hello Workers in turn ──┴─► one shard, one lane
 //! ```
 //!
-//! The neighbours' requests arrive in an open loop. A closed loop would send fewer requests to a
-//! shard that makes them wait, and would so count few of the delayed requests. Phases alternate,
-//! round by round: the neighbours alone, and beside each kind of hog (`fairness/hogs.rs`): a
+//! The neighbors' requests arrive in an open loop. A closed loop would send fewer requests to a
+//! shard that makes them wait, and would therefore count few of the delayed requests. Phases
+//! alternate, round by round: the neighbors alone, and beside each kind of hog
+//! (`fairness/hogs.rs`): a
 //! *spender*, whose requests use nine tenths of the CPU limit and are answered; a *breaker*, whose
 //! requests never end, so that each is terminated and its isolate replaced; a *collector*, which
 //! keeps 100 MiB and turns it into garbage; *cold starts* of Workers of one mebibyte; and a
 //! *compiler* of WebAssembly.
 //!
-//! There are two promises for each phase. First, a neighbour waits no longer than it would for a
-//! few light requests of other Workers. Second, it keeps its throughput: the neighbours' total
+//! There are two promises for each phase. First, a neighbor waits no longer than it would for a
+//! few light requests of other Workers. Second, it keeps its throughput: the neighbors' total
 //! demand is far less than their part of a shard of five Workers, so a fair shard serves them as
 //! many requests per second as when they are alone.
 
@@ -37,18 +38,18 @@ use crate::traffic::{self, Reuse, Tally};
 use crate::unit::{human, percent};
 use hogs::Hog;
 
-/// Number of neighbours.
-const NEIGHBOURS: usize = 4;
-/// Number of requests per second to all neighbours together.
+/// Number of neighbors.
+const NEIGHBORS: usize = 4;
+/// Number of requests per second to all neighbors together.
 const RATE: u32 = 200;
 /// Number of connections to the hog. Each has a request in flight at all times.
 const BACKLOG: usize = 16;
 
-/// Maximum p99 of the neighbours beside a hog. If twice their p99 alone is more, that is the
-/// maximum.
+/// Maximum p99 of the neighbors beside a hog. If twice the p99 of the neighbors alone is more than
+/// this, then that value is the maximum.
 const P99: Duration = Duration::from_millis(10);
 
-/// Minimum throughput of the neighbours, as a share of their throughput alone. The rest allows for
+/// Minimum throughput of the neighbors, as a share of their throughput alone. The rest allows for
 /// requests that are in flight when the time is over.
 const MIN_THROUGHPUT_SHARE: f64 = 0.9;
 
@@ -63,7 +64,7 @@ pub struct Schedule {
 /// The measurements of all phases.
 #[derive(Debug)]
 pub struct Record {
-    /// The phases. In the first one, the neighbours are alone.
+    /// The phases. In the first one, the neighbors are alone.
     phases: Vec<Phase>,
     /// The number of isolates that were replaced.
     condemned: u64,
@@ -72,11 +73,11 @@ pub struct Record {
 #[derive(Debug)]
 struct Phase {
     name: String,
-    neighbours: Tally,
+    neighbors: Tally,
     hog: Tally,
 }
 
-/// Measures the neighbours alone and beside each hog.
+/// Measures the neighbors alone and beside each hog.
 ///
 /// # Arguments
 /// * `own` - the directory of Tenon's programs.
@@ -86,13 +87,13 @@ struct Phase {
 pub fn run(peers: &Peers, own: &Path, schedule: Schedule) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let site = Site::open(1)?;
-    let neighbours: Vec<_> =
-        (0..NEIGHBOURS).map(|i| site.deploy(&format!("neighbour-{i}"), hello.clone())).collect();
+    let neighbors: Vec<_> =
+        (0..NEIGHBORS).map(|i| site.deploy(&format!("neighbor-{i}"), hello.clone())).collect();
     let mut hogs = Hog::deploy(&site);
     let placement = peers.placement;
     let (node, router) = (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
     let mut tenon = site.start(&peers.scratch.join("fairness"), node, router)?;
-    for host in &neighbours {
+    for host in &neighbors {
         tenon.await_up(host)?;
     }
 
@@ -107,10 +108,10 @@ pub fn run(peers: &Peers, own: &Path, schedule: Schedule) -> anyhow::Result<Reco
             for round in 1..=schedule.rounds {
                 for (phase, hog) in &mut phases {
                     eprintln!(
-                        "fairness: round {round} of {}: neighbours {}",
+                        "fairness: round {round} of {}: neighbors {}",
                         schedule.rounds, phase.name
                     );
-                    phase.run(addr, &neighbours, *hog, schedule.measured).await;
+                    phase.run(addr, &neighbors, *hog, schedule.measured).await;
                 }
             }
             anyhow::Ok((
@@ -126,7 +127,7 @@ pub fn run(peers: &Peers, own: &Path, schedule: Schedule) -> anyhow::Result<Reco
 
 impl Phase {
     fn new(name: String) -> Self {
-        Self { name, neighbours: Tally::default(), hog: Tally::default() }
+        Self { name, neighbors: Tally::default(), hog: Tally::default() }
     }
 
     async fn run(
@@ -137,13 +138,13 @@ impl Phase {
         duration: Duration,
     ) {
         let until = Instant::now() + duration;
-        let neighbours = traffic::open(addr, RATE, duration, hosts, Reuse::Always);
+        let neighbors = traffic::open(addr, RATE, duration, hosts, Reuse::Always);
         let hog = async {
             let Some(hog) = hog else { return Tally::default() };
             traffic::closed(addr, BACKLOG, hog.path(), hog.hosts_until(until)).await
         };
-        let (neighbours, hog) = tokio::join!(neighbours, hog);
-        self.neighbours.merge(neighbours);
+        let (neighbors, hog) = tokio::join!(neighbors, hog);
+        self.neighbors.merge(neighbors);
         self.hog.merge(hog);
     }
 }
@@ -152,16 +153,16 @@ impl Phase {
 pub fn objectives(record: Option<&Record>) -> [Objective; 3] {
     let alone = record.and_then(|record| record.phases.first());
     let beside = || record.iter().flat_map(|record| record.phases.iter().skip(1));
-    let p99 = beside().map(|phase| phase.neighbours.latency(0.99)).max();
-    let rate = beside().map(|phase| phase.neighbours.in_time_per_second()).min_by(f64::total_cmp);
-    let within = alone.map(|alone| P99.max(2 * alone.neighbours.latency(0.99)));
-    let share = alone.map(|alone| alone.neighbours.in_time_per_second() * MIN_THROUGHPUT_SHARE);
+    let p99 = beside().map(|phase| phase.neighbors.latency(0.99)).max();
+    let rate = beside().map(|phase| phase.neighbors.in_time_per_second()).min_by(f64::total_cmp);
+    let within = alone.map(|alone| P99.max(2 * alone.neighbors.latency(0.99)));
+    let share = alone.map(|alone| alone.neighbors.in_time_per_second() * MIN_THROUGHPUT_SHARE);
     let failed =
-        record.map(|record| record.phases.iter().map(|phase| phase.neighbours.failed()).sum());
+        record.map(|record| record.phases.iter().map(|phase| phase.neighbors.failed()).sum());
     [
-        Objective::time("neighbours of a greedy Worker, p99 with the worst one", p99, within),
-        Objective::rate("neighbours of a greedy Worker, requests in time", rate, share),
-        Objective::never("failed requests of neighbours", failed),
+        Objective::time("neighbors of a greedy Worker, p99 with the worst one", p99, within),
+        Objective::rate("neighbors of a greedy Worker, requests in time", rate, share),
+        Objective::never("failed requests of neighbors", failed),
     ]
 }
 
@@ -169,10 +170,10 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{NEIGHBOURS} hello Workers with {RATE} requests/s on a shard, and a hog with {BACKLOG} requests in flight\n"
+            "{NEIGHBORS} hello Workers with {RATE} requests/s on a shard, and a hog with {BACKLOG} requests in flight\n"
         )?;
         let mut table = Table::new([
-            "neighbours",
+            "neighbors",
             "p50",
             "p99",
             "worst",
@@ -182,8 +183,8 @@ impl fmt::Display for Record {
             "hog: answered/s",
             "failed/s",
         ]);
-        for Phase { name, neighbours, hog } in &self.phases {
-            let [p50, p99, worst] = [0.5, 0.99, 1.0].map(|share| human(neighbours.latency(share)));
+        for Phase { name, neighbors, hog } in &self.phases {
+            let [p50, p99, worst] = [0.5, 0.99, 1.0].map(|share| human(neighbors.latency(share)));
             let share = |count: u64| match hog.requests() {
                 0 => "-".to_owned(),
                 requests => format!("{:.1}", hog.per_second() * count as f64 / requests as f64),
@@ -193,17 +194,17 @@ impl fmt::Display for Record {
                 p50,
                 p99,
                 worst,
-                neighbours.requests().to_string(),
-                percent(neighbours.in_time(), neighbours.requests()),
-                neighbours.failed().to_string(),
+                neighbors.requests().to_string(),
+                percent(neighbors.in_time(), neighbors.requests()),
+                neighbors.failed().to_string(),
                 share(hog.answered()),
                 share(hog.failed()),
             ]);
         }
         writeln!(f, "{table}")?;
         writeln!(f, "{} isolates were replaced", self.condemned)?;
-        for Phase { name, neighbours, hog } in &self.phases {
-            for (client, tally) in [("a neighbour", neighbours), ("the hog", hog)] {
+        for Phase { name, neighbors, hog } in &self.phases {
+            for (client, tally) in [("a neighbor", neighbors), ("the hog", hog)] {
                 for (why, count) in tally.failures() {
                     writeln!(f, "{name}: {client} got {count} × {why}")?;
                 }

@@ -1,8 +1,8 @@
-//! Runs the suite of hostile Workers in a release build. Each script runs beside a neighbour that
+//! Runs the suite of hostile Workers in a release build. Each script runs beside a neighbor that
 //! receives requests throughout.
 //!
 //! The suite judges the scripts: a script passes if it ends in the error that its file names and
-//! its neighbour waits no longer than allowed. The suite runs in one process, which every script
+//! its neighbor waits no longer than allowed. The suite runs in one process, which every script
 //! tries to end. The suite prints its summary only if that process has survived.
 
 use std::fmt;
@@ -38,7 +38,7 @@ pub fn run() -> anyhow::Result<Record> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["test", "--release", "--package", "tenon-runtime-node", "--test", "hostile"])
-        // Scripts run one after another, so that each neighbour waits only for the script beside
+        // Scripts run one after another, so that each neighbor waits only for the script beside
         // it.
         .args(["--", "--format", "pretty", "--test-threads", "1"])
         .stderr(Stdio::inherit())
@@ -76,7 +76,7 @@ pub fn objectives(record: Option<&Record>) -> [Objective; 2] {
     let ended = record.map(|record| u64::from(record.summary.is_none()));
     [
         Objective::never(
-            "hostile scripts without the expected error, or with a delayed neighbour",
+            "hostile scripts without the expected error, or with a delayed neighbor",
             failed,
         ),
         Objective::never("unexpected ends of the process that runs hostile scripts", ended),
@@ -104,9 +104,9 @@ mod tests {
 
     const PRINTED: &str =
         "\nrunning 2 tests\ntest loops/plain   ... ok\ntest loops/json    ... FAILED\n
-failures:\n\n---- loops/json ----\nthe neighbour waited for 4s\n
+failures:\n\n---- loops/json ----\nthe neighbor waited for 4s\n
 test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.20s\n
-neighbours waited for 51.2 ms at most\n";
+neighbors waited for 51.2 ms at most\n";
 
     fn record(printed: &str) -> Record {
         Record {

@@ -5,7 +5,7 @@
 //!  memory   (resident with all − resident with one) ÷ (all − one), each warmed by one request
 //! ```
 //!
-//! Where the comparison cannot be even, it favours workerd: Tenon's requests pass through the
+//! Where the comparison cannot be even, it favors workerd: Tenon's requests pass through the
 //! router, and its node fetches code from the catalog. Router and catalog are in other processes.
 //! workerd has two ways to start a Worker that is not loaded; the faster one counts.
 

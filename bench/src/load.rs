@@ -16,7 +16,8 @@ use crate::process::Placement;
 /// Timeout of a single request, longer than any response takes on one machine.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time limit for a server to respond. To start it and to load its Workers takes much less time.
+/// Time limit for a server to respond. Starting the server and loading its Workers takes much less
+/// time.
 const UP_WITHIN: Duration = Duration::from_secs(30);
 
 /// Pause between two checks of a server that is starting.

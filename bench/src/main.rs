@@ -8,7 +8,7 @@
 //!  engine    the node's own benchmark, without a network ──► warm invocation, cold start
 //!  isolates  a node beside workerd ──► cold start, memory per Worker
 //!  fleet     thousands of Workers on a node ──► failures, evictions, latencies
-//!  fairness  a greedy tenant on a shard ──► its neighbours' latencies and throughput
+//!  fairness  a greedy tenant on a shard ──► its neighbors' latencies and throughput
 //!  front     greedy clients of a router ──► latencies of its other clients, its memory
 //!  hostile   the suite of hostile Workers ──► scripts that fail, whether their process survives
 //!  streams   a gibibyte through a Worker ──► throughput, and the node's memory
@@ -156,7 +156,7 @@ enum Role {
 enum Part {
     /// Time from apply to the first response. Must run inside the cluster's network namespace.
     Apply,
-    /// Shares of revisions, and the time of a rollback on three routers. To be run inside the
+    /// Shares of revisions, and the time of a rollback on three routers. Must run inside the
     /// cluster's network namespace.
     Rollback,
     /// Tenon and its peers under load.
@@ -173,7 +173,7 @@ enum Part {
     Isolates,
     /// Thousands of Workers on one node.
     Fleet,
-    /// The neighbours of a greedy Worker.
+    /// The neighbors of a greedy Worker.
     Fairness,
     /// The other clients of a router during a crowd of greedy clients.
     Front,

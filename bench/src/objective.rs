@@ -29,7 +29,7 @@ enum Amount {
     Count(u64),
     /// A rate per second.
     Rate(f64),
-    /// A part of a whole, of which 1 is all.
+    /// A share, where 1 is 100 %.
     Share(f64),
 }
 

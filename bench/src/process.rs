@@ -216,9 +216,9 @@ impl Drop for Process {
     fn drop(&mut self) {
         // SIGTERM comes first, so that a process with children can end them.
         let pid = self.child.id().to_string();
-        let signalled = Command::new("kill").args([OsStr::new("-TERM"), OsStr::new(&pid)]).status();
+        let signaled = Command::new("kill").args([OsStr::new("-TERM"), OsStr::new(&pid)]).status();
         let grace = std::time::Instant::now();
-        while signalled.is_ok() && grace.elapsed() < Duration::from_secs(2) {
+        while signaled.is_ok() && grace.elapsed() < Duration::from_secs(2) {
             match self.child.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(10)),
                 _ => return,

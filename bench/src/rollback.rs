@@ -1,12 +1,12 @@
-//! Measures how a Worker's requests are divided among its revisions, and how fast it is rolled back,
-//! on a real control plane with three routers.
+//! Measures how a Worker's requests are divided among its revisions, and how fast the Worker is
+//! rolled back, on a real control plane with three routers.
 //!
 //! ```text
 //!  old revision 90 %, new revision 10 % ──► requests to the three routers in turn ──► the share
 //!  new revision 100 %, old one          ──► patch spec.traffic ──► the last answer of the new one
 //! ```
 //!
-//! Requests continue while the Worker is rolled back, so that a failed one is seen.
+//! Requests continue while the Worker is rolled back, so that failed requests are counted.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,33 +26,35 @@ use crate::unit::human;
 
 const NAME: &str = "divided";
 
-/// The percentage of the new revision.
+/// The percentage of the requests that the new revision gets.
 const CANARY: i32 = 10;
 
-/// The number of rollbacks, and of their undoings.
+/// The number of rollbacks to the old revision. Each follows a switch to the new revision.
 const ROLLBACKS: usize = 20;
 
-/// The time limit for a rollback.
+/// The time limit for a switch to another revision.
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// The maximum difference between the measured and the configured share, as a part of all requests.
 const MAX_DEVIATION: f64 = 0.005;
 
+/// The maximum p99 of the time of a switch.
 const WITHIN: Duration = Duration::from_millis(500);
 
-/// What was measured.
+/// All measurements of this part.
 #[derive(Debug)]
 pub struct Record {
     pub requests: usize,
     /// The number of requests that the new revision served.
     canary: usize,
-    /// The times from a patch until each router serves only the other revision.
+    /// The times from a patch until all routers serve the other revision.
     switches: Vec<Duration>,
-    /// The number of requests that failed while the Worker was rolled back.
+    /// The number of requests that failed during the switches.
     pub failures: u64,
 }
 
 impl Record {
-    /// Returns by how much the measured share differs from the configured one, as a part of all
+    /// Returns the difference between the measured and the configured share, as a part of all
     /// requests.
     pub fn deviation(&self) -> f64 {
         (self.canary as f64 / self.requests as f64 - f64::from(CANARY) / 100.0).abs()
@@ -100,7 +102,7 @@ pub fn objectives(record: Option<&Record>) -> [Objective; 3] {
     ]
 }
 
-/// Starts the platform with three routers, measures, and stops it.
+/// Starts the platform with three routers, takes the measurements, and stops the platform.
 ///
 /// # Arguments
 /// * `requests` - the number of requests that are divided.
@@ -129,7 +131,7 @@ pub fn run(requests: usize) -> anyhow::Result<Record> {
         let mut canary = 0;
         for i in 0..requests {
             let answer = connections[i % routers.len()].get(&host, "/").await?;
-            ensure!(answer.status == 200, "{} {}", answer.status, answer.body);
+            ensure!(answer.status == 200, "the response is {} {}", answer.status, answer.body);
             canary += usize::from(answer.body == "new");
         }
 
@@ -140,7 +142,7 @@ pub fn run(requests: usize) -> anyhow::Result<Record> {
             let (took, failed) =
                 switch(&namespace, &traffic, &mut connections, &host, body).await?;
             failures += failed;
-            // The first one ends the division.
+            // The first switch ends the division of requests, so it is not counted.
             if i > 0 {
                 switches.push(took);
             }
@@ -166,8 +168,8 @@ async fn patch(namespace: &Namespace, traffic: &serde_json::Value) -> anyhow::Re
     Ok(())
 }
 
-/// Changes the traffic, and sends requests to each router until it serves `body`. Returns the time
-/// until all do, and the number of failed requests.
+/// Changes the traffic, and sends requests to all routers in turn until all of them serve `body`.
+/// Returns the time that this takes, and the number of failed requests.
 async fn switch(
     namespace: &Namespace,
     traffic: &serde_json::Value,

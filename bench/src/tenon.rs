@@ -1,6 +1,6 @@
 //! Starts the real router and the real node, with a catalog that announces the Workers. The catalog
-//! is that of the operator, but this process serves it. It takes part in the start of a Worker, but
-//! not in requests.
+//! is that of the operator, but this process serves it. The catalog takes part in the start of a
+//! Worker, but not in requests.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};

@@ -236,8 +236,8 @@ mod tests {
         let duration = Duration::from_millis(200);
         let tally =
             open(server().await, 100, duration, &["a.good".to_owned()], Reuse::EverySecond).await;
-        // A busy machine may send fewer requests than that, but never more than one per tick. The
-        // first tick is immediate.
+        // On a busy machine, the loop may send fewer requests than its rate allows, but never more
+        // than one per tick. The first tick is immediate.
         assert!((1..=21).contains(&tally.requests()), "{tally:?}");
         assert_eq!(tally.failed(), 0, "{tally:?}");
     }

@@ -64,7 +64,8 @@ func render(t *testing.T, values string) objects {
 	return parse(t, rendered)
 }
 
-// renderWithFiles is render with sample dashboards and alerts in place of the chart's own.
+// renderWithFiles does the same as render, with sample dashboards and alerts in place of the
+// chart's own.
 func renderWithFiles(t *testing.T, values string) objects {
 	t.Helper()
 	with := load(t, platform)

@@ -219,7 +219,7 @@ func checkPool(t *testing.T, pool object) {
 	}
 }
 
-// faults returns where a value differs from a schema.
+// faults describes each place at which a value differs from a schema.
 func faults(path string, value, schema any) []string {
 	var found []string
 	fault := func(format string, args ...any) {

@@ -136,7 +136,7 @@ func TestEveryValueIsUsed(t *testing.T) {
 	}
 }
 
-// Sets each value to another than its default, and compares the rendered objects.
+// The test sets each value to one that differs from its default, and compares the rendered objects.
 func TestEveryValueChangesTheOutput(t *testing.T) {
 	before := textOf(t, ``)
 	for _, value := range documented(t, platform) {
@@ -180,8 +180,8 @@ func another(preset string) (string, bool) {
 	return "", false
 }
 
-// Other values than the defaults, by path or by the last step of the path. A value has an entry if
-// the schema does not accept every value of its type.
+// Values that differ from the defaults, by path or by the last step of the path. A value has an
+// entry if the schema does not accept every value of its type.
 var others = map[string]string{
 	"domain":                    "workers.example.com",
 	"registry":                  "registry.example.com",

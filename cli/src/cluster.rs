@@ -54,7 +54,7 @@ impl Cluster {
     /// Returns a Worker of the namespace.
     ///
     /// # Errors
-    /// Fails if it does not exist or cannot be read; the error says which.
+    /// Fails if the Worker does not exist or cannot be read. The error says which.
     pub(crate) async fn worker(&self, name: &str) -> anyhow::Result<Worker> {
         let workers: Api<Worker> = Api::namespaced(self.client.clone(), &self.namespace);
         let what = format!("Worker {}/{name}", self.namespace);

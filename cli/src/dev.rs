@@ -54,8 +54,8 @@ const POOL: &str = "dev";
 /// Time that in-flight invocations have to finish after Ctrl-C.
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
-/// Number of isolates that are created ahead of demand. A node on a cluster has more, because a
-/// developer starts few Workers at the same time.
+/// Number of isolates that are created ahead of demand. The number is lower than on a cluster,
+/// because a developer starts few Workers at the same time.
 const SPARE_ISOLATES: usize = 2;
 
 #[derive(clap::Args)]

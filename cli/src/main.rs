@@ -80,8 +80,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // V8 is initialised first: on processors with memory protection keys, threads that were created
-    // before V8 was initialised cannot run JavaScript.
+    // V8 is initialized first: on processors with memory protection keys, threads that were created
+    // before V8 was initialized cannot run JavaScript.
     tenon_engine::init();
     let result = match Args::parse().command {
         Command::Init(args) => init::run(&args).map(|()| ExitCode::SUCCESS),

@@ -70,7 +70,8 @@ pub(crate) fn rows(worker: &Worker, revisions: &[WorkerRevision]) -> Vec<Row> {
             }
         })
         .collect();
-    // The latest revision need not be the newest: code that is applied again keeps its old one.
+    // The latest revision need not be the newest: code that is applied again keeps its old
+    // revision.
     rows.sort_by(|a, b| (b.latest, b.created, &a.name).cmp(&(a.latest, a.created, &b.name)));
     rows
 }

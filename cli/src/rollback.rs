@@ -23,8 +23,8 @@ use tenon_crds::{ConditionStatus, Worker};
 use crate::cluster::{Cluster, ClusterArgs};
 use crate::revisions::{Row, rows};
 
-/// The owner of `spec.traffic` after a rollback. `tenon deploy` has another, and so reports a
-/// conflict instead of undoing a rollback.
+/// The owner of `spec.traffic` after a rollback. `tenon deploy` has another field manager, and
+/// therefore reports a conflict instead of undoing a rollback.
 const FIELD_MANAGER: &str = "tenon-rollback";
 
 #[derive(clap::Args)]
@@ -33,8 +33,8 @@ pub(crate) struct Args {
     #[arg(value_name = "WORKER")]
     worker: String,
 
-    /// Name of the revision to serve, as in `tenon revisions`. Defaults to the one before the one
-    /// that serves now.
+    /// Name of the revision to serve, as in `tenon revisions`. Defaults to the revision before the
+    /// one that serves now.
     #[arg(value_name = "REVISION", conflicts_with = "latest")]
     revision: Option<String>,
 
@@ -76,11 +76,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// The reason why there is no revision to serve.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum NoRevision {
-    #[error("it has no revision {0:?}; choose one of {1}")]
+    #[error("the Worker has no revision {0:?}; choose one of {1}")]
     Unknown(String, String),
-    #[error("it has no revision before {0}; spec.revisionHistoryLimit says how many are kept")]
+    #[error(
+        "the Worker has no revision before {0}; spec.revisionHistoryLimit sets how many are kept"
+    )]
     NoneBefore(String),
-    #[error("no revision of it has been accepted yet; its status says why")]
+    #[error("no revision has been accepted yet; the status of the Worker says why")]
     NoneAccepted,
 }
 
@@ -141,7 +143,7 @@ impl Cluster {
                         Progress::Waiting(why) => last = why,
                     },
                     Some(Ok(None)) => bail!("{what} was deleted before the rollback was complete"),
-                    Some(Err(error)) => last = format!("cannot watch it: {error}"),
+                    Some(Err(error)) => last = format!("cannot watch the Worker: {error}"),
                     None => bail!("the watch of {what} ended"),
                 }
             }
@@ -156,7 +158,7 @@ impl Cluster {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Progress {
-    /// The revision serves. If the current spec cannot be served, this is why.
+    /// The revision serves. The text states why the current spec cannot be served, if it cannot.
     Serving(Option<String>),
     Waiting(String),
 }
@@ -177,7 +179,7 @@ fn progress(worker: &Worker, revision: &str, generation: i64) -> Progress {
     }
     match ready.map(|ready| ready.status) {
         Some(ConditionStatus::True) => Progress::Serving(None),
-        // Routers have not acknowledged it, or the operator is about to continue.
+        // Routers have not acknowledged the revision, or the operator is about to continue.
         Some(ConditionStatus::Unknown) | None => Progress::Waiting(why),
         Some(ConditionStatus::False) => {
             Progress::Serving(Some(format!("the current spec is not served: {why}")))

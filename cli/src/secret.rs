@@ -12,7 +12,7 @@ use tenon_crds::{SecretKeyRef, Worker};
 
 use crate::cluster::ClusterArgs;
 
-/// The owner of the keys that this command sets. Each call keeps those of earlier ones, which a
+/// The owner of the keys that this command sets. Each call keeps the keys of earlier calls, which a
 /// server-side apply would remove.
 const FIELD_MANAGER: &str = "tenon-secret";
 
@@ -61,7 +61,7 @@ async fn put(args: &PutArgs) -> anyhow::Result<()> {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "data": data,
         });
-        // Fails if another client has created it meanwhile.
+        // The request fails if another client has created the Secret meanwhile.
         let post = kube::api::PostParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..Default::default()
@@ -72,7 +72,7 @@ async fn put(args: &PutArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The error if no secret of the Worker has the name.
+/// The error for a name that no secret of the Worker has.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("spec.secrets has no {0:?}; add it with its secretKeyRef{1}")]
 struct NoBinding(String, String);
@@ -90,7 +90,7 @@ fn binding<'a>(worker: &'a Worker, name: &str) -> Result<&'a SecretKeyRef, NoBin
 
 /// Reads the value from standard input, without a newline at its end.
 fn read_value() -> anyhow::Result<Vec<u8>> {
-    /// Maximum size of a Secret's data.
+    /// Maximum size of a Secret's data, in bytes.
     const MAX_BYTES: u64 = 1 << 20;
     let mut stdin = std::io::stdin();
     if stdin.is_terminal() {

@@ -1,5 +1,5 @@
-//! Regular expressions for Kubernetes names. By these, the API server rejects a reference to an
-//! object that cannot exist.
+//! Regular expressions for Kubernetes names. With these patterns, the API server rejects a
+//! reference to an object that cannot exist.
 
 /// Pattern of the name of most kinds of objects. Such a name also has at most 253 characters.
 pub(crate) const DNS_SUBDOMAIN: &str =

@@ -9,7 +9,7 @@ def linked($packages):
   | map(select(any(.dep_kinds[]; .kind == null)) | .pkg)
   | map(select(any($packages[.].targets[].kind[]; . == "proc-macro") | not));
 
-# The nodes that can be reached from $ids. Each step adds the neighbours that were not seen before.
+# The nodes that can be reached from $ids. Each step adds the neighbors that were not seen before.
 def reachable($ids; $edges):
   {seen: ($ids | map({(.): true}) | add), next: $ids}
   | until(.next == [];
@@ -21,8 +21,8 @@ def reachable($ids; $edges):
 # An SPDX id consists of letters, digits, dots and dashes.
 def spdx_id($prefix; $name; $version): "SPDXRef-\($prefix)-\($name)-\($version)" | gsub("[^a-zA-Z0-9.-]"; "-");
 
-# Old crates separate licences by a slash.
-def licence: if . == null then "NOASSERTION" else gsub(" */ *"; " OR ") end;
+# Old crates separate licenses by a slash.
+def license: if . == null then "NOASSERTION" else gsub(" */ *"; " OR ") end;
 
 def package($id; $name; $version): {
   SPDXID: $id,
@@ -41,7 +41,7 @@ def located($purl): {externalRefs: [{
 
 def crate:
   package(spdx_id("Crate"; .name; .version); .name; .version)
-  + {licenseDeclared: (.license | licence)}
+  + {licenseDeclared: (.license | license)}
   # Crates without a registry belong to Tenon.
   + if .source == null then {} else
       {downloadLocation: "https://crates.io/api/v1/crates/\(.name)/\(.version)/download"}

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use anyhow::bail;
 
-/// First value of the last octet of the addresses that the cluster's network namespace reserves for
-/// processes (see `deploy/cluster/up`).
+/// First value of the last octet of the addresses that `deploy/cluster/up` makes available to
+/// processes in the cluster's network namespace.
 const FIRST: u8 = 129;
 /// Last value of that octet.
 const LAST: u8 = 254;
 
-/// A port that every Tenon process listens on. If this port of an address is in use, so is the
-/// address.
+/// A port that every Tenon process listens on. If this port of an address is in use, another
+/// process already has the address.
 const ADMIN_PORT: u16 = 9090;
 
 static NEXT: AtomicU8 = AtomicU8::new(FIRST);

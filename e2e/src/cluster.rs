@@ -125,8 +125,8 @@ impl Cluster {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Returns the address of the routers' Service of the installed Tenon. It is an IP address,
-    /// so that the tests do not depend on DNS: its Pods may be drained too.
+    /// Returns the address of the routers' Service of the installed Tenon. It is an IP address, so
+    /// that the tests do not depend on DNS, whose Pods may be drained too.
     ///
     /// # Errors
     /// Fails if Tenon is not installed.

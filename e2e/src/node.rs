@@ -171,8 +171,8 @@ impl Endpoint {
                 "labels": {
                     "tenon.dev/pool": self.pool,
                     "kubernetes.io/service-name": format!("tenon-{}", self.pool),
-                    // Kubernetes' own controller ignores slices that another manager's label
-                    // claims.
+                    // Kubernetes' own controller ignores slices whose label names another
+                    // manager.
                     "endpointslice.kubernetes.io/managed-by": "tenon-e2e",
                 },
             },

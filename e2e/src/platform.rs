@@ -18,7 +18,7 @@ use crate::{
 /// Name of the pool of Workers that name no pool.
 const DEFAULT_POOL: &str = "default";
 
-/// The processes that take part between `kubectl apply` and a response.
+/// The running processes of Tenon that the tests share, and the cluster that they use.
 pub struct Platform {
     pub cluster: Cluster,
     pub router: Router,
@@ -118,8 +118,8 @@ impl Platform {
         format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Starts a replica with an identity, which an earlier replica may have had, and the credential
-    /// of an account.
+    /// Starts a replica with the given identity and the credential of `account`. An earlier replica
+    /// may have had the same identity.
     pub async fn start_operator_as(
         &self,
         identity: &str,
@@ -153,7 +153,7 @@ impl Platform {
         self.start_node_with(&self.system, NodeOptions { pool, lanes: 0 }, suffix).await
     }
 
-    /// Starts a node whose EndpointSlice is in another namespace than the operator's.
+    /// Starts a node whose EndpointSlice is in `namespace`.
     pub async fn start_node_in(
         &self,
         namespace: &Namespace,

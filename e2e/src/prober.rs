@@ -1,4 +1,4 @@
-//! Steady load that classifies every response.
+//! Generates a steady load, and classifies every response.
 //!
 //! Each client has its own connection and starts a request on every tick of its clock, or as soon
 //! as its previous request has ended, whichever is later. A client never retries, and the outcome

@@ -1,4 +1,4 @@
-//! A Tenon process that writes to a log file and can be signalled.
+//! A Tenon process that writes to a log file and can be signaled.
 
 use std::fs::{DirEntry, File};
 use std::net::IpAddr;
@@ -75,7 +75,7 @@ impl Process {
     /// until all have exited.
     ///
     /// # Errors
-    /// Fails if the process has already exited, or its children cannot be listed or signalled.
+    /// Fails if the process has already exited, or its children cannot be listed or signaled.
     pub async fn kill(mut self) -> anyhow::Result<()> {
         let pid = self.child.id().with_context(|| format!("{} has already exited", self.name))?;
         let children = children(pid)?;

@@ -1,4 +1,5 @@
-//! Fuzzes bytecode from a disk, which is either what was written, or is rejected.
+//! Fuzzes bytecode from a disk. Bytecode that is not rejected survives an encoding and a decoding
+//! unchanged.
 
 #![no_main]
 

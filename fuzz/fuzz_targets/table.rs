@@ -1,5 +1,5 @@
-//! Fuzzes a router's table. After any sequence of catalog messages, it finds the route that a
-//! linear search finds.
+//! Fuzzes a router's table. After any sequence of catalog messages, the table finds the route that
+//! a linear search finds.
 
 #![no_main]
 
@@ -59,8 +59,8 @@ fn message(u: &mut Unstructured<'_>) -> Result<WatchResponse> {
     })
 }
 
-/// A model of the table: all Workers with their routes, and all routes with the Worker that claimed
-/// each last.
+/// A model of the table: each Worker with its routes, and each route with the last Worker that
+/// claimed it.
 #[derive(Default)]
 struct Model {
     workers: BTreeMap<String, Vec<(String, String)>>,

@@ -60,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
         second.status,
         candidate.worker.status
     );
-    // A revision that names another Worker belongs to none.
+    // A plan that changes nothing records no Events.
     assert!(second.events.is_empty());
 });
 

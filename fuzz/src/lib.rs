@@ -13,16 +13,17 @@
 //!
 //! These are the sources of the bytes, the parsers that read them, and the targets:
 //!
-//! - a client: the router's head of a request, and the node's events and WebSockets (`request`,
-//!   `event`, `socket`);
+//! - a client: messages and heads of requests at the router, and events and WebSockets at the node
+//!   (`heads`, `request`, `event`, `socket`);
 //! - another process: frames, messages, revisions, the catalog, names and failures (`hop`, `frame`,
 //!   `revision`, `table`, `names`);
 //! - an origin: content codings, redirects, cached responses and event streams (`codings`,
 //!   `redirect`, `cache`, `events`);
 //! - a proxy: its responses (`proxy`);
+//! - a registry: the blobs of artifacts (`artifact`);
 //! - an author: objects, schedules, modules, source maps and static files (`worker`, `schedule`,
 //!   `compile`, `maps`, `assets`);
-//! - a running Worker: the Web's interfaces, in a real isolate ([`Host`]) (`url`, `codecs`,
+//! - a running Worker: the Web interfaces, in a real isolate ([`Host`]) (`url`, `codecs`,
 //!   `bodies`, `keys`, `wasm`);
 //! - a disk: bytecode (`bytecode`).
 //!

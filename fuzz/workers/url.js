@@ -45,7 +45,7 @@ export default checker((reader) => {
     attempt(() => { url[setter] = value; });
     consistent(url, `${setter} = ${JSON.stringify(value)}`);
     url.searchParams.append("a", value);
-    consistent(url, "a parameter more");
+    consistent(url, "one more parameter");
 
     const pattern = attempt(() => new URLPattern(input, from));
     if (pattern === undefined) continue;

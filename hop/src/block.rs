@@ -3,7 +3,7 @@
 use bytes::{BufMut, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The block of a request up to the length of its timeout:
+/// The start of a request's header block, before the length of the timeout:
 /// `:method: POST`, `:scheme: http`, `:path`, `content-type`, `te` and the name `grpc-timeout`.
 const REQUEST: &[u8] =
     b"\x83\x86\x04\x20/tenon.runtime.v1.Runtime/Invoke\x0f\x10\x10application/grpc\
@@ -114,7 +114,7 @@ fn read_string(block: &[u8]) -> Option<(&[u8], &[u8])> {
             }
         }
     } else if len > 127 {
-        // The string has a Huffman code.
+        // The string is Huffman-coded.
         return None;
     }
     rest.split_at_checked(len)

@@ -53,7 +53,8 @@ pub enum Refused {
 }
 
 /// Performs the HTTP/2 handshake with a shard. Returns the sender and the connection, which must be
-/// driven, or `None` if the shard needs a complete implementation, on a new connection.
+/// driven. Returns `None` if the shard does not know the narrow protocol; it then needs a new
+/// connection with a complete implementation of HTTP/2.
 ///
 /// # Arguments
 /// * `window`: the maximum number of bytes of one response that are buffered.

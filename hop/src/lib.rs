@@ -1,5 +1,5 @@
-//! Carries `Runtime.Invoke` between a router and a shard by a narrow HTTP/2, for one method and one
-//! pair of peers.
+//! Carries `Runtime.Invoke` between a router and a shard, over a narrow subset of HTTP/2 that
+//! suffices for this method and these two peers.
 //!
 //! The bytes are ordinary gRPC over HTTP/2. The protocol is narrow in that a sender has few
 //! choices: every header is a literal or in the static table, a header block fits into one frame,

@@ -47,8 +47,8 @@ impl Settings {
                 MAX_FRAME_SIZE if !(16_384..=16_777_215).contains(&value) => {
                     return Err(ConnectionError::protocol("an invalid frame size"));
                 }
-                // The other settings do not matter: no frame is larger than every peer must accept,
-                // and no header block refers to a dynamic table.
+                // The other settings do not matter: no frame is larger than the size that every
+                // peer must accept, and no header block refers to a dynamic table.
                 _ => {}
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! The content, such as compiled code, is trusted, so no other process may write to the directory.
 //! Users of a file detect damage themselves, and write the file again. A failing disk costs only
-//! the time in which the content is produced again.
+//! the time that it takes to produce the content again.
 
 use std::fmt::Display;
 use std::fs::{self, DirBuilder, OpenOptions};

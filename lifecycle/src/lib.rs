@@ -18,7 +18,7 @@
 //!   use of CPU, memory and files; [`event_loop`]: the load of the serving threads.
 //!
 //! Nothing in this crate starts a thread before [`log::init`] is called, so that V8 can be
-//! initialised first.
+//! initialized first.
 
 pub mod admin;
 pub mod cache;

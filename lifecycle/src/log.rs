@@ -124,7 +124,7 @@ impl Log {
 }
 
 /// Writes an event so that no part of it looks like another event: further lines are prefixed with
-/// [`CONTINUED`], and control characters other than colours are written as escapes. (The JSON
+/// [`CONTINUED`], and control characters other than colors are written as escapes. (The JSON
 /// format escapes control characters itself.)
 struct Plain<W>(W);
 
@@ -156,7 +156,7 @@ fn escape(line: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(line.len() + 64);
     for (at, byte) in line.iter().enumerate() {
         match byte {
-            b'\x1b' if is_colour(&line[at + 1..]) => escaped.push(*byte),
+            b'\x1b' if is_color(&line[at + 1..]) => escaped.push(*byte),
             b'\n' => escaped.extend_from_slice(CONTINUED),
             byte if is_control(byte) => escaped.extend(byte.escape_ascii()),
             byte => escaped.push(*byte),
@@ -165,9 +165,9 @@ fn escape(line: &[u8]) -> Vec<u8> {
     escaped
 }
 
-/// Returns whether these bytes, which follow an escape character, set a colour. Sequences that move
+/// Returns whether these bytes, which follow an escape character, set a color. Sequences that move
 /// the cursor or erase text do not set one.
-fn is_colour(bytes: &[u8]) -> bool {
+fn is_color(bytes: &[u8]) -> bool {
     let parameters = bytes.strip_prefix(b"[").unwrap_or_default();
     parameters.iter().find(|byte| !matches!(byte, b'0'..=b'9' | b';')) == Some(&b'm')
 }

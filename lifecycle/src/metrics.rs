@@ -8,9 +8,9 @@
 //!  counters.inc(Eviction::Room)                              an array index and an atomic add
 //! ```
 //!
-//! [`Register`] adds a family to a registry in one call, so that each file registers the families
-//! that it counts. An [`EnumMap`] finds a metric by an array index instead of a look-up of its
-//! labels, which hashes them and takes a lock.
+//! [`Register`] adds a family to a registry in one call, so that each module can register the
+//! families that it counts. An [`EnumMap`] finds a metric by an array index instead of a look-up of
+//! its labels, which hashes them and takes a lock.
 
 use std::marker::PhantomData;
 
@@ -133,8 +133,8 @@ impl<K: LabelValue> EnumCounters<K> {
         self.get(key).inc();
     }
 
-    /// Returns counters for one thread, whose counts are added to these counters when they are
-    /// flushed.
+    /// Returns counters for one thread. A flush of the returned counters adds their counts to
+    /// `self`.
     pub fn local(&self) -> EnumMap<K, LocalIntCounter> {
         EnumMap::from_fn(|key| self.get(key).local())
     }

@@ -26,7 +26,7 @@ const TICKS: f64 = 100.0;
 /// # Errors
 /// Fails if the registry already has these metrics.
 pub fn register(registry: &Registry, name: &str) -> prometheus::Result<()> {
-    let build = Opts::new("tenon_build_info", "1, labelled with the process and its version.");
+    let build = Opts::new("tenon_build_info", "1, labeled with the process and its version.");
     let build = Gauge::with_opts(
         build.const_label("process", name).const_label("version", env!("CARGO_PKG_VERSION")),
     )?;

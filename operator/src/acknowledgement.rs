@@ -28,7 +28,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, ConnectError, Status};
 
-/// Time after which the status says that no router has acknowledged the entry. Asking continues.
+/// Time after which the status says that no router has acknowledged the entry. The leader continues
+/// to ask the routers.
 const BOUND: Duration = Duration::from_secs(10);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -36,8 +37,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Timeout of one attempt. It exceeds the router's own timeout by the time to connect.
 const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// Pause between attempts: the first, and the longest.
+/// Pause after the first attempt. The pause doubles with each further attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Maximum pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Maximum number of concurrent attempts.
@@ -46,7 +49,7 @@ const CONCURRENCY: usize = 64;
 /// The state of the routers' acknowledgement of a catalog entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acknowledgement {
-    /// The routers have not been asked, or only for a short time.
+    /// The routers have not been asked, or have been asked for less than `BOUND`.
     Pending,
     Given,
     /// No router has acknowledged the entry within `BOUND`, for this reason.
@@ -87,7 +90,8 @@ impl Acknowledgements {
     /// # Arguments
     /// * `router` - URL of the routers' internal listener.
     /// * `tls` - required for `https://`.
-    /// * `touched_tx` - receives a Worker's id whenever its answer changes.
+    /// * `touched_tx` - receives a Worker's id whenever the routers' answer about the Worker
+    ///   changes.
     pub fn new(router: Uri, tls: Option<Tls>, touched_tx: mpsc::UnboundedSender<WorkerId>) -> Self {
         let endpoint = Endpoint::from(router).connect_timeout(CONNECT_TIMEOUT);
         let connector = Connector::new(tls, Role::Router, CONNECT_TIMEOUT);
@@ -166,7 +170,7 @@ impl Shared {
         let answer = timeout(ATTEMPT, router.await_worker(request)).await;
         match answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer"))) {
             Ok(_) => {}
-            // A router of an earlier version, during an upgrade.
+            // During an upgrade, a router of an earlier version does not know this method.
             Err(status) if status.code() == Code::Unimplemented => {}
             Err(status) => return Err(status),
         }

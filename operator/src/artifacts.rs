@@ -154,8 +154,8 @@ impl Artifacts {
     /// Resolves, pulls and compiles an artifact for the plan of a Worker.
     ///
     /// # Arguments
-    /// * `entrypoint` - the entrypoint that the Worker names. Without one, the entrypoint that the
-    ///   artifact names is used, and without that the default name of an entrypoint.
+    /// * `entrypoint` - the entrypoint that the Worker names. If it names none, the entrypoint that
+    ///   the artifact names is used, or else the default name of an entrypoint.
     ///
     /// # Errors
     /// Fails if the artifact cannot be pulled, or if its modules do not form a Worker.

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_reserves_its_hosts_except_those_claimed_before() {
+    fn the_hosts_of_a_wildcard_belong_to_its_namespace_except_those_claimed_before() {
         let claims = claims(&[
             ("b/had", "old.example.com/"),
             ("a/all", "*.example.com/"),

@@ -50,8 +50,8 @@ const MANAGER: &str = "tenon-operator-health";
 /// to eight per second, for any number of reports.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Interval at which Workers with a crash loop or a quarantine are judged again, because it may
-/// have ended.
+/// Interval at which Workers with a crash loop or a quarantine are judged again, because the crash
+/// loop or the quarantine may have ended.
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// A reason to judge a Worker's health again: the Worker has been redeployed, or its status names

@@ -226,7 +226,8 @@ impl Index {
         for target in &*status.targets() {
             let Some(share) = self.share(id, accepted, target) else { return Service::Unresolved };
             match shares.iter_mut().find(|other| other.revision.name == share.revision.name) {
-                // The latest revision, which a target also names.
+                // Two targets may name one revision: one as the latest revision, and one by its
+                // name.
                 Some(other) => {
                     other.percent += share.percent;
                     other.routes.extend(share.routes);
@@ -234,8 +235,9 @@ impl Index {
                 None => shares.push(share),
             }
         }
-        // The order of the targets stays, because sessions keep their revisions by it. A router that
-        // knows no variants sends all requests to the first revision, which therefore serves.
+        // The targets that receive requests keep their order, because the order determines the
+        // revisions of sessions. A router that does not know variants sends all requests to the
+        // first revision, which therefore must have a share.
         shares.sort_by_key(|share| share.percent == 0);
         let routes = revision::accepted_routes(accepted);
         let of_pool = self.pools.get(&accepted.pool).map(|pool| pool.rate_limits);
@@ -249,8 +251,8 @@ impl Index {
         }))
     }
 
-    /// Returns the share of an accepted revision, or `None` if it cannot be resolved and never
-    /// could be.
+    /// Returns the share of an accepted revision, or `None` if the revision cannot be resolved and
+    /// no digest of it is recorded.
     fn share(&self, id: &WorkerId, accepted: &Accepted, target: &AcceptedTarget) -> Option<Share> {
         let name = &target.revision;
         let snapshot = self.revisions.get(id)?.get(name)?;

@@ -1,6 +1,6 @@
-//! The operator's metrics. This module counts reconciles. The operator's modules of the same names
-//! update the metrics in [`watches`] and [`schedules`]. Other metrics are registered by the modules
-//! that update them.
+//! The operator's metrics. This module counts reconciles. The operator's modules `watches` and
+//! `schedule` update the metrics in [`watches`] and [`schedules`]. Other metrics are registered by
+//! the modules that update them.
 
 mod schedules;
 mod watches;
@@ -37,7 +37,7 @@ pub struct Metrics {
     pub reports: IntCounterVec,
 }
 
-/// A timer that observes the duration when [`ended`](Self::ended) is called. A cancelled reconcile
+/// A timer that observes the duration when [`ended`](Self::ended) is called. A canceled reconcile
 /// drops its timer before that, and is not counted.
 pub struct ReconcileTimer<'a> {
     metrics: &'a Metrics,

@@ -220,7 +220,7 @@ impl Operator {
         self.catalog_addr
     }
 
-    /// Waits until a component ends, which is always a failure, and returns it.
+    /// Waits until a component ends, which is always a failure, and returns the failure.
     pub async fn failure(&mut self) -> RunError {
         match self.components.join_next().await {
             Some(Err(error)) => RunError::Failed(error),

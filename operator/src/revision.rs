@@ -71,7 +71,8 @@ pub enum ResolveError {
 }
 
 /// Maximum total size of the modules in a WorkerRevision and their source maps, in bytes. etcd
-/// limits an object to 1.5 MiB, in which some characters take two bytes.
+/// limits an object to 1.5 MiB, and some characters of a module take two bytes in the JSON of the
+/// object.
 const MAX_OBJECT_BYTES: usize = 1_300_000;
 
 /// Returns the Worker's id. An object without a namespace, as in a file, belongs to `default`.

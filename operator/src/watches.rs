@@ -68,8 +68,8 @@ impl Watches {
         let client = &self.client;
         let pool_slices = watcher::Config::default().labels(POOL_LABEL);
         let any = watcher::Config::default;
-        // Helm stores its releases in Secrets of up to a megabyte. No Worker uses them, and all
-        // would be kept in memory here.
+        // Helm stores its releases in Secrets of up to a megabyte. No Worker uses these Secrets,
+        // and the index would keep all of them in memory.
         let without_helm = watcher::Config::default().fields("type!=helm.sh/release.v1");
         let slices = Api::namespaced(client.clone(), &self.namespace);
         let mut observed = stream::select_all([
@@ -214,7 +214,7 @@ impl Watches {
     }
 }
 
-/// The Workers in the catalog, each with the time at which a digest was last added to those that
-/// serve it, if that has happened.
+/// The Workers in the catalog, each with the time of its latest redeployment, which adds a digest
+/// that did not serve the Worker before. `None` if the Worker has not been redeployed.
 #[derive(Default)]
 struct Published(HashMap<WorkerId, Option<Timestamp>>);

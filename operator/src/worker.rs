@@ -60,8 +60,8 @@ pub struct Reconciler {
     writing: Arc<Semaphore>,
 }
 
-/// Maximum number of plans that are carried out concurrently. It hides the API server's latency
-/// without overloading the API server.
+/// Maximum number of plans that are carried out concurrently. Concurrent plans hide the API
+/// server's latency, and this number of plans does not overload the API server.
 const MAX_CONCURRENT_PLANS: usize = 16;
 
 /// The reason why a reconcile failed. The reconcile is retried.

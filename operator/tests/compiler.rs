@@ -1,4 +1,4 @@
-//! The compiler process, as the operator runs it.
+//! Tests the compiler process, as the operator runs it.
 
 use std::collections::BTreeMap;
 

@@ -65,7 +65,7 @@ impl Service<Request<Body>> for ApiServer {
                 (200, json!({"metadata": {"resourceVersion": "1"}, "items": []}))
             };
             let body = Body::from(body.to_string().into_bytes());
-            Ok(Response::builder().status(status).body(body).expect("the response is valid"))
+            Ok(Response::builder().status(status).body(body).expect("the response is not valid"))
         })
     }
 }

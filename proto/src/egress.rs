@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_list_allows_every_host_and_an_empty_list_none() {
+    fn an_absent_list_allows_every_host_and_an_empty_list_allows_none() {
         assert!(Egress::default().allows("example.com", 443));
         assert!(!only(&[]).allows("example.com", 443));
     }

@@ -64,9 +64,21 @@ impl fmt::Debug for WorkerId {
     }
 }
 
+/// The error for bytes or text that are not a digest.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("the digest has {0} bytes instead of 32")]
-pub struct InvalidDigest(usize);
+pub enum InvalidDigest {
+    /// A byte slice of this length.
+    #[error("the digest has {0} bytes instead of 32")]
+    Bytes(usize),
+    /// A text that is not the digest in hexadecimal after this prefix.
+    #[error("the digest is not 64 lower-case hexadecimal digits{}", after(.0))]
+    Text(&'static str),
+}
+
+/// Returns the part of an error's message that names the prefix, if the prefix is not empty.
+fn after(prefix: &str) -> String {
+    if prefix.is_empty() { String::new() } else { format!(" after `{prefix}`") }
+}
 
 /// Implements the API of all ids of 32 bytes: conversions from and to bytes, and a text form, which
 /// is a prefix and lower-case hexadecimal.
@@ -86,7 +98,7 @@ macro_rules! id_of_32_bytes {
             type Error = InvalidDigest;
 
             fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
-                bytes.try_into().map(Self).map_err(|_| InvalidDigest(bytes.len()))
+                bytes.try_into().map(Self).map_err(|_| InvalidDigest::Bytes(bytes.len()))
             }
         }
 
@@ -103,7 +115,7 @@ macro_rules! id_of_32_bytes {
 
             fn from_str(text: &str) -> Result<Self, InvalidDigest> {
                 let hex = text.strip_prefix($prefix).unwrap_or_default();
-                Self::try_from(from_hex(hex).as_slice())
+                Self::try_from(from_hex(hex).as_slice()).map_err(|_| InvalidDigest::Text($prefix))
             }
         }
     };
@@ -258,5 +270,23 @@ mod tests {
             assert!(other.parse::<RevisionDigest>().is_err(), "{other}");
         }
         assert!(RevisionDigest::try_from(&[0u8; 31][..]).is_err());
+    }
+
+    #[test]
+    fn the_error_for_a_digest_states_the_expected_form() {
+        let bytes = SiteId::try_from(&[0_u8; 31][..]).unwrap_err();
+        assert_eq!(bytes.to_string(), "the digest has 31 bytes instead of 32");
+
+        let expected = "the digest is not 64 lower-case hexadecimal digits";
+        for text in ["AB".repeat(32), "ab".repeat(31), String::new()] {
+            let error = text.parse::<RevisionDigest>().unwrap_err();
+            assert_eq!(error.to_string(), expected, "{text:?}");
+        }
+
+        let expected = "the digest is not 64 lower-case hexadecimal digits after `sha256:`";
+        for text in ["ab".repeat(32), format!("sha256:{}", "AB".repeat(32)), String::new()] {
+            let error = text.parse::<ArtifactDigest>().unwrap_err();
+            assert_eq!(error.to_string(), expected, "{text:?}");
+        }
     }
 }

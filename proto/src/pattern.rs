@@ -5,7 +5,7 @@
 //! thousands of ranges, or of strings. V8 builds that set when it parses the literal, before any
 //! code runs, and cannot be interrupted.
 
-/// The maximum weighted number of Unicode properties in a source. So many properties take a tenth
+/// The maximum weighted number of Unicode properties in a source. This many properties take a tenth
 /// of a second to compile, or a second if all of them are properties of strings and the expressions
 /// ignore case.
 pub const MAX_PROPERTIES: usize = 4096;

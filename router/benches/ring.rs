@@ -11,7 +11,7 @@ use tenon_proto::id::{ShardId, WorkerId};
 use tenon_router::table::ring::{Key, Ring, Seed};
 
 const SHARDS: u16 = 16;
-/// The number of keys per slot, with which the largest share is counted at most 2 % too large.
+/// The number of keys per slot, with which the largest share is overestimated by at most 2 %.
 const KEYS_PER_SLOT: usize = 20_000;
 const MOST_KEYS: usize = 1 << 21;
 const LOOKUPS: usize = 2_000_000;

@@ -6,8 +6,8 @@
 //!        └──────────── pause (grows, jittered) ◄── the stream ended ◄─────────────┘
 //! ```
 //!
-//! If the operator fails, the last table continues to be served. A snapshot replaces the table only
-//! when it is complete, so a stream that breaks in the middle of one changes nothing.
+//! If the operator fails, the router continues to use its last table. A snapshot replaces the table
+//! only when it is complete, so a stream that breaks in the middle of one changes nothing.
 
 use std::mem;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The maximum size of a message, in bytes. Operators send a snapshot in parts of a few thousand
-/// entries; this leaves room for the longest possible entries.
+/// entries; the limit leaves room for the longest possible entries.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 
 /// The place where the table is published.
@@ -149,7 +149,7 @@ impl Client {
             self.metrics.connected.set(0);
             self.state.forget_arriving();
             // The pause is jittered in its upper half, so that many routers that lost one operator
-            // do not reconnect at once.
+            // do not reconnect at the same time.
             tokio::time::sleep(pause.mul_f64(fastrand::f64() / 2.0 + 0.5)).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
@@ -194,7 +194,7 @@ impl Client {
 }
 
 /// Returns the static files of the Workers that a delta announces, each with a revision that serves
-/// them. Those of a snapshot are fetched when they are requested.
+/// them. The static files of a snapshot's Workers are fetched when they are requested.
 fn changed_assets(message: &WatchResponse) -> Vec<(SiteId, RevisionDigest)> {
     if message.kind() != Kind::Delta {
         return Vec::new();

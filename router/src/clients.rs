@@ -9,9 +9,9 @@
 //!
 //! A connection that waits for its client can be ended at any time. A connection with a request in
 //! flight can be ended only if its client has left all responses unread for some seconds. When
-//! memory is short, a few connections are sampled at random. Of these, a connection of the address
-//! that holds the most memory is ended, the longest waiting one first. The larger a crowd of
-//! clients, the larger its part of the sample, so no order needs to be maintained.
+//! memory is short, a few connections are sampled at random. Of the sampled connections of the
+//! address that holds the most memory, the one that has waited longest is ended. The larger a crowd
+//! of clients, the larger its part of the sample, so no order needs to be maintained.
 //!
 //! This group of modules covers the layer below HTTP: the bytes of a connection, and the resources
 //! that a connection may take.
@@ -47,8 +47,8 @@ use crate::clients::head::Refusal;
 use crate::clients::order::{Order, Orders};
 use crate::quota::{Account, Hold, Peer, Quota};
 
-/// The timeout for a client to send the head of a request. For the first request, it begins with
-/// the connection.
+/// The timeout for a client to send the head of a request. The timeout for the first
+/// request begins with the connection.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The idle time after which a connection rests, which means that it gives up its buffers.
@@ -76,7 +76,7 @@ pub(crate) const UNREAD: usize = UNSENT as usize + 64 * 1024;
 /// message that is made from the head.
 pub(crate) const REQUEST: usize = 8 * 1024;
 
-/// The number of connections that are sampled to end one of them.
+/// The number of connections in a sample, from which one connection is chosen to be ended.
 const SAMPLE: usize = 24;
 /// The maximum number of connections that are ended for one connection that needs memory.
 const SHED: usize = 32;
@@ -287,7 +287,7 @@ impl Client {
         *lock(&self.refusal) = Some(refusal);
     }
 
-    /// Returns the reason why a request was refused, for which the current one is the stand-in.
+    /// Returns the reason why a request was refused. The current request is its stand-in.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         *lock(&self.refusal)
     }

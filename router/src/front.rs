@@ -12,8 +12,8 @@
 //!                       "connection: close", HTTP/2 GOAWAY then nothing; idle connections close
 //! ```
 //!
-//! The drain waits for requests, since each of them ends. Tunnels may not end by themselves, so
-//! they are closed when their grace period is over.
+//! The drain waits for requests, because every request ends. A tunnel might never end by itself, so
+//! tunnels are closed when their grace period is over.
 //!
 //! This group of modules turns a client's request into an invocation, and the node's reply into a
 //! response:
@@ -268,8 +268,8 @@ impl Front {
     }
 }
 
-/// Returns the stream of a connection with the address of its client, which a load balancer names by
-/// the PROXY protocol.
+/// Returns the stream of a connection and the address of its client, which a trusted load balancer
+/// states in a header of the PROXY protocol.
 async fn identify(
     thread: &RouterThread,
     mut stream: TcpStream,

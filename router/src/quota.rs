@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A single address gets three quarters, the next one three quarters of the rest, and so on
-//! (Choudhury and Hahne's dynamic thresholds). The more is taken, the less may an address take that
-//! already holds much, while an address that holds little can still take some. A proxy with many
+//! (Choudhury and Hahne's dynamic thresholds). The more is taken, the less an address that already
+//! holds much may take, while an address that holds little can still take some. A proxy with many
 //! clients behind it is hardly limited while there is no other demand.
 //!
 //! This module is pure. The counts are atomic because hyper requires connections to be `Send`; only
@@ -29,7 +29,8 @@ const GREED: usize = 3;
 /// then removed.
 const FORGET: usize = 1024;
 
-/// An address for the purpose of shares. An IPv6 subscriber has a prefix of 64 bits.
+/// An address that has a share: an IPv4 address, or a prefix of 64 bits, which is what an IPv6
+/// subscriber has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Peer(IpAddr);
 

@@ -1,5 +1,5 @@
 //! Rate limits, by the generic cell rate algorithm (ITU-T Recommendation I.371): the state of a limit
-//! is one time, up to which its requests are accounted for.
+//! is one point in time, up to which its requests are accounted for.
 //!
 //! ```text
 //!      now                     accounted time
@@ -8,10 +8,10 @@
 //! ```
 //!
 //! All threads share the state without a lock: a limit of a Worker or of a namespace is an atomic
-//! ([`Bucket`]), and those of all clients together are a table of fixed size ([`Clients`]), in which
-//! a client can share the places of others, as in a count-min sketch with conservative update (Estan
-//! and Varghese, "New directions in traffic measurement and accounting", 2002). So neither the number
-//! of clients nor that of limits bounds the memory.
+//! ([`Bucket`]), and the limits of all clients together are a table of fixed size ([`Clients`]), in
+//! which clients can share places, as in a count-min sketch with conservative update (Estan and
+//! Varghese, "New directions in traffic measurement and accounting", 2002). The size of the table
+//! therefore depends neither on the number of clients nor on the number of their limits.
 //!
 //! This module is pure: the time is an argument.
 
@@ -25,8 +25,8 @@ use crate::quota::Peer;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The number of places for clients: 4 MiB. With 10,000 clients that have just sent a request, one
-/// in 30,000 shares all its places.
+/// The number of places for clients, which take 4 MiB. With 10,000 clients that have just sent a
+/// request, one in 30,000 shares all its places.
 const PLACES: usize = 1 << 19;
 
 /// The number of places of each client.
@@ -36,7 +36,7 @@ const HASHES: u64 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     pub per_second: NonZeroU32,
-    /// The number of requests that may arrive at once.
+    /// The number of requests that may arrive at the same time.
     pub burst: NonZeroU32,
 }
 
@@ -72,7 +72,7 @@ impl Bucket {
     /// Admits a request, if the rate allows it.
     ///
     /// # Errors
-    /// As for [`Rate::admit`].
+    /// Fails as [`Rate::admit`] does.
     pub(crate) fn admit(&self, rate: Rate, now: u64, routers: NonZeroU32) -> Result<(), Duration> {
         let mut accounted = self.0.load(Relaxed);
         loop {
@@ -88,7 +88,8 @@ impl Bucket {
 /// The limits of all clients of all Workers.
 pub(crate) struct Clients {
     started: Instant,
-    /// Unknown to clients, so that none can choose the places of another.
+    /// The seed of the hashes. Clients do not know it, so that no client can choose the places of
+    /// another.
     seed: RandomState,
     places: OnceLock<Box<[AtomicU64]>>,
 }
@@ -105,14 +106,14 @@ impl Clients {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Admits a request of a client, if the rate allows it. Of requests of one client that threads
-    /// examine at the same moment, one may be admitted too many for each thread.
+    /// Admits a request of a client, if the rate allows it. If several threads examine requests of
+    /// the client at the same moment, each of these threads may admit one request too many.
     ///
     /// # Arguments
     /// * `of`: identifies what is limited.
     ///
     /// # Errors
-    /// As for [`Rate::admit`].
+    /// Fails as [`Rate::admit`] does.
     pub(crate) fn admit(
         &self,
         of: u64,
@@ -131,7 +132,8 @@ impl Clients {
             (0..HASHES)
                 .map(|i| &places[(hash.wrapping_add(i.wrapping_mul(step))) as usize % PLACES])
         };
-        // Each place accounts for at least this client's requests, so that the earliest is closest.
+        // Each place accounts for at least this client's requests, so the earliest time is the most
+        // accurate.
         let accounted = own().map(|place| place.load(Relaxed)).min().unwrap_or_default();
         let next = rate.admit(accounted, now, routers)?;
         own().for_each(|place| {
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_admitted_at_once_and_then_the_rate() {
+    fn a_burst_is_admitted_immediately_and_then_the_rate() {
         let (bucket, rate) = (Bucket::default(), rate(10, 5));
         assert_eq!(admitted(|| bucket.admit(rate, SECOND, ONE)), 5);
         let wait = bucket.admit(rate, SECOND, ONE).unwrap_err();
@@ -181,10 +183,10 @@ mod tests {
         for tenth in 1..=10 {
             later += admitted(|| bucket.admit(rate, SECOND + tenth * SECOND / 10, three));
         }
-        assert_eq!(later, 10, "a third of 30 requests per second");
+        assert_eq!(later, 10, "the router did not admit a third of 30 requests per second");
         let many = NonZeroU32::new(100).unwrap();
         let fresh = Bucket::default();
-        assert_eq!(admitted(|| fresh.admit(rate, SECOND, many)), 1, "each router admits one");
+        assert_eq!(admitted(|| fresh.admit(rate, SECOND, many)), 1, "the burst is not one request");
     }
 
     #[test]
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn few_of_many_clients_are_limited_for_others() {
+    fn few_of_many_clients_are_limited_because_of_others() {
         let (clients, rate) = (Clients::default(), rate(1, 1));
         let refused = (0..10_000)
             .filter(|client| clients.admit(1, peer(*client), rate, SECOND, ONE).is_err())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenon_lifecycle::tls::Connector;
 use tonic::transport::{Channel, Endpoint, Error};
 
-/// The timeout of a connect to an operator.
+/// The timeout for connecting to an operator.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The interval between two pings to an operator.

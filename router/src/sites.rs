@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All threads share the sites. A request for an open site takes no lock; fetching and opening run
-//! on the catalog's thread, and continue when the request that waits for them ends.
+//! on the catalog's thread, and continue even if the request that waits for them ends.
 //!
 //! - [`fetch`]: fetches a pack from an operator.
 //! - [`read`]: reads contents without blocking the thread.

@@ -38,7 +38,8 @@ use crate::table::ring::{Key, Ring, Seed};
 use crate::table::route::{Route, Routes};
 use crate::table::traffic::Traffic;
 
-/// The ids of lanes begin where those of shards end. No node has that many of either.
+/// The number of possible ids of shards, and of lanes: the ids of lanes begin where those of shards
+/// end. No node has as many shards or lanes.
 const POSITIONS: u16 = ShardId::lane(0).0;
 
 /// The time for which a revision is new. After a longer time, nodes that have learned of the
@@ -56,7 +57,7 @@ pub struct Table {
     pools: BTreeMap<Arc<str>, Arc<Pool>>,
     /// Increases whenever a node has changed.
     nodes_version: u64,
-    /// The number of routers, which share rate limits. 0 if unknown.
+    /// The number of routers, which share rate limits, or 0 if the number is unknown.
     routers: u32,
     /// The state of the rate limits of namespaces, by namespace and pool.
     namespaces: BTreeMap<(Arc<str>, Arc<str>), Arc<Bucket>>,
@@ -80,7 +81,7 @@ pub struct Worker {
     /// The Workers that this one may call.
     services: Vec<WorkerId>,
     pub assets: Option<Assets>,
-    /// The division of its requests, if several revisions serve them.
+    /// The division of the Worker's requests, if several revisions serve them.
     traffic: Option<Box<Traffic>>,
     /// The rates of the requests of clients, if any is limited. All revisions share them.
     pub rates: Option<Arc<Rates>>,
@@ -285,8 +286,8 @@ impl Table {
         self.nodes.len()
     }
 
-    /// Returns the table to which a snapshot is applied. It is empty, except that it continues the
-    /// version of the nodes, so that its nodes are not mistaken for the old ones.
+    /// Returns the table to which a snapshot is applied. The table is empty, but continues the
+    /// version of the nodes, so that the new nodes are not mistaken for the old ones.
     pub fn begin_snapshot(&self) -> Self {
         Self { nodes_version: self.nodes_version, ..Self::default() }
     }

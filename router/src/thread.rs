@@ -7,7 +7,8 @@
 //!  meters, ids ────────────────┘
 //! ```
 //!
-//! It is `!Send` and takes no lock: the only shared state that it reads is the published table.
+//! This state is `!Send` and takes no lock. The state that all threads share is the published table
+//! and [`Shared`].
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -98,7 +99,7 @@ pub(crate) struct Accounts {
 #[derive(Clone)]
 pub(crate) struct Announcements {
     pub(crate) published: Published,
-    /// Changes after each publication.
+    /// A channel that is notified after each publication.
     pub(crate) changes_rx: watch::Receiver<()>,
 }
 

@@ -45,7 +45,7 @@ use crate::upstream::metrics::UpstreamMetrics;
 use crate::upstream::placement::Placements;
 use crate::upstream::retry::Budget;
 
-/// The state of a thread about shards, which the requests of the thread share.
+/// The state that a thread keeps about shards. All requests of the thread share this state.
 pub(crate) struct Upstream {
     pub(crate) links: Links,
     pub(crate) placements: RefCell<Placements>,

@@ -5,8 +5,8 @@
 //!   oldest block. This is the highest load that the pool puts on the CPU caches. A small response
 //!   is written into each block and read from it. *Touched* is a pool whose memory was resident
 //!   beforehand; *untouched* is the first use of blocks, which get their memory at that time.
-//! - **in use**: fewer blocks are in use, of a pool with the node's size. The pool hands out the
-//!   most recently returned blocks first, so only these are in the caches.
+//! - **in use**: only this number of blocks is in use, in a pool with the node's size. The pool
+//!   hands out the most recently returned blocks first, so only these are in the caches.
 //! - **length**: a whole response of this length is sent. *Pooled* writes the body once, and the
 //!   head in front of it; *allocated* writes the body into memory of its own, shares that memory,
 //!   and copies the body into a message.

@@ -49,7 +49,7 @@ const WEB: &str = include_str!("../../bench/peers/web.js");
 const EMPTY: &str = "const well = 'well'; export default { fetch: () => new Response(well) }";
 
 fn main() {
-    // V8 must be initialised before any thread exists.
+    // V8 must be initialized before any thread exists.
     tenon_engine::init();
     let watchdog = Watchdog::spawn();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -158,7 +158,7 @@ impl Bench {
         }
         // A node always has isolates. Without another isolate, V8 would drop the data that isolates
         // share whenever an isolate ends.
-        let _neighbour = self.start(EMPTY).await;
+        let _neighbor = self.start(EMPTY).await;
         let worker = Worker::new(source);
         let used = self.load(&worker, None).await;
         fetch(&used, browser()).await;

@@ -35,7 +35,7 @@ const CALL: &str =
     for (const name in exports) exports[name](3); export default { fetch() {} }";
 
 fn main() {
-    // V8 must be initialised before any thread exists.
+    // V8 must be initialized before any thread exists.
     tenon_engine::init();
     let watchdog = Watchdog::spawn();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The control connection has a thread of its own, so that the process shows its metrics and
-//! receives a drain order while a turn is running. When the connection ends, so does the process:
-//! without a supervisor it would be neither restarted nor told to drain.
+//! receives a drain order while a turn is running. When the connection ends, the process ends too:
+//! without a supervisor, the process would be neither restarted nor told to drain.
 
 mod inherited;
 mod supervisor;

@@ -350,9 +350,9 @@ fn cpus() -> u16 {
         .unwrap_or(1)
 }
 
-/// Returns whether shards may be pinned: only if every CPU that the process may run on gets one.
-/// With fewer shards than CPUs, every node on a machine would pin its shards to the same CPUs; with
-/// more, two shards on a CPU would starve each other.
+/// Returns whether shards may be pinned: only if every CPU that the process may run on gets a
+/// shard. With fewer shards than CPUs, every node on a machine would pin its shards to the same
+/// CPUs; with more, two shards on a CPU would starve each other.
 fn may_pin(shards: u16) -> bool {
     core_affinity::get_core_ids().is_some_and(|cores| cores.len() == usize::from(shards))
 }

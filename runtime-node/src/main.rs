@@ -77,7 +77,7 @@ fn supervise(args: Args) -> anyhow::Result<()> {
 fn run_child(id: ShardId, args: Args) -> anyhow::Result<()> {
     let inherited = child::inherit(id)?;
     child::set_up_process(id);
-    // V8 is initialised before any thread starts: on processors with protection keys, a thread that
+    // V8 is initialized before any thread starts: on processors with protection keys, a thread that
     // is older than V8 cannot run JavaScript.
     tenon_engine::init();
     let log = log::init(&args.log);

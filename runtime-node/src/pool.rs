@@ -212,7 +212,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
                     (warm.last_use, warm.used_at, warm.collected) = (self.uses, now, false);
                     return Lookup::Warm(warm.occupant.clone());
                 }
-                // `evict` replaces this reason by the spent isolate's own.
+                // `evict` replaces this reason with the spent isolate's own reason.
                 Condition::Spent(_) => self.evict(*digest, Eviction::Room, now),
             },
             None => {}

@@ -6,15 +6,16 @@
 //! ```
 //!
 //! Only routers know which revision serves a Worker: they are the first to learn of new revisions
-//! and of nodes that drain. Instead of asking a router about every call, a shard uses the revisions
-//! that the router sends with each request: those that then serve the Workers that the called
-//! Worker may call. A call therefore stays in the process only for the very revision that a router
-//! would have picked when the caller's own request arrived, and only if that revision is already
-//! warm: a Worker runs where routers send its requests, not on every shard that calls it. A caller
-//! that was itself called locally knows no revisions, so its calls go to a router.
+//! and of nodes that drain. Instead of asking a router about every call, a shard uses the list of
+//! revisions that the router sends with each request: the revisions that serve, at that time, the
+//! Workers that the requested Worker may call. A call therefore stays in the process only for the
+//! very revision that a router would have picked when the caller's own request arrived, and only if
+//! that revision is already warm: a Worker runs where routers send its requests, not on every shard
+//! that calls it. A caller that was itself called locally knows no revisions, so its calls go to a
+//! router.
 //!
-//! On either way, the call takes the permits and limits of the called Worker, and fails with the
-//! failures that a client would get.
+//! Either way, the permits and limits of the called Worker apply to the call, and the call fails
+//! with the failures that a client would get.
 
 mod router;
 
@@ -72,8 +73,8 @@ impl Services for Calls {
             let call = match (shard, call.digest) {
                 (Some(shard), Some(digest)) if !call.assets && shard.is_warm(&digest) => {
                     // The call runs as its own task, like a client's request. The caller's isolate
-                    // polls its operations only while it does not itself wait for a turn. An
-                    // operation that holds the turn would therefore never be polled.
+                    // polls its operations only while the isolate is not itself waiting for a turn.
+                    // An operation that holds the turn would therefore never be polled.
                     match AbortOnDropHandle::new(spawn_local(call_locally(shard, digest, call)))
                         .await
                     {

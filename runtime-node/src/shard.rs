@@ -362,7 +362,7 @@ impl Shard {
                 Ok(ResidentOrStart::Cold(start))
             }
         };
-        // A flood of refused requests must not apply changes for each request.
+        // During a flood of refused requests, changes must not be applied for each request.
         let has_changed = found.is_ok() || pool.has_updates();
         drop(pool);
         if has_changed {

@@ -330,7 +330,7 @@ impl FetchError {
     /// Returns the time after the beginning of the first attempt within which a fetch is retried.
     fn retry_time(&self) -> Duration {
         match self {
-            // A router may know the revision from another replica of the operator than this one.
+            // A router may have learned of the revision from another replica of the operator.
             Self::Unknown => Duration::from_millis(500),
             // This is long enough for another replica to take over, and short enough for a waiting
             // client.

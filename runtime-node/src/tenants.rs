@@ -3,7 +3,7 @@
 //!
 //! | other tenants with recent requests | share |
 //! | --- | --- |
-//! | none | all but an eighth, kept for the next tenant |
+//! | none | all but an eighth, which is kept for the next tenant |
 //! | any | half |
 //!
 //! The share applies to every resource that a tenant could exhaust with many Workers: invocations
@@ -162,8 +162,9 @@ fn part(share: Share, whole: u32) -> u32 {
     u32::try_from(share.of(whole as usize)).expect("a share is larger than the whole")
 }
 
-/// The latest request of all tenants, and the latest request of any tenant other than the first
-/// one's: enough to know, for each tenant, the latest request of another tenant.
+/// The latest request of any tenant, and the latest request of any tenant other than the one that
+/// made the first. These two suffice to find, for each tenant, the latest request of another
+/// tenant.
 #[derive(Default)]
 struct Visits {
     latest: Option<(Rc<str>, Instant)>,
@@ -269,7 +270,7 @@ mod tests {
         }
 
         #[test]
-        fn two_halves_cover_the_whole_and_most_of_eight_or_more_leaves_room(whole in 0..10_000_usize) {
+        fn two_halves_cover_the_whole_and_the_larger_share_of_eight_or_more_leaves_room(whole in 0..10_000_usize) {
             prop_assert!(Share::Half.of(whole) * 2 >= whole && Share::Half.of(whole) <= Share::Most.of(whole).max(1));
             prop_assert!(whole < 8 || Share::Most.of(whole) < whole);
         }

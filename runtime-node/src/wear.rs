@@ -14,8 +14,8 @@ use crate::memory::Pressure;
 /// replaced.
 pub const IN_VAIN: Duration = Duration::from_secs(2);
 
-/// Size of a process's private writable memory, in bytes, from which a restart frees memory. A
-/// process without isolates has about 25 MiB.
+/// Minimum size of a process's private writable memory, in bytes, at which a restart frees memory.
+/// A process without isolates has about 25 MiB.
 const OUTGROWN: u64 = 64 << 20;
 
 /// Signs of wear in a process.

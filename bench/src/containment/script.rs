@@ -1,4 +1,4 @@
-//! Makes Workers of the hostile scripts.
+//! Turns the hostile scripts into Workers.
 
 // The parser of the suite's files. All files are well-formed, because the suite is a test.
 #[allow(clippy::unwrap_used, dead_code, reason = "the file belongs to the tests of another crate")]

@@ -33,8 +33,8 @@ const MOVES_WITHIN: Duration = Duration::from_secs(10);
 /// Duration of the measurement after the last request of a script, which covers delayed effects.
 const AFTERMATH: Duration = Duration::from_millis(300);
 
-/// Duration of a further measurement if a process was lost, in which the victims' requests that
-/// wait for its successor end.
+/// Duration of a further measurement if a process was lost. It is long enough for the end of those
+/// requests of victims that wait for the successor of the process.
 const AFTERMATH_OF_A_LOSS: Duration = Duration::from_secs(3);
 
 /// The measurements of one run of a script.

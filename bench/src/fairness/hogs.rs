@@ -145,8 +145,8 @@ fn cpu_limit() -> Duration {
     Duration::from_millis(Limits::default().cpu_ms.into())
 }
 
-/// Returns the source of a Worker, of nearly [`COLD_BYTES`], with functions that V8 has to parse at
-/// start. No two sources are equal.
+/// Returns the source of a Worker, nearly [`COLD_BYTES`] long, with functions that V8 has to parse
+/// at start. No two sources are equal.
 fn large(i: usize) -> String {
     let mut source = format!("export default {{ fetch: () => new Response('{i}') }};\n");
     for n in 0.. {

@@ -43,7 +43,7 @@ const STORE: &str = "there is no such storage; use a service with an HTTP interf
 
 const ADVICE: &[(&[&str], &str)] = &[
     (&["$schema", "account_id", "keep_vars", "legacy_env", "send_metrics", "zone_id"], NO_EFFECT),
-    (&["compatibility_date"], "there are no dated changes of behaviour"),
+    (&["compatibility_date"], "there are no dated changes of behavior"),
     (
         &[
             "alias",

@@ -19,7 +19,7 @@ pub(super) fn admits(headers: &HeaderMap) -> bool {
 }
 
 /// Returns whether the host is an IP address or `localhost`, and not a name that the owner of a
-/// page can let resolve to this machine.
+/// page can make resolve to this machine.
 fn is_local(host: &str) -> bool {
     let Ok(host) = host.parse::<http::uri::Authority>() else { return false };
     let name = host.host().trim_start_matches('[').trim_end_matches(']');

@@ -23,8 +23,8 @@ use certificates::{authority, client_tls};
 use platform::{DEADLINE, Platform, await_condition, runtime};
 
 fn main() -> ExitCode {
-    // V8 is initialised first: on some processors, threads that were created before V8 was
-    // initialised cannot run JavaScript.
+    // V8 is initialized first: on some processors, threads that were created before V8 was
+    // initialized cannot run JavaScript.
     tenon_engine::init();
     let trials = vec![
         trial(

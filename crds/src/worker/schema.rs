@@ -6,7 +6,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 /// 1 MiB of it.
 const MODULES_BYTES: u32 = 1024 * 1024;
 
-/// Returns the schema of a revision's modules, which may come from a ConfigMap with this many
+/// Returns the schema of a revision's modules, which may come from a ConfigMap with up to 1,000
 /// keys.
 pub(crate) fn modules(_: &mut SchemaGenerator) -> Schema {
     up_to(1_000)

@@ -13,8 +13,8 @@ use crate::await_condition;
 
 const SOON: Duration = Duration::from_secs(10);
 
-/// Starts a server that responds with the name of the requested host: after a delay if it begins
-/// with `slow.`, and with status 503 if it begins with `wrong.`.
+/// Starts a server that responds with the name of the requested host. It responds after a delay if
+/// the name begins with `slow.`, and with status 503 if the name begins with `wrong.`.
 async fn serve() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -93,7 +93,7 @@ async fn a_wrong_answer_to_any_client_is_a_failure_with_its_status_and_body() ->
 async fn a_slow_response_does_not_delay_others() -> anyhow::Result<()> {
     let lap = run(plan(serve().await?, &["slow.example"]), 100).await?;
     assert!(lap.latency.p50 >= Duration::from_millis(300), "{lap}");
-    // Sequential requests would be three per second.
+    // A client that waited for each response would send only three requests per second.
     lap.ensure_all_served(100)
 }
 

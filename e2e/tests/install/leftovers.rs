@@ -35,7 +35,7 @@ pub struct Object {
     group: String,
     namespace: Option<String>,
     name: String,
-    is_labelled: bool,
+    is_labeled: bool,
 }
 
 pub async fn uninstalling_leaves_only_the_crds(stage: &Stage) -> anyhow::Result<String> {
@@ -94,7 +94,7 @@ async fn left(stage: &Stage) -> anyhow::Result<BTreeSet<Object>> {
     now.retain(|object| {
         let is_checked = match object.namespace.as_deref() {
             None | Some(SYSTEM) => true,
-            Some(namespace) => object.is_labelled && namespace != stage.namespace.name(),
+            Some(namespace) => object.is_labeled && namespace != stage.namespace.name(),
         };
         is_checked && !before.contains(object)
     });
@@ -128,7 +128,7 @@ async fn objects(cluster: &Cluster, kind: ApiResource) -> anyhow::Result<Vec<Obj
         group: kind.group.clone(),
         namespace: found.namespace(),
         name: found.name_any(),
-        is_labelled: found
+        is_labeled: found
             .labels()
             .get("app.kubernetes.io/part-of")
             .is_some_and(|whole| whole == "tenon"),

@@ -8,9 +8,9 @@
 //!       └────────────── port-forward: laps of the prober, metrics ──────────────┘
 //! ```
 //!
-//! The steps depend on each other and run in order. This program knows nothing about the cluster
-//! but a kubeconfig and the names of the images, so it runs on kind, k3d, `deploy/cluster` or any
-//! other cluster. `stage.rs` lists its environment variables.
+//! The steps depend on each other and run in order. This program needs only a kubeconfig and the
+//! names of the images, so it runs on kind, k3d, `deploy/cluster` or any other cluster. `stage.rs`
+//! lists its environment variables.
 
 mod certificates;
 mod dashboards;

@@ -14,8 +14,8 @@ pub async fn no_request_fails_while_nodes_scale(stage: &Stage) -> anyhow::Result
     under_load(stage, up_and_down(stage, NODE, "runtimepool/default")).await
 }
 
-/// Scales to two replicas more than the current number, then to one fewer than it but at least one,
-/// then back.
+/// Scales to two replicas more than the current number, then to one replica fewer than the current
+/// number (but at least to one replica), and then back to the current number.
 async fn up_and_down(stage: &Stage, component: Component, scaled: &str) -> anyhow::Result<String> {
     let count = component.pods(stage).await?.len();
     let steps = [count + 2, (count - 1).max(1), count];

@@ -25,7 +25,7 @@ impl AuditLog {
         Ok(Self { path, from: 0 })
     }
 
-    /// Returns the log with later requests only.
+    /// Returns a view of the log that contains only requests from now on.
     pub fn from_now(self) -> anyhow::Result<Self> {
         let from = std::fs::metadata(&self.path)?.len();
         Ok(Self { from, ..self })
@@ -56,8 +56,9 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns whether the request was refused because the user lacks a right. Status 403 is no
-    /// proof of that, because every creation in a namespace that is being deleted also gets it.
+    /// Returns whether the request was refused because the user lacks a right. Status 403 does not
+    /// prove this, because every request to create an object in a namespace that is being deleted
+    /// also gets this status.
     pub fn is_forbidden(&self) -> bool {
         self.annotations
             .get("authorization.k8s.io/decision")

@@ -10,8 +10,8 @@ use tenon_crds::{ConditionStatus, Secret, SecretKeyRef};
 use tenon_e2e::{Load, Prober, SOON, Scenario, answering, await_condition, worker};
 use tokio::time::sleep;
 
-/// Duration of the outage of the API server: long enough that every watch, Lease renewal and
-/// connection notices it.
+/// Duration of the outage of the API server: long enough to interrupt every watch, Lease renewal
+/// and connection.
 const OUTAGE: Duration = Duration::from_secs(60);
 
 pub async fn workers_are_served_without_an_operator(scenario: Scenario) -> anyhow::Result<()> {

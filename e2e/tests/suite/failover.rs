@@ -65,7 +65,10 @@ pub async fn a_paused_leader_writes_nothing_after_another_leads(
         "the audit log has no credentials"
     );
     let late: Vec<_> = requests.into_iter().filter(is_late).collect();
-    ensure!(late.is_empty(), "the paused leader wrote after another led: {late:#?}");
+    ensure!(
+        late.is_empty(),
+        "the paused leader wrote after another replica had become the leader: {late:#?}"
+    );
     leader.kill().await?;
     *operator = Some(standby);
     Ok(())

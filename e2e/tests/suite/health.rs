@@ -16,9 +16,9 @@ use tenon_proto::catalog::{
 use tokio::time::timeout;
 use tonic::transport::Channel;
 
-/// Time limit for the report of a crash loop. A node reports it at the second failure, which
-/// follows after a pause, here in a lane of one of two nodes. Each failure takes a second of CPU
-/// time, and a lane gets little CPU time on a busy machine.
+/// Time limit for the report of a crash loop. A node reports the crash loop at the second failure,
+/// which follows after a pause. In these tests, the failures occur in a lane: each failure takes a
+/// second of CPU time, and a lane gets little CPU time on a busy machine.
 const NOTICED: Duration = Duration::from_secs(120);
 
 /// A Worker that never starts, although the operator's parser accepts it.
@@ -137,7 +137,7 @@ pub async fn a_standby_writes_the_reports_of_a_node(scenario: Scenario) -> anyho
     standby.terminate().await
 }
 
-/// The test sends and receives as nodes do.
+/// The test sends reports and receives quarantines, as nodes do.
 pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_received(
     scenario: Scenario,
 ) -> anyhow::Result<()> {

@@ -72,14 +72,14 @@ pub async fn a_killed_node_fails_only_the_invocations_that_it_had_begun(
 /// The source of a Worker with one line that makes V8 abort or never return.
 const KILLER: &str = "export default { fetch() { for (const key in new Uint8Array(2 ** 26)) return new Response(key); } };";
 
-pub async fn a_worker_that_ends_its_process_does_not_fail_its_neighbours(
+pub async fn a_worker_that_ends_its_process_does_not_fail_its_neighbors(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let (namespace, pool) = (&scenario.namespace, scenario.namespace.name());
     let nodes = vec![scenario.start_node(pool, "a").await?, scenario.start_node(pool, "b").await?];
     let mut hosts = Vec::new();
     for i in 0..WORKERS {
-        let name = format!("neighbour-{i}");
+        let name = format!("neighbor-{i}");
         namespace.apply(&in_pool(&name, pool)).await?;
         hosts.push(namespace.host(&name));
     }
@@ -91,8 +91,8 @@ pub async fn a_worker_that_ends_its_process_does_not_fail_its_neighbours(
     }
     namespace.await_ready("killer", ConditionStatus::True).await?;
 
-    let neighbours = Prober::start(&scenario.router, Load::get(&hosts));
-    neighbours.await_served(100).await?;
+    let neighbors = Prober::start(&scenario.router, Load::get(&hosts));
+    neighbors.await_served(100).await?;
     let (mut connection, host) = (scenario.router.connection(), namespace.host("killer"));
     await_condition("the killer to be refused", SOON, async || {
         // A POST is not retried, so it does not end a second process.
@@ -107,9 +107,9 @@ pub async fn a_worker_that_ends_its_process_does_not_fail_its_neighbours(
         Ok(())
     })
     .await?;
-    neighbours.await_served(300).await?;
-    let neighbours = neighbours.stop().await?;
-    neighbours.ensure_no_failure().context("requests to the neighbours failed")?;
+    neighbors.await_served(300).await?;
+    let neighbors = neighbors.stop().await?;
+    neighbors.ensure_no_failure().context("requests to the neighbors failed")?;
     await_condition("the status to report the quarantine", SOON, async || {
         let killer: Worker = namespace.api().get("killer").await?;
         let quarantine = killer

@@ -162,7 +162,7 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
     .await?;
     ensure!(
         pool_objects::<Deployment>(&scenario).await?.is_empty(),
-        "the operator created a Deployment before the certificates exist"
+        "the operator created a Deployment before the certificates existed"
     );
 
     let config_maps = scenario.system().api::<ConfigMap>();

@@ -1,5 +1,5 @@
-//! Tests that the operator uses every right that the chart grants it. That it needs no further
-//! rights is shown by the other tests.
+//! Tests that the operator uses every right that the chart grants it. The other tests show that it
+//! needs no further rights.
 
 use std::collections::{BTreeMap, BTreeSet};
 

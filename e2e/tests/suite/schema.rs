@@ -145,8 +145,8 @@ struct Verdicts {
     quoted: BTreeSet<String>,
 }
 
-/// A verdict that is right.
-enum Judgement {
+/// A correct verdict of the API server.
+enum Judgment {
     Accepted,
     /// The messages of the rules that the refusal quotes.
     Refused(Vec<String>),
@@ -180,14 +180,14 @@ impl Judge {
     /// Fails if the API server accepted an object that the operator cannot use, or did not say what
     /// is wrong with an object.
     async fn try_all<K: Kind>(&self, mutants: Vec<Mutant>) -> anyhow::Result<Verdicts> {
-        let judgements =
+        let judgments =
             stream::iter(mutants).map(async |mutant| (self.try_one::<K>(&mutant).await, mutant));
-        let mut judgements = std::pin::pin!(judgements.buffer_unordered(MAX_CONCURRENT));
+        let mut judgments = std::pin::pin!(judgments.buffer_unordered(MAX_CONCURRENT));
         let (mut verdicts, mut misjudged) = (Verdicts::default(), Vec::new());
-        while let Some((judgement, mutant)) = judgements.next().await {
-            match judgement {
-                Ok(Judgement::Accepted) => verdicts.accepted += 1,
-                Ok(Judgement::Refused(quoted)) => {
+        while let Some((judgment, mutant)) = judgments.next().await {
+            match judgment {
+                Ok(Judgment::Accepted) => verdicts.accepted += 1,
+                Ok(Judgment::Refused(quoted)) => {
                     verdicts.refused += 1;
                     verdicts.quoted.extend(quoted);
                 }
@@ -208,7 +208,7 @@ impl Judge {
         Ok(verdicts)
     }
 
-    async fn try_one<K: Kind>(&self, mutant: &Mutant) -> anyhow::Result<Judgement> {
+    async fn try_one<K: Kind>(&self, mutant: &Mutant) -> anyhow::Result<Judgment> {
         let stored: Value =
             match create(&self.client, &K::collection(&self.namespace), mutant.body()).await {
                 Ok(stored) => stored,
@@ -226,7 +226,7 @@ impl Judge {
                         is_named(mutant, &status, &self.rules),
                         "the refusal names none of the changed fields: {status:?}"
                     );
-                    return Ok(Judgement::Refused(quoted(&status, &self.rules)));
+                    return Ok(Judgment::Refused(quoted(&status, &self.rules)));
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -251,7 +251,7 @@ impl Judge {
                 self.approved.borrow_mut().insert(object);
             }
         }
-        Ok(Judgement::Accepted)
+        Ok(Judgment::Accepted)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A Worker's requests divided among its revisions.
+//! Tests that a Worker's requests are divided among its revisions, and that a rollback works.
 
 use std::process::Output;
 
@@ -25,11 +25,11 @@ async fn tenon(scenario: &Scenario, arguments: &[&str]) -> anyhow::Result<Output
         .output()
         .await;
     let output = output.context("cannot run tenon")?;
-    ensure!(output.status.success(), "{arguments:?}: {output:?}");
+    ensure!(output.status.success(), "`tenon {}` failed: {output:?}", arguments.join(" "));
     Ok(output)
 }
 
-pub async fn a_canary_gets_its_share_and_a_preview_gets_nothing_else(
+pub async fn a_canary_gets_its_share_and_its_preview_host_serves_only_the_canary(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let old = deploy(&scenario, "canary", "old").await?;
@@ -46,7 +46,7 @@ pub async fn a_canary_gets_its_share_and_a_preview_gets_nothing_else(
     let mut new = 0;
     for _ in 0..400 {
         let answer = connection.get(&host, "/").await?;
-        ensure!(answer.status == 200, "{} {}", answer.status, answer.body);
+        ensure!(answer.status == 200, "the response is {} {}", answer.status, answer.body);
         new += usize::from(answer.body == "new");
     }
     // The probability of a count outside of these bounds is below one in a million.

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tenon_crds::{ConditionStatus, Worker, WorkerSpec};
 use tenon_e2e::{SOON, Scenario, await_condition};
 
-/// Time limit for the report of a crash loop. A node reports it at the second failure, which
-/// follows after a pause, here on a shard of one of two nodes.
+/// Time limit for the report of a crash loop. A node reports the crash loop at the second failure,
+/// which follows after a pause.
 const NOTICED: Duration = Duration::from_secs(30);
 
 /// A module that is compiled to fewer lines, because its types are removed.

@@ -154,9 +154,9 @@ pub async fn a_missing_pool_is_named_while_the_accepted_revision_serves(
     let host = scenario.namespace.host("placed");
     scenario.await_answer(&host, "good", SOON).await?;
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
-    let mut misspelt = worker("placed", &answering("elsewhere"));
-    misspelt.spec.pool = "defualt".to_owned();
-    scenario.namespace.apply(&misspelt).await?;
+    let mut misspelled = worker("placed", &answering("elsewhere"));
+    misspelled.spec.pool = "defualt".to_owned();
+    scenario.namespace.apply(&misspelled).await?;
     let ready = scenario.namespace.await_ready("placed", ConditionStatus::False).await?;
     ensure!(
         ready.reason == "PoolMissing" && ready.message.starts_with("spec.pool: "),

@@ -9,7 +9,8 @@ use futures::task::AtomicWaker;
 
 /// The woken slots of a connection.
 pub(super) struct Queue {
-    /// `None` once the connection has ended, because the queue and its slots refer to each other.
+    /// The slots, or `None` once the connection has ended. The queue and its slots refer to each
+    /// other, so the slots would leak if the queue kept them.
     woken: Mutex<Option<Vec<Arc<Wake>>>>,
     task: AtomicWaker,
 }

@@ -156,8 +156,8 @@ impl Shared {
 }
 
 /// Waits for the server's first message. In TLS 1.3 a client completes the handshake before the
-/// server has verified its certificate (RFC 8446, section 2). A request that was sent immediately
-/// could reach a server that then closes the connection, and would be counted as lost.
+/// server has verified the client's certificate (RFC 8446, section 2). A request that was sent
+/// immediately could reach a server that then closes the connection, and would be counted as lost.
 async fn await_admission(stream: &mut TlsStream<TcpStream>) -> io::Result<()> {
     let (tcp, session) = stream.get_mut();
     loop {

@@ -323,7 +323,7 @@ fn manifest(config: &Bytes, layer: &Bytes, assets: Option<&Bytes>) -> Vec<u8> {
     let descriptor = |media_type: &str, blob: &Bytes| OciDescriptor {
         media_type: media_type.to_owned(),
         digest: sha256(blob),
-        size: i64::try_from(blob.len()).expect("the size of a blob is not an i64"),
+        size: i64::try_from(blob.len()).expect("the size of a blob does not fit into an i64"),
         ..OciDescriptor::default()
     };
     let manifest = OciImageManifest {

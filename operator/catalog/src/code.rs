@@ -1,5 +1,5 @@
-//! The modules of revisions whose code is in OCI artifacts. The catalog holds such revisions without
-//! their modules, and gets these when a node requests them.
+//! The modules of revisions whose code is in OCI artifacts. The catalog holds such revisions
+//! without their modules, and gets the modules when a node requests them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -170,8 +170,8 @@ impl Catalog {
         self.announce(&deployed);
     }
 
-    /// Sets the number of routers that are ready, which share rate limits. Without any, the next one
-    /// counts as the only one.
+    /// Sets the number of routers that are ready, which share rate limits. If none is ready, the
+    /// number is set to 1, because the next router will be the only one.
     pub fn set_routers(&self, count: u32) {
         let mut deployed = self.write();
         deployed.state.set_routers(count.max(1));
@@ -196,8 +196,8 @@ impl Catalog {
         digest.into_iter().for_each(|digest| self.refuse(digest, worker, remaining, times));
     }
 
-    /// Marks the catalog as complete; watchers are answered from then on. Must be called once
-    /// everything deployed has been set.
+    /// Marks the catalog as complete; watchers are answered from then on. This method must be
+    /// called once everything that is deployed has been set.
     pub fn mark_synced(&self) {
         self.shared.progress_tx.send_modify(|progress| progress.synced = true);
     }
@@ -250,7 +250,8 @@ impl Catalog {
     /// Processes a node's report.
     ///
     /// # Errors
-    /// Fails if some of it did not fit into the channel; the node must send it again.
+    /// Fails if a part of the report did not fit into the channel. The node must send the report
+    /// again.
     fn take_report(&self, node: &str, parts: Vec<Part>) -> Result<(), Full> {
         let Some(sink) = self.shared.sink.get() else { return Ok(()) };
         let mut result = Ok(());

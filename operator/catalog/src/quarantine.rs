@@ -6,8 +6,8 @@
 //!  Workers' statuses: reports of other replicas ─┴─► Quarantine ─► every node of the Worker's pool
 //! ```
 //!
-//! An entry ends only when its time has elapsed. It does not end if another revision serves
-//! meanwhile, and then this one again.
+//! An entry ends only when its time has elapsed. It does not end if another revision serves in the
+//! meantime and the quarantined revision then serves again.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,8 +23,8 @@ const MAX_LISTED: usize = 1_000;
 /// entry that ends first is dropped.
 const MAX_ENTRIES: usize = 10_000;
 
-/// An entry is not extended by this or less: nodes report one revision within moments of each
-/// other, and statuses have a resolution of one second.
+/// An extension of an entry by this duration or less is ignored, because nodes report one revision
+/// within moments of each other, and statuses have a resolution of one second.
 const SLACK: Duration = Duration::from_secs(2);
 
 #[derive(Default)]

@@ -110,7 +110,7 @@ pub enum MalformedReport {
     Code,
     #[error("unknown cause of a quarantine")]
     Cause,
-    #[error("no state of Worker {0}")]
+    #[error("the report contains no state of Worker {0}")]
     NoState(WorkerId),
 }
 

@@ -14,8 +14,8 @@ use tenon_proto::revision::Revision;
 
 use crate::deployment::{Deployment, Digest, Share};
 
-/// Time for which a superseded revision can still be fetched. This is far longer than any router
-/// lags behind, and than it takes to roll back a bad deployment.
+/// Time for which a superseded revision can still be fetched. This is far longer than a router lags
+/// behind, and far longer than the rollback of a bad deployment takes.
 pub const GRACE: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub struct Revisions {
     superseded: VecDeque<(Instant, WorkerId, RevisionDigest)>,
 }
 
-/// A revision that nodes may fetch.
+/// A revision that serves, or that served recently.
 enum Held {
     Resolved(Arc<Revision>),
     /// The revision of this name, which cannot be resolved now.
@@ -116,8 +116,8 @@ impl Revisions {
         {
             let Some((_, worker, digest)) = self.superseded.pop_front() else { return };
             let serves = self.serving(&worker).contains(&digest);
-            // It may have served again and been superseded again since then; in that case the later
-            // entry decides.
+            // The revision may have served again and been superseded again since then. In that
+            // case, the later entry decides.
             if !serves && !self.superseded.iter().any(|(_, _, later)| *later == digest) {
                 self.held.remove(&digest);
             }

@@ -215,7 +215,7 @@ fn not_synced() -> Status {
 }
 
 fn draining_status() -> Status {
-    Status::unavailable("this operator is draining; watch another")
+    Status::unavailable("this operator is draining; watch another operator")
 }
 
 /// The stream of one client.
@@ -244,8 +244,8 @@ impl Watcher {
             if self.drain.is_signaled() {
                 return Err(draining_status());
             }
-            // Marked as seen before the catalog is read, so that a change in between wakes the
-            // watcher again.
+            // The change is marked as seen before the catalog is read, so that a change in between
+            // wakes the watcher again.
             self.progress_rx.mark_unchanged();
             let was_up_to_date = self.walk.is_up_to_date();
             let next = self

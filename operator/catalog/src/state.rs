@@ -11,8 +11,8 @@
 //!
 //! A snapshot is a walk from the beginning, and a delta is a walk from a cursor. A walk holds two
 //! numbers: a slow watcher costs no memory and skips superseded changes, so a key that has changed
-//! a hundred times since is sent once. Only tombstones accumulate, so their number is bounded: a
-//! watcher behind the last forgotten tombstone starts over with a snapshot.
+//! a hundred times since the last message is sent once. Only tombstones accumulate, so their number
+//! is bounded: a watcher behind the last forgotten tombstone starts over with a snapshot.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
@@ -220,7 +220,7 @@ impl State {
         Walk { position: 0, phase: Phase::Snapshot { begun_at: self.version } }
     }
 
-    /// Returns the watcher's next message, or `None` if it knows everything.
+    /// Returns the watcher's next message, or `None` if the watcher knows everything.
     ///
     /// A snapshot continues until it reaches the current version. A key that changes meanwhile is
     /// sent again later; a key that is removed after an earlier part has sent it is removed

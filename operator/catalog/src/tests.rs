@@ -1,4 +1,4 @@
-//! The catalog over its socket, as a router and a node use it.
+//! Tests the catalog over its socket, as a router and a node use it.
 
 use std::net::SocketAddr;
 
@@ -301,7 +301,7 @@ async fn a_revision_that_ended_a_process_is_refused_by_every_node_of_its_pool() 
         times: 2,
     };
     assert_eq!(reports_rx.try_recv().map(|report| report.health), Ok(health));
-    // A later watcher receives the list at once, with the remaining duration.
+    // A later watcher receives the list immediately, with the remaining duration.
     let listed = next(&mut served.watch_quarantine("a").await.unwrap()).await;
     assert_eq!(listed.len(), 1);
     // The node of the other pool is told only of that pool's revisions.

@@ -37,7 +37,7 @@ impl Watchers {
         let help = "Time from a change of the catalog until it is sent to a watcher, including back-pressure.";
         let delivery = HistogramOpts::new("tenon_operator_catalog_delivery_duration_seconds", help);
         let delivery =
-            Histogram::with_opts(delivery.buckets(BUCKETS.to_vec())).expect("the name is valid");
+            Histogram::with_opts(delivery.buckets(BUCKETS.to_vec())).expect("invalid name");
         Self { positions: Arc::default(), delivery }
     }
 

@@ -12,12 +12,12 @@ use tenon_proto::id::WorkerId;
 use super::PendingReports;
 use super::verdict::{NodeReport, ReportedCrashLoop, longer, whole_seconds};
 
-/// Maximum number of Workers with pending reports. Reports about others are dropped; nodes report
-/// again.
+/// Maximum number of Workers with pending reports. Reports about other Workers are dropped, and
+/// nodes send them again.
 const WORKERS: usize = 10_000;
 
-/// Maximum number of nodes with pending reports about one Worker, several times as many as its
-/// status can name.
+/// Maximum number of nodes with pending reports about one Worker, several times as many as the
+/// Worker's status can name.
 const NODES: usize = 64;
 
 #[derive(Default)]

@@ -26,11 +26,12 @@ use tenon_crds::{
 };
 use tenon_proto::failure::{FailureCode, Place};
 
-/// A crash loop that was not renewed for this long has expired. Nodes renew theirs every minute.
+/// A crash loop that was not renewed for this long has expired. Nodes renew their crash loops every
+/// minute.
 pub const EXPIRY: Duration = Duration::from_secs(300);
 
-/// A renewed crash loop is not written again until this long after the last write, because a status
-/// is not a heartbeat.
+/// Minimum interval between two writes of a crash loop whose code and place have not changed,
+/// because a status is not a heartbeat.
 const FRESH: Duration = Duration::from_secs(120);
 
 /// A quarantine is not written again if it is extended by no more than this, because all nodes of a
@@ -51,7 +52,7 @@ const NAMED: usize = 3;
 pub struct PendingReports {
     /// The latest report of each node.
     pub by_node: BTreeMap<String, NodeReport>,
-    /// The quarantine that all nodes together have reported.
+    /// The quarantine that ends last among those that nodes have reported.
     pub quarantine: Option<Quarantine>,
     /// Time from which reports count: earlier ones are about another revision, or about this one
     /// with other bindings.

@@ -1,4 +1,4 @@
-//! What the reconciler needs to plan a Worker.
+//! The input of the plan of a Worker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -20,9 +20,9 @@ pub enum Change {
     Pool(Watched<RuntimePool>),
     ConfigMap(Watched<ConfigMap>),
     Secret(Watched<Secret>),
-    /// Of a pool's nodes.
+    /// An EndpointSlice of a pool's nodes.
     Slice(Watched<EndpointSlice>),
-    /// Of the routers.
+    /// An EndpointSlice of the routers.
     RouterSlice(Watched<EndpointSlice>),
 }
 

@@ -101,8 +101,8 @@ pub fn child_name(pool: &RuntimePool) -> String {
 fn service(pool: &RuntimePool, selector: &BTreeMap<String, String>) -> ServiceSpec {
     let ports = ports(pool).map(|(name, port)| ServicePort {
         port,
-        // The target is a name, because a Pod that is older than an increase of the shards has no
-        // such port, and its endpoint then does not list the port.
+        // The target is a name, because a Pod that was created before the number of shards was
+        // increased has no such port, and its endpoint then does not list the port.
         target_port: Some(IntOrString::String(name.clone())),
         name: Some(name),
         protocol: Some("TCP".to_owned()),

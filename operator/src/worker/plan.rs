@@ -2,15 +2,16 @@
 //! current ones.
 //!
 //! ```text
-//!  source ─► draft ─► compile ─► bindings ─► pool, limits, routes ─► all good? ─► accepted
+//!  source ─► draft ─► compile ─► bindings ─► pool, limits, routes ─► no fault? ─► accepted
 //!     └─────────┴─────────┴──────────┴──────────┴─► otherwise the conditions say why,
 //!                                                   and what was accepted before keeps serving
 //! ```
 //!
-//! Compilation takes time and its input is hostile, so it runs elsewhere ([`tenon_compiler`]),
-//! between [`draft`] and [`plan`], as does the download of an artifact ([`crate::artifacts`]).
-//! [`placement`] decides where the revision may be served, and [`propagation`] whether routers
-//! serve it. If the API server refuses the revision, the Worker is planned again with that refusal.
+//! Compilation takes time, and its input is hostile. The compilation ([`tenon_compiler`]) and the
+//! download of an artifact ([`crate::artifacts`]) therefore run elsewhere, between [`draft`] and
+//! [`plan`]. [`placement`] decides where the revision may be served, and [`propagation`] whether
+//! routers serve it. If the API server refuses the revision, the Worker is planned again with that
+//! refusal.
 
 mod artifact;
 mod fault;
@@ -50,7 +51,7 @@ pub struct Plan {
     /// Names of WorkerRevisions over the history limit.
     pub delete: Vec<String>,
     pub events: Vec<Event>,
-    /// Whether routers must be asked if they serve the catalog's entry.
+    /// Whether the routers must be asked whether they serve the catalog's entry.
     pub asks_routers: bool,
 }
 
@@ -253,7 +254,7 @@ fn labels(worker: &str) -> BTreeMap<String, String> {
     ])
 }
 
-/// Returns the number of bound Secrets, if all that the spec names exist.
+/// Returns the number of bound secrets, if all of them exist.
 fn count_bound_secrets(candidate: &Candidate) -> Result<usize, Fault> {
     for binding in &candidate.worker.spec.secrets {
         let reference = &binding.secret_key_ref;
@@ -347,8 +348,9 @@ fn status(
     }
 }
 
-/// Returns the oldest revisions over the history limit. Revisions that the spec names are kept, and
-/// those that serve before and after, because a replica may not have seen the change yet.
+/// Returns the oldest revisions over the history limit. Revisions that the spec names are kept. So
+/// are those that serve before or after the plan, because a replica may not have seen the change
+/// yet.
 fn superseded(candidate: &Candidate, before: &WorkerStatus, after: &WorkerStatus) -> Vec<String> {
     let is_kept = |name: &str| {
         let named = &candidate.worker.spec.traffic;
@@ -366,8 +368,8 @@ fn superseded(candidate: &Candidate, before: &WorkerStatus, after: &WorkerStatus
     history.iter().skip(limit).map(|revision| revision.name_any()).collect()
 }
 
-/// Returns the Event for a changed outcome. A revision on its way to routers gets none yet, so that
-/// each deployment has exactly one.
+/// Returns the Event for a changed outcome. A revision that is on its way to routers gets no Event
+/// yet, so that each deployment has exactly one Event.
 fn events(before: &WorkerStatus, after: &WorkerStatus) -> Vec<Event> {
     let ready =
         |status: &WorkerStatus| status.conditions.iter().find(|c| c.type_ == "Ready").cloned();

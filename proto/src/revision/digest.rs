@@ -1,9 +1,9 @@
 //! The digest of a revision: a hash of everything that affects how a node runs it.
 //!
-//! A field that was added later is hashed only if it changes the behaviour from that before the
-//! field existed. The digests of revisions that do not set the field therefore stay the same across
-//! versions of the operator and of nodes. Such a field, except `state`, is hashed after a word that
-//! names it.
+//! A field that was added later is hashed only if its value makes a node run the revision
+//! differently than before the field existed. The digests of revisions that do not set the field
+//! therefore stay the same across versions of the operator and of nodes. Such a field, except
+//! `state`, is hashed after a word that names it.
 
 use std::collections::BTreeMap;
 

@@ -111,7 +111,7 @@ impl Packer {
     /// * `content` - read to its end, or until it exceeds a limit.
     ///
     /// # Errors
-    /// Fails if a limit is exceeded, or reading or writing fails.
+    /// Fails if the path is invalid, a limit is exceeded, or reading or writing fails.
     pub fn add(&mut self, path: &str, content: &mut impl Read) -> Result<(), PackError> {
         match path {
             IGNORE_FILE => return Ok(()),

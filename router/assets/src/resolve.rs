@@ -205,7 +205,7 @@ impl Site {
 
 enum Page<'s> {
     File(File<'s>),
-    /// The page has another URL, whose decoded path this is.
+    /// The decoded path of the page's URL, which differs from the requested path.
     At(String),
 }
 
@@ -214,7 +214,7 @@ fn stem(path: &str) -> Option<&str> {
     path.strip_suffix(".html").filter(|stem| is_stem(stem))
 }
 
-/// Returns whether a page can have this path without its extension.
+/// Returns whether this path, followed by `.html`, can be the path of a page.
 fn is_stem(path: &str) -> bool {
     !path.is_empty() && !path.ends_with('/')
 }

@@ -1,5 +1,5 @@
-//! The activity of a connection: whether the connection works or waits for its client, and since
-//! when.
+//! The activity of a connection: whether the connection works, or how long it has waited for its
+//! client.
 //!
 //! The connection and the list of clients share the activity, on one thread.
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// The time for which a client may leave all its responses unread before its connection can be
-/// ended for another.
+/// ended to make room for another connection.
 pub(super) const UNREAD_FOR: Duration = Duration::from_secs(5);
 
 pub(crate) struct Activity {
@@ -57,7 +57,10 @@ impl Activity {
         self.wait();
     }
 
-    /// Records that one response more, or one fewer, waits for the client to read on.
+    /// Records whether one more response waits for the client to read on, or one fewer does.
+    ///
+    /// # Arguments
+    /// * `is_unread`: true if a response has begun to wait, and false if one no longer waits.
     pub(super) fn count_unread(&self, is_unread: bool) {
         let unread = self.unread.load(Relaxed);
         self.unread.store(if is_unread { unread + 1 } else { unread - 1 }, Relaxed);
@@ -105,8 +108,8 @@ impl Activity {
         self.has_served.load(Relaxed) && self.may_rest()
     }
 
-    /// Returns whether the connection may be ended for another: it has no request in flight, or its
-    /// client has left all responses unread for [`UNREAD_FOR`].
+    /// Returns whether the connection may be ended to make room for another connection, because it
+    /// has no request in flight, or its client has left all responses unread for [`UNREAD_FOR`].
     pub(super) fn can_end(&self) -> bool {
         let (in_flight, unread) = (self.in_flight.load(Relaxed), self.unread.load(Relaxed));
         in_flight == 0 || in_flight == unread && self.waited(Instant::now()) >= UNREAD_FOR
@@ -128,7 +131,8 @@ impl Activity {
     }
 
     fn millis(&self, now: Instant) -> u32 {
-        // The value wraps after 49 days, but only differences matter, which are shorter.
+        // The value wraps after 49 days, but only differences between values matter, and these are
+        // shorter.
         now.saturating_duration_since(self.epoch).as_millis() as u32
     }
 

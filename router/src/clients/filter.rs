@@ -33,7 +33,7 @@ const PIECE: usize = 4 * 1024;
 /// The maximum size of one read of a partial head, in bytes.
 const READ: usize = 16 * 1024;
 
-/// The number of bytes after a refused head that are read and discarded, so that the client
+/// The maximum number of bytes after a refused head that are read and discarded, so that the client
 /// receives the response and not a reset.
 const IGNORED: usize = 256 * 1024;
 

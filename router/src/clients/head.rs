@@ -10,7 +10,8 @@
 //!
 //! hyper parses the messages that pass this filter. This module examines only the parts that
 //! determine where a message ends: line ends, `content-length` and `transfer-encoding`. A head
-//! passes completely or not at all, so that an incomplete head waits where its bytes are charged.
+//! passes completely or not at all, so that an incomplete head waits in the filter, which charges
+//! the head's bytes to the client.
 //!
 //! This module is pure.
 

@@ -1,5 +1,5 @@
 //! Distinguishes HTTP/1 and HTTP/2 by the first bytes of a connection, because without TLS there is
-//! no ALPN. With TLS, a client that speaks another protocol than the negotiated one is served
+//! no ALPN. With TLS, a client that speaks a protocol other than the negotiated one is served
 //! anyway.
 //!
 //! An HTTP/2 connection begins with a preface that is not a valid HTTP/1 request (RFC 9113, section

@@ -4,7 +4,7 @@
 //!  site ─► resolve ─► file ─► does the client have it? ─► part, coding ─► read ─► answer
 //! ```
 //!
-//! - [`negotiation`]: the form of a content for which a request's headers ask. Pure.
+//! - [`negotiation`]: the form of the content for which a request's headers ask. Pure.
 
 pub(crate) mod negotiation;
 
@@ -44,7 +44,7 @@ pub(crate) struct Answer {
 }
 
 pub(crate) enum Content {
-    /// A content of at most [`PIECE`] bytes, or a compressed content.
+    /// Content of at most [`PIECE`] bytes, or compressed content.
     Bytes(Bytes),
     File(FileStream),
 }

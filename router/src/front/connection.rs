@@ -113,7 +113,7 @@ macro_rules! drive {
 }
 
 /// Waits until a connection should end, which is at the stage `last`, or
-/// [`FIRST_REQUEST_TIMEOUT`] later if the connection has sent no request yet.
+/// [`FIRST_REQUEST_TIMEOUT`] later if no request has arrived on the connection yet.
 async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, has_request: &Cell<bool>) {
     // The wait cannot fail, because the sender outlives every receiver.
     let _ = stage_rx.clone().wait_for(|stage| *stage >= last).await;

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_may_use_another_scheme_than_its_client() {
+    fn a_proxy_and_its_client_may_use_different_schemes() {
         for (proto, expected) in
             [("http", Scheme::Http), ("HTTPS", Scheme::Https), ("ws", Scheme::Https)]
         {

@@ -24,7 +24,8 @@ pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
         || matches!(name.as_str(), "keep-alive" | "proxy-connection")
 }
 
-/// Returns whether only the router may set a header: a Worker or a client could forge it.
+/// Returns whether only the router may set a header, which a Worker or a client could otherwise
+/// forge.
 pub(crate) fn is_ours(name: &HeaderName) -> bool {
     name.as_str().starts_with("tenon-")
 }

@@ -10,9 +10,9 @@
 //! that asks for its own static files is answered by the router itself: `assets`.
 //!
 //! Once the Worker is known, a call is treated like a client's request: [`forward`](mod@forward).
-//! Any caller that is admitted here can call any Worker: with TLS these are nodes and operators
-//! with a certificate, without it any process that can reach the port. The caller's node enforces
-//! that a Worker calls only Workers that its object binds.
+//! Any caller that is admitted here can call any Worker. With TLS, nodes and operators with a
+//! certificate are admitted; without TLS, any process that can reach the port is admitted. The
+//! caller's node enforces that a Worker calls only Workers that its object binds.
 
 mod applied;
 mod assets;

@@ -1,4 +1,4 @@
-//! The path of a client's request, in the order in which it happens:
+//! The path of a client's request, whose steps are, in order:
 //!
 //! ```text
 //!  match ─► admit ─► pick ─► forward ─► answer
@@ -141,7 +141,7 @@ async fn answer(
     if let Some(refusal) = parts.extensions.get() {
         return Err(refusal_failure(*refusal).into());
     }
-    // Match. To the Worker a WebSocket request is a GET, however the client made it.
+    // Match. The Worker receives a WebSocket request as a GET, whichever method the client used.
     let handshake = Handshake::of(parts, !body.is_end_stream())?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
     let target = Target::of(parts, method)?;
@@ -261,7 +261,7 @@ impl From<Limited> for Refused {
             _ => "the Worker",
         };
         let message = format!(
-            "{whose} has more than {} requests per second; retry later",
+            "{whose} has exceeded the limit of {} requests per second; retry later",
             limited.rate.per_second
         );
         let failure = Failure::new(FailureCode::RateLimited, Phase::Admission, message);

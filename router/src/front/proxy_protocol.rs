@@ -11,8 +11,8 @@ use tokio::net::TcpStream;
 /// The maximum length of a header of version 1, in bytes.
 const MAX_LINE: usize = 107;
 
-/// The maximum length of a header, in bytes. The addresses take at most 52, and the additional
-/// fields of common load balancers some hundred.
+/// The maximum length of a header, in bytes. A header with IP addresses takes at most 107 bytes
+/// without additional fields, and the additional fields of common load balancers fit into the rest.
 const MAX_HEADER: usize = 1024;
 
 /// The start of a connection, as far as it has arrived.

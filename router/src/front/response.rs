@@ -1,6 +1,6 @@
 //! Converts a node's reply into an HTTP response.
 //!
-//! Belongs to one thread.
+//! A response belongs to one thread.
 
 use std::future::poll_fn;
 use std::io;
@@ -28,7 +28,8 @@ use crate::tunnel::Tunnel;
 use crate::upstream::exchange::{Reply, Rest, SLOW_CLIENT};
 use crate::upstream::retry::AttemptError;
 
-/// The maximum size of a complete response that is charged with its connection, in bytes.
+/// The maximum size, in bytes, of a complete response that needs no memory beyond that of its
+/// connection.
 const SMALL: usize = 4 * 1024;
 
 /// The body of a response.
@@ -47,7 +48,8 @@ pub(crate) struct FileBody {
     _permit: Permit,
 }
 
-/// A body that has not completely arrived from the node. Dropping this ends the node's stream.
+/// A body that has not completely arrived from the node. Dropping this value ends the node's
+/// stream.
 pub(crate) struct Streaming {
     first: Option<Bytes>,
     rest: Rest,

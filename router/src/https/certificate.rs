@@ -23,7 +23,7 @@ pub(super) struct Certificate {
 /// The reason why a certificate cannot be used. The error names the file and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CertificateError {
-    #[error("cannot read {0}")]
+    #[error("{0}")]
     Read(String),
     #[error(transparent)]
     Certificate(#[from] IdentityError),

@@ -1,7 +1,7 @@
 //! Reads certificates from a directory, and reloads them when the directory changes.
 //!
-//! The directory is polled for the same reason for which [`tenon_lifecycle::tls`] polls the
-//! directory of the process's own certificate.
+//! The directory is polled for the same reason as the directory of the process's own certificate,
+//! which [`tenon_lifecycle::tls`] polls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

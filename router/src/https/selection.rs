@@ -17,8 +17,8 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Indexes certificates. If several certificates have a name, the one that expires last is
-    /// used.
+    /// Indexes certificates. If several certificates have the same name, the one that expires last
+    /// is used.
     ///
     /// # Arguments
     /// * `certificates` - the certificates, of which the first is the default.

@@ -1,6 +1,6 @@
-//! Contents in the codings that clients accept. A content is compressed once, after its first
-//! request, on another thread that compresses one content at a time. Until then, clients get the
-//! uncompressed content.
+//! Contents in the codings that clients accept. The content of a file is compressed once, after the
+//! first request for the file, on another thread, which compresses one file at a time. Until then,
+//! clients get the uncompressed content.
 
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
@@ -20,10 +20,10 @@ const CAPACITY: u64 = 64 << 20;
 /// packets anyway, and a larger file would occupy the thread for seconds.
 const SIZES: std::ops::RangeInclusive<u32> = 512..=4 << 20;
 
-/// The minimum fraction of a content's size that compression must save.
+/// The minimum fraction of the content's size that compression must save.
 const WORTH: f64 = 0.1;
 
-/// A content coding that the router makes.
+/// A content coding that the router produces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Coding {
     Brotli,
@@ -44,7 +44,7 @@ impl Coding {
     }
 }
 
-/// A content, identified by its hash, in a coding.
+/// The hash of the uncompressed content, and a coding.
 type Key = ([u8; 16], Coding);
 
 /// The compressed contents of all sites.
@@ -67,7 +67,7 @@ impl Default for Compressed {
 
 impl Compressed {
     /// Returns a file's content in a coding, if it has been compressed and is smaller. Otherwise
-    /// begins to compress the content, unless another content is being compressed.
+    /// begins to compress the content, unless another file is being compressed.
     pub(crate) fn get(&self, site: &Arc<Site>, file: &File<'_>, coding: Coding) -> Option<Bytes> {
         if !SIZES.contains(&file.length) {
             return None;

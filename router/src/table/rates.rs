@@ -85,8 +85,9 @@ impl Worker {
         self.rates = rates;
     }
 
-    /// Takes over the state of the limits from the entry before, and that of the namespace's from its
-    /// other Workers, so that a deployment does not admit another burst.
+    /// Takes over the state of the Worker's limit from the previous entry, and the state of the
+    /// namespace's limit from the namespace's other Workers, so that a deployment does not admit
+    /// another burst.
     pub(super) fn keep_rates(
         &mut self,
         last: Option<&Self>,
@@ -132,7 +133,8 @@ mod tests {
         table.apply(WatchResponse { workers, ..Default::default() });
     }
 
-    /// Returns the number of requests of a client admitted at once, and the limit that ended them.
+    /// Returns the number of requests of a client that are admitted until one is refused, and the
+    /// name of the limit that refuses it.
     fn burst(worker: &Worker, clients: &Clients, client: u8) -> (usize, &'static str) {
         let peer = Peer::from(std::net::IpAddr::from([10, 0, 0, client]));
         let rates = worker.rates.as_ref().unwrap();

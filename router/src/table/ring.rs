@@ -18,7 +18,7 @@
 //! So a lost slot gives each of its keys to that key's next candidate, and no other key moves.
 //!
 //! This module is pure. The hashes are SHA-256 and splitmix64's finalizer and never change, so that
-//! routers of other versions and platforms, and after a restart, agree.
+//! routers of different versions and platforms agree, also after a restart.
 
 use sha2::{Digest as _, Sha256};
 use tenon_proto::id::{ShardId, WorkerId};
@@ -196,8 +196,9 @@ impl Ring {
         let mut arcs: Vec<_> = arcs.collect();
         arcs.sort_unstable_by(|(one, _), (other, _)| one.total_cmp(other));
         let mut shares = vec![0.0; self.slots];
-        // For the arcs up to this length: the share so far of an arc that is no shorter, and the
-        // probability that a probe is farther off.
+        // The arcs are integrated in stretches that end at the length of the next arc. `share` is
+        // the share of every longer arc within `length`, and `farther` is the probability that a
+        // probe is farther than `length` from the next point.
         let (mut length, mut share, mut farther) = (0.0, 0.0, 1.0f64);
         for (rank, &(arc, owner)) in arcs.iter().enumerate() {
             let longer = (arcs.len() - rank) as f64;

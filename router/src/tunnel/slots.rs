@@ -15,8 +15,8 @@ use tokio::sync::watch;
 use crate::clients::{Client, InFlight};
 use crate::quota::{Account, Hold, Peer, Quota};
 
-/// The maximum number of tunnels per thread. An idle tunnel has a socket, a stream and a few KiB,
-/// which are charged with its connection.
+/// The maximum number of tunnels per thread. An idle tunnel takes a socket, a stream and a few KiB,
+/// which are part of the memory of its connection.
 const MAX: usize = 16_384;
 
 /// Registers the gauge of the tunnels of all threads.

@@ -1,7 +1,7 @@
 //! An HTTP/2 connection to a shard: how the connection is opened and bounded, and how it ended.
 //!
-//! The kernel detects by keepalive probes within `VANISHED` that the peer's machine or the network
-//! has failed.
+//! With keepalive probes, the kernel detects within `VANISHED` that the peer's machine or the
+//! network has failed.
 
 use std::error::Error as _;
 use std::future::Future;
@@ -202,6 +202,6 @@ fn narrow_disconnect(ended: &Result<(), ConnectionError>) -> Disconnect {
     }
 }
 
-/// The errors with which the kernel ends a connection whose other process has ended.
+/// The errors with which the kernel ends a connection after the process at its other end has ended.
 const HANG_UPS: [io::ErrorKind; 3] =
     [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof];

@@ -28,7 +28,7 @@ use crate::upstream::retry::AttemptError;
 use crate::upstream::upload::{AttemptBody, Upload};
 
 /// The memory that the rest of a reply takes while its client is behind, in bytes: a window of data
-/// from its node, and as much that is being written.
+/// from its node, and the same amount of data that is being written.
 pub(crate) const SLOW_CLIENT: usize = 2 * STREAM_WINDOW as usize;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");

@@ -1,5 +1,5 @@
-//! Forwards an invocation that has been matched and admitted, from a client, or from a node or the
-//! operator through the internal listener.
+//! Forwards an invocation that has been matched and admitted. The invocation comes from a client,
+//! or through the internal listener from a node or the operator.
 //!
 //! ```text
 //!  pick ─► attempt ─► reply
@@ -35,8 +35,8 @@ use crate::upstream::upload::Upload;
 const SLACK: Duration = Duration::from_secs(2);
 
 /// The time without a reply after which the router watches the shard for silence. This time is
-/// shorter than the detection of silence takes.
-const BRISK: Duration = Duration::from_secs(1);
+/// shorter than the time that the detection of silence takes.
+const WATCH_AFTER: Duration = Duration::from_secs(1);
 
 /// The request for a Worker, and the address that sends it.
 pub(crate) struct Call<'a> {
@@ -136,9 +136,9 @@ impl Forwarding<'_> {
             self.timeout,
             &sent
         ));
-        // Nearly every response arrives before `brisk`.
-        let brisk = self.deadline.min(tokio::time::Instant::now() + BRISK);
-        if let Ok(ended) = tokio::time::timeout_at(brisk, exchange.as_mut()).await {
+        // Nearly every response arrives before `watch_from`.
+        let watch_from = self.deadline.min(tokio::time::Instant::now() + WATCH_AFTER);
+        if let Ok(ended) = tokio::time::timeout_at(watch_from, exchange.as_mut()).await {
             return ended.map_err(Ended::Failed);
         }
         let mut may_leave = true;
@@ -183,7 +183,8 @@ impl Forwarding<'_> {
     }
 
     /// Converts a request's second loss on one node into the loss of that node, unless another
-    /// process of the node answers: the processes of a node do not all end at the same time.
+    /// process of the node answers. If none answers, the node itself is lost, because the processes
+    /// of a node that is not lost do not all end at the same time.
     async fn examine(&self, target: &Target, error: AttemptError) -> AttemptError {
         let node_is_there =
             async || silence::node_answers(&self.upstream.links, self.view, &target.link).await;
@@ -247,7 +248,8 @@ impl Forwarding<'_> {
         next
     }
 
-    /// Sends a request that may have ended a shard to a lane, so that it ends no second shard.
+    /// Returns the preferred kind of the next target. A request that may have ended a shard goes to
+    /// a lane, so that it does not end a second shard.
     fn preference(&self, after: &AttemptError) -> Preference {
         if self.stays || after.may_be_caused_by_request() {
             Preference::Lane
@@ -261,8 +263,8 @@ impl Forwarding<'_> {
     }
 }
 
-/// The framed head, and a variant for a lane that must run the request, which is encoded on first
-/// use.
+/// The framed head, and its variant for a lane that must run the request. The variant is encoded on
+/// first use.
 struct Heads<'a> {
     head: &'a Bytes,
     stay: OnceCell<Bytes>,

@@ -41,7 +41,7 @@ pub(crate) enum Health {
         /// The number of refused connections since the last successful one.
         strikes: u8,
     },
-    /// The shard has reported that it drains, when the nodes had this version.
+    /// The shard has reported that it drains. The nodes had this version at that time.
     Draining { nodes_version: u64 },
     /// The shard has a connection and requests, and sends nothing.
     Silent {
@@ -56,7 +56,7 @@ pub(crate) enum Health {
     },
 }
 
-/// The way in which a connect failed.
+/// The way in which a connection attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectFailure {
     /// The connection was refused.

@@ -70,7 +70,7 @@ pub(crate) struct Picker<'a> {
     left: usize,
     /// Nodes that have failed this request.
     avoided: Vec<Arc<str>>,
-    /// Nodes of which one process refused the connection.
+    /// Nodes on which one process refused the connection.
     refused: Vec<Arc<str>>,
     /// The first node on which a process was lost while it had this request.
     lost: Option<Arc<str>>,

@@ -59,7 +59,7 @@ pub(crate) enum AttemptError {
     Unreachable(ConnectFailure),
     /// The shard has its maximum of this thread's requests.
     Full,
-    /// The request was not sent, or the node has said that it did not process it.
+    /// The request was not sent, or the node has reported that it did not process the request.
     NotBegun,
     /// The node returned a failure.
     Failed(Failure),
@@ -191,8 +191,8 @@ impl Attempts {
             && self.lost == MAX_LOST
     }
 
-    /// Returns whether the request may be repeated after this error, by its method and the number
-    /// of previous losses.
+    /// Returns whether the request may be repeated after this error, according to the request's
+    /// method and the number of previous losses.
     pub(crate) fn may_be_repeated(&self, after: &AttemptError) -> bool {
         match after {
             AttemptError::Lost => {

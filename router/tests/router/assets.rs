@@ -13,7 +13,7 @@ use crate::harness::{
     head, worker,
 };
 
-/// Returns a text that is longer than a piece, and than a window of HTTP/2.
+/// Returns a text that is longer than a piece and longer than a window of HTTP/2.
 fn large() -> String {
     (0..40_000).map(|line| format!("{line:09}\n")).collect()
 }
@@ -108,7 +108,7 @@ async fn a_file_is_served_without_the_worker() {
 }
 
 #[tokio::test]
-async fn a_content_is_not_sent_again_to_a_client_that_has_it() {
+async fn content_is_not_sent_again_to_a_client_that_has_it() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = start(&node, Assets::default()).await;
     let mut client = scenario.client().await;

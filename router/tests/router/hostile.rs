@@ -25,7 +25,7 @@ async fn small(node: &Node) -> Scenario {
     Scenario::with_options(&[node], Options { client_memory: MEMORY, ..Default::default() }).await
 }
 
-/// Connects from another address than the other clients.
+/// Connects from an address that the other clients do not use.
 async fn connect_from(last: u8, addr: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, last], 0).into()).unwrap();
@@ -213,7 +213,7 @@ async fn bodies_that_never_arrive_hold_no_permits() {
 async fn one_address_leaves_memory_for_the_next() {
     let node = Node::start("n1", Behaviour::Hang);
     let scenario = small(&node).await;
-    // Each connection has a request in flight, and cannot be ended for another.
+    // Each connection has a request in flight, and cannot be ended to make room for another.
     let mut crowd = Vec::new();
     for _ in 0..300 {
         let mut stream = connect_from(2, scenario.addr()).await;

@@ -1,4 +1,4 @@
-//! Requests beyond the rates of a Worker, of a client and of a namespace.
+//! Tests requests that exceed the rate of a Worker, of a client or of a namespace.
 
 use tenon_proto::catalog::{RateLimit, RateLimits, WatchResponse, Worker};
 
@@ -14,7 +14,7 @@ async fn limited(node: &Node, rate_limits: RateLimits, routers: u32) -> Scenario
     scenario
 }
 
-/// Returns a rate at which no second request is admitted during a test.
+/// Returns a rate at which few requests beyond the burst are admitted during a test.
 fn slow(burst: u32) -> Option<RateLimit> {
     Some(RateLimit { requests_per_second: 1, burst })
 }
@@ -56,7 +56,7 @@ async fn requests_beyond_a_rate_are_refused_with_the_time_to_wait() {
     .await;
     let other = http::Request::builder().uri("/").header("host", "till").body(full(""));
     let answer = client.send(other.unwrap()).await.unwrap();
-    assert_eq!(answer.status, 200, "another Worker is not limited");
+    assert_eq!(answer.status, 200, "a Worker without rates was limited");
 }
 
 #[tokio::test]

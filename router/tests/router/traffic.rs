@@ -1,4 +1,4 @@
-//! Requests divided among the revisions of a Worker.
+//! Tests how requests are divided among the revisions of a Worker.
 
 use http::Method;
 use tenon_proto::catalog::session_affinity::Part;

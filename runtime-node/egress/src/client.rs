@@ -37,7 +37,7 @@ const TENANTS: usize = 256;
 const SESSIONS: usize = 32;
 
 /// Headers that are hop-by-hop or that the client sets itself. Like browsers, the client drops them
-/// from requests. A Host header that the Worker sets would circumvent its list of hosts.
+/// from requests. A Host header that the Worker sets would circumvent the Worker's list of hosts.
 const FORBIDDEN_REQUEST_HEADERS: [HeaderName; 10] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,

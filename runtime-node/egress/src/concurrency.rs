@@ -154,7 +154,7 @@ fn party(
     if let Some(party) = parties.get(name).and_then(Weak::upgrade) {
         return party;
     }
-    // Pruning whenever the number of parties has doubled costs each insertion amortised constant
+    // Pruning whenever the number of parties has doubled costs each insertion amortized constant
     // time.
     if parties.len().is_power_of_two() {
         parties.retain(|_, party| party.strong_count() > 0);

@@ -38,7 +38,7 @@ pub(super) const STREAMS: usize = 100;
 const HEAD: usize = 64 * 1024;
 const FIELDS: usize = 256;
 
-/// Time limit for the TLS handshake, and another for the HTTP handshake.
+/// Time limit for the TLS handshake, and separately for the HTTP handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// A silent HTTP/2 connection is pinged at this interval, and closed if the ping is not answered

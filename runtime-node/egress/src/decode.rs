@@ -51,8 +51,9 @@ pub(super) enum Coding {
     Zstd,
 }
 
-/// Returns the codings of a body in the order in which they were applied. Returns none if a coding
-/// is unknown or there are more than [`MAX_CODINGS`]: the Worker then gets the encoded body.
+/// Returns the codings of a body in the order in which they were applied. Returns an empty list if
+/// a coding is unknown or there are more than [`MAX_CODINGS`]: the Worker then gets the encoded
+/// body.
 pub(super) fn codings(headers: &HeaderMap) -> Vec<Coding> {
     let values = headers.get_all(header::CONTENT_ENCODING).into_iter();
     let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -192,7 +193,7 @@ fn brotli_window(prefix: &[u8]) -> u32 {
 }
 
 /// Returns the base-2 logarithm of a Zstandard frame's window size (RFC 8878 §3.1.1.1), between
-/// [`ZSTD_SMALLEST`] and [`ZSTD_WINDOW`]. Returns the latter if the body does not begin with a
+/// [`ZSTD_SMALLEST`] and [`ZSTD_WINDOW`]. Returns [`ZSTD_WINDOW`] if the body does not begin with a
 /// frame.
 fn zstd_window(prefix: &[u8]) -> u32 {
     zstd_window_bytes(prefix).map_or(ZSTD_WINDOW, |bytes| {

@@ -9,7 +9,8 @@ use std::io;
 use super::policy::AddressRefused;
 use super::proxy::ProxyError;
 
-/// The reason for which a request has no response, or the response's body was interrupted.
+/// The reason for which a request has no response, or for which the response's body was
+/// interrupted.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     #[error("the URL scheme '{0}:' cannot be fetched; http:, https: and data: can")]

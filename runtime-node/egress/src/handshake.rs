@@ -1,6 +1,7 @@
 //! The WebSocket opening handshake (RFC 6455 §4): the client's key, and the server's proof that it
-//! has understood the handshake. This module serves WebSockets of the router's clients, to origins
-//! and between Workers. It is pure, except that it generates keys.
+//! has understood the handshake. This module serves WebSockets from the router's clients,
+//! WebSockets to origins, and WebSockets between Workers. It is pure, except that it generates
+//! keys.
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
@@ -56,7 +57,7 @@ impl Key {
     }
 
     /// Sets the headers of a request that asks for a WebSocket with this key. The Worker's other
-    /// headers of the negotiation are kept, except for extensions, none of which is supported.
+    /// negotiation headers are kept, except for extensions, none of which is supported.
     pub fn set_headers(&self, headers: &mut HeaderMap) {
         headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
         headers.insert(header::UPGRADE, WEBSOCKET);
@@ -105,7 +106,7 @@ pub fn is_requested(method: &Method, headers: &HeaderMap) -> bool {
 /// Checks that a response turns its connection into a WebSocket.
 ///
 /// # Errors
-/// Fails if the response's headers `Upgrade` and `Connection` do not.
+/// Fails if the response's headers `Upgrade` and `Connection` do not announce a WebSocket.
 pub fn upgrades(headers: &HeaderMap) -> Result<(), HandshakeError> {
     let both = lists(headers, &header::UPGRADE, "websocket")
         && lists(headers, &header::CONNECTION, "upgrade");

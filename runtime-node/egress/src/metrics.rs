@@ -6,7 +6,7 @@ use tenon_proto::id::ShardId;
 
 use crate::error::Stage;
 
-/// The metric families of a node's outbound requests, labelled by shard.
+/// The metric families of a node's outbound requests, labeled by shard.
 pub struct EgressFamilies {
     requests: IntCounterVec,
     connections: IntGaugeVec,

@@ -2,9 +2,9 @@
 //! servers.
 //!
 //! A name counts as fully qualified, as if it ended with a dot. `/etc/resolv.conf` also lists
-//! search domains, in a cluster three or more; with search domains, a name would first be looked up
-//! inside the cluster, and might lead to different hosts on different nodes. Only the name servers
-//! and options of that file are used.
+//! search domains, three or more of them in a cluster; with search domains, a name would first be
+//! looked up inside the cluster, and might lead to different hosts on different nodes. Only the
+//! name servers and options of that file are used.
 //!
 //! Up to [`CACHED_ANSWERS`] answers are cached for their TTL, between [`MIN_TTL`] and [`MAX_TTL`].
 //! The cache holds only DNS answers; addresses are judged anew for each connection.

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_of_a_proxy_has_a_scheme_of_http_or_https_a_host_and_optionally_a_port() {
+    fn the_url_of_a_proxy_has_an_http_or_https_scheme_a_host_and_optionally_a_port() {
         for (url, shown) in [
             ("http://proxy.test:3128", "http://proxy.test:3128"),
             ("http://proxy.test/", "http://proxy.test:80"),

@@ -108,7 +108,7 @@ impl Settings {
 }
 
 impl Default for Settings {
-    /// Returns settings with which a client reaches only public IP literals, and those without TLS.
+    /// Returns settings with which a client reaches only public IP literals, and only without TLS.
     fn default() -> Self {
         Self::isolated(Policy::default(), Vec::new(), Hosts::default())
     }

@@ -1,10 +1,10 @@
-//! Lowers the priority of V8's own threads, which optimise functions that run often.
+//! Lowers the priority of V8's own threads, which optimize functions that run often.
 //!
 //! V8 does not report for which isolate such a thread works, so the thread's CPU time cannot be
 //! charged to a Worker. The threads are few and have a lower priority than the shards: a thread
 //! with ten more nice levels gets about a tenth of a contended core, and all of an idle one. The
-//! only cost of a flood of functions to neighbours is therefore that their own functions are
-//! optimised later.
+//! only cost of a flood of functions to neighbors is therefore that their own functions are
+//! optimized later.
 
 #![allow(unsafe_code)] // Calls the C library to set the priority of threads.
 

@@ -1,6 +1,6 @@
 //! Measures the longest time for which an isolate has blocked its thread.
 //!
-//! A shard compares this time with the time that a Worker may take beside neighbours, and a Worker
+//! A shard compares this time with the time that a Worker may take beside neighbors, and a Worker
 //! that takes longer moves to a lane. Three kinds of work cannot be divided: a start's work before
 //! its first turn, a turn, and work outside turns, such as a garbage collection that a shard
 //! requests. A collection within a turn is part of that turn's time. Each collection is also

@@ -56,9 +56,9 @@ pub struct BufferMetrics {
     pub blocks: IntGauge,
     /// Number of blocks in use.
     pub in_use: IntGauge,
-    /// Number of times that no block was free, so that the global allocator is used.
+    /// Number of times that no block was free, so that the global allocator was used.
     pub none_free: IntCounter,
-    /// Number of times that a block was too small, so that the global allocator is used.
+    /// Number of times that a block was too small, so that the global allocator was used.
     pub too_large: IntCounter,
 }
 

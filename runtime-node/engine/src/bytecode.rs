@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     /// Encodes modules. V8's version tag depends on its flags, which `init` sets: without the call
-    /// of `init`, the tag might change during a test.
+    /// to `init`, the tag might change during a test.
     fn encoded(modules: BTreeMap<String, Vec<u8>>) -> Vec<u8> {
         crate::init();
         Bytecode { modules }.encode()

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-/// Calls `read` with the bytes of `view`, which are none if its buffer has been detached. No
+/// Calls `read` with the bytes of `view`: an empty slice if the view's buffer has been detached. No
 /// JavaScript may run during the call.
 pub fn read<R>(view: v8::Local<'_, v8::ArrayBufferView>, read: impl FnOnce(&[u8]) -> R) -> R {
     // The contents of small arrays are in V8's heap, and are copied to `storage`.

@@ -68,13 +68,13 @@ mod tests {
             return;
         }
         let (one, other) = (CodePart::default(), CodePart::default());
-        let (namespace, neighbour) = ("cage-one".into(), "cage-other".into());
-        assert!(other.set(&neighbour, 1 << 20));
+        let (namespace, neighbor) = ("cage-one".into(), "cage-other".into());
+        assert!(other.set(&neighbor, 1 << 20));
         assert!(one.set(&namespace, USABLE / 2));
         // A new amount replaces the old one.
         assert!(one.set(&namespace, USABLE / 2));
         assert!(!one.set(&namespace, USABLE / 2 + 1));
-        assert!(other.set(&neighbour, 2 << 20), "the isolate of the neighbour has to end");
+        assert!(other.set(&neighbor, 2 << 20), "the isolate of the neighbor has to end");
         assert!(one.set(&namespace, 1 << 20), "code that was given back still counts");
     }
 }

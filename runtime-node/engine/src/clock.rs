@@ -1,6 +1,6 @@
 //! The clock that a Worker sees, which stands still during a turn and counts whole milliseconds. A
 //! finer clock would reveal the contents of the processor's caches, and thus the activity of
-//! neighbours.
+//! neighbors.
 //!
 //! All parts of the language that show the time of day (`Date`, `Intl.DateTimeFormat`,
 //! `Temporal.Now`) get the time from V8 or ICU, and both get it from the C library's

@@ -26,9 +26,9 @@ use crate::V8_IS_PATCHED;
 /// alignment.
 const RESERVATIONS: Range<usize> = 3 << 20..1 << 30;
 
-/// Size of V8's function table for a new isolate, in bytes: 256 MiB and the guard pages. Tables of
-/// the size of the range cannot be distinguished from it; those of the first isolate become shared
-/// mappings as well.
+/// Size of V8's function table for a new isolate, in bytes: 256 MiB and the guard pages. A table of
+/// the same size as the range cannot be distinguished from the range, so such tables of the first
+/// isolate become shared mappings as well.
 const TABLE: Range<usize> = (256 << 20) + 1..(256 << 20) + (64 << 10);
 
 /// Whether an isolate has been made, if all isolates share one range. V8's further reservations of

@@ -26,8 +26,8 @@ use super::slot::slot_value;
 /// Divisor of an isolate's time for the part that collections may take: a twentieth, or 5 %.
 const SHARE: u32 = 20;
 
-/// Time that an isolate may be in debt and still have a collection. It allows consecutive
-/// collections that together take a [`SHARE`]th of this time, 50 ms.
+/// Longest debt with which an isolate may still have a collection. It allows consecutive
+/// collections that together take a [`SHARE`]th of this time, which is 50 ms.
 const SAVINGS: Duration = Duration::from_secs(1);
 
 /// Size of the largest heap that is collected without need, in bytes: collecting it takes about as
@@ -35,8 +35,8 @@ const SAVINGS: Duration = Duration::from_secs(1);
 /// memory in less time.
 const LARGEST_HEAP: usize = 16 << 20;
 
-/// Growth of array buffers, in bytes, above which a collection because of them is worthwhile. A
-/// stream that produces this many bytes in a tenth of a second spends 3 % of its time on
+/// Growth of array buffers, in bytes, above which it is worthwhile to collect garbage because of
+/// them. A stream that produces this many bytes in a tenth of a second spends 3 % of its time on
 /// collections.
 const GROWTH: usize = 16 << 20;
 

@@ -1,4 +1,4 @@
-//! Orders the turns on a shard so that one Worker's work delays its neighbours by at most one turn.
+//! Orders the turns on a shard so that one Worker's work delays its neighbors by at most one turn.
 //!
 //! ```text
 //!  light ──────────────────────────────────────────────────────────────► its turn, immediately
@@ -126,7 +126,7 @@ impl FairScheduler {
             Token(Some(Rc::clone(self)))
         };
         self.now.set(claim.begin.max(self.now.get()));
-        // Short turns that have waited together yield once rather than each.
+        // Short turns that have waited together yield only once in total, instead of once each.
         if account.is_heavy() {
             for _ in 0..ROUNDS {
                 tokio::task::yield_now().await;

@@ -29,12 +29,12 @@ pub use budget::{BufferBudget, Charge, CountedBytes};
 
 /// The amount by which a heap may outgrow its limit while the code that filled it is terminated.
 ///
-/// V8 calls the guard when an allocation does not fit, does not tell the size of that allocation,
-/// and ends the process if the allocation still does not fit afterwards. The largest allocation is
-/// an array of 512 MiB, or of 1 GiB if V8 is not patched. A native function that ignores
-/// termination continues with its next allocation. The limit is therefore raised only once, by the
-/// size of the largest block if there is memory for it. If the code allocates more, V8 ends this
-/// process, instead of the kernel ending every process that shares its memory.
+/// V8 calls the guard when an allocation does not fit, does not tell the guard the size of that
+/// allocation, and ends the process if the allocation still does not fit afterwards. The largest
+/// allocation is an array of 512 MiB, or of 1 GiB if V8 is not patched. A native function that
+/// ignores termination continues with its next allocation. The limit is therefore raised only once,
+/// by the size of the largest block if there is memory for it. If the code allocates more, V8 ends
+/// this process, instead of the kernel ending every process that shares its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headroom(usize);
 
@@ -132,9 +132,9 @@ impl HeapGuard {
     }
 }
 
-/// Smallest limit of which the heap may take twice the size, in bytes. V8's own memory, which
-/// consists of young generations and of pages that are kept for reuse, may be larger than a smaller
-/// limit.
+/// Lower bound, in bytes, on the limit that [`HeapGuard::inspect`] applies: a heap may take twice its
+/// limit, or twice this size if that is larger. V8's own memory, which consists of young generations
+/// and of pages that are kept for reuse, may be larger than a smaller limit.
 const LEAST_LIMIT: usize = 32 << 20;
 
 /// Raises the limit of a heap, and terminates the running code. V8 calls this near the limit,

@@ -104,9 +104,9 @@ impl Isolate {
         }
     }
 
-    /// Returns the longest CPU time for which this isolate has blocked its thread without a
-    /// break since the previous call: the time of a turn of the start or of an invocation, of the
-    /// start's work before its first turn, or of a garbage collection.
+    /// Returns the longest uninterrupted CPU time for which this isolate has blocked its thread
+    /// since the previous call: the time of a turn of the start or of an invocation, of the start's
+    /// work before its first turn, or of a garbage collection.
     pub fn longest_blocking_time(&self) -> Duration {
         self.longest_blocking_time.take()
     }

@@ -36,7 +36,7 @@
 //!   collections; [`blocking_time`]: how long an isolate has blocked its thread.
 //! - [`callbacks`]: the functions that V8 calls, and the handling of panics in them; [`slot`]: the
 //!   values that an isolate carries; [`ids`]: the ids of invocations and operations.
-//! - [`platform`]: V8's process-wide part; [`background`]: V8's own threads, which optimise
+//! - [`platform`]: V8's process-wide part; [`background`]: V8's own threads, which optimize
 //!   functions; [`offload`]: further threads for long computations; [`bytecode`]: V8's code cache,
 //!   which saves later starts from compiling; [`clock`]: the time that JavaScript sees.
 //! - [`inspector`]: debugging of isolates, which only `tenon dev` allows.

@@ -51,8 +51,8 @@ pub enum QueueKind {
     Whole,
 }
 
-/// The error of work that is refused because too much work waits already, of its Worker or in
-/// total.
+/// The error of work that is refused because too much work of its Worker, or too much work in
+/// total, is waiting already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many operations are queued; await some of them before starting more")]
 pub struct QueueFull;

@@ -1,4 +1,4 @@
-//! A pipe from JavaScript to the connection, of a response or a fetch, that sends its bytes.
+//! A pipe from JavaScript to the connection that sends the body of a response or of a fetch.
 //!
 //! ```text
 //!  pipeWrite ─► [ up to ROOM bytes, and the piece that exceeds ROOM ] ─► poll_next

@@ -1,4 +1,4 @@
-//! The process-wide part of V8: its initialisation, and the tasks that it posts for an isolate's
+//! The process-wide part of V8: its initialization, and the tasks that it posts for an isolate's
 //! own thread.
 //!
 //! ```text
@@ -27,10 +27,10 @@ use super::wasm;
 /// publishes.
 pub const IS_PATCHED: bool = cfg!(patched_v8);
 
-/// Initialises V8 for the process. Further calls do nothing.
+/// Initializes V8 for the process. Further calls do nothing.
 ///
 /// The first call must be on the main thread, before any other thread is started: if the processor
-/// has memory protection keys, a thread that is older than V8's initialisation crashes when it
+/// has memory protection keys, a thread that is older than V8's initialization crashes when it
 /// first runs JavaScript.
 pub fn init() {
     static ONCE: Once = Once::new();
@@ -48,7 +48,7 @@ pub fn init() {
     });
 }
 
-/// Returns the number of threads for optimising compilation. They are few, because they compete
+/// Returns the number of threads for optimizing compilation. They are few, because they compete
 /// with the shards, which have a core each.
 fn background_threads() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

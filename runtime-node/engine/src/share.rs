@@ -3,9 +3,9 @@
 /// The share of one tenant in a bounded resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Half of the resource, for a tenant beside others.
+    /// Half of the resource, while other tenants use the resource.
     Half,
-    /// All but an eighth of the resource, for a tenant without others.
+    /// All but an eighth of the resource, while no other tenant uses the resource.
     Most,
 }
 

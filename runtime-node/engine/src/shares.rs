@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn large_parts_must_be_given_back_while_all_together_exceed_the_whole() {
+    fn large_parts_must_be_given_back_while_all_parts_together_exceed_the_whole() {
         let shares = shares(80);
         let namespaces = ["one", "two", "three"].map(Arc::from);
         let [one, two, small] = [(&namespaces[0], 40), (&namespaces[1], 36), (&namespaces[2], 5)]

@@ -18,7 +18,7 @@ use super::realm::Realm;
 use super::slot::slot_value;
 
 /// Index in the snapshot of the context from which realms are made. It is not V8's default context,
-/// because V8 does not report whether a context could be made from that one.
+/// because V8 does not report whether a context could be made from the default context.
 const CONTEXT: usize = 0;
 
 /// Index of the object `internal` (see `bootstrap.js`) in the context's data.

@@ -49,7 +49,7 @@ pub fn place(
 }
 
 /// Replaces the position in a stack frame of V8, such as `f (worker.js:1:2)` or `async
-/// worker.js:1:2`, by the position in the author's file. Returns `None` if that is unknown.
+/// worker.js:1:2`, with the position in the author's file. Returns `None` if that is unknown.
 pub fn frame(scope: &mut v8::PinScope<'_, '_>, frame: &str) -> Option<String> {
     let (before, module, line, column, after) = parts(frame)?;
     let place = place(scope, module, line, column)?;

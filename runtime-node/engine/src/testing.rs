@@ -62,7 +62,7 @@ impl Interfaces for NoInterfaces {
     fn leave(&self) {}
 }
 
-/// Returns the snapshot of [`HOOKS`]. V8 must have been initialised.
+/// Returns the snapshot of [`HOOKS`]. V8 must have been initialized.
 pub(crate) fn builtins() -> &'static Builtins {
     static BUILTINS: OnceLock<Builtins> = OnceLock::new();
     BUILTINS.get_or_init(|| {

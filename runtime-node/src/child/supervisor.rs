@@ -33,7 +33,7 @@ pub struct Supervisor {
 /// The supervisor's reply to a placement request.
 #[derive(Debug)]
 pub(crate) enum PlacementReply {
-    /// The revision runs in this process. Carries its code if that was requested.
+    /// The revision runs in this process. Contains the revision's code if the code was requested.
     Here(Option<Delivery>),
     /// The revision runs in another process of this node.
     Elsewhere,

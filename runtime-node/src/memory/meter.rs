@@ -3,10 +3,11 @@
 //! | limit of the process | budget | use |
 //! | --- | --- | --- |
 //! | `--memory-budget` | its value | the process's resident memory |
-//! | cgroup, v2 or v1 | the lowest limit from its cgroup up | that cgroup's, less droppable pages |
+//! | cgroup, v2 or v1 | the lowest limit | the cgroup's memory, less droppable pages |
 //! | none | the machine's memory | the process's resident memory |
 //!
-//! Droppable pages are file pages on the kernel's inactive list.
+//! The lowest limit is that of the process's own cgroup or of one of its ancestors; the use is that
+//! of the cgroup with this limit. Droppable pages are file pages on the kernel's inactive list.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -54,7 +55,7 @@ pub struct MeterError {
 }
 
 impl Meter {
-    /// Creates a meter by the limit that applies to the process.
+    /// Creates a meter for the limit that applies to the process.
     ///
     /// # Arguments
     /// * `budget` - the configured budget in bytes, if there is one.

@@ -52,7 +52,7 @@ impl InvocationFamilies {
 }
 
 /// A measurement of one invocation, recorded on drop. If the measurement is dropped without a call
-/// of [`end`](Self::end), the caller has cancelled the invocation.
+/// to [`end`](Self::end), the caller has cancelled the invocation.
 pub struct Observation<'a> {
     invocations: &'a InvocationMetrics,
     workers: &'a WorkerMetrics,

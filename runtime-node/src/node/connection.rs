@@ -36,8 +36,8 @@ const STREAMS: u32 = 4096;
 /// half of the streams of its connection for requests.
 pub(super) const TUNNELS: u32 = STREAMS / 2;
 
-/// Maximum number of bytes of one request that wait until its Worker reads them: a head with the
-/// largest inline body, and as many bytes in flight.
+/// Maximum number of bytes of one request that wait until its Worker reads them: the size of a head
+/// with the largest inline body, and the same number of bytes in flight.
 const STREAM_WINDOW: u32 = 128 * 1024;
 
 /// Window of a connection, in bytes: the sum of its streams' windows, because Workers that never

@@ -5,11 +5,11 @@
 //!
 //! | | back-off | ends |
 //! | --- | --- | --- |
-//! | the revision does not start | doubles with each failure in a row | with a successful start |
-//! | its isolates are condemned | begins after several, grows with each | as time passes |
+//! | the revision does not start | doubles with each failure in a row | when a start succeeds |
+//! | its isolates are condemned | begins after several strikes, grows with each | as time passes |
 //!
 //! Only time makes a condemned isolate count for less: a revision that has an isolate condemned
-//! after a hundred cheap requests costs its neighbours as many starts as one that only fails. Time
+//! after a hundred cheap requests costs its neighbors as many starts as one that only fails. Time
 //! spent in back-off does not count, because nothing can be condemned during it.
 
 use std::time::{Duration, Instant};
@@ -120,7 +120,7 @@ impl CrashBackoff {
     }
 
     /// Records a condemned isolate. A revision whose isolates keep being condemned backs off,
-    /// longer each time, because a start costs its neighbours more than a refusal.
+    /// longer each time, because a start costs its neighbors more than a refusal.
     pub(super) fn condemned(
         &mut self,
         worker: WorkerId,

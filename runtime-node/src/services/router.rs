@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_url_of_a_router_has_a_scheme_of_http_and_a_port() {
+    fn the_url_of_a_router_has_an_http_or_https_scheme_and_a_port() {
         assert!("http://tenon-router:8081".parse::<RouterUrl>().is_ok());
         assert!("https://tenon-router:8081".parse::<RouterUrl>().is_ok());
         for bad in ["", "tenon-router:8081", "ftp://tenon-router:8081", "http://tenon-router"] {

@@ -25,8 +25,8 @@ use crate::wear::{self, Signs};
 const QUIET: Duration = Duration::from_millis(2);
 const QUIET_TRIES: u32 = 20;
 
-/// Interval at which isolates' usage is read, and maximum number of isolates that are read then;
-/// each takes a few microseconds.
+/// Interval at which the usage of isolates is read, and maximum number of isolates whose usage is
+/// read each time; reading the usage of one isolate takes a few microseconds.
 const ACCOUNT: Duration = Duration::from_secs(1);
 const ACCOUNTS: usize = 50;
 
@@ -186,8 +186,8 @@ impl Shard {
                     let (shard, supervisor) = (Rc::clone(&self), supervisor.clone());
                     spawn_local(async move {
                         let deadline = tokio::time::Instant::now() + PRESTART;
-                        // If the revision cannot start here, its next request starts it and gets
-                        // the reason.
+                        // If the revision cannot start here, its next request tries to start it
+                        // again, and gets the reason for the failure.
                         drop(shard.admit(worker.as_str(), digest, deadline, false).await);
                         supervisor.report_warm(&digest);
                     });

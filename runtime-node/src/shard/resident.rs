@@ -11,7 +11,7 @@ use super::weight::Weight;
 use crate::admission::DeadlineSemaphore;
 use crate::pool::{Condition, Occupant, Spent};
 
-/// A warm isolate, with the limits and the use of it.
+/// A warm isolate, with its limits and the semaphores that count its use.
 #[derive(Clone)]
 pub(super) struct Resident {
     pub(super) worker: WorkerId,

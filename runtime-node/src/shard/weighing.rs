@@ -33,7 +33,7 @@ impl Shard {
     /// Reports a heavy turn that belongs to no response: a turn of a WebSocket message, a timer or
     /// `waitUntil`. Work that has begun continues, but new requests go to the revision in a lane.
     /// If an evicted isolate has another heavy turn, its work that outlives responses is ended,
-    /// because that work could otherwise delay its neighbours without limit.
+    /// because that work could otherwise delay its neighbors without limit.
     pub(super) fn weigh_background_turns(&self, isolate: &Rc<Isolate>) {
         let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane())
         else {

@@ -1,6 +1,6 @@
 //! Detects revisions that are too heavy for a shard: those with a turn or a garbage collection that
-//! delays their neighbours, and those whose CPU limit allows a turn so long that routers would send
-//! their neighbours' requests to other shards.
+//! delays their neighbors, and those whose CPU limit allows a turn so long that routers would send
+//! their neighbors' requests to other shards.
 //!
 //! ```text
 //!  each request ─► blocking time ─┬─ over 5 ms ─► heavy ──┐
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tenon_engine::BytecodeLookup;
 
-/// CPU time for which a Worker may block the thread without a delay that its neighbours notice.
+/// CPU time for which a Worker may block the thread without a delay that its neighbors notice.
 pub(super) const LIGHT: Duration = Duration::from_millis(5);
 
 /// CPU time for which a start that had to compile may block the thread. Bytecode saves the next
@@ -22,7 +22,8 @@ pub(super) const LIGHT: Duration = Duration::from_millis(5);
 const COMPILED: Duration = Duration::from_millis(50);
 
 /// Largest CPU limit of a revision that may run on a shard. A single turn may use the whole limit,
-/// however light the other turns are, and routers try another shard before twice this time.
+/// however light the other turns are, and routers try another shard before twice this time has
+/// passed.
 const MAX_CPU_LIMIT: Duration = Duration::from_secs(1);
 
 /// Number of light requests in one report to the supervisor.
@@ -35,8 +36,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The cost of an isolate's requests since the last report to the supervisor.
 #[derive(Default)]
 pub(super) struct Weight {
-    /// Whether the revision must not move to a shard, because it would start as slowly there, or
-    /// because its CPU limit would let it occupy the shard.
+    /// Whether the revision must not move to a shard, because its start would be as slow there as
+    /// it was here, or because its CPU limit would let it occupy the shard.
     stays: bool,
     /// Number of light requests since the last report.
     light: Cell<u32>,

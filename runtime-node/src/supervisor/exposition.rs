@@ -66,10 +66,10 @@ fn label(samples: &mut String, line: &str, shard: ShardId) {
     let end = line.find(['{', ' ']).unwrap_or(line.len());
     let (name, rest) = line.split_at(end);
     // Within a label's value, each quotation mark follows a backslash.
-    let is_labelled = rest.starts_with("{shard=\"") || rest.contains(",shard=\"");
+    let is_labeled = rest.starts_with("{shard=\"") || rest.contains(",shard=\"");
     // Writing to a `String` cannot fail.
     _ = match rest.strip_prefix('{') {
-        _ if is_labelled => write!(samples, "{line}"),
+        _ if is_labeled => write!(samples, "{line}"),
         Some(labels) => write!(samples, "{name}{{shard=\"{shard}\",{labels}"),
         None => write!(samples, "{name}{{shard=\"{shard}\"}}{rest}"),
     };

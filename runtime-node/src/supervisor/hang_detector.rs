@@ -9,7 +9,7 @@
 //! V8 ends a turn within microseconds of the order to end, unless the turn is in a built-in
 //! function that does not check for the order. CPU time distinguishes these cases even on a shared
 //! processor. But a lane to which shards leave a twentieth of a core would need 20 s for one second
-//! of CPU time, and would delay the requests of all its Workers for as long, so wall-clock time
+//! of CPU time, and would delay the requests of all its Workers for that long, so wall-clock time
 //! counts too.
 
 use std::time::{Duration, Instant};

@@ -69,7 +69,7 @@ impl Keeper {
     }
 
     /// Serves a process until it has ended, and handles its end. Returns whether a revision is to
-    /// blame and was quarantined, which makes another end soon unlikely.
+    /// blame and was quarantined, which makes it unlikely that the process soon ends again.
     async fn supervise(
         &self,
         id: ShardId,

@@ -10,9 +10,10 @@
 //!  any of them ── its code ended a process ──► quarantined: refused for 10 s, 20 s, …
 //! ```
 //!
-//! A revision on a shard therefore waits for no first start of its neighbours, and for at most one
-//! heavy turn of each. Each demotion from a shard to the lanes doubles, for the whole namespace,
-//! the duration of the hold and the number of light requests for the next promotion.
+//! A revision on a shard therefore never waits for the first start of a neighbor, and waits for at
+//! most one heavy turn of each neighbor. Each demotion from a shard to the lanes doubles, for the
+//! whole namespace, the duration of the hold and the number of light requests for the next
+//! promotion.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ const DEMOTION_TTL: Duration = Duration::from_secs(3600);
 const CLASSES: usize = 64 << 20;
 
 /// Number of namespaces with demotions at which old demotions are removed.
-const MAX_NAMESPACES: usize = 4096;
+const CLEANUP_THRESHOLD: usize = 4096;
 
 /// Metrics of the placement.
 #[derive(Clone)]
@@ -249,7 +250,7 @@ impl Placement {
         entry.class =
             Class::Heavy { until: now + HOLD.saturating_mul(1 << times.min(16)).min(LONGEST_HOLD) };
         if was_demoted {
-            if self.demotions.len() >= MAX_NAMESPACES {
+            if self.demotions.len() >= CLEANUP_THRESHOLD {
                 self.demotions.retain(|_, demotions| {
                     now.saturating_duration_since(demotions.last) < DEMOTION_TTL
                 });

@@ -12,11 +12,12 @@
 //! more than a second of CPU time after it should have been terminated. V8's built-in functions
 //! cannot all be bounded, so findings do not fail the test: a finding costs a process, which a
 //! supervisor would restart. The findings are printed by function. The test fails if a finding
-//! cannot be attributed, that is, if a child ends outside a call, because a supervisor then could
-//! not know either which Worker to quarantine.
+//! cannot be attributed, that is, if a child ends outside a call, because a supervisor could
+//! not know which Worker to quarantine either.
 //!
-//! The seed and its number alone determine a call. `TENON_BUILTINS_SEED` and `TENON_BUILTINS_CALL`
-//! repeat a call; `TENON_BUILTINS_SECONDS` replaces the default duration of 30 seconds.
+//! The seed and the number of a call alone determine the call. `TENON_BUILTINS_SEED` and
+//! `TENON_BUILTINS_CALL` repeat a call; `TENON_BUILTINS_SECONDS` replaces the default duration of 30
+//! seconds.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 

@@ -24,8 +24,9 @@ const FOREVER: Duration = Duration::from_secs(4);
 /// The memory limit of a Pod, from the chart, in bytes.
 const MEMORY: u64 = 1 << 30;
 
-/// The maximum number of consecutive starts that may fail, as on a slow machine.
-const MAX_FAILED_STARTS: usize = 10;
+/// The number of consecutive failed starts at which the test gives up. On a slow machine, some
+/// starts may fail.
+const FAILED_STARTS_LIMIT: usize = 10;
 
 /// The way in which a call misbehaved.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,7 +107,7 @@ pub(crate) fn watch(
                 if let Some(fault) = progress.take(&line, cpu) {
                     break Some(fault);
                 }
-                assert!(progress.failed_starts < MAX_FAILED_STARTS, "no isolate starts: {line}");
+                assert!(progress.failed_starts < FAILED_STARTS_LIMIT, "no isolate starts: {line}");
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {

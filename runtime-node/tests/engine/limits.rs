@@ -10,7 +10,7 @@ use crate::harness::{Loaded, Shard, Text as _, trials};
 
 trials! {
     a_loop_ends_at_the_cpu_limit_wherever_it_is,
-    a_loop_that_the_optimiser_has_unrolled_ends_at_the_cpu_limit,
+    a_loop_that_the_optimizer_has_unrolled_ends_at_the_cpu_limit,
     catch_and_finally_blocks_do_not_outlast_the_cpu_limit,
     the_cpu_limit_applies_to_the_sum_of_all_turns_of_an_invocation,
     waiting_does_not_use_cpu_time,
@@ -66,7 +66,7 @@ async fn a_loop_ends_at_the_cpu_limit_wherever_it_is(shard: Rc<Shard>) {
     shard.expect_a_neighbour_to_answer().await;
 }
 
-async fn a_loop_that_the_optimiser_has_unrolled_ends_at_the_cpu_limit(shard: Rc<Shard>) {
+async fn a_loop_that_the_optimizer_has_unrolled_ends_at_the_cpu_limit(shard: Rc<Shard>) {
     let worker =
         shard.handler("for (;;) new Array(1000).fill(1)").limits(|limits| limits.cpu_ms = 1_500);
     assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Handler));

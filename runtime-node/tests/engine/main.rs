@@ -1,6 +1,6 @@
 //! Tests the engine with real Workers, both well-behaved and hostile.
 //!
-//! The suite has its own `main` because V8 must be initialised before the harness creates its
+//! The suite has its own `main` because V8 must be initialized before the harness creates its
 //! threads: on a processor with memory protection keys, a thread that was created earlier crashes
 //! when it runs JavaScript.
 

@@ -12,7 +12,7 @@ trials![
     a_refused_import_states_the_reason,
     malformed_json_is_a_failed_start,
     a_javascript_specifier_finds_its_typescript_module,
-    a_module_knows_its_url_and_whether_it_is_the_entrypoint,
+    import_meta_has_the_url_of_a_module_and_whether_it_is_the_entrypoint,
     a_byte_order_mark_is_removed_from_text_and_json_modules,
     bytes_are_counted_against_the_workers_memory,
     bytecode_is_made_for_workers_with_data_modules,
@@ -119,7 +119,7 @@ async fn a_javascript_specifier_finds_its_typescript_module(shard: Rc<Shard>) {
     assert_eq!(worker.get().await.unwrap().text(), "two in file:///lib/two.mts");
 }
 
-async fn a_module_knows_its_url_and_whether_it_is_the_entrypoint(shard: Rc<Shard>) {
+async fn import_meta_has_the_url_of_a_module_and_whether_it_is_the_entrypoint(shard: Rc<Shard>) {
     let worker = shard.modules(&[
         (
             "src/worker.js",

@@ -21,7 +21,7 @@ trials! {
     a_body_that_the_worker_writes_is_streamed_to_the_call,
     a_call_carries_its_depth_and_the_serving_revision,
     a_failure_rejects_with_its_code,
-    a_call_counts_among_the_subrequests,
+    a_call_counts_as_a_subrequest,
     a_call_that_is_aborted_is_dropped,
     a_call_ends_with_its_invocation,
     a_call_does_not_follow_redirects,
@@ -139,7 +139,7 @@ async fn the_static_files_are_called_as_the_worker_itself(shard: Rc<Shard>) {
     assert_eq!(answer.text(), r#"[201,["AUTH","FILES"],"[object Fetcher]"]"#);
     let calls = other.calls.borrow();
     assert!(calls[0].assets && calls[0].callee == calls[0].caller);
-    assert!(calls[0].digest.is_some(), "a router could serve the files of another revision");
+    assert!(calls[0].digest.is_some(), "the call for static files has no digest");
     assert_eq!((calls[1].assets, &calls[1].callee), (false, &id("auth")));
 }
 
@@ -241,7 +241,7 @@ async fn a_failure_rejects_with_its_code(shard: Rc<Shard>) {
     );
 }
 
-async fn a_call_counts_among_the_subrequests(shard: Rc<Shard>) {
+async fn a_call_counts_as_a_subrequest(shard: Rc<Shard>) {
     let other = Rc::new(Other::default());
     let shard = shard.with_services(other.clone());
     let source = "

@@ -1,5 +1,5 @@
-//! Tests of streaming bodies in both directions: they flow as fast as their reader, in constant
-//! memory, and end when either side ends.
+//! Tests of streaming bodies in both directions: the bodies flow as fast as they are read, in
+//! constant memory, and end when either side ends.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
 //! Tests of WebSockets: of Workers that answer with a WebSocket, that open a WebSocket, or that
-//! connect a client with an origin. This file is a client, which opens WebSockets to Workers.
+//! connect a client with an origin. This file contains a client, which opens WebSockets to Workers.
 
 mod answered;
 mod limited;

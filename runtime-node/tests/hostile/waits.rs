@@ -88,7 +88,7 @@ pub(crate) fn print() {
     let p99 = beyond[(beyond.len() - 1) * 99 / 100].0;
     let within = beyond.partition_point(|(beyond, _)| beyond.is_zero());
     println!(
-        "neighbours' waits beyond the limit, of {} scripts: {within} none, p99 {p99:?}, worst {worst:?} ({name})",
+        "neighbours' waits beyond the limit, for {} scripts: {within} without any, p99 {p99:?}, worst {worst:?} ({name})",
         beyond.len(),
     );
 }

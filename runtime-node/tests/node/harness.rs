@@ -129,7 +129,7 @@ impl TestNode {
         source: &str,
         change: impl FnOnce(&mut Limits),
     ) -> Deployed {
-        // Limits for unoptimised builds on a busy machine.
+        // Limits for unoptimized builds on a busy machine.
         let mut limits = Limits { cpu_ms: 500, startup_ms: 5_000, ..Limits::default() };
         change(&mut limits);
         self.worker_of(self.name, name, source, limits)

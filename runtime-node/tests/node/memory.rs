@@ -1,5 +1,5 @@
-//! Tests of the memory of a node of processes: the memory use of one process never ends another
-//! process.
+//! Tests of the memory of a node of several processes: the memory use of one process never ends
+//! another process.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Tests of a node of processes: its supervisor, and the program itself for each shard and lane.
+//! Tests of a node of several processes: its supervisor, and a process of the program for each
+//! shard and lane.
 
 use futures::{SinkExt as _, stream};
 use tenon_proto::catalog::quarantined;
@@ -171,7 +172,7 @@ async fn a_timer_that_stays_heavy_on_the_shard_is_ended(name: &'static str) {
     let lingers = InvokeHead { url: "https://worker.test/linger".to_owned(), ..head(&worker) };
     assert_eq!(node.shard.call(lingers, stream::empty()).await.unwrap().text(), "light");
     while code(node.shard.get(&worker).await) != Some(FailureCode::Moved) {}
-    // Its own limits would let it run for minutes.
+    // The Worker's own limits would let the timer run for minutes.
     node.await_line("tenon_isolates{shard=\"0\",state=\"retiring\"} 0").await;
 }
 

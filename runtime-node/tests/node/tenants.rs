@@ -9,7 +9,7 @@ trials! {
     one_tenant_with_many_workers_cannot_take_every_permit,
     one_tenant_cannot_fill_the_queue,
     one_tenant_cannot_take_every_isolate,
-    a_lone_tenant_may_have_more_than_half,
+    a_lone_tenant_may_take_more_than_half_of_a_shard,
 }
 
 const WAITS: &str = "await request.text(); return new Response('done')";
@@ -110,7 +110,7 @@ async fn one_tenant_cannot_take_every_isolate(name: &'static str) {
     assert_eq!(node.metric("tenon_evictions_total", &[("reason", "room")]), 1);
 }
 
-async fn a_lone_tenant_may_have_more_than_half(name: &'static str) {
+async fn a_lone_tenant_may_take_more_than_half_of_a_shard(name: &'static str) {
     let small = |config: &mut tenon_runtime_node::config::Config| {
         (config.pool.isolates, config.admission.max_inflight, config.admission.max_waiting) =
             (8, 8, 0);

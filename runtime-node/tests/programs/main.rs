@@ -154,7 +154,7 @@ async fn run_cases(name: String, shard: Rc<Shard>) {
         shard.modules(&[("worker.js", &source)]).var("ORIGIN", &service).var("GREETING", "Hello");
     let worker = worker.service(assets::BINDING, assets::NAME).flags(&flags);
     let worker = worker.limits(|limits| {
-        // These limits suffice for unoptimised builds on a busy machine. Only one program tests the
+        // These limits suffice for unoptimized builds on a busy machine. Only one program tests the
         // time limits.
         let (cpu_ms, startup_ms) = match name.as_str() {
             "default-limits" => (Limits::default().cpu_ms, Limits::default().startup_ms),

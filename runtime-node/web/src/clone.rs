@@ -34,7 +34,8 @@ enum Kind {
 
 impl Kind {
     fn of(value: v8::Local<'_, v8::Value>) -> Self {
-        // The common kinds come first, but a proxy of a function is also a function.
+        // The common kinds come first, except that proxies precede functions, because a proxy of a
+        // function is also a function.
         match value {
             v if v.is_array() => Self::Array,
             v if v.is_proxy() => Self::Proxy,

@@ -41,7 +41,7 @@ enum Arrival {
     /// The requested WebSocket, with the response that opened it.
     Socket(Response, Tunnel),
     Failed(EgressError),
-    /// JavaScript aborted the request, and knows the reason.
+    /// JavaScript aborted the request, and itself keeps the reason.
     Aborted,
 }
 

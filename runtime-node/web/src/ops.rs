@@ -7,8 +7,8 @@
 //! by its index among all ops.
 //!
 //! Only the built-in JavaScript calls ops, never a Worker, and tsc checks those calls: ops
-//! trust the range of their arguments as far as memory safety allows. They may run a Worker's code
-//! only where their documentation says so. A panic ends the isolate, because it cannot unwind
+//! trust the range of their arguments as far as memory safety allows. An op may run a Worker's code
+//! only if its documentation says so. A panic ends the isolate, because it cannot unwind
 //! through V8.
 
 mod argument;

@@ -123,8 +123,8 @@ fn pairs(headers: &[Header]) -> impl Iterator<Item = (&str, &[u8])> {
     headers.iter().map(|header| (header.name.as_str(), &header.value[..]))
 }
 
-/// A WebSocket that is requested from the other Worker in the same way as by a client. This isolate
-/// holds the client's end.
+/// A WebSocket that this isolate requests from the other Worker in the same way as a client would.
+/// This isolate holds the client's end.
 struct RequestedWebSocket {
     key: Key,
     headers: HeaderMap,

@@ -17,7 +17,7 @@ use tokio::time::Sleep;
 
 use crate::ops::Callback;
 
-/// The shortest interval of a repeating timer, which keeps it from monopolising the shard's event
+/// The shortest interval of a repeating timer, which keeps it from monopolizing the shard's event
 /// loop.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 

@@ -208,5 +208,5 @@ const { status, stdout } = run(process.execPath, [tsc, "--project", HERE, "--pre
 // tsc considers a private field unused if it is read only from values of the type `any`.
 const errors = stdout.split("\n").filter((line) => line !== "" && !/ TS6133: '#/.test(line));
 for (const error of errors) console.log(error.replace(/^target\/javascript\/(?!made)/, `${SOURCES}/`));
-// If tsc has failed without any output, the failure is its own.
+// If tsc has failed without any output, it has not checked the sources.
 process.exitCode = errors.length === 0 && (status === 0 || stdout !== "") ? 0 : 1;

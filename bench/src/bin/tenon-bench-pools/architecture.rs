@@ -18,7 +18,7 @@ pub enum Architecture {
     Pinned,
     /// One thread runs the isolate, and other threads hand it the Worker's requests.
     Handed,
-    /// As `Pinned`, but with Tenon's own engine.
+    /// Like `Pinned`, but with Tenon's own engine.
     Tenon,
 }
 

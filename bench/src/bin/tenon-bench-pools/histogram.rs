@@ -39,8 +39,8 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// Returns the upper end of the first bucket whose upper end at least `share` of the values do
-    /// not exceed.
+    /// Returns the smallest upper end of a bucket that at least `share` of the values do not
+    /// exceed.
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = ((self.count() as f64 * share).ceil() as u64).max(1);
         let mut cumulative = 0;

@@ -93,7 +93,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Prepares a scenario. This function must be called after V8 is initialised and before the
+    /// Prepares a scenario. This function must be called after V8 is initialized and before the
     /// first isolate is created.
     ///
     /// # Errors
@@ -161,7 +161,7 @@ impl Load {
     }
 
     /// Waits until the threads have used the CPU for the length of the warm-up, so that V8 has
-    /// optimised the code even on a machine with other load. Threads that mostly wait never use
+    /// optimized the code even on a machine with other load. Threads that mostly wait never use
     /// that much CPU time, so this function also has a time limit.
     fn warm_up(&self) -> anyhow::Result<()> {
         let cores =

@@ -111,7 +111,7 @@ fn main() -> anyhow::Result<()> {
 fn compare(args: &Args) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir()?;
     let snapshot = scratch.path().join("snapshot.bin");
-    // V8 is initialised before the origin's thread starts.
+    // V8 is initialized before the origin's thread starts.
     sandbox::init("");
     std::fs::write(&snapshot, sandbox::snapshot()).context("cannot write the snapshot")?;
     let origin = Origin::serve()?;

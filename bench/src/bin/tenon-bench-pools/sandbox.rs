@@ -1,4 +1,4 @@
-//! Initialises V8 for the harness, makes a snapshot of `js/bootstrap.js`, and creates isolates from
+//! Initializes V8 for the harness, makes a snapshot of `js/bootstrap.js`, and creates isolates from
 //! the snapshot.
 
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ const BOOTSTRAP: &str = include_str!("js/bootstrap.js");
 /// context.
 const INTERNAL: usize = 0;
 
-/// Initialises V8, with `further` flags in addition to the product's. This function must be called
+/// Initializes V8, with `further` flags in addition to the product's. This function must be called
 /// on the main thread, before any other thread is started.
 pub fn init(further: &str) {
     v8::V8::set_flags_from_string(FLAGS);

@@ -19,7 +19,7 @@ const WORKERS: usize = 4;
 const BUSY_CLIENTS: usize = 4;
 /// Number of clients per thread if requests mostly wait.
 const WAITING_CLIENTS: usize = 32;
-/// Warm-up of scenarios that mostly compute. V8 takes longer to optimise their code.
+/// Warm-up of scenarios that mostly compute. V8 takes longer to optimize their code.
 const COMPUTING_WARM_UP: Duration = Duration::from_millis(800);
 const WARM_UP: Duration = Duration::from_millis(300);
 /// Warm-up of scenarios that mostly wait. They use little CPU time, but this warm-up is long enough
@@ -39,7 +39,7 @@ pub enum Scenario {
     Wait,
     /// Hello, from the same few Workers.
     Warm,
-    /// Hello, with JavaScript optimised by the thread that runs it.
+    /// Hello, with JavaScript that is optimized by the thread that runs it.
     WarmAtOnce,
     /// A fetch from a slow origin.
     Fetch,
@@ -117,7 +117,7 @@ impl fmt::Display for Scenario {
             Self::Warm => {
                 write!(f, "warm, {} Workers, {clients} clients", shape.workers.all().len())
             }
-            Self::WarmAtOnce => write!(f, "warm, optimised by the running thread"),
+            Self::WarmAtOnce => write!(f, "warm, optimized by the running thread"),
             Self::Fetch => write!(f, "fetch that takes 20 ms, {clients} clients"),
             Self::OneIsolate => write!(f, "contention: {clients} threads, 1 isolate"),
             Self::IsolateEach => write!(f, "no contention: {clients} threads, {clients} isolates"),

@@ -18,8 +18,8 @@ use crate::scenario::WorkerId;
 use crate::turn::{Request, Response};
 
 /// The CPU limits, in milliseconds. They are armed, but so high that a turn does not reach them
-/// when a virtual machine stands still for a while, which a thread's CPU clock may charge to the
-/// turn.
+/// even if the virtual machine is paused for a while and the thread's CPU clock charges the pause
+/// to the turn.
 const CPU_LIMIT_MS: u32 = 10_000;
 
 struct Tenon {

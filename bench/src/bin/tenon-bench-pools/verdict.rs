@@ -75,11 +75,12 @@ impl Run<'_> {
         let new_context_pinned = self.for_cpu((ComputeInNewContext, Pinned), legacy)?;
         let with_starts = 1.0 / (STARTS + (1.0 - STARTS) / new_context);
         Some(format!(
-            "A pool over legacy, CPU-bound, for the same CPU time: {shared:.1} times shared, {pinned:.1} times pinned; \
-             the published figure is 1.4. The published pools keep isolates, but create a context and compile the \
-             Worker for every request: built like that, it is {new_context:.1} times shared and {new_context_pinned:.1} times \
-             pinned. A third of their requests were also the first of a Worker, for which no pool helps: with as many at the \
-             cost of legacy, it would be {with_starts:.1}. The gain of a pool depends on the part of a request that it \
+            "CPU-bound, for the same CPU time, a shared pool serves {shared:.1} times as many requests as legacy, and a \
+             pinned pool {pinned:.1} times as many; the published figure is 1.4. The published pools keep isolates, but \
+             create a context and compile the Worker for every request. Pools that do the same serve {new_context:.1} \
+             times (shared) and {new_context_pinned:.1} times (pinned) as many. A third of the published requests were also \
+             the first request of a Worker, for which no pool helps. If a third of the requests cost as much as with \
+             legacy, the ratio would be {with_starts:.1}. The gain of a pool depends on the part of a request that it \
              saves, and on how much of the rest is computation."
         ))
     }
@@ -89,12 +90,13 @@ impl Run<'_> {
         let released = self.for_cpu((Warm, Pinned), (Warm, SharedReleased))?;
         let handed = self.for_cpu((Warm, Handed), (Warm, SharedReleased))?;
         Some(format!(
-            "Pinned over shared, warm, for the same CPU time: {held:.2} times if shared holds the isolate for a \
-             request, {released:.2} if for a turn; the published figure is 1.34. That was measured with one thread and \
-             fifty requests in a test build: no other thread wanted the lock, no isolate changed its thread, and most \
-             of a request of half a millisecond was the same in both. Here all cores send requests, isolates change \
-             threads, and a request is little more than entering and leaving the isolate. Pinning pays if a request \
-             arrives at its thread: handed over by another thread, it is {handed:.2} times shared for a turn."
+            "Warm, for the same CPU time, pinned serves {held:.2} times as many requests as shared if shared holds the \
+             isolate for a request, and {released:.2} times as many if shared holds the isolate for a turn; the published \
+             figure is 1.34. That figure was measured with one thread and fifty requests in a test build: no other thread \
+             wanted the lock, no isolate changed its thread, and most of the half millisecond of a request was the same in \
+             both architectures. Here, all cores send requests, isolates change threads, and a request is little more than \
+             entering and leaving the isolate. Pinning pays if a request arrives at its thread: if another thread hands \
+             over the requests, pinned serves {handed:.2} times as many as shared for a turn."
         ))
     }
 
@@ -104,11 +106,12 @@ impl Run<'_> {
         let evidence =
             if released > at_once { ":" } else { ", although this run does not show it:" };
         Some(format!(
-            "Sharing costs a short turn more than its lock. V8 optimises on another thread and requests an interrupt \
-             of the isolate to install the code; its Locker clears the interrupts of an isolate each time it is \
-             acquired. With short turns the code is hardly ever installed, and JavaScript continues as bytecode{evidence} \
-             pinned is {released:.2} times shared for a turn. If the running thread optimises, no interrupt can be \
-             lost, and it is {at_once:.2} times: the cost of the lock, and of isolates that change cores."
+            "The lock is not the only cost of sharing for a short turn. V8 optimizes on another thread and requests an \
+             interrupt of the isolate to install the code, but V8's Locker clears the interrupts of an isolate each time \
+             the Locker is acquired. With short turns the code is hardly ever installed, and JavaScript continues as \
+             bytecode{evidence} pinned serves {released:.2} times as many requests as shared for a turn. If the running \
+             thread optimizes, no interrupt can be lost, and pinned serves {at_once:.2} times as many: this is the cost of \
+             the lock, and of isolates that change cores."
         ))
     }
 
@@ -118,12 +121,13 @@ impl Run<'_> {
         let released = self.served((OneIsolate, Handed), (OneIsolate, SharedReleased))?;
         let each = self.served((IsolateEach, Pinned), (IsolateEach, SharedHeld))?;
         Some(format!(
-            "Extreme contention: the published 18 times compares one isolate, shared by 8 threads, with 8 isolates, \
-             one on each thread; set up like that, it is {theirs:.1} times here. With one isolate for both, pinned has \
-             its requests handed to its thread, and is {held:.2} times shared for a request, but {released:.2} times \
-             shared for a turn: V8's lock goes to the thread that has just released it, which keeps caches warm and \
-             the other threads waiting, as p999 shows. With 8 isolates for both it is {each:.2} times. A single \
-             isolate cannot run on two cores, in any architecture."
+            "Extreme contention: the published figure of 18 times compares one isolate, shared by 8 threads, with 8 \
+             isolates, one on each thread; with the same setup, pinned serves {theirs:.1} times as many requests here. With \
+             one isolate for both architectures, other threads hand their requests to the pinned thread, and pinned serves \
+             {held:.2} times as many as shared for a request, but {released:.2} times as many as shared for a turn: V8's \
+             lock goes to the thread that has just released it, which keeps caches warm and the other threads waiting, as \
+             p999 shows. With 8 isolates for both architectures, pinned serves {each:.2} times as many. A single isolate \
+             cannot run on two cores, in any architecture."
         ))
     }
 
@@ -133,12 +137,13 @@ impl Run<'_> {
         let fetch = self.served((Fetch, Pinned), (Fetch, SharedHeld))?;
         let fetch_turn = self.served((Fetch, Pinned), (Fetch, SharedReleased))?;
         Some(format!(
-            "I/O: published as equal for all, but measured with sleeps while no isolate was held. A Worker waits \
-             inside its invocation: pinned is {wait:.1} times shared for a request with 5 ms of I/O, and {fetch:.1} \
-             times with a fetch, because shared for a request has no more requests in flight than isolates, regardless \
-             of the cores. If the isolate is released at each await, as in shared for a turn, isolates are no limit: \
-             pinned is {wait_turn:.2} and {fetch_turn:.2} times that, and all are equal except legacy, which starts an \
-             isolate only to wait in it."
+            "I/O: the published figures are equal for all architectures, but were measured with sleeps while no isolate \
+             was held. A Worker waits inside its invocation: pinned serves {wait:.1} times as many requests as shared for \
+             a request with 5 ms of I/O, and {fetch:.1} times as many with a fetch, because shared for a request has no \
+             more requests in flight than isolates, regardless of the number of cores. If the isolate is released at each \
+             await, as in shared for a turn, the number of isolates is no limit: pinned serves {wait_turn:.2} times (I/O) \
+             and {fetch_turn:.2} times (fetch) as many as shared for a turn, and all architectures are equal except legacy, \
+             which starts an isolate only to wait in it."
         ))
     }
 
@@ -178,9 +183,10 @@ mod tests {
             ((ComputeInNewContext, Pinned), taking(1_600.0)),
         ]);
         let [paragraph] = &of(&figures)[..] else { panic!("expected one paragraph") };
-        assert!(paragraph.contains("4.0 times shared, 5.0 times pinned"), "{paragraph}");
-        assert!(paragraph.contains("2.0 times shared and 2.5 times pinned"), "{paragraph}");
-        assert!(paragraph.contains("it would be 1.5"), "{paragraph}");
+        assert!(paragraph.contains("4.0 times as many requests as legacy"), "{paragraph}");
+        assert!(paragraph.contains("pinned pool 5.0 times as many"), "{paragraph}");
+        assert!(paragraph.contains("2.0 times (shared) and 2.5 times (pinned)"), "{paragraph}");
+        assert!(paragraph.contains("the ratio would be 1.5"), "{paragraph}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::svg::{Anchor, COLOURS, Svg, Weight};
+use super::svg::{Anchor, COLORS, Svg, Weight};
 use super::{Area, Line};
 use crate::model::Panel;
 use crate::prometheus::Window;
@@ -30,7 +30,7 @@ pub(super) fn nothing(svg: &mut Svg, area: Area) {
 pub(super) fn number(svg: &mut Svg, area: Area, panel: &Panel, lines: &[Line]) {
     let latest = lines.first().and_then(|line| line.points.last());
     let text = latest.map_or_else(String::new, |(_, value)| panel.unit().show(*value));
-    svg.text(area.x, area.y + area.h * 0.6, 28.0, Weight::Bold, COLOURS[0], &text);
+    svg.text(area.x, area.y + area.h * 0.6, 28.0, Weight::Bold, COLORS[0], &text);
 }
 
 /// Draws the latest value of each line.
@@ -47,7 +47,7 @@ pub(super) fn bars(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>) {
         svg.label(area.x, y + height * 0.6, Anchor::Start, &short(&line.legend, names));
         svg.bar(
             Area { x: area.x + names, y: y + 3.0, w: room * share, h: height - 6.0 },
-            COLOURS[at % COLOURS.len()],
+            COLORS[at % COLORS.len()],
         );
         svg.label(area.x + area.w, y + height * 0.6, Anchor::End, &panel.unit().show(value));
     }
@@ -92,22 +92,19 @@ pub(super) fn lines(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>, 
         svg.label(x_of(at), plot.y + plot.h + 13.0, anchor, &clock(at));
     }
     for (at, (upper, lower)) in stacked.iter().enumerate() {
-        let colour = COLOURS[at % COLOURS.len()];
+        let color = COLORS[at % COLORS.len()];
         let place = |points: &[(f64, f64)]| {
             points.iter().map(|(at, value)| (x_of(*at), y_of(*value))).collect::<Vec<_>>()
         };
         if let Some(lower) = lower {
-            svg.area(&place(upper), &place(lower), colour);
+            svg.area(&place(upper), &place(lower), color);
         }
-        svg.line(&place(upper), colour);
+        svg.line(&place(upper), color);
     }
     for (row, entries) in legend.iter().enumerate() {
         let y = area.y + area.h - (legend.len() - 1 - row) as f64 * LEGEND;
         for (x, at, text) in entries {
-            svg.bar(
-                Area { x: area.x + x, y: y - 6.0, w: 10.0, h: 3.0 },
-                COLOURS[at % COLOURS.len()],
-            );
+            svg.bar(Area { x: area.x + x, y: y - 6.0, w: 10.0, h: 3.0 }, COLORS[at % COLORS.len()]);
             svg.label(area.x + x + 14.0, y, Anchor::Start, text);
         }
     }

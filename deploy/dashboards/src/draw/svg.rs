@@ -8,9 +8,9 @@ pub(super) const INK: &str = "#24292e";
 pub(super) const FAINT: &str = "#6a737d";
 pub(super) const GRID: &str = "#e1e4e8";
 
-/// Colours that are distinguishable even with common forms of colour blindness, after Okabe and
+/// Colors that are distinguishable even with common forms of color blindness, after Okabe and
 /// Ito.
-pub(super) const COLOURS: [&str; 8] =
+pub(super) const COLORS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#b8a800", "#555555"];
 
 #[derive(Clone, Copy, Debug)]
@@ -50,9 +50,9 @@ impl Svg {
         ));
     }
 
-    pub(super) fn bar(&mut self, Area { x, y, w, h }: Area, colour: &str) {
+    pub(super) fn bar(&mut self, Area { x, y, w, h }: Area, color: &str) {
         self.put(format_args!(
-            r#"<rect x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}" fill="{colour}"/>"#
+            r#"<rect x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}" fill="{color}"/>"#
         ));
     }
 
@@ -67,7 +67,7 @@ impl Svg {
         y: f64,
         size: f64,
         weight: Weight,
-        colour: &str,
+        color: &str,
         text: &str,
     ) {
         let weight = match weight {
@@ -76,7 +76,7 @@ impl Svg {
         };
         let text = Escaped(text);
         self.put(format_args!(
-            r#"<text x="{x:.1}" y="{y:.1}" font-size="{size}"{weight} fill="{colour}">{text}</text>"#
+            r#"<text x="{x:.1}" y="{y:.1}" font-size="{size}"{weight} fill="{color}">{text}</text>"#
         ));
     }
 
@@ -94,18 +94,18 @@ impl Svg {
     }
 
     /// Draws a line through these points.
-    pub(super) fn line(&mut self, points: &[(f64, f64)], colour: &str) {
+    pub(super) fn line(&mut self, points: &[(f64, f64)], color: &str) {
         let path = Path(points);
         self.put(format_args!(
-            r#"<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.3" stroke-linejoin="round"/>"#
+            r#"<path d="{path}" fill="none" stroke="{color}" stroke-width="1.3" stroke-linejoin="round"/>"#
         ));
     }
 
     /// Fills the area between two lines.
-    pub(super) fn area(&mut self, upper: &[(f64, f64)], lower: &[(f64, f64)], colour: &str) {
+    pub(super) fn area(&mut self, upper: &[(f64, f64)], lower: &[(f64, f64)], color: &str) {
         let around: Vec<_> = upper.iter().chain(lower.iter().rev()).copied().collect();
         let path = Path(&around);
-        self.put(format_args!(r#"<path d="{path}Z" fill="{colour}" fill-opacity="0.3"/>"#));
+        self.put(format_args!(r#"<path d="{path}Z" fill="{color}" fill-opacity="0.3"/>"#));
     }
 
     fn put(&mut self, element: std::fmt::Arguments<'_>) {

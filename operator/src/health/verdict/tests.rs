@@ -254,7 +254,7 @@ fn a_quarantine_ends_by_time_alone_or_with_another_revision() {
 }
 
 #[test]
-fn a_quarantine_that_all_nodes_report_at_once_is_written_once() {
+fn a_quarantine_that_all_nodes_report_concurrently_is_written_once() {
     let mut status =
         written(serving(), &in_quarantine(reported_quarantine("node-0", 1_000, 10, 1)), at(1_000));
     for node in 1..1_000 {
@@ -335,7 +335,8 @@ proptest! {
         prop_assert!(verdict(&status, &second, at(then + later)).is_none());
     }
 
-    /// More nodes may fail than a status lists. Otherwise each replica could list its own forever.
+    /// More nodes may fail than a status lists. Otherwise each replica could list its own nodes
+    /// forever.
     #[test]
     fn replicas_with_reports_of_different_nodes_write_once_each(
         reports in proptest::collection::btree_map("node-[a-z]{2}", any_report(), 0..60),

@@ -45,7 +45,7 @@ fn plan_pool() -> Children {
 }
 
 #[test]
-fn the_service_is_headless_and_has_a_port_for_each_shard() {
+fn the_service_is_headless_and_has_a_port_for_each_shard_and_lane() {
     let service = plan_pool().service.spec.unwrap();
     assert_eq!(service.cluster_ip.as_deref(), Some("None"));
     let ports: Vec<_> =
@@ -193,7 +193,7 @@ fn the_code_cache_is_in_a_writable_volume_of_bounded_size() {
 /// The chart's NetworkPolicies and PodMonitor select these labels and ports, and the chart's tests
 /// read the golden file.
 #[test]
-fn the_charts_tests_know_the_labels_and_ports_of_the_largest_node() {
+fn the_golden_file_lists_the_labels_and_ports_of_the_largest_node() {
     let mut pool = pool();
     (pool.spec.shards_per_node, pool.spec.lanes) = (MAX_SHARDS, MAX_LANES);
     let pod = children(&pool, "tenon-system", &settings(), None).deployment.spec.template;

@@ -42,7 +42,7 @@ fn times(due: &Due) -> Vec<String> {
 }
 
 #[test]
-fn a_new_schedule_starts_when_it_is_first_worker_since() {
+fn a_new_schedule_starts_when_it_is_first_observed() {
     let worker = worker_since(&["*/10 * * * *"], "2026-11-21T18:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:36:00Z"));
     assert_eq!(
@@ -52,7 +52,7 @@ fn a_new_schedule_starts_when_it_is_first_worker_since() {
 }
 
 #[test]
-fn each_time_is_called_once_when_it_is_due() {
+fn each_time_leads_to_one_call_when_it_is_due() {
     let worker = worker_since(&["*/10 * * * *"], "2026-11-21T18:35:12Z");
     assert!(Due::of(&worker, at("2026-11-21T18:39:59.999Z")).calls.is_empty());
     let due = Due::of(&worker, at("2026-11-21T18:40:00Z"));
@@ -86,7 +86,7 @@ fn a_time_outside_the_window_is_skipped_and_reported_once() {
 }
 
 #[test]
-fn a_time_at_the_start_of_the_window_is_called() {
+fn a_time_at_the_start_of_the_window_leads_to_a_call() {
     let worker = worker_since(&["0 18 * * *"], "2026-11-21T17:35:12Z");
     let due = Due::of(&worker, at("2026-11-21T18:05:00Z"));
     assert_eq!((times(&due), due.passed_over.len()), (vec!["2026-11-21T18:00:00Z".to_owned()], 0));
@@ -131,7 +131,7 @@ fn a_clock_that_is_set_back_does_not_repeat_calls() {
 proptest! {
     /// Leaders decide at arbitrary times, and some of them end before they write.
     #[test]
-    fn every_time_is_called_exactly_once_whichever_replica_leads(
+    fn every_time_leads_to_exactly_one_call_whichever_replica_leads(
         runs in prop::collection::vec((1_i64..280, any::<bool>()), 1..60),
         cron in prop::sample::select(vec!["* * * * *", "*/7 * * * *", "0,30 * * * *", "15 3 * * *"]),
     ) {

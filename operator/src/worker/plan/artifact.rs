@@ -13,8 +13,8 @@ use crate::artifacts::Source;
 use crate::index::Candidate;
 use crate::revision;
 
-/// Returns the first stage of a Worker whose code is in an artifact. An artifact that a revision
-/// has already is not pulled again.
+/// Returns the first stage of a Worker whose code is in an artifact. An artifact that is already in
+/// a revision is not pulled again.
 pub(super) fn draft(
     candidate: &Candidate,
     oci: &OciSource,
@@ -51,8 +51,8 @@ pub(super) fn draft(
     }
 }
 
-/// Returns the digest of an image: that in its reference, or that to which the latest revision has
-/// resolved the same reference.
+/// Returns the digest of an image: the digest in its reference, or the digest to which the latest
+/// revision has resolved the same reference.
 fn pinned(candidate: &Candidate, image: &str) -> Option<ArtifactDigest> {
     if let Some((_, digest)) = image.split_once('@') {
         return digest.parse().ok();

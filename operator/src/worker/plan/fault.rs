@@ -8,7 +8,7 @@ use crate::artifacts::ArtifactError;
 use crate::kstatus::Progress;
 use crate::refusal::Refusal;
 
-/// The reason why a condition is false.
+/// The reason why a condition is not true.
 #[derive(Clone)]
 pub(super) struct Fault {
     pub reason: &'static str,
@@ -16,10 +16,10 @@ pub(super) struct Fault {
     pub progress: Progress,
 }
 
-/// The reason while a revision is on its way to routers. This is not a failure.
+/// The reason for a revision that is on its way to routers. This is not a failure.
 pub(super) const PROPAGATING: &str = "Propagating";
 
-/// The reason when no router has acknowledged the revision for some time.
+/// The reason for a revision that no router has acknowledged for some time.
 pub(super) const NOT_ACKNOWLEDGED: &str = "NotAcknowledged";
 
 impl Fault {
@@ -28,8 +28,8 @@ impl Fault {
         Self { reason, message: message.into(), progress: Progress::Stalled }
     }
 
-    /// Returns a fault that may end without a change of the Worker, such as by the creation of a
-    /// Secret.
+    /// Returns a fault that may end without a change of the Worker, for example when a Secret is
+    /// created.
     pub fn waiting(reason: &'static str, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), progress: Progress::Reconciling }
     }
@@ -77,7 +77,7 @@ impl From<&ArtifactError> for Fault {
     }
 }
 
-/// Returns the fault that stands for all: the first one that a person must resolve, because the
+/// Returns the fault that the summary states: the first one that a person must resolve, because the
 /// others may end by themselves.
 pub(super) fn summary<'a>(faults: impl Iterator<Item = &'a Fault> + Clone) -> Option<&'a Fault> {
     let stalls = |fault: &&Fault| fault.progress == Progress::Stalled;

@@ -39,7 +39,8 @@ pub(super) fn requested(candidate: &Candidate) -> Result<Accepted, Fault> {
     })
 }
 
-/// Returns why the Worker may not have a route, if it is held by another Worker or reserved.
+/// Returns the reason why the Worker may not have a route, if another Worker or the platform holds
+/// the route.
 ///
 /// # Arguments
 /// * `field` - the field of the spec that requests the route.
@@ -60,14 +61,14 @@ pub(super) fn taken(
             other.namespace()
         ),
         Holder::Platform => format!(
-            "{field}: {host} is reserved by the platform's domain; choose <name>.{namespace}.<domain>, or a host \
-             outside that domain"
+            "{field}: {host} is in the platform's domain, where it is reserved; choose \
+             <name>.{namespace}.<domain>, or a host outside that domain"
         ),
     })
 }
 
-/// Returns the digest to record for a revision, if it binds Secrets: the one by which the catalog
-/// serves it. It stays recorded while the catalog cannot resolve the revision.
+/// Returns the digest to record for a revision that binds Secrets: the digest by which the catalog
+/// serves the revision, or the recorded digest while the catalog cannot resolve the revision.
 pub(super) fn digest(
     candidate: &Candidate,
     before: &WorkerStatus,

@@ -18,13 +18,13 @@ use crate::index::{Candidate, Published};
 use crate::limits;
 use crate::revision;
 
-/// What has to happen before an accepted revision is ready.
+/// The progress of an accepted revision to the routers.
 pub(super) enum Propagation {
-    /// A router serves it.
+    /// A router serves the revision.
     Done,
-    /// It is not in the catalog yet.
+    /// The revision is not in the catalog yet.
     Coming(Fault),
-    /// The routers have to be asked.
+    /// The revision is in the catalog, and the routers must be asked whether they serve it.
     Asked(Fault),
 }
 
@@ -77,7 +77,8 @@ fn are_same(before: &Accepted, accepted: &Accepted) -> bool {
     placement(before) == placement(accepted)
 }
 
-/// Returns the acknowledgement of the catalog's entry, if it has this revision and placement.
+/// Returns the acknowledgement of the catalog's entry, if the entry has this revision and
+/// placement.
 fn announced<'a>(
     candidate: &'a Candidate,
     revision: &str,
@@ -104,7 +105,8 @@ fn announced<'a>(
     is_it.then_some(acknowledged)
 }
 
-/// Returns the digest by which the catalog serves a revision, if it does.
+/// Returns the digest by which the catalog serves a revision, or the recorded digest, if there is
+/// one.
 fn digest(candidate: &Candidate, target: &AcceptedTarget) -> Option<Vec<u8>> {
     let mut serving = candidate.serving.iter();
     let digest = match serving.find(|(revision, _)| revision.name == target.revision) {

@@ -350,11 +350,11 @@ fn a_pool_that_does_not_exist_is_reported_and_what_was_accepted_keeps_serving() 
     let done = plan(&first, now());
     let serves = done.status.clone().unwrap();
     assert_eq!(serves.accepted.as_ref().unwrap().pool, "default");
-    let mut misspelt = with_code(perform(first, done), "export default {}");
-    let mut worker = (*misspelt.worker).clone();
+    let mut misspelled = with_code(perform(first, done), "export default {}");
+    let mut worker = (*misspelled.worker).clone();
     worker.spec.pool = "defualt".to_owned();
-    (misspelt.worker, misspelt.pool) = (Arc::new(worker), None);
-    let held = plan(&misspelt, now());
+    (misspelled.worker, misspelled.pool) = (Arc::new(worker), None);
+    let held = plan(&misspelled, now());
     assert!(held.apply.is_none());
     let message = &condition_of(&held, "Ready").message;
     assert!(message.starts_with("spec.pool: RuntimePool \"defualt\" does not exist"), "{message}");
@@ -395,7 +395,7 @@ fn a_host_of_another_namespace_is_reported_with_its_owner() {
 }
 
 #[test]
-fn old_revisions_are_deleted_and_the_serving_ones_kept() {
+fn old_revisions_are_deleted_and_the_latest_one_is_kept() {
     let mut candidate = candidate(GOOD);
     for version in 0..4 {
         candidate = with_code(candidate, &format!("{GOOD}// {version}\n"));

@@ -1,5 +1,6 @@
 //! Parses `_redirects`, which has a line for each redirect, such as `/old/:id /new/:id 301`. The
-//! first line that matches applies; lines without names and `*` have precedence over the others.
+//! first line that matches applies; lines with neither names nor `*` have precedence over the
+//! others.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,8 @@ use crate::pattern::{Pattern, substitute};
 
 /// The maximum number of redirects whose path has neither names nor `*`.
 const MAX_STATIC: usize = 2_000;
-/// The maximum number of the other redirects, each of which costs every request a comparison.
+/// The maximum number of redirects whose path has names or `*`. A request may be compared with each
+/// of them.
 const MAX_DYNAMIC: usize = 100;
 
 const FOUND: u16 = 302;
@@ -99,8 +101,8 @@ impl Redirects {
     }
 }
 
-/// Returns the target, made to stay on the same host if its template is a path. Clients interpret
-/// `//host` as another host.
+/// Returns the target. If the template is a path, the target is changed so that it stays on the
+/// same host, because clients interpret `//host` as another host.
 fn same_host(template: &str, target: String) -> String {
     let is_slash = |c| c == '/' || c == '\\';
     if template.starts_with('/') && target[1..].starts_with(is_slash) {

@@ -1,5 +1,5 @@
-//! Determines which form of a content a client accepts, and which it has, from `Accept-Encoding`,
-//! `If-None-Match` and `Range`. This module is pure.
+//! Determines which form of a file's content a client accepts, and which form it has, from
+//! `Accept-Encoding`, `If-None-Match` and `Range`. This module is pure.
 
 use http::{HeaderMap, HeaderValue, header};
 
@@ -35,7 +35,7 @@ fn per_mille(text: &str) -> u16 {
     if (0.0..=1.0).contains(&weight) { (weight * 1000.0) as u16 } else { 0 }
 }
 
-/// Returns the entity tag of a content in a coding.
+/// Returns the entity tag of content in a coding.
 pub(crate) fn entity_tag(hash: &[u8; 16], coding: Option<Coding>) -> String {
     let suffix = coding.map_or("", |coding| coding.as_str());
     let dash = if coding.is_some() { "-" } else { "" };
@@ -56,7 +56,7 @@ pub(crate) fn has_content(request: &HeaderMap, hash: &[u8; 16]) -> bool {
     members(request, &header::IF_NONE_MATCH).any(|tag| tag == "*" || is_same(tag))
 }
 
-/// The part of a content that a client requests.
+/// The part of the content that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Whole,
@@ -67,7 +67,7 @@ pub(crate) enum Part {
 }
 
 /// Returns the part that a request asks for (RFC 9110, section 14.2). A request for several ranges,
-/// or for a range of a content that has changed, gets the whole content.
+/// or for a range of content that has changed, gets the whole content.
 ///
 /// # Arguments
 /// * `tag` - the entity tag of the uncompressed content.
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_with_any_coding_of_a_content_has_the_content() {
+    fn a_client_with_the_content_in_any_coding_has_the_content() {
         let hash = [0xab; 16];
         let tags = [entity_tag(&hash, None), entity_tag(&hash, Some(Coding::Brotli))];
         assert_eq!(tags[1], format!("\"{}-br\"", "ab".repeat(16)));

@@ -1,7 +1,7 @@
 //! `Router.AwaitWorker`: answers an operator when this router serves a Worker as the catalog
 //! announced it.
 //!
-//! Belongs to one thread. All threads read the same published table.
+//! A call belongs to one thread. All threads read the same published table.
 
 use std::future::poll_fn;
 use std::rc::Rc;

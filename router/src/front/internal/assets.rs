@@ -1,6 +1,6 @@
 //! Requests of Workers for their own static files: `env.ASSETS.fetch(request)`.
 //!
-//! Belongs to one thread.
+//! A call belongs to one thread.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use tenon_assets::Audience;
@@ -36,8 +36,8 @@ pub(super) async fn answer_call(
     Ok(answer.unwrap_or_else(|| assets::no_file(&method)))
 }
 
-/// Returns the headers that select a file's form. The Worker reads its content, so it is not
-/// compressed.
+/// Returns the headers that select a file's form. `accept-encoding` is left out, because the Worker
+/// reads the content, which is therefore sent uncompressed.
 fn header_map(head: &InvokeHead) -> HeaderMap {
     let pairs = head.headers.iter().filter_map(|header| {
         let name: HeaderName = header.name.parse().ok()?;

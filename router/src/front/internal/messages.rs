@@ -1,7 +1,7 @@
 //! The messages of a caller's stream at the internal listener: one head, then the pieces of the
 //! body.
 //!
-//! Belongs to one thread.
+//! The messages belong to one thread.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};

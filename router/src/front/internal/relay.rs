@@ -1,7 +1,7 @@
 //! Relays a node's reply to a caller at the internal listener: the same messages and trailers. The
 //! reply of a tunnel is relayed as well, but is cut off when the drain ends the tunnel.
 //!
-//! Belongs to one thread.
+//! A relay belongs to one thread.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -28,7 +28,8 @@ use crate::upstream::retry::AttemptError;
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// The default is a response that consists of headers only.
+/// The body of a response to a caller. The default is the body of a response that consists of
+/// headers only.
 #[derive(Default)]
 pub(crate) struct Relay {
     /// The message to send next.

@@ -13,7 +13,7 @@ fn key(i: usize) -> Key {
     Key::of(&WorkerId::new("tenant", &format!("worker-{i}")))
 }
 
-/// Returns the largest share of `keys` keys over the mean share.
+/// Returns the ratio of the largest share to the mean share, measured with `keys` keys.
 fn imbalance(slots: usize, keys: usize) -> f64 {
     let ring = Ring::new(seeds(slots, 1));
     let mut counts = vec![0u32; slots];

@@ -1,4 +1,4 @@
-//! A node with one shard, whose behaviour the test sets, and which the test can stop and kill. The
+//! A node with one shard, whose behavior the test sets, and which the test can stop and kill. The
 //! node may have lanes, which have the same controls.
 
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The service of a shard or lane, whose behaviour the test sets.
+//! The service of a shard or lane, whose behavior the test sets.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};

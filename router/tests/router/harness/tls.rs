@@ -90,8 +90,8 @@ impl TlsProxy {
         self.cut_tx.send_replace(());
     }
 
-    /// Breaks all connections and leaves new ones unaccepted in the kernel, as after the end of a
-    /// process before its successor has started.
+    /// Breaks all connections and leaves new ones unaccepted in the kernel, as if a process had
+    /// ended and its successor had not started yet.
     pub(crate) fn shut(&self) {
         self.opens_tx.send_replace(false);
         self.cut();

@@ -182,7 +182,7 @@ async fn an_error_of_the_body_passes_through_the_decoder() {
 }
 
 #[test]
-fn a_body_with_an_unsupported_or_too_many_content_codings_is_not_decoded() {
+fn a_body_with_an_unsupported_coding_or_too_many_codings_is_not_decoded() {
     assert_eq!(codings_of("gzip"), [Coding::Gzip]);
     assert_eq!(codings_of("X-GZIP"), [Coding::Gzip]);
     assert_eq!(codings_of("identity"), []);

@@ -124,7 +124,7 @@ async fn both_schemes_go_through_a_tunnel_to_an_address_and_origins_see_their_na
 }
 
 #[tokio::test]
-async fn tls_with_the_origin_is_tunnelled_in_tls_with_the_proxy() {
+async fn tls_with_the_origin_is_tunneled_in_tls_with_the_proxy() {
     on_a_shard(async {
         let authority = Authority::new();
         let proxy = TunnelProxy::serve(Some(authority.server(&[]))).await;

@@ -8,7 +8,7 @@
 //!
 //! Each way may be nested in another one, because code that a client evaluates can pause again.
 //! Therefore no borrow is held while V8 runs, and a session lives until V8 has returned from it,
-//! even if its client leaves before.
+//! even if its client leaves earlier.
 
 #![allow(unsafe_code)] // Makes scopes where V8 calls back without one.
 
@@ -230,7 +230,8 @@ impl Agent {
         if let Some(session) = session {
             session.dispatch_protocol_message(StringView::from(message.as_bytes()));
             // The message may have enabled debugging, which adds a callback to V8: near the heap's
-            // limit, it would pause the code, and V8 would end the process if the code continued.
+            // limit, that callback would pause the code, and V8 would end the process if the code
+            // continued.
             // SAFETY: the agent is called only while its isolate is entered.
             let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(self.isolate) };
             self.guard.take_over(&mut isolate);

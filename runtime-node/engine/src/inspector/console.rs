@@ -1,8 +1,8 @@
 //! Reports calls of `console` to clients, with the arguments as objects.
 //!
-//! V8 gives every context a `console` that reports to clients. A realm replaces it by a `console`
+//! V8 gives every context a `console` that reports to clients. A realm replaces it with a `console`
 //! that writes to the Worker's log ([`globals`](crate::globals)). In an isolate with an agent, each
-//! method of the realm's `console` first calls the same method of V8's.
+//! method of the realm's `console` first calls the same method of V8's `console`.
 
 use super::agent::Agent;
 use crate::callbacks::{self, Callback, NativeFunction};

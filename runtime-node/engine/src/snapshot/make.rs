@@ -58,7 +58,8 @@ impl Source {
         Self { name: name.to_owned(), when, text: Box::leak(Box::new(text)) }
     }
 
-    /// Returns the primordials that the file takes in `const { …, … } = internal.primordials;`.
+    /// Returns the primordials that the file takes in `const { …, … } = internal.primordials;`, or
+    /// none if the file runs while the snapshot is made.
     fn wanted(&self) -> impl Iterator<Item = &str> {
         let taken =
             self.text.as_str().split_once("internal.primordials;").filter(|_| self.when.is_later());
@@ -71,7 +72,7 @@ impl Source {
     }
 }
 
-/// Evaluates the files into a snapshot. V8 must have been initialised with the flags of the
+/// Evaluates the files into a snapshot. V8 must have been initialized with the flags of the
 /// isolates that will start from the snapshot.
 ///
 /// # Arguments
@@ -221,8 +222,8 @@ fn ops<'s>(scope: &mut v8::PinScope<'s, '_>, names: &[&str]) -> v8::Local<'s, v8
     ops
 }
 
-/// Reduces the hundreds of primordials to those that files take which run later. The evaluated
-/// files keep the other primordials that they have taken.
+/// Removes all of the hundreds of primordials except those that files take when they run later. The
+/// files that have been evaluated keep the primordials that they have taken.
 fn keep_primordials(
     scope: &mut v8::PinScope<'_, '_>,
     internal: v8::Local<'_, v8::Object>,
@@ -256,7 +257,7 @@ fn lazy(
     _: v8::PropertyCallbackArguments<'_>,
     _: v8::ReturnValue<'_, v8::Value>,
 ) {
-    unreachable!("a file read a lazy property while the snapshot is made");
+    unreachable!("a file read a lazy property while the snapshot was made");
 }
 
 /// Defines the names that were declared to `internal.later` as lazy properties of the global

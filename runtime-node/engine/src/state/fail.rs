@@ -48,7 +48,7 @@ impl State {
     pub fn threw(&self, id: InvocationId, exception: &Exception) {
         self.log_uncaught(Some(id), "uncaught", exception);
         let code = if self.buffers.is_exhausted() {
-            // The budget of the isolate's successor is unused.
+            // This isolate is replaced, because its successor starts with an unused budget.
             self.condemn(FailureCode::MemoryLimitExceeded);
             FailureCode::MemoryLimitExceeded
         } else {

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! V8 takes this memory directly from the operating system, not from a replaceable allocator. But
-//! V8's calls are recognisable. When V8's trap handler is on, each memory is a reservation of at
+//! V8's calls are recognizable. When V8's trap handler is on, each memory is a reservation of at
 //! least [`RESERVATION`] bytes. V8 makes pages accessible from the beginning of the reservation as
 //! the memory grows; an access beyond those pages is a fault that becomes a trap. While JavaScript
 //! runs, no other mapping without access is that large, and smaller mappings without access are for
@@ -70,7 +70,7 @@ fn regions() -> MutexGuard<'static, BTreeMap<usize, Region>> {
     REGIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes this module see V8's reservations. The caller calls this before V8 is initialised.
+/// Makes this module see V8's reservations. The caller calls this before V8 is initialized.
 ///
 /// # Panics
 /// Panics if the program has been linked so that V8 calls other system functions, because this

@@ -76,7 +76,7 @@ impl TypeUse {
         Self { types: self.types / 8 * eighths, bytes: self.bytes / 8 * eighths }
     }
 
-    /// Returns the difference of this amount and `other`, or zero where `other` is larger.
+    /// Returns the difference between this amount and `other`, or zero where `other` is larger.
     fn less(self, other: Self) -> Self {
         Self {
             types: self.types.saturating_sub(other.types),

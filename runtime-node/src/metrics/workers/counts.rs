@@ -12,8 +12,8 @@ use tenon_proto::failure::FailureCode;
 use tenon_proto::id::ShardId;
 use tenon_proto::revision::Revision;
 
-/// Bucket bounds in seconds. There are fewer than in a shard's histograms, because each bound is a
-/// series of every Worker.
+/// Bucket bounds in seconds. There are fewer bounds than in a shard's histograms, because each
+/// bound adds a series for every Worker.
 const BUCKETS: [f64; 8] = [0.001, 0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0];
 
 /// The end of an invocation.
@@ -115,8 +115,8 @@ impl Count {
 #[repr(align(64))]
 pub(super) struct Counts {
     labels: [(&'static str, String); 4],
-    /// Number of invocations with each end, indexed by [`End::index`]. Without a box, counting
-    /// touches only the cache lines of this struct.
+    /// Number of invocations with each end, indexed by [`End::index`]. The array is not boxed, so
+    /// that counting touches only the cache lines of this struct.
     ended: [Count; End::COUNT],
     /// Number of invocations in each of [`BUCKETS`]; the last element counts the invocations that
     /// took longer than every bound.

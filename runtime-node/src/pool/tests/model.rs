@@ -12,7 +12,7 @@ const CAPACITIES: std::ops::Range<usize> = 1..7;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A request arrives for the revision of this number, which determines the tenant.
+    /// A request arrives for the revision with this number, which determines the tenant.
     LookUp(u8, Half),
     /// One of the pending starts succeeds.
     Started(Index),
@@ -218,7 +218,8 @@ fn look_up(
     let has_room = shard.pool.has_room(&digest(n), tenant(n), share, shard.now);
     let launch = match shard.look_up_for(tenant(n), share, n) {
         Lookup::Warm(fake) => {
-            let (known, used) = model.warm.get_mut(&n).expect("the pool returned no warm isolate");
+            let (known, used) =
+                model.warm.get_mut(&n).expect("the pool returned an isolate that is not warm");
             prop_assert!(Rc::ptr_eq(&known.0, &fake.0) && !is_spent(&fake));
             *used = at;
             None

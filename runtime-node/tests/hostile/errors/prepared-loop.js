@@ -1,4 +1,4 @@
-// Logs an error whose stack takes for ever to format.
+// Logs an error whose stack takes forever to format.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

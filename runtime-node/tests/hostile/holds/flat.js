@@ -1,5 +1,5 @@
-// Flattens arrays whose elements are the same array again, which have billions of elements when
-// flat.
+// Flattens arrays that contain the same array again and again: the flat array has up to billions of
+// elements.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: memory_mib=128
 // beyond: 60

@@ -1,4 +1,4 @@
-// Parses dates with a million brackets and more.
+// Parses dates with a million brackets or more.
 // expect: answer refused
 // limits: memory_mib=128
 // beyond: 30

@@ -1,4 +1,4 @@
-// Loops for ever.
+// Loops forever.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

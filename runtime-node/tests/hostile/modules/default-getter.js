@@ -1,4 +1,4 @@
-// Exports an object whose getters change: each must be read only once.
+// Exports a proxy whose properties change with each read: each property must be read only once.
 // expect: answer x
 let asked = 0;
 export default new Proxy({}, {

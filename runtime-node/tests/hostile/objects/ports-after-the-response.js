@@ -1,4 +1,4 @@
-// Sends messages for ever after the response, when nothing keeps the invocation alive.
+// Sends messages forever after the response, when nothing keeps the invocation alive.
 // expect: answer early
 // requests: 3
 export default {

@@ -1,4 +1,4 @@
-// Sends a message back and forth between two ports for ever.
+// Sends a message back and forth between two ports forever.
 // expect: cpu_limit_exceeded
 // limits: cpu_ms=50 wall_ms=10000
 export default {

@@ -1,5 +1,5 @@
-// Keeps a port from one request to the next, and a message that was in flight when its sender
-// ended.
+// Keeps a port from one request to the next, and a message that was in flight when the invocation
+// that sent it ended.
 // expect: answer held
 // requests: 4
 const { port1, port2 } = new MessageChannel();

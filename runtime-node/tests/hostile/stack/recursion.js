@@ -1,4 +1,4 @@
-// Recurses.
+// Recurses without end.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

@@ -1,4 +1,4 @@
-// Compresses a large chunk: it can be stopped between pieces.
+// Compresses a large chunk: the compression must be interruptible between pieces.
 // expect: cpu_limit_exceeded
 // limits: cpu_ms=50 memory_mib=64
 export default {

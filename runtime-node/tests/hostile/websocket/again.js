@@ -1,4 +1,4 @@
-// Reconnects after every failure, immediately and for ever.
+// Reconnects after every failure, immediately and forever.
 // expect: cpu_limit_exceeded or wall_limit_exceeded or answer begun
 // limits: cpu_ms=100 wall_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// Echoes messages between two ends for ever, and never answers the request.
+// Echoes messages between two ends forever, and never answers the request.
 // expect: cpu_limit_exceeded or wall_limit_exceeded
 // limits: cpu_ms=100 wall_ms=3000
 export default {

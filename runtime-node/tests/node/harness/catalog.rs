@@ -72,8 +72,8 @@ impl Catalog {
     /// Stops the catalog as if it were killed.
     pub(crate) fn stop(&mut self) {
         let process = self.process.take().expect("the catalog is not running");
-        // A thread of another runtime must not wait for this runtime's end, after which the port
-        // must be free.
+        // A thread of one runtime must not wait for the end of another runtime, so a new thread
+        // waits. The port must be free when this function returns.
         std::thread::spawn(move || process.shutdown_timeout(Duration::from_secs(5)))
             .join()
             .unwrap();
@@ -116,7 +116,7 @@ impl Catalog {
 
 impl Drop for Catalog {
     fn drop(&mut self) {
-        // A thread of another runtime must not wait for this runtime's threads.
+        // A thread of one runtime must not wait for the threads of another runtime.
         if let Some(process) = self.process.take() {
             process.shutdown_background();
         }

@@ -1,5 +1,5 @@
-//! A node of processes: its supervisor, in the test's own process, and the program itself for each
-//! shard and lane.
+//! A node of several processes: its supervisor, which runs in the test's own process, and a process
+//! of the program for each shard and lane.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
 // The first of the scripts that define a Worker's global scope.
 //
-// Every file of this crate is a classic script that holds one function expression. A line `//:` in
-// a file names the files that the build evaluates before it into the start-up snapshot. Each
-// function is called once with the same `internal` object, through which the files and native code
-// share functions. A Worker never sees this object.
+// Every JavaScript file of this crate is a classic script that holds one function expression. A
+// line `//:` in a file names the files that the build evaluates before that file into the start-up
+// snapshot. Each function is called once with the same `internal` object, through which the files
+// and native code share functions. A Worker never sees this object.
 //
 //   internal.primordials   built-ins of the language, captured before a Worker can change them:
 //                          `ArrayPrototypePush(array, x)` is `array.push(x)`, `MapPrototypeGet(map,

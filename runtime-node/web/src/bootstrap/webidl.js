@@ -44,8 +44,8 @@
     return string;
   }
 
-  // Converts to an unsigned integer of `bits` bits, at most 32, which wraps around, as without
-  // [EnforceRange].
+  // Converts to an unsigned integer of `bits` bits, at most 32. A number that is out of range wraps
+  // around, as without [EnforceRange].
   function unsigned(value, bits) {
     const number = +value;
     if (!NumberIsFinite(number)) return 0;
@@ -54,7 +54,8 @@
     return wrapped < 0 ? wrapped + size : wrapped + 0;
   }
 
-  // Converts to a `long long`, which wraps around as well. The result is exact below 2⁵³.
+  // Converts to a `long long`. A number that is out of range wraps around as well. The result is
+  // exact below 2⁵³.
   function longLong(value) {
     const number = +value;
     if (!NumberIsFinite(number)) return 0;

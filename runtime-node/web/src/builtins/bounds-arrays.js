@@ -36,7 +36,7 @@
     return length;
   }
 
-  // In tests, optimised traps that only call native code sometimes continued after a termination. A
+  // In tests, optimized traps that only call native code sometimes continued after a termination. A
   // loop with an unknown number of iterations makes this rarer.
   let once = 1;
   // The receiver of every access is the object itself, as if there were no proxy.
@@ -79,7 +79,7 @@
     return array;
   }
 
-  // Each function is written out, so that the compiler can optimise it.
+  // Each function is written out, so that the compiler can optimize it.
   const {
     copyWithin, every, fill, filter, find, findIndex, findLast, findLastIndex, forEach, join, map, reduce, reduceRight,
     reverse, shift, slice, some, splice, toLocaleString, toReversed, toSpliced, unshift, with: withAt,

@@ -112,26 +112,26 @@
     of(code) { return ReflectApply(nameOf, this, [named(code)]); },
   });
 
-  // ---- Localised values
+  // ---- Localized values
 
-  function localise(prototype, names) {
+  function localize(prototype, names) {
     for (const name of names) {
       const native = prototype[name];
       if (native === undefined) continue;
-      const { [name]: localised } = { [name]() { return ReflectApply(native, this, withLocales(arguments, 0)); } };
-      replace(prototype, { [name]: localised });
+      const { [name]: localized } = { [name]() { return ReflectApply(native, this, withLocales(arguments, 0)); } };
+      replace(prototype, { [name]: localized });
     }
   }
-  for (const { prototype } of [BigInt, Number]) localise(prototype, ["toLocaleString"]);
-  localise(Date.prototype, ["toLocaleDateString", "toLocaleString", "toLocaleTimeString"]);
+  for (const { prototype } of [BigInt, Number]) localize(prototype, ["toLocaleString"]);
+  localize(Date.prototype, ["toLocaleDateString", "toLocaleString", "toLocaleTimeString"]);
   for (const name of Temporal === undefined ? [] : Object.getOwnPropertyNames(Temporal)) {
     const { prototype } = Temporal[name];
-    if (prototype !== undefined) localise(prototype, ["toLocaleString"]);
+    if (prototype !== undefined) localize(prototype, ["toLocaleString"]);
   }
 
   // ---- Strings
 
-  // Strings of this length are compared or normalised natively without a check.
+  // Strings of this length are compared or normalized natively without a check.
   const BRIEF = 2 ** 10;
   // Strings of this length are compared in tens of milliseconds.
   const COMPARED = 2 ** 23;

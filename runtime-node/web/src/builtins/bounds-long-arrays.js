@@ -28,7 +28,7 @@
     return index < 0 ? MathMax(length + index, 0) : MathMin(index, length);
   }
 
-  // Each loop is written out, so that the compiler can optimise it. As the standard says, the length
+  // Each loop is written out, so that the compiler can optimize it. As the standard says, the length
   // is read once, and most functions skip indices without an element.
   const { every, filter, find, findIndex, forEach, includes, indexOf, map, reduce, slice, some } = ArrayPrototype;
   /** @type {[Function, (list: any[], args: ArrayLike<any>) => any][]} */

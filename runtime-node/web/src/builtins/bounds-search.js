@@ -107,7 +107,7 @@
   }
 
   // These are among the most frequently called functions. Because they use no `arguments` object
-  // and make no other call first, they are as fast as the native functions when optimised, and tens
+  // and make no other call first, they are as fast as the native functions when optimized, and tens
   // of nanoseconds slower otherwise.
   replace(StringPrototype, {
     includes(searchString, position = undefined) {

@@ -95,7 +95,7 @@
       return null;
     }
 
-    // Optimised callbacks that only call native code may continue after a termination; callbacks
+    // Optimized callbacks that only call native code may continue after a termination; callbacks
     // with a loop do not.
     let once = 1;
 

@@ -112,7 +112,7 @@ impl Cipher {
                 done.ok_or_else(|| error("The data has more blocks than a counter of that length can count"))
             }
             (Self::KeyWrap, Key::Secret(key)) if encrypt => lc::key_wrap(true, key.bytes(), data).ok_or_else(|| {
-                error("AES-KW wraps at least 16 bytes, a multiple of 8; wrap a key in JSON with AES-GCM")
+                error("AES-KW wraps only multiples of 8 bytes, at least 16; wrap a key in JSON with AES-GCM")
             }),
             (Self::KeyWrap, Key::Secret(key)) => {
                 lc::key_wrap(false, key.bytes(), data).ok_or_else(|| error("The data was not wrapped with this key"))

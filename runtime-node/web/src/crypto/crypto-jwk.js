@@ -102,7 +102,7 @@
     const numberOf = (jwk, name) => {
       const bytes = bytesOf(jwk, name);
       if (bytes.length === 0 || (bytes[0] === 0 && bytes.length > 1)) {
-        throw dataError(`'${name}' of the JSON Web Key is not a number in as few bytes as it needs`);
+        throw dataError(`'${name}' of the JSON Web Key is empty or has leading zero bytes`);
       }
       return bytes;
     };

@@ -92,7 +92,7 @@
     const ctr = crypt((encrypt, { counter, length }, handle, data, secret) => {
       expectLength(counter, 16, "The counter of AES-CTR");
       if (length < 1 || length > 128) {
-        throw operationError(`The counter of AES-CTR has 1 to 128 bits that count, and not ${length}`);
+        throw operationError(`The counter of AES-CTR must have a length of 1 to 128 bits, not ${length}`);
       }
       return ops.cryptoCrypt("AES-CTR", encrypt, handle, data, secret, counter, undefined, length);
     });
@@ -132,7 +132,7 @@
         only(usages, SIGN | VERIFY, "HMAC");
         const bits = length ?? blockLength(hash);
         if (bits === 0 || bits > MOST_BITS) {
-          throw operationError(`HMAC keys that are generated have 1 to ${MOST_BITS} bits, and not ${bits}`);
+          throw operationError(`HMAC keys are generated with 1 to ${MOST_BITS} bits, not with ${bits}`);
         }
         return hmacKey(hash, ops.secretGenerate(bits), extractable, usages);
       },
@@ -177,7 +177,7 @@
       },
       keyLength: () => null,
       deriveBits(algorithm, key, length) {
-        if (length === null || length % 8 !== 0) throw operationError(`${name} gives a multiple of 8 bits, and not ${length}`);
+        if (length === null || length % 8 !== 0) throw operationError(`${name} derives a multiple of 8 bits, not ${length}`);
         return deriveBits(algorithm, handleOf(key), length);
       },
     });

@@ -38,7 +38,7 @@
 
     const expectKey = (key, algorithm, needed) => {
       const { name } = algorithmOf(key);
-      if (algorithm.name !== name) throw invalidAccess(`The key is one of ${name} and not of ${algorithm.name}`);
+      if (algorithm.name !== name) throw invalidAccess(`The key is for ${name}, not for ${algorithm.name}`);
       if ((usagesOf(key) & needed) === 0) {
         const list = usageList(usagesOf(key));
         let message = `The key may not be used for '${usageList(needed)[0]}'`;

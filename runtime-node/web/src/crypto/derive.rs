@@ -105,7 +105,7 @@ pub(crate) fn crypto_pbkdf2<'s>(
 }
 
 /// The maximum length of salt and password together, in bytes, for a derivation on the shard's
-/// thread, even with few iterations.
+/// thread. Longer input is processed on another thread even if there are few iterations.
 const LITTLE_INPUT: usize = 16 << 10;
 
 /// The number of iterations between two checks of the clock.

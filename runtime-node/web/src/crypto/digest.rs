@@ -18,8 +18,8 @@ use crate::ops::{MaybePromise, View};
 const STEP: usize = 64 << 10;
 
 /// The time for which data is hashed on the shard's thread, where the Worker's own memory can be
-/// read: copying data for another thread costs a third as much as hashing the data with the
-/// processor's hash instructions, which hash a mebibyte in this time.
+/// read. With the processor's hash instructions, a mebibyte is hashed in this time, and copying
+/// data for another thread would cost a third as much as hashing the data.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// Returns the digest of data, or a promise of it if hashing takes too long for this thread.

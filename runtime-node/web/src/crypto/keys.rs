@@ -32,7 +32,7 @@ pub(crate) const LONGEST_SECRET: usize = 1 << 20;
 /// The memory charged for any key, in bytes: its entries in the table and in V8's heap.
 const OVERHEAD: usize = 512;
 
-/// A key's material. JavaScript knows the key's permitted usages.
+/// A key's material. JavaScript stores the key's permitted usages.
 pub(crate) enum Key {
     Secret(Secret),
     Rsa(RsaKey),

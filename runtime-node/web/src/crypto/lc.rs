@@ -1,7 +1,7 @@
 //! Functions of AWS-LC that `aws-lc-rs` does not have: RSA with any hash, salt and exponent,
 //! AES-GCM with any nonce and tag, AES key wrap with keys of 192 bits, and repeated HMAC without
-//! copying its state each time; the copies would be half of the cost of PBKDF2. This module knows
-//! nothing of Web Crypto.
+//! copying its state each time; the copies would be half of the cost of PBKDF2. This module is
+//! independent of the interface of Web Crypto.
 //!
 //! Every function takes slices and returns vectors; no pointer leaves these files except inside an
 //! [`Rsa`] or a [`Mac`]. `None` and `false` mean that AWS-LC refused; the reason is not examined,

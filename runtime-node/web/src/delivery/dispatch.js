@@ -11,7 +11,8 @@
 //
 // and this file calls
 //
-//   ops.done(id)                                        the Worker is ready; the event is handled
+//   ops.done(id)                                        the Worker is ready, or an event without a
+//                                                       response has been handled
 //   ops.respond(id, status, headers, body)              the invocation's response
 //   ops.respondStream(id, status, headers, owner, number)   the same with a native stream
 //   ops.onClientLeft(id, callback)                      the client disconnected early
@@ -91,8 +92,8 @@
     env = ObjectFreeze(variables);
   };
 
-  // The members of the module `cloudflare:workers`, whose code does not receive the arguments of a
-  // handler.
+  // The members of the module `cloudflare:workers`, for code that does not receive the arguments of
+  // a handler.
   internal.env = () => env;
   internal.waitUntil = (promise) => {
     const id = ops.invocationNow();

@@ -2,7 +2,7 @@
 // is lost.
 //
 // An EventSource belongs to the invocation that creates it, and ends with that invocation: its
-// connections and pauses are fetches and timers of the invocation, and count towards its limits.
+// connections and pauses are fetches and timers of the invocation, and count toward its limits.
 //: late, after fetch.js messages.js
 (function (internal) {
   "use strict";
@@ -83,7 +83,7 @@
           start = i + 1;
         }
         line += StringPrototypeSlice(text, start);
-        if (line.length + data.length > LARGEST) throw new RangeError(`EventSource: an event is longer than ${LARGEST}`);
+        if (line.length + data.length > LARGEST) throw new RangeError(`EventSource: an event is longer than ${LARGEST} characters`);
       };
     }
 

@@ -226,8 +226,8 @@
     const newFile = (bytes, name, type, lastModified = DateNow()) =>
       new File(CREATE, { __proto__: null, bytes, type: normalType(type) }, { __proto__: null, name, lastModified });
 
-    const { initialisers } = internal.body;
-    initialisers[initialisers.length] = (value) => {
+    const { initializers } = internal.body;
+    initializers[initializers.length] = (value) => {
       if (!isBlob(value)) return null;
       const body = internal.body.of(bytesOf(value), typeOf(value) === "" ? null : typeOf(value));
       body.shared = true;

@@ -10,7 +10,7 @@
 // `stream` is created from the source on demand. Until the stream is read, the source remains
 // valid. `shared` means that a clone holds the same source, so its buffer must not be handed out.
 //
-// Later files extend bodies: `internal.body.initialisers` are called in turn with values that are
+// Later files extend bodies: `internal.body.initializers` are called in turn with values that are
 // none of the above, and `internal.body.mixins` lists the classes that have a body, for methods
 // such as `blob`.
 //: eager, after headers.js streams.js url.js
@@ -31,7 +31,7 @@
   const native = (owner, number, signal = null) => ({ __proto__: null, owner, number, signal });
   const isNative = (source) => typeof source === "object" && source !== null && !ArrayBufferIsView(source);
 
-  const initialisers = [];
+  const initializers = [];
 
   // Replaced by the streams files.
   internal.isReadableStream = () => false;
@@ -59,8 +59,8 @@
       if (internal.isURLSearchParams(init)) {
         return body(internal.serializeURLSearchParams(init), "application/x-www-form-urlencoded;charset=UTF-8");
       }
-      for (let i = 0; i < initialisers.length; i++) {
-        const made = initialisers[i](init);
+      for (let i = 0; i < initializers.length; i++) {
+        const made = initializers[i](init);
         if (made !== null) return made;
       }
       const view = bufferSource(init);
@@ -392,6 +392,6 @@
 
   internal.body = {
     __proto__: null, of: body, native, isNative, isUsed, extract, take, move, clone, streamOf, readBytes, readText, drain,
-    pipeOf, outgoing, lengths, declareLength, mixin, mixins, initialisers,
+    pipeOf, outgoing, lengths, declareLength, mixin, mixins, initializers,
   };
 })

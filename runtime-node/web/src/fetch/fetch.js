@@ -102,7 +102,7 @@
 
     function fetchDataUrl(r) {
       const data = ops.dataUrl(r.url);
-      if (data === null) throw failure("request", "its data: URL is malformed");
+      if (data === null) throw failure("request", "the data: URL is malformed");
       return {
         __proto__: null,
         status: 200,

@@ -112,8 +112,8 @@
     expose(FormData);
     internal.describeBy("FormData", isFormData, listOf);
 
-    const { initialisers } = internal.body;
-    initialisers[initialisers.length] = (value) => {
+    const { initializers } = internal.body;
+    initializers[initializers.length] = (value) => {
       if (!isFormData(value)) return null;
       const { source, type } = internal.multipart().encode(listOf(value));
       return internal.body.of(source, type);

@@ -32,13 +32,13 @@
       }
       if (webSocket !== undefined && webSocket !== null) {
         if (!internal.webSockets().isWebSocket(webSocket)) throw new TypeError("Response: webSocket is not a WebSocket");
-        if (r.status !== 101) throw new RangeError("Response: a response with a webSocket has the status 101");
+        if (r.status !== 101) throw new RangeError("Response: a response with a webSocket must have the status 101");
         r.socket = webSocket;
       }
       if (statusText !== undefined) {
         r.statusText = ByteString(statusText, "Response");
         if (RegExpPrototypeExec(NOT_REASON, r.statusText) !== null) {
-          throw new TypeError("Response: the status text has characters it must not have");
+          throw new TypeError("Response: the status text has invalid characters");
         }
       }
     }

@@ -86,7 +86,7 @@ impl Hasher {
     }
 
     fn copy(&self) -> Option<Self> {
-        // SAFETY: both contexts are ours, and the source is initialised.
+        // SAFETY: both contexts are ours, and the source is initialized.
         unsafe {
             match self {
                 Self::Plain(context) => {
@@ -104,7 +104,7 @@ impl Hasher {
     }
 
     fn update(&mut self, data: &[u8]) {
-        // SAFETY: the context is initialised, and the data has the given length. Neither function
+        // SAFETY: the context is initialized, and the data has the given length. Neither function
         // fails for such arguments.
         unsafe {
             match self {
@@ -121,7 +121,7 @@ impl Hasher {
     fn finish(&mut self) -> Vec<u8> {
         let mut out = vec![0; LONGEST];
         let mut len = 0;
-        // SAFETY: the context is initialised, and there is room for the longest result.
+        // SAFETY: the context is initialized, and there is room for the longest result.
         unsafe {
             match self {
                 Self::Plain(context) => {

@@ -106,7 +106,7 @@
       throw invalid("first argument", KINDS, value);
     }
 
-    // The constructor, which is deprecated in favour of `Buffer.from` and `Buffer.alloc`. Old
+    // The constructor, which is deprecated in favor of `Buffer.from` and `Buffer.alloc`. Old
     // packages still call it, with and without `new`.
     function Buffer(value, encodingOrOffset, length) {
       if (typeof value === "number") {

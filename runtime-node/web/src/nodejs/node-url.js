@@ -98,7 +98,7 @@
     }
 
     function parse() {
-      throw refused("url.parse", "use new URL(…), which every other platform agrees with");
+      throw refused("url.parse", "its results differ from those of the URL standard; use new URL(…)");
     }
     const resolve = (from, to) => {
       const base = new URL(to, new URL(from, "resolve://"));

@@ -17,7 +17,7 @@
 //                         properties are its exports, or a value that only these files use
 //   internal.node         the shared code of `node-shared.js`
 //
-// A Worker that changes the language's built-in objects may change the behaviour of these modules,
+// A Worker that changes the language's built-in objects may change the behavior of these modules,
 // as in Node.js. The Worker still cannot reach `ops` or the identity of the running code (see
 // bootstrap.js).
 //: after base64.js navigator.js url.js

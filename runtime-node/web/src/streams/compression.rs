@@ -40,8 +40,8 @@ const DEFLATE_WINDOW: u8 = 15;
 /// are more than a megabyte back are rare.
 const BROTLI_WINDOW: u32 = 20;
 
-/// The quality at which Brotli compresses as well and about as fast as gzip at its default level.
-/// The best quality takes a hundred times as long.
+/// The quality at which Brotli compresses as well as gzip at gzip's default level, and about as
+/// fast. The best quality takes a hundred times as long.
 const BROTLI_QUALITY: u32 = 4;
 
 /// The memory of a deflate encoder, in bytes: 268 KB according to zlib.

@@ -56,7 +56,7 @@
         this.what = what;
         this.decompress = decompress;
         this.id = internal.ops.codecOpen(enumeration(format, FORMATS, what), decompress);
-        if (this.id === 0) throw new RangeError(`${what}: it does not fit into the Worker's memory`);
+        if (this.id === 0) throw new RangeError(`${what}: the codec does not fit into the Worker's memory`);
         forgotten ??= new FinalizationRegistry((id) => internal.ops.codecClose(id));
         FinalizationRegistryPrototypeRegister(forgotten, this, this.id, this);
         this.transform = createTransformStream({
@@ -129,7 +129,7 @@
         if (status === WRONG || status === FULL) {
           this.close();
           throw status === WRONG ? new TypeError(`${this.what}: the data is not in this format`)
-            : new RangeError(`${this.what}: it does not fit into the Worker's memory`);
+            : new RangeError(`${this.what}: the codec does not fit into the Worker's memory`);
         }
         this.more = status === HAS;
         if (made > 0) {

@@ -21,7 +21,7 @@
 
       const illegal = (what) => PromiseReject(new TypeError(`${what} was called on an object of another type`));
       const locked = (what) =>
-        new TypeError(`${what}: the ReadableStream is locked to a reader: release that first, or tee() the stream`);
+        new TypeError(`${what}: the ReadableStream is locked to a reader: release the reader first, or tee() the stream`);
       const released = (what) => new TypeError(`${what}: the reader has been released`);
 
       // A read request. A result that is available immediately needs no resolving functions.

@@ -40,7 +40,7 @@
     // Implements AcquireReadableStreamDefaultReader, and AcquireReadableStreamBYOBReader with `byob`.
     function acquireReadableStreamReader(stream, byob) {
       if (stream.reader !== null) {
-        throw new TypeError("The ReadableStream is locked to a reader: release that first, or tee() the stream");
+        throw new TypeError("The ReadableStream is locked to a reader: release the reader first, or tee() the stream");
       }
       if (byob && !stream.controller.bytes) {
         throw new TypeError('Only a ReadableStream of type "bytes" can be read into views of one\'s own');

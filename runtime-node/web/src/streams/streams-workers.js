@@ -110,7 +110,7 @@
         const name = NAMES[StringPrototypeToLowerCase(wanted)];
         if (name === undefined) {
           const { DOMException } = internal.exceptions();
-          const message = `DigestStream: there is no '${wanted}' here, but MD5, SHA-1, SHA-256, SHA-384 and SHA-512`;
+          const message = `DigestStream: '${wanted}' is not supported; use MD5, SHA-1, SHA-256, SHA-384 or SHA-512`;
           throw new DOMException(message, "NotSupportedError");
         }
         const number = ops.hashOpen(name, undefined);

@@ -17,7 +17,7 @@
       } = internal.streamsWritable();
 
       const illegal = (what) => PromiseReject(new TypeError(`${what} was called on an object of another type`));
-      const locked = (what) => new TypeError(`${what}: the WritableStream is locked to a writer: release that first`);
+      const locked = (what) => new TypeError(`${what}: the WritableStream is locked to a writer: release the writer first`);
       const released = (what) => new TypeError(`${what}: the writer has been released`);
       const closing = (what) => new TypeError(`${what}: the WritableStream is closed, or about to be`);
 

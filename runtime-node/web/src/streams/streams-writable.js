@@ -53,7 +53,7 @@
 
     function acquireWritableStreamDefaultWriter(stream) {
       if (stream.writer !== null) {
-        throw new TypeError("The WritableStream is locked to a writer: release that first");
+        throw new TypeError("The WritableStream is locked to a writer: release the writer first");
       }
       const writer = (stream.writer = new Writer(stream));
       const { closed, ready } = writer;

@@ -16,7 +16,7 @@
 //   isOpen(controller), desiredSize(controller)
 //   vacancy(controller)           of a byte stream: returns the Uint8Array that the reader wants
 //                                 filled, or null
-//   filled(controller, count)     reports that this many of its bytes are filled
+//   filled(controller, count)     reports that this many bytes of the vacancy have been filled
 //   tee(s)                        returns {first, second}; the second one's bytes are copies
 //   acquire(s), release(reader)
 //   readChunk(reader)             returns a promise of {value, done}
@@ -28,7 +28,7 @@
 //                                 makes a TransformStream with `transform(chunk, controller)` and
 //                                 `flush(controller)`
 //   transformed(controller, chunk)
-//                                 enqueues a chunk from within those
+//                                 enqueues a chunk from within these functions
 //   pipe(readable, writable, { preventAbort, preventCancel, preventClose, signal })
 //                                 returns a promise of undefined
 //   through(readable, transform)  pipes the stream into a TransformStream, whose readable side it

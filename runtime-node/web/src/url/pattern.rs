@@ -38,8 +38,8 @@ const PROTOCOL_MEMORY: usize = 32 << 10;
 const PROTOCOL_DEPTH: u32 = 16;
 
 /// A regular expression in V8's syntax. It is matched here only to find out whether the protocol is
-/// a special one. The crate `regex` then compiles it; expressions that both support have the same
-/// meaning. Only ASCII letters are supported: schemes have no others.
+/// a special one. The crate `regex` then compiles it; an expression that both V8 and `regex`
+/// support has the same meaning in both. Only ASCII letters are supported: schemes have no others.
 struct Expression {
     text: String,
     compiled: OnceCell<Option<Regex>>,

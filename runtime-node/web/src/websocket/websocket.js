@@ -145,7 +145,7 @@
     function checkProtocols(list) {
       for (let i = 0; i < list.length; i++) {
         if (RegExpPrototypeExec(TOKEN, list[i]) === null || ArrayPrototypeIncludes(list, list[i], i + 1)) {
-          throw new DOMException(`WebSocket: the subprotocol '${list[i]}' is not a token, or is there twice`, "SyntaxError");
+          throw new DOMException(`WebSocket: the subprotocol '${list[i]}' is not a token, or occurs twice`, "SyntaxError");
         }
       }
     }
@@ -274,7 +274,7 @@
         if (isObject(data)) message = isBlob(data) ? bytesOf(data) : bufferSource(data);
         if (typeof message !== "object" || message === null) message = USVString(data);
         if (this.#state === CONNECTING) {
-          throw new DOMException("WebSocket.send: it is not open yet; wait for its open event", "InvalidStateError");
+          throw new DOMException("WebSocket.send: the WebSocket is not open yet; wait for its open event", "InvalidStateError");
         }
         this.#needsAcceptance("send");
         const result = this.#state === OPEN ? enqueue(end, message) : GONE;

@@ -104,7 +104,7 @@ struct Check {
 }
 
 impl Check {
-    /// Takes from the log the number of lines that the check expects, and returns the verdict.
+    /// Takes as many lines from the log as the check expects, and returns the verdict.
     fn verdict(self, worker: &WorkerId, logged: &mut impl Iterator<Item = String>) -> Verdict {
         let logged: Vec<_> = logged.by_ref().take(self.lines.len()).collect();
         let outcome = match (

@@ -1,4 +1,4 @@
-//! Workers whose code is in OCI artifacts.
+//! Tests the plans of Workers whose code is in OCI artifacts.
 
 use tenon_crds::{OciSource, PullSecretRef, Source};
 

@@ -82,7 +82,7 @@ fn a_worker_is_in_progress_until_its_newest_spec_is_planned() {
     let status = newer.worker.status.clone().unwrap();
     let observed = |observed| compute(Some(4), observed, &status.conditions);
     assert_eq!(observed(status.observed_generation), Computed::InProgress);
-    // The default of the schema.
+    // This is the default of the schema.
     assert_eq!(compute(Some(1), Some(-1), &[]), Computed::InProgress);
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn gcm(
     if data.len() > LONGEST || aad.len() > LONGEST {
         return false;
     }
-    // SAFETY: the context is ours alone, and lives until the end of the block. The cipher knows the
+    // SAFETY: the context is ours alone, and lives until the end of the block. The cipher fixes the
     // length of its key; the nonce and the tag have the given lengths; the output is as long as the
     // input.
     let done = unsafe {

@@ -16,7 +16,7 @@
 //! therefore never has more than [`WRITTEN`] bytes in the library's buffer, regardless of its peer.
 //! If the peer stops reading, the socket ends when [`Keepalive`] reports the peer as unresponsive.
 //!
-//! [`write`] sends, [`read`] receives, [`close`] ends.
+//! [`write`] sends messages, [`read`] receives them, and [`close`] ends the socket.
 
 mod close;
 mod event;

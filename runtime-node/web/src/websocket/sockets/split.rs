@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 /// The maximum payload of a frame that is passed on, in bytes; a multiple of the mask's length, so
-/// that every piece begins where the mask does.
+/// that every piece begins with the first byte of the mask.
 pub(crate) const FRAGMENT: usize = 16 * 1024;
 
 #[derive(Default)]

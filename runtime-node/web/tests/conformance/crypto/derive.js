@@ -1,6 +1,6 @@
 // Checks of HKDF and PBKDF2 (Web Cryptography §33, §34), with the examples of RFC 5869 and RFC 6070
-// and with published results of these for SHA-256 and SHA-512; and deriveKey with every algorithm
-// that derives keys.
+// and with the published results of these examples for SHA-256 and SHA-512; and checks of deriveKey
+// with every algorithm that derives keys.
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 

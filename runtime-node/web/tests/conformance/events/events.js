@@ -35,7 +35,7 @@ check("listeners are called in order, each once", () => {
 
 about("Event");
 
-check("during delivery the event knows its target", () => {
+check("an event has its target as currentTarget only during delivery", () => {
   const target = new EventTarget();
   const event = new Event("x");
   target.addEventListener("x", function (e) {
@@ -194,7 +194,7 @@ check("a passive listener cannot prevent the default", () => {
   equal(target.dispatchEvent(new Event("x", { cancelable: true })), false);
 });
 
-check("an aborted signal removes its listeners", () => {
+check("an aborted signal removes its listeners, and other values are refused as the signal", () => {
   const target = new EventTarget();
   const controller = new AbortController();
   let heard = 0;

@@ -219,7 +219,7 @@ check("a sink that is closed, or about to be, cancels the source", async () => {
   }
 });
 
-check("the first applicable end in the order of the standard decides", async () => {
+check("the first applicable end, in the order of the standard, determines the outcome", async () => {
   const failedSource = () => new ReadableStream({ start: (c) => c.error(error1) });
   const failedSink = () => new WritableStream({ start: (c) => c.error(error2) });
   const failed = failedSink();

@@ -52,7 +52,7 @@ check("scheduler.wait can be aborted", async () => {
 
 about("EventTarget");
 
-check("the global scope is itself, and an event target", () => {
+check("self and globalThis are the global scope, which is an event target", () => {
   equal([self === globalThis, globalThis.globalThis === globalThis], [true, true]);
   let heard = 0;
   addEventListener("x", function (event) { heard += this === globalThis && event.target === globalThis; }, { once: true });
