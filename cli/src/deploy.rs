@@ -176,7 +176,8 @@ impl Cluster {
                 match states.next().await {
                     Some(Ok(Some(worker))) => match progress::of(&worker, applied) {
                         Progress::Serving { revision, url } => {
-                            return Ok(format!("{namespace}/{name}  {revision}  {url}"));
+                            let share = progress::share(&worker, &revision);
+                            return Ok(format!("{namespace}/{name}  {revision}  {url}{share}"));
                         }
                         Progress::Stalled(why) => {
                             return Err(anyhow!("Worker {namespace}/{name}: {why}"));

@@ -20,6 +20,8 @@ use kube::runtime::watcher::watch_object;
 use serde_json::json;
 use tenon_crds::{ConditionStatus, Worker};
 
+use tenon_operator::worker::plan::PROPAGATION_REASONS;
+
 use crate::cluster::{Cluster, ClusterArgs};
 use crate::revisions::{Row, rows};
 
@@ -177,13 +179,15 @@ fn progress(worker: &Worker, revision: &str, generation: i64) -> Progress {
     if !serving.all(|target| target.revision == revision) {
         return Progress::Waiting(why);
     }
+    // `Programmed` says whether routers have acknowledged what was accepted, also if the rest of the
+    // spec was not.
+    let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed");
+    let is_propagating =
+        programmed.is_none_or(|it| PROPAGATION_REASONS.contains(&it.reason.as_str()));
     match ready.map(|ready| ready.status) {
+        _ if is_propagating => Progress::Waiting(why),
         Some(ConditionStatus::True) => Progress::Serving(None),
-        // Routers have not acknowledged the revision, or the operator is about to continue.
-        Some(ConditionStatus::Unknown) | None => Progress::Waiting(why),
-        Some(ConditionStatus::False) => {
-            Progress::Serving(Some(format!("the current spec is not served: {why}")))
-        }
+        _ => Progress::Serving(Some(format!("the current spec is not served: {why}"))),
     }
 }
 
@@ -229,27 +233,34 @@ mod tests {
 
     #[test]
     fn a_rollback_is_complete_once_routers_serve_only_that_revision() {
-        let status = |traffic: &str, ready: &str| {
+        let condition = |type_: &str, status: &str, reason: &str| {
+            json!({
+                "type": type_, "status": status, "reason": reason, "message": "so",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            })
+        };
+        let status = |traffic: &str, ready: &str, programmed: &str| {
             let accepted = json!({
                 "pool": "default", "routes": [],
                 "traffic": [{"revision": traffic, "percent": 100}],
             });
-            let ready = json!({
-                "type": "Ready", "status": ready, "reason": "Why", "message": "so",
-                "lastTransitionTime": "2026-01-01T00:00:00Z",
-            });
+            let conditions =
+                [condition("Ready", ready, "Why"), condition("Programmed", "False", programmed)];
             let status = json!({
-                "observedGeneration": 2, "conditions": [ready], "latestRevision": "cart-2",
+                "observedGeneration": 2, "conditions": conditions, "latestRevision": "cart-2",
                 "accepted": accepted,
             });
             worker(status, &[]).0
         };
         let waiting = Progress::Waiting("Why: so".to_owned());
-        assert_eq!(progress(&status("cart-1", "True"), "cart-1", 2), Progress::Serving(None));
-        assert_eq!(progress(&status("cart-2", "True"), "cart-1", 2), waiting);
-        assert_eq!(progress(&status("cart-1", "Unknown"), "cart-1", 2), waiting);
-        assert_ne!(progress(&status("cart-1", "True"), "cart-1", 3), Progress::Serving(None));
-        let broken = progress(&status("cart-1", "False"), "cart-1", 2);
+        let served = status("cart-1", "True", "Programmed");
+        assert_eq!(progress(&served, "cart-1", 2), Progress::Serving(None));
+        assert_eq!(progress(&served, "cart-2", 2), waiting);
+        assert_ne!(progress(&served, "cart-1", 3), Progress::Serving(None));
+        for reason in PROPAGATION_REASONS {
+            assert_eq!(progress(&status("cart-1", "False", reason), "cart-1", 2), waiting);
+        }
+        let broken = progress(&status("cart-1", "False", "Outdated"), "cart-1", 2);
         assert!(matches!(broken, Progress::Serving(Some(why)) if why.ends_with("Why: so")));
     }
 }

@@ -35,7 +35,9 @@ fuzz_target!(|data: &[u8]| {
         source,
         secrets: BTreeMap::new(),
         revisions: Vec::new(),
-        serving: None,
+        previews: Vec::new(),
+        missing_secrets: BTreeMap::new(),
+        serving: Vec::new(),
         published: None,
         pool: Some(PoolLimits::default()),
     };

@@ -1,5 +1,7 @@
 //! Derives the nodes from the EndpointSlices of the pools' headless Services. This module is pure.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt;
 use tenon_proto::catalog::{Node, node::State};
@@ -29,10 +31,13 @@ pub fn nodes(slice: &EndpointSlice) -> Vec<Node> {
     nodes.collect()
 }
 
-/// Returns the number of ready endpoints in a slice.
-pub fn ready(slice: &EndpointSlice) -> u32 {
-    let states = slice.endpoints.iter().flatten().filter_map(state);
-    u32::try_from(states.filter(|state| *state == State::Ready).count()).unwrap_or(u32::MAX)
+/// Returns the names of the ready endpoints in a slice. A Pod can be in several slices, such as one
+/// for each version of IP.
+pub fn ready(slice: &EndpointSlice) -> BTreeSet<String> {
+    let endpoints = slice.endpoints.iter().flatten();
+    let ready = endpoints.filter(|endpoint| state(endpoint) == Some(State::Ready));
+    let name = |endpoint| name(endpoint).or_else(|| endpoint.addresses.first().cloned());
+    ready.filter_map(name).collect()
 }
 
 /// Returns the ports of shards or lanes. They are named `shard-0`, `shard-1` and so on, and the

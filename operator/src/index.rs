@@ -40,7 +40,7 @@ use crate::artifacts::Source;
 use crate::claims::{Claims, Holder};
 use crate::endpoints;
 use crate::limits;
-use crate::revision;
+use crate::revision::{self, MissingSecret};
 
 pub use candidate::{Candidate, Published, SourceState};
 use change::store;
@@ -79,8 +79,8 @@ pub struct Index {
     claims: Claims,
     /// The nodes of each EndpointSlice.
     slices: HashMap<Key, Vec<Node>>,
-    /// The number of ready routers in each EndpointSlice of the routers.
-    router_slices: HashMap<Key, u32>,
+    /// The names of the ready routers in each EndpointSlice of the routers.
+    router_slices: HashMap<Key, BTreeSet<String>>,
 }
 
 impl Index {
@@ -209,10 +209,31 @@ impl Index {
             pool,
             routes: routes.collect(),
             previews: previews.collect(),
+            missing_secrets: self.missing_secrets(id, &worker),
             serving: Vec::new(),
             published: None,
             worker,
         })
+    }
+
+    /// Returns the missing Secrets of the revisions that `spec.traffic` names, by revision.
+    fn missing_secrets(&self, id: &WorkerId, worker: &Worker) -> BTreeMap<String, MissingSecret> {
+        let named = worker.spec.traffic.iter().filter_map(|target| target.revision.as_ref());
+        let revisions = self.revisions.get(id);
+        let missing = named.filter_map(|name| {
+            let mut bound = revisions?.get(name)?.spec.secrets.iter();
+            let missing = bound.find(|bound| {
+                let reference = &bound.secret_key_ref;
+                let value = self
+                    .secret(id, reference)
+                    .and_then(|secret| secret_value(secret, &reference.key));
+                value.is_none()
+            })?;
+            let (name_of_binding, reference) =
+                (missing.name.clone(), missing.secret_key_ref.clone());
+            Some((name.clone(), MissingSecret { name: name_of_binding, reference }))
+        });
+        missing.collect()
     }
 
     /// Returns the catalog's entry for a Worker, which follows from what was accepted and not from
@@ -224,7 +245,8 @@ impl Index {
         };
         let mut shares: Vec<Share> = Vec::new();
         for target in &*status.targets() {
-            let Some(share) = self.share(id, accepted, target) else { return Service::Unresolved };
+            // A revision that was deleted must not take the others with it.
+            let Some(share) = self.share(id, accepted, target) else { continue };
             match shares.iter_mut().find(|other| other.revision.name == share.revision.name) {
                 // Two targets may name one revision: one as the latest revision, and one by its
                 // name.
@@ -234,6 +256,9 @@ impl Index {
                 }
                 None => shares.push(share),
             }
+        }
+        if shares.is_empty() {
+            return Service::Unresolved;
         }
         // The targets that receive requests keep their order, because the order determines the
         // revisions of sessions. A router that does not know variants sends all requests to the
@@ -424,7 +449,8 @@ impl Index {
                 self.router_slices.remove(&key);
             }
         }
-        Touched { routers: Some(self.router_slices.values().sum()), ..Touched::default() }
+        let routers: BTreeSet<_> = self.router_slices.values().flatten().collect();
+        Touched { routers: u32::try_from(routers.len()).ok(), ..Touched::default() }
     }
 
     fn apply_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {

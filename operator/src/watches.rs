@@ -86,12 +86,6 @@ impl Watches {
             watch(Api::all(client.clone()), "Secret", without_helm, Change::Secret, &self.metrics),
             watch(slices.clone(), "EndpointSlice", pool_slices, Change::Slice, &self.metrics),
         ]);
-        if let Some(service) = &self.router_service {
-            let of_routers = format!("kubernetes.io/service-name={service}");
-            let of_routers = any().labels(&of_routers);
-            let kind = "RouterEndpointSlice";
-            observed.push(watch(slices, kind, of_routers, Change::RouterSlice, &self.metrics));
-        }
         let mut unsynced = HashSet::from([
             "Worker",
             "WorkerRevision",
@@ -100,6 +94,13 @@ impl Watches {
             "Secret",
             "EndpointSlice",
         ]);
+        if let Some(service) = &self.router_service {
+            let of_routers = format!("kubernetes.io/service-name={service}");
+            let of_routers = any().labels(&of_routers);
+            let kind = "RouterEndpointSlice";
+            observed.push(watch(slices, kind, of_routers, Change::RouterSlice, &self.metrics));
+            unsynced.insert(kind);
+        }
         let mut ready = Some(ready);
         let mut published = Published::default();
         let mut rollouts = Rollouts::default();
@@ -158,13 +159,16 @@ impl Watches {
                 // The catalog keeps the previous entry.
                 Service::Unresolved => {}
                 Service::Serving(deployment) => {
+                    let serving = self.catalog.serving(&id);
                     let added = self.catalog.deploy(*deployment);
                     // After a restart, code is pulled when a node needs it.
                     if self.catalog.is_synced() {
                         added.iter().for_each(|revision| self.catalog.prepare(revision));
                     }
                     let before = published.0.get(&id).copied();
-                    redeployed = before.is_some() && !added.is_empty();
+                    // Reports about a revision that has other bindings now are void.
+                    let served = |name: &str| serving.iter().any(|(served, _)| served.name == name);
+                    redeployed = added.iter().any(|revision| served(&revision.name));
                     let at = if redeployed { Some(Timestamp::now()) } else { before.flatten() };
                     published.0.insert(id.clone(), at);
                 }

@@ -243,16 +243,21 @@ impl Front {
                     Scheme::Https => crate::https::MEMORY,
                 };
                 let Some(admitted) = thread.clients.admit(peer.ip(), tls) else { return };
-                let client = admitted.0.clone();
                 spawn_local(async move {
                     let served = async {
                         let (stream, address) = identify(&thread, stream, peer.ip()).await?;
-                        let accounts = thread.accounts(address);
+                        // The clients of a load balancer do not share its resources.
+                        let admitted = match address == peer.ip() {
+                            true => Some(admitted),
+                            false => thread.clients.admit(address, tls),
+                        };
+                        let Some(admitted) = admitted else { return Ok(()) };
+                        let (accounts, client) = (thread.accounts(address), admitted.0.clone());
                         let caller = Caller { address, scheme, client, accounts };
                         connection::serve_client(thread, stream, caller, stage_rx).await
                     };
                     log_end(peer, served.await);
-                    drop((admitted, gauge));
+                    drop(gauge);
                 });
             }
             ListenerKind::Internal => {

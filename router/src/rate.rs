@@ -33,7 +33,7 @@ const PLACES: usize = 1 << 19;
 const HASHES: u64 = 4;
 
 /// A rate of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
     pub per_second: NonZeroU32,
     /// The number of requests that may arrive at the same time.
@@ -125,7 +125,7 @@ impl Clients {
         let places = self
             .places
             .get_or_init(|| std::iter::repeat_with(AtomicU64::default).take(PLACES).collect());
-        let hash = self.seed.hash_one((of, peer));
+        let hash = self.seed.hash_one((of, peer, rate));
         // Double hashing (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006).
         let step = (hash >> 32) | 1;
         let own = || {

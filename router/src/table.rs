@@ -32,7 +32,7 @@ use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{self, WatchResponse, node};
 use tenon_proto::id::{RevisionDigest, ShardId, SiteId, WorkerId};
 
-use crate::rate::Bucket;
+use crate::table::rates::NamespaceRates;
 pub use crate::table::rates::{Limited, Rates};
 use crate::table::ring::{Key, Ring, Seed};
 use crate::table::route::{Route, Routes};
@@ -49,9 +49,12 @@ const NEWS: Duration = Duration::from_secs(5);
 /// The current table, which any thread reads without a lock.
 pub type Published = Arc<ArcSwap<Table>>;
 
+/// The Workers by id.
+type Workers = GenericHashMap<WorkerId, Arc<Worker>, foldhash::fast::RandomState, DefaultSharedPtr>;
+
 #[derive(Clone, Default)]
 pub struct Table {
-    workers: GenericHashMap<WorkerId, Arc<Worker>, foldhash::fast::RandomState, DefaultSharedPtr>,
+    workers: Workers,
     routes: Routes<Arc<Worker>>,
     nodes: BTreeMap<Arc<str>, Arc<Node>>,
     pools: BTreeMap<Arc<str>, Arc<Pool>>,
@@ -60,7 +63,9 @@ pub struct Table {
     /// The number of routers, which share rate limits, or 0 if the number is unknown.
     routers: u32,
     /// The state of the rate limits of namespaces, by namespace and pool.
-    namespaces: BTreeMap<(Arc<str>, Arc<str>), Arc<Bucket>>,
+    namespaces: NamespaceRates,
+    /// While a snapshot arrives, the Workers before it.
+    before: Workers,
 }
 
 /// The parts of a Worker, with one of its revisions, that the path of a request needs.
@@ -149,12 +154,14 @@ impl Table {
     /// Invalid entries are skipped and logged: one bad entry must not block the others.
     pub fn apply(&mut self, message: WatchResponse) {
         let mut changed = Vec::with_capacity(message.workers.len());
-        let announced = (message.kind() == Kind::Delta).then(Instant::now);
+        let kind = message.kind();
+        let announced = (kind == Kind::Delta).then(Instant::now);
         for worker in message.workers {
             match Worker::new(worker) {
                 Ok(mut worker) => {
                     let last = self.workers.get(&worker.id).map(|last| &**last);
                     worker.announce(last, announced);
+                    let last = last.or_else(|| self.before.get(&worker.id).map(|last| &**last));
                     worker.keep_rates(last, &mut self.namespaces);
                     changed.push(Arc::new(worker));
                 }
@@ -180,6 +187,11 @@ impl Table {
         self.apply_nodes(message.nodes, &message.removed_nodes);
         if message.routers != 0 {
             self.routers = message.routers;
+        }
+        if kind == Kind::SnapshotEnd {
+            self.before = Workers::default();
+            self.namespaces =
+                self.workers.values().filter_map(|worker| worker.namespace_rate()).collect();
         }
     }
 
@@ -225,9 +237,11 @@ impl Table {
         self.workers.get(id)
     }
 
-    /// Returns the existing Workers among those that this one may call.
+    /// Returns the existing Workers among those that this one may call, except those whose revision
+    /// depends on the request. A call of such a Worker goes through a router.
     pub fn services_of(&self, worker: &Worker) -> impl Iterator<Item = &Arc<Worker>> {
-        worker.services.iter().filter_map(|id| self.workers.get(id))
+        let services = worker.services.iter().filter_map(|id| self.workers.get(id));
+        services.filter(|service| !service.has_sessions())
     }
 
     /// Returns the number of routers, which share rate limits.
@@ -289,7 +303,12 @@ impl Table {
     /// Returns the table to which a snapshot is applied. The table is empty, but continues the
     /// version of the nodes, so that the new nodes are not mistaken for the old ones.
     pub fn begin_snapshot(&self) -> Self {
-        Self { nodes_version: self.nodes_version, ..Self::default() }
+        Self {
+            nodes_version: self.nodes_version,
+            namespaces: self.namespaces.clone(),
+            before: self.workers.clone(),
+            ..Self::default()
+        }
     }
 }
 

@@ -63,6 +63,17 @@ pub(super) fn of(worker: &Worker, applied: &Applied) -> Progress {
     ready.map_or_else(unseen, |ready| Progress::Waiting(because(ready)))
 }
 
+/// Describes the share of the requests that a revision gets, if that is not all of them.
+pub(super) fn share(worker: &Worker, revision: &str) -> String {
+    let status = worker.status.clone().unwrap_or_default();
+    let targets = status.targets();
+    let shares = targets.iter().filter(|target| target.revision == revision);
+    match shares.map(|target| target.percent).sum() {
+        100 => String::new(),
+        percent => format!("  ({percent} % of the requests, as spec.traffic divides them)"),
+    }
+}
+
 fn unseen() -> Progress {
     Progress::Waiting(
         "no operator has reconciled the Worker; check that Tenon is installed and running"
@@ -112,6 +123,18 @@ mod tests {
         for observed in [-1, 1] {
             assert_eq!(of(&worker(observed, &[("Ready", "True")]), &at(2)), unseen());
         }
+    }
+
+    #[test]
+    fn the_share_of_a_revision_that_does_not_serve_all_requests_is_said() {
+        let mut worker = worker(2, &[("Ready", "True")]);
+        assert_eq!(share(&worker, "hello-1"), "");
+        let accepted = json!({
+            "pool": "default", "routes": [],
+            "traffic": [{"revision": "hello-0", "percent": 100}],
+        });
+        worker.status.as_mut().unwrap().accepted = serde_json::from_value(accepted).unwrap();
+        assert!(share(&worker, "hello-1").contains("0 %"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use tenon_proto::revision::Revision;
 
 use crate::acknowledgement::Acknowledgement;
 use crate::claims::Holder;
+use crate::revision::MissingSecret;
 
 /// A Worker with all objects on which its plan depends.
 #[derive(Clone)]
@@ -29,6 +30,8 @@ pub struct Candidate {
     /// The hosts of the previews that its spec requests, each with its holder.
     pub previews: Vec<(Route, Holder)>,
     /// Its revisions in the catalog whose bindings are resolved, with their digests.
+    /// The Secrets that revisions named in `spec.traffic` bind and that do not exist, by revision.
+    pub missing_secrets: BTreeMap<String, MissingSecret>,
     pub serving: Vec<(Arc<Revision>, RevisionDigest)>,
     /// Its entry in the catalog, if there is one.
     pub published: Option<Published>,

@@ -39,6 +39,7 @@ use crate::refusal::Refusal;
 use crate::revision::{self, revision_name};
 use crate::schedule::timetable::Timetable;
 use fault::Fault;
+pub use fault::PROPAGATION_REASONS;
 use propagation::Propagation;
 
 /// The actions for a Worker, performed in this order.
@@ -175,16 +176,16 @@ pub fn plan(
     let latest_of = |snapshot: Option<&WorkerRevisionSpec>| {
         snapshot.map(revision_name).or_else(|| before.latest_revision.clone())
     };
-    let placed = placed.and_then(|placed| {
-        let traffic = traffic::targets(candidate, &before, latest_of(snapshot).as_deref())?;
-        Ok(Accepted { traffic, ..placed })
-    });
+    let traffic = traffic::targets(candidate, &before, latest_of(snapshot).as_deref());
+    let placed = placed.and_then(|placed| Ok(Accepted { traffic: traffic.clone()?, ..placed }));
     let snapshot = snapshot.filter(|_| placed.is_ok());
     let latest = latest_of(snapshot);
-    let is_accepted = snapshot.is_some() || latest.is_some() && traffic::is_pinned(candidate);
-    let accepted = placed.as_ref().ok().filter(|_| is_accepted).cloned();
+    let accepted = match (&placed, snapshot) {
+        (Ok(placed), Some(_)) => Some(placed.clone()),
+        _ => traffic::rollback(candidate, &before, placed.as_ref().ok(), traffic)
+            .or_else(|| before.accepted.clone()),
+    };
     let digest = placement::digest(candidate, &before, latest.as_deref());
-    let accepted = accepted.or_else(|| before.accepted.clone());
     let accepted = accepted.map(|accepted| Accepted { digest, ..accepted });
     let serving = traffic::summary(latest.as_deref(), accepted.as_ref());
     let apply =
@@ -195,16 +196,20 @@ pub fn plan(
             revision.metadata.labels = Some(labels(candidate.id.name()));
             revision
         });
-    let propagation = snapshot.zip(accepted.as_ref()).map(|(spec, accepted)| {
-        Propagation::new(candidate, &before, &revision_name(spec), accepted)
-    });
+    let propagation = latest
+        .as_deref()
+        .zip(accepted.as_ref())
+        .map(|(latest, accepted)| Propagation::new(candidate, &before, latest, accepted));
     let asks_routers = matches!(propagation, Some(Propagation::Asked(_)));
-    let programmed = placed
-        .and_then(|_| programmed(candidate, serving.as_deref(), snapshot.is_some()))
-        .and_then(|serves| match propagation {
-            Some(Propagation::Coming(fault) | Propagation::Asked(fault)) => Err(fault),
-            Some(Propagation::Done) | None => Ok(serves),
-        });
+    let programmed =
+        placed.and_then(|_| programmed(candidate, serving.as_deref(), snapshot.is_some()));
+    let programmed = match (programmed, propagation) {
+        // Also of a rollback, although the spec itself is not accepted.
+        (Ok(_) | Err(_), Some(Propagation::Coming(fault) | Propagation::Asked(fault))) => {
+            Err(fault)
+        }
+        (programmed, _) => programmed,
+    };
 
     let compiled = compiled.map(|spec| {
         let modules = candidate.source.modules().map_or(0, BTreeMap::len);

@@ -14,10 +14,16 @@ use crate::rate::{Bucket, Clients, Rate};
 /// The rate limits of a Worker's requests.
 #[derive(Debug, Default)]
 pub struct Rates {
-    worker: Option<(Rate, Arc<Bucket>)>,
+    worker: Option<SharedRate>,
     client: Option<Rate>,
-    namespace: Option<(Rate, Arc<Bucket>)>,
+    namespace: Option<SharedRate>,
 }
+
+/// A rate, and its state.
+type SharedRate = (Rate, Arc<Bucket>);
+
+/// The rates of namespaces, by namespace and pool.
+pub(super) type NamespaceRates = BTreeMap<(Arc<str>, Arc<str>), SharedRate>;
 
 /// The limit that a request has exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +75,8 @@ impl Rates {
         if let Some(rate) = self.client {
             clients.admit(key, peer, rate, now, routers).map_err(limited("client", rate))?;
         }
-        for (limit, shared) in [("namespace", &self.namespace), ("worker", &self.worker)] {
+        // A Worker that is flooded beyond its own rate must not use up that of its namespace.
+        for (limit, shared) in [("worker", &self.worker), ("namespace", &self.namespace)] {
             if let Some((rate, bucket)) = shared {
                 bucket.admit(*rate, now, routers).map_err(limited(limit, *rate))?;
             }
@@ -85,22 +92,30 @@ impl Worker {
         self.rates = rates;
     }
 
+    /// Returns the rate of the Worker's namespace, with the namespace and the pool.
+    pub(super) fn namespace_rate(&self) -> Option<((Arc<str>, Arc<str>), SharedRate)> {
+        let rate = self.rates.as_ref()?.namespace.clone()?;
+        Some(((Arc::from(self.id.namespace()), Arc::clone(&self.pool)), rate))
+    }
+
     /// Takes over the state of the Worker's limit from the previous entry, and the state of the
     /// namespace's limit from the namespace's other Workers, so that a deployment does not admit
     /// another burst.
-    pub(super) fn keep_rates(
-        &mut self,
-        last: Option<&Self>,
-        namespaces: &mut BTreeMap<(Arc<str>, Arc<str>), Arc<Bucket>>,
-    ) {
+    pub(super) fn keep_rates(&mut self, last: Option<&Self>, namespaces: &mut NamespaceRates) {
         let Some(rates) = &self.rates else { return };
+        // The accounted time of one rate says nothing about another.
         let before = last.and_then(|last| last.rates.as_ref()?.worker.clone());
-        let worker = rates.worker.as_ref().map(|(rate, fresh)| {
-            (*rate, before.map_or_else(|| Arc::clone(fresh), |(_, bucket)| bucket))
+        let worker = rates.worker.clone().map(|fresh| match before {
+            Some(before) if before.0 == fresh.0 => before,
+            _ => fresh,
         });
-        let namespace = rates.namespace.as_ref().map(|(rate, fresh)| {
+        let namespace = rates.namespace.clone().map(|fresh| {
             let of = (Arc::from(self.id.namespace()), Arc::clone(&self.pool));
-            (*rate, Arc::clone(namespaces.entry(of).or_insert_with(|| Arc::clone(fresh))))
+            let known = namespaces.entry(of).or_insert_with(|| fresh.clone());
+            if known.0 != fresh.0 {
+                *known = fresh;
+            }
+            known.clone()
         });
         let rates = Rates { worker, client: rates.client, namespace };
         self.set_rates(Some(Arc::new(rates)));
@@ -183,6 +198,33 @@ mod tests {
         assert_eq!(burst(worker(&table, "shop/cart"), &clients, 1), (0, "worker"));
         apply(&mut table, "shop/cart", RateLimits::default());
         assert!(worker(&table, "shop/cart").rates.is_none());
+    }
+
+    #[test]
+    fn a_snapshot_does_not_admit_another_burst() {
+        let (mut table, clients) = (Table::default(), Clients::default());
+        let limits = RateLimits { worker: limit(4), namespace: limit(6), ..Default::default() };
+        apply(&mut table, "shop/cart", limits);
+        assert_eq!(burst(worker(&table, "shop/cart"), &clients, 1), (4, "worker"));
+        let mut snapshot = table.begin_snapshot();
+        apply(&mut snapshot, "shop/cart", limits);
+        assert_eq!(burst(worker(&snapshot, "shop/cart"), &clients, 1), (0, "worker"));
+        apply(&mut snapshot, "shop/till", limits);
+        assert_eq!(burst(worker(&snapshot, "shop/till"), &clients, 1), (2, "namespace"));
+    }
+
+    #[test]
+    fn a_higher_rate_holds_immediately() {
+        let (mut table, clients) = (Table::default(), Clients::default());
+        let limits = |burst| RateLimits {
+            worker: limit(burst),
+            client: limit(burst),
+            namespace: limit(burst),
+        };
+        apply(&mut table, "shop/cart", limits(50));
+        assert_eq!(burst(worker(&table, "shop/cart"), &clients, 1).0, 50);
+        apply(&mut table, "shop/cart", limits(3));
+        assert_eq!(burst(worker(&table, "shop/cart"), &clients, 1).0, 3);
     }
 
     #[test]

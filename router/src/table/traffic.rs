@@ -120,6 +120,11 @@ impl Worker {
         variants.map(|variant| &*variant.worker)
     }
 
+    /// Returns whether the session of a request selects the revision.
+    pub fn has_sessions(&self) -> bool {
+        self.traffic.as_ref().is_some_and(|traffic| traffic.session_affinity.is_some())
+    }
+
     /// Returns the Worker with the revision of this digest, if it serves.
     pub fn with_digest(&self, digest: &[u8]) -> Option<&Self> {
         let mut revisions = std::iter::once(self).chain(self.variants());

@@ -22,6 +22,9 @@ pub(super) const PROPAGATING: &str = "Propagating";
 /// The reason for a revision that no router has acknowledged for some time.
 pub(super) const NOT_ACKNOWLEDGED: &str = "NotAcknowledged";
 
+/// The reasons of a revision that routers have not acknowledged.
+pub const PROPAGATION_REASONS: [&str; 2] = [PROPAGATING, NOT_ACKNOWLEDGED];
+
 impl Fault {
     /// Returns a fault that lasts until the Worker, or what it conflicts with, is changed.
     pub fn stalled(reason: &'static str, message: impl Into<String>) -> Self {
@@ -41,7 +44,7 @@ impl Fault {
 
     /// Returns whether the fault is that routers do not serve the latest revision yet.
     pub fn is_propagation(&self) -> bool {
-        [PROPAGATING, NOT_ACKNOWLEDGED].contains(&self.reason)
+        PROPAGATION_REASONS.contains(&self.reason)
     }
 
     /// Returns the status of the conditions that the fault keeps from being true.

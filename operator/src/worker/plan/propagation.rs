@@ -8,11 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenon_crds::{Accepted, AcceptedTarget, ConditionStatus, PoolRateLimits, WorkerStatus};
+use tenon_crds::{Accepted, AcceptedTarget, PoolRateLimits, WorkerStatus};
 use tenon_proto::catalog;
 use tenon_proto::id::RevisionDigest;
 
-use super::fault::{Fault, NOT_ACKNOWLEDGED, PROPAGATING};
+use super::fault::{Fault, NOT_ACKNOWLEDGED, PROPAGATING, PROPAGATION_REASONS};
 use crate::acknowledgement::Acknowledgement;
 use crate::index::{Candidate, Published};
 use crate::limits;
@@ -57,11 +57,11 @@ impl Propagation {
 }
 
 fn was_acknowledged(before: &WorkerStatus, revision: &str, accepted: &Accepted) -> bool {
-    let is_ready = before
-        .conditions
-        .iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == ConditionStatus::True);
-    is_ready
+    // A spec that is not accepted does not change what was acknowledged.
+    let is_propagated = before.conditions.iter().any(|condition| {
+        condition.type_ == "Programmed" && !PROPAGATION_REASONS.contains(&&*condition.reason)
+    });
+    is_propagated
         && before.latest_revision.as_deref() == Some(revision)
         && before.accepted.as_ref().is_some_and(|before| are_same(before, accepted))
 }

@@ -44,6 +44,7 @@ fn candidate(code: &str) -> Candidate {
         pool: Some(PoolLimits::default()),
         routes: vec![(route, Holder::Claimant)],
         previews: Vec::new(),
+        missing_secrets: BTreeMap::new(),
         serving: Vec::new(),
         published: None,
     }

@@ -38,23 +38,37 @@ pub(super) fn targets(
             );
             return Err(Fault::waiting("RevisionMissing", message));
         }
+        let digest = placement::digest(candidate, before, Some(name));
+        // Nodes that hold a revision by a recorded digest continue to serve it.
+        if let (None, Some(missing)) = (&digest, candidate.missing_secrets.get(name)) {
+            let message =
+                format!("spec.traffic.revision: WorkerRevision {name:?} cannot serve: {missing}");
+            return Err(Fault::waiting("SecretMissing", message));
+        }
         Ok(AcceptedTarget {
             revision: name.to_owned(),
             percent: target.percent,
             tag: target.tag.clone(),
             host: preview.map(|(route, _)| route.host.clone()),
-            digest: placement::digest(candidate, before, Some(name)),
+            digest,
         })
     });
     targets.collect()
 }
 
-/// Returns whether the spec names every revision that is to serve, so that requests can be divided
-/// although the spec itself cannot become a revision. A rollback must not depend on the code that
-/// it replaces.
-pub(super) fn is_pinned(candidate: &Candidate) -> bool {
+/// Returns the division for which a spec asks that names every revision by itself, although the spec
+/// cannot become a revision. A rollback must not depend on the code that it replaces, nor on limits,
+/// a pool or routes that the spec may not have: it then keeps those that were accepted before.
+pub(super) fn rollback(
+    candidate: &Candidate,
+    before: &WorkerStatus,
+    placed: Option<&Accepted>,
+    traffic: Result<Vec<AcceptedTarget>, Fault>,
+) -> Option<Accepted> {
     let targets = &candidate.worker.spec.traffic;
-    !targets.is_empty() && targets.iter().all(|target| target.revision.is_some())
+    let is_pinned = !targets.is_empty() && targets.iter().all(|target| target.revision.is_some());
+    let before = before.accepted.as_ref().filter(|_| is_pinned)?;
+    Some(Accepted { traffic: traffic.ok()?, ..placed.unwrap_or(before).clone() })
 }
 
 /// Describes the revisions that serve: `cart-1`, or `cart-1 (90 %), cart-2 (10 %)`.

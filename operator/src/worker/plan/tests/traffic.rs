@@ -127,3 +127,74 @@ fn the_digest_of_each_revision_with_secrets_is_recorded() {
     (deployed.worker, deployed.serving) = (Arc::new(worker), Vec::new());
     assert!(plan(&deployed, now()).status.is_none(), "a missing Secret erased the digest");
 }
+
+#[test]
+fn a_rollback_keeps_the_accepted_placement_if_that_of_the_spec_is_refused() {
+    let (candidate, [one, _]) = with_two_revisions();
+    let accepted = candidate.worker.status.as_ref().unwrap().accepted.clone().unwrap();
+    let mut refused = with_traffic(candidate, json!([{"revision": one, "percent": 100}]));
+    refused.routes[0].1 = Holder::Platform;
+    let done = plan(&refused, now());
+    assert_eq!(shares(&done), [(one.clone(), 100)]);
+    assert_eq!(condition_of(&done, "Programmed").reason, "RouteConflict");
+    assert_eq!(done.status.unwrap().accepted.unwrap().routes, accepted.routes);
+    refused.pool = None;
+    assert_eq!(shares(&plan(&refused, now())), [(one, 100)]);
+}
+
+#[test]
+fn a_rollback_does_not_depend_on_the_revision_that_the_api_server_refuses() {
+    let (candidate, [one, _]) = with_two_revisions();
+    let changed = with_code(candidate, "export default { fetch() {} }");
+    let pinned = with_traffic(changed, json!([{"revision": one, "percent": 100}]));
+    let progress = crate::kstatus::Progress::Reconciling;
+    let message = "no more".to_owned();
+    let refusal = Refusal { reason: "QuotaExceeded", message, progress };
+    let draft = draft(&pinned).compiled_here();
+    let done = super::super::plan(&pinned, &draft, Some(refusal), now());
+    assert!(done.apply.is_none());
+    assert_eq!(shares(&done), [(one, 100)]);
+}
+
+#[test]
+fn routers_acknowledge_a_rollback_although_the_code_is_broken() {
+    let (candidate, [one, _]) = with_two_revisions();
+    let broken = with_code(candidate, BAD);
+    let rolled_back = with_traffic(broken, json!([{"revision": one, "percent": 100}]));
+    let accepted = unacknowledged(&rolled_back, now());
+    assert_eq!(condition_of(&accepted, "Programmed").reason, "Propagating");
+    let status = accepted.status.clone().unwrap();
+    let rolled_back = perform(rolled_back, accepted);
+    let known = announced(&rolled_back, &status, Acknowledgement::Given);
+    let done = unacknowledged(&known, now());
+    assert_eq!(condition_of(&done, "Programmed").reason, "Outdated");
+    let done = perform(known, done);
+    let again = unacknowledged(&Candidate { published: None, ..done }, now());
+    assert!(again.status.is_none() && !again.asks_routers, "it was acknowledged before");
+}
+
+#[test]
+fn a_revision_whose_secret_is_missing_is_not_served_unless_nodes_may_hold_it() {
+    let (candidate, [one, two]) = with_two_revisions();
+    let mut divided = with_traffic(candidate, json!([{"revision": one, "percent": 100}]));
+    let reference = tenon_crds::SecretKeyRef { name: "s".to_owned(), key: "k".to_owned() };
+    let missing = revision::MissingSecret { name: "KEY".to_owned(), reference };
+    divided.missing_secrets.insert(one.clone(), missing);
+    let refused = plan(&divided, now());
+    let programmed = condition_of(&refused, "Programmed");
+    assert_eq!(programmed.reason, "SecretMissing");
+    assert!(programmed.message.contains(&one), "{}", programmed.message);
+    let mut worker = (*divided.worker).clone();
+    let status = worker.status.as_mut().unwrap();
+    let target = tenon_crds::AcceptedTarget {
+        revision: one.clone(),
+        percent: 100,
+        tag: None,
+        host: None,
+        digest: Some("0".repeat(64)),
+    };
+    status.accepted.as_mut().unwrap().traffic = vec![target];
+    status.latest_revision = Some(two);
+    divided.worker = Arc::new(worker);
+    assert_eq!(shares(&plan(&divided, now())), [(one, 100)]);
+}
