@@ -109,7 +109,7 @@ async fn deploy(
     let (mut changed, mut workers) = (BTreeSet::new(), Vec::new());
     for object in objects {
         let stored = cluster.apply(args, object).await?;
-        if object.kind == Kind::ConfigMap && stored.has_other_modules() {
+        if object.kind == Kind::ConfigMap && stored.modules_changed() {
             changed.insert((stored.now.metadata.namespace.clone(), object.name.clone()));
         }
         if let Some(id) = &object.worker {
@@ -193,7 +193,9 @@ impl Cluster {
         let outcome = tokio::time::timeout(limit, settled).await;
         outcome.unwrap_or_else(|_| {
             let seconds = limit.as_secs();
-            Err(anyhow!("Worker {namespace}/{name} does not serve after {seconds} s: {last}"))
+            Err(anyhow!(
+                "Worker {namespace}/{name} is not serving requests after {seconds} s: {last}"
+            ))
         })
     }
 }
@@ -206,7 +208,7 @@ struct Stored {
 
 impl Stored {
     /// Returns whether a ConfigMap existed before and had other modules.
-    fn has_other_modules(&self) -> bool {
+    fn modules_changed(&self) -> bool {
         let modules = |object: &DynamicObject| {
             ["data", "binaryData"].map(|field| object.data.get(field).cloned())
         };

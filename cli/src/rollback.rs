@@ -124,8 +124,8 @@ impl Cluster {
         Ok(patched.metadata.generation.unwrap_or_default())
     }
 
-    /// Waits until routers serve the revision alone. Returns what is wrong with the current spec, if
-    /// anything is.
+    /// Waits until routers serve the revision alone. Returns what is wrong with the current spec,
+    /// if anything is.
     async fn await_revision(
         &self,
         name: &str,
@@ -179,8 +179,8 @@ fn progress(worker: &Worker, revision: &str, generation: i64) -> Progress {
     if !serving.all(|target| target.revision == revision) {
         return Progress::Waiting(why);
     }
-    // `Programmed` says whether routers have acknowledged what was accepted, also if the rest of the
-    // spec was not.
+    // `Programmed` says whether routers have acknowledged what was accepted, also if the rest of
+    // the spec was not.
     let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed");
     let is_propagating =
         programmed.is_none_or(|it| PROPAGATION_REASONS.contains(&it.reason.as_str()));

@@ -28,8 +28,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     worker: Option<String>,
 
-    /// File to write, or `-` for standard output. Defaults to `worker-configuration.d.ts` beside the
-    /// Worker's file.
+    /// File to write, or `-` for standard output. Defaults to `worker-configuration.d.ts` beside
+    /// the Worker's file.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -205,8 +205,8 @@ fn reason(status: &Status) -> String {
     }
     match status.code() {
         Code::DeadlineExceeded => {
-            "a router can be reached but does not apply the catalog".to_owned()
+            "a router can be reached but has not applied the entry of the catalog".to_owned()
         }
-        code => format!("a router answers: {}", code.description()),
+        code => format!("a router answered: {}", code.description()),
     }
 }

@@ -58,7 +58,7 @@ codes! {
     UpgradeRequired = "upgrade_required", 426, InvalidArgument;
     /// The body exceeds `limits.requestBodyMiB`.
     RequestTooLarge = "request_too_large", 413, ResourceExhausted;
-    /// The body paused for more than 30 s, or arrives at less than 500 bytes per second.
+    /// The body paused for more than 30 s, or arrived at less than 500 bytes per second.
     RequestTimeout = "request_timeout", 408, DeadlineExceeded;
     /// The handler threw, or its promise was rejected.
     WorkerException = "worker_exception", 500, Unknown;
@@ -83,8 +83,8 @@ codes! {
     /// The Worker runs elsewhere on this node: on a lane if a shard responds with this code, and on
     /// its shard if a lane does. Routers follow this code; clients never see it.
     Moved = "moved", 503, Unavailable;
-    /// The revision ended a process of a node, and nodes refuse it for a time. Another revision of
-    /// the Worker is not refused.
+    /// The revision crashed or hung a process of a node, so nodes refuse it for a time. Another
+    /// revision of the Worker is not refused.
     WorkerQuarantined = "worker_quarantined", 503, Unavailable;
     /// The node cannot fetch the code from the operator now.
     RevisionUnavailable = "revision_unavailable", 503, Unavailable;
@@ -122,7 +122,7 @@ pub enum Phase {
     Start,
     /// The run of the handler.
     Handler,
-    /// The time after the response had begun.
+    /// The time after the response has begun.
     Response,
 }
 
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_of_another_origin_is_an_internal_failure_that_may_have_run() {
+    fn a_status_of_another_origin_is_internal_and_the_handler_may_have_run() {
         let failure = Failure::from(&Status::unavailable("connection reset"));
         assert_eq!((failure.code, failure.phase), (FailureCode::Internal, Phase::Handler));
         assert!(!failure.may_retry_elsewhere());

@@ -42,6 +42,8 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use tenon_https::TlsMemory;
+
 use crate::clients::activity::Activity;
 use crate::clients::head::Refusal;
 use crate::clients::order::{Order, Orders};
@@ -115,14 +117,6 @@ pub(crate) struct Client {
     pub(crate) orders: Orders,
     handling: AtomicU8,
     refusal: Mutex<Option<Refusal>>,
-}
-
-/// The memory that a connection takes for TLS, in bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TlsMemory {
-    pub(crate) active: usize,
-    /// The memory for TLS while the connection rests, without buffers.
-    pub(crate) resting: usize,
 }
 
 /// The resources that a connection holds.

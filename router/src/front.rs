@@ -22,7 +22,8 @@
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`]: the
 //!   parts of a request that the router interprets.
-//! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects to https.
+//! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
+//!   to https.
 //! - [`response`], [`error`]: what the client receives.
 //! - [`assets`]: static files, which need no Worker.
 //! - [`internal`]: calls from other processes of the platform.
@@ -59,7 +60,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::clients::{SWEEP, TlsMemory};
+use crate::clients::SWEEP;
 use crate::front::connection::{Served, Stage};
 use crate::front::path::Caller;
 use crate::front::scheme::Scheme;
@@ -239,8 +240,8 @@ impl Front {
                 // The connection is closed if there is no memory for it and no waiting connection
                 // that could be ended instead.
                 let tls = match scheme {
-                    Scheme::Http => TlsMemory::default(),
-                    Scheme::Https => crate::https::MEMORY,
+                    Scheme::Http => tenon_https::TlsMemory::default(),
+                    Scheme::Https => tenon_https::MEMORY,
                 };
                 let Some(admitted) = thread.clients.admit(peer.ip(), tls) else { return };
                 spawn_local(async move {

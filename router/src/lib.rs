@@ -17,12 +17,11 @@
 //! | `upstream` | shards: picking, connections, attempts, retries | `table` |
 //! | [`table`] | the content of the catalog: routes, the ring of shards, rate limits | |
 //! | `clients` | clients' connections: filtering, and the resources that each may take | |
-//! | `https` | TLS towards clients: certificates and handshakes | `clients` |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
 //! `server` is the operators' server of the catalog. Any group may use `meters`, `quota`, [`rate`]
-//! and `trace`. `thread` contains what one serving thread owns of every group but `front`. `metrics`
-//! contains the metrics of all groups.
+//! and `trace`. `thread` contains what one serving thread owns of every group but `front`.
+//! `metrics` contains the metrics of all groups.
 //!
 //! Each decision is a module of pure functions: [`table::route`] (which Worker), [`table::ring`]
 //! (which shards), `placement` (shard or lane), `health`, `pulse` and `retry` (how to react to
@@ -37,7 +36,6 @@ mod executor;
 mod front;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod https;
 mod meters;
 mod metrics;
 mod quota;
@@ -54,7 +52,7 @@ mod upstream;
 pub use clients::pace::Pace;
 pub use clients::{descriptors, memory};
 pub use front::forwarded::TrustedProxies;
-pub use https::{Https, HttpsError, HttpsSettings};
 pub use router::{Config, IDLE_TIMEOUT, Router, SpawnError};
 pub use sites::SitesConfig;
 pub use table::Pin;
+pub use tenon_https::{Https, HttpsError, HttpsSettings};

@@ -73,8 +73,8 @@ struct Args {
     #[arg(long, env = "TENON_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
     trusted_proxies: Vec<IpNet>,
 
-    /// Connections from --trusted-proxies begin with a header of the PROXY protocol, version 1 or 2,
-    /// which names the client. A connection from there without such a header is closed.
+    /// Connections from --trusted-proxies begin with a header of the PROXY protocol, version 1 or
+    /// 2, which names the client. A connection from there without such a header is closed.
     #[arg(long, env = "TENON_PROXY_PROTOCOL", requires = "trusted_proxies")]
     proxy_protocol: bool,
 

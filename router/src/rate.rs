@@ -1,5 +1,5 @@
-//! Rate limits, by the generic cell rate algorithm (ITU-T Recommendation I.371): the state of a limit
-//! is one point in time, up to which its requests are accounted for.
+//! Rate limits, by the generic cell rate algorithm (ITU-T Recommendation I.371): the state of a
+//! limit is one point in time, up to which its requests are accounted for.
 //!
 //! ```text
 //!      now                     accounted time

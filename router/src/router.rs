@@ -10,6 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::Uri;
 use prometheus::Registry;
+use tenon_https::Https;
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Connector, Role, Tls};
@@ -24,7 +25,6 @@ use crate::catalog::{self, CatalogMetrics};
 use crate::clients::pace::Pace;
 use crate::front::forwarded::TrustedProxies;
 use crate::front::{self, Listeners};
-use crate::https::Https;
 use crate::metrics::{LOOPS, Metrics};
 use crate::server::{self, Server};
 use crate::sites::{Sites, SitesConfig};
@@ -63,7 +63,7 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// The minimum pace at which clients must send bodies.
     pub pace: Pace,
-    /// The silence of a shard is no failure, because a debugger may pause the shard.
+    /// Whether a debugger may pause shards. If so, a silent shard does not count as failed.
     pub shards_may_pause: bool,
     /// The place where the static files of Workers are kept.
     pub sites: SitesConfig,

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::Cache;
 use prometheus::IntGauge;
+use tenon_https::Https;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tokio::sync::watch;
@@ -27,7 +28,6 @@ use crate::clients::Clients;
 use crate::clients::metrics::ClientMetrics;
 use crate::clients::pace::Pace;
 use crate::front::forwarded::TrustedProxies;
-use crate::https::Https;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::quota::{Account, Hold, Peer, Quota};

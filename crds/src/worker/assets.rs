@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::name;
 
 /// Static files, which routers serve without running the Worker. They are in the OCI artifact of
-/// `source.oci`; `tenon deploy --registry` adds them. Requests for which there is no file, and those
-/// with methods other than GET and HEAD, go to the Worker.
+/// `source.oci`; `tenon deploy --registry` adds them. Requests for which there is no file, and
+/// those with methods other than GET and HEAD, go to the Worker.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Assets {
@@ -21,8 +21,8 @@ pub struct Assets {
     pub binding: Option<String>,
 
     /// URLs of HTML pages. `AutoTrailingSlash`: `/a` for `a.html` and `/a/` for `a/index.html`;
-    /// `ForceTrailingSlash`: `/a/` for both; `DropTrailingSlash`: `/a` for both; `None`: the path of
-    /// the file. Other URLs of a page redirect to this one.
+    /// `ForceTrailingSlash`: `/a/` for both; `DropTrailingSlash`: `/a` for both; `None`: the path
+    /// of the file. Other URLs of a page redirect to this one.
     #[serde(default, skip_serializing_if = "HtmlHandling::is_default")]
     pub html_handling: HtmlHandling,
 

@@ -30,8 +30,8 @@ pub struct WorkerStatus {
     /// The same URL for event sources (the duck type `Addressable`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Address>,
-    /// Name of the latest accepted WorkerRevision. It serves all requests, unless `accepted.traffic`
-    /// divides them.
+    /// Name of the latest accepted WorkerRevision. It serves all requests, unless
+    /// `accepted.traffic` divides them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_revision: Option<String>,
     /// Placement of the revisions that serve, as it was accepted. A spec that is not accepted does

@@ -20,7 +20,8 @@ pub struct TrafficTarget {
     #[serde(default)]
     #[schemars(range(min = 0, max = 100))]
     pub percent: i32,
-    /// Name of a preview: all requests for `<tag>--<name>.<namespace>.<domain>` go to this revision.
+    /// Name of a preview: all requests for `<tag>--<name>.<namespace>.<domain>` go to this
+    /// revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 40))]
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")

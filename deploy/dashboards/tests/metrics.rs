@@ -43,6 +43,7 @@ fn registered() -> BTreeSet<String> {
         "operator",
         "operator/catalog",
         "router",
+        "router/https",
         "runtime-node",
         "runtime-node/engine",
         "runtime-node/egress",

@@ -110,7 +110,7 @@ async fn a_peer_of_another_authority_is_refused() {
 }
 
 /// Returns the reason why a node refuses a client that behaves like `client`.
-async fn reason_of_refusal<F: Future>(
+async fn refusal_reason<F: Future>(
     authority: &Authority,
     client: impl FnOnce(TcpStream) -> F,
 ) -> Reason {
@@ -134,7 +134,7 @@ async fn a_client_without_a_certificate_is_refused() {
         .with_no_client_auth();
     let connector = TlsConnector::from(Arc::new(config));
     let client = |stream| connector.connect(Role::RuntimeNode.server_name(), stream);
-    assert_eq!(reason_of_refusal(&authority, client).await, Reason::NoCertificate);
+    assert_eq!(refusal_reason(&authority, client).await, Reason::NoCertificate);
 }
 
 #[tokio::test]
@@ -143,13 +143,13 @@ async fn a_client_without_tls_is_refused() {
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
         stream
     };
-    assert_eq!(reason_of_refusal(&Authority::new("one"), plain).await, Reason::NotTls);
+    assert_eq!(refusal_reason(&Authority::new("one"), plain).await, Reason::NotTls);
 }
 
 #[tokio::test]
 async fn a_client_that_disconnects_is_reported_as_closed() {
     assert_eq!(
-        reason_of_refusal(&Authority::new("one"), async |stream| drop(stream)).await,
+        refusal_reason(&Authority::new("one"), async |stream| drop(stream)).await,
         Reason::Closed
     );
 }
@@ -157,7 +157,7 @@ async fn a_client_that_disconnects_is_reported_as_closed() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_client_is_disconnected() {
     assert_eq!(
-        reason_of_refusal(&Authority::new("one"), async |stream| stream).await,
+        refusal_reason(&Authority::new("one"), async |stream| stream).await,
         Reason::Timeout
     );
 }

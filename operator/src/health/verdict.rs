@@ -142,8 +142,8 @@ fn is_newer(known: &Quarantine, reported: &Quarantine) -> bool {
     reported.times > known.times || reported.until.0.duration_since(known.until.0) > SLACK
 }
 
-/// Returns the quarantine that ends later. Two quarantines of one revision are merged: the number of
-/// times is the higher one.
+/// Returns the quarantine that ends later. Two quarantines of one revision are merged: the number
+/// of times is the higher one.
 pub fn longer(one: Quarantine, other: Quarantine) -> Quarantine {
     let times = (one.revision == other.revision).then(|| one.times.max(other.times));
     // Compares all fields, so that replicas agree on two quarantines that end in the same second.

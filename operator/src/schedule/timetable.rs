@@ -89,7 +89,7 @@ fn has_a_day(pattern: &CronPattern) -> bool {
     !pattern.is_dow_wildcard() || pattern.days.values().first() <= longest
 }
 
-/// Returns the reason of an error, without the names of the parser's components.
+/// Returns the reason for an error, without the names of the parser's components.
 fn reason(error: &CronError) -> String {
     match error {
         CronError::InvalidPattern(why)

@@ -66,7 +66,7 @@ pub(crate) enum Refusal {
     #[error("the request has more than one Content-Length")]
     ManyLengths,
     #[error("the request's Content-Length is not a number")]
-    NoLength,
+    InvalidLength,
     #[error("the request's Content-Length is too large")]
     Huge,
     #[error("the request has both a Content-Length and a Transfer-Encoding")]
@@ -213,7 +213,7 @@ fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 fn number(digits: &[u8]) -> Result<u64, Refusal> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Refusal::NoLength);
+        return Err(Refusal::InvalidLength);
     }
     let number = digits.iter().try_fold(0_u64, |number, digit| {
         number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))

@@ -2,10 +2,10 @@
 //! module is pure.
 
 use http::{HeaderMap, HeaderValue, header};
+use tenon_https::Https;
 
 use crate::front::scheme::Scheme;
 use crate::front::target::Target;
-use crate::https::Https;
 
 /// The default port of URLs with the scheme https.
 const DEFAULT_PORT: u16 = 443;

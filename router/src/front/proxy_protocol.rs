@@ -1,5 +1,6 @@
-//! The PROXY protocol, versions 1 and 2: a header with which a load balancer begins a connection, to
-//! name the client behind it ([specification](https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt)).
+//! The PROXY protocol, versions 1 and 2: a header with which a load balancer begins a connection,
+//! to name the client behind it
+//! ([specification](https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt)).
 
 use std::io;
 use std::net::IpAddr;
@@ -23,8 +24,8 @@ enum Header {
     Complete { length: usize, client: Option<IpAddr> },
 }
 
-/// Reads the header, and returns the client that it names. Returns `None` if the load balancer makes
-/// the connection itself, as for a health check, or does not know the client.
+/// Reads the header, and returns the client that it names. Returns `None` if the load balancer
+/// makes the connection itself, as for a health check, or does not know the client.
 ///
 /// # Errors
 /// Fails if the connection does not begin with a header.

@@ -22,8 +22,11 @@ pub struct Rates {
 /// A rate, and its state.
 type SharedRate = (Rate, Arc<Bucket>);
 
+/// A namespace, and a pool.
+type NamespaceKey = (Arc<str>, Arc<str>);
+
 /// The rates of namespaces, by namespace and pool.
-pub(super) type NamespaceRates = BTreeMap<(Arc<str>, Arc<str>), SharedRate>;
+pub(super) type NamespaceRates = BTreeMap<NamespaceKey, SharedRate>;
 
 /// The limit that a request has exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +61,8 @@ impl Rates {
         ]
     }
 
-    /// Admits a request, if every rate allows it. A request that the rate of its client or namespace
-    /// refuses does not count towards the rate of the Worker.
+    /// Admits a request, if every rate allows it. A request that the rate of its client or
+    /// namespace refuses does not count towards the rate of the Worker.
     ///
     /// # Errors
     /// Returns the first limit that the request exceeds.
@@ -93,7 +96,7 @@ impl Worker {
     }
 
     /// Returns the rate of the Worker's namespace, with the namespace and the pool.
-    pub(super) fn namespace_rate(&self) -> Option<((Arc<str>, Arc<str>), SharedRate)> {
+    pub(super) fn namespace_rate(&self) -> Option<(NamespaceKey, SharedRate)> {
         let rate = self.rates.as_ref()?.namespace.clone()?;
         Some(((Arc::from(self.id.namespace()), Arc::clone(&self.pool)), rate))
     }

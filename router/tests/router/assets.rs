@@ -9,7 +9,7 @@ use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::InvokeHead;
 
 use crate::harness::{
-    Behaviour, Client, FullResponse, InternalCaller, Node, Options, Scenario, eventually, full,
+    Behavior, Client, FullResponse, InternalCaller, Node, Options, Scenario, eventually, full,
     head, worker,
 };
 
@@ -77,7 +77,7 @@ async fn ask(
 
 #[tokio::test]
 async fn a_file_is_served_without_the_worker() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = start(&node, Assets::default()).await;
     for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
         let home = client.get("/").await;
@@ -109,7 +109,7 @@ async fn a_file_is_served_without_the_worker() {
 
 #[tokio::test]
 async fn content_is_not_sent_again_to_a_client_that_has_it() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = start(&node, Assets::default()).await;
     let mut client = scenario.client().await;
     let tag = client.get("/about").await.header("etag").to_owned();
@@ -122,7 +122,7 @@ async fn content_is_not_sent_again_to_a_client_that_has_it() {
 
 #[tokio::test]
 async fn a_part_of_a_file_is_served() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = start(&node, Assets::default()).await;
     let mut client = scenario.client().await;
     let mut range =
@@ -138,7 +138,7 @@ async fn a_part_of_a_file_is_served() {
 
 #[tokio::test]
 async fn text_is_compressed_once_it_has_been_requested() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = start(&node, Assets::default()).await;
     let mut client = scenario.client().await;
     for (coding, magic) in [("gzip", &[0x1f, 0x8b][..]), ("zstd", &[0x28, 0xb5]), ("br", &[])] {
@@ -163,7 +163,7 @@ async fn text_is_compressed_once_it_has_been_requested() {
 
 #[tokio::test]
 async fn the_worker_answers_requests_that_no_file_answers() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let assets = Assets {
         run_worker_first: vec!["/api/*".to_owned()],
         not_found_handling: NotFoundHandling::SinglePageApplication.into(),
@@ -187,7 +187,7 @@ async fn the_worker_answers_requests_that_no_file_answers() {
 
 #[tokio::test]
 async fn a_worker_requests_its_own_files() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let assets = Assets {
         html_handling: HtmlHandling::None.into(),
         not_found_handling: NotFoundHandling::NotFoundPage.into(),
@@ -226,7 +226,7 @@ async fn a_worker_requests_its_own_files() {
 
 #[tokio::test]
 async fn a_site_is_fetched_once_and_then_served_without_an_operator() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = start(&node, Assets::default()).await;
     assert_eq!(scenario.catalog.requested_packs(), 1);
     // Another revision has the same files.
@@ -241,7 +241,7 @@ async fn a_site_is_fetched_once_and_then_served_without_an_operator() {
 
 #[tokio::test]
 async fn a_site_is_served_if_the_capacity_suffices_for_only_one() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let options = Options { site_capacity: 500_000, ..Options::default() };
     let scenario = Scenario::with_options(&[&node], options).await;
     for digest in [1, 2] {
@@ -255,7 +255,7 @@ async fn a_site_is_served_if_the_capacity_suffices_for_only_one() {
 
 #[tokio::test]
 async fn files_that_no_operator_has_are_unavailable() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let worker = with_assets(9, Assets::default());
     let change = WatchResponse { workers: vec![worker.clone()], ..Default::default() };

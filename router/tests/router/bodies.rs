@@ -13,7 +13,7 @@ use tenon_proto::failure::FailureCode;
 use tenon_router::Pace;
 
 use crate::harness::{
-    Behaviour, Client, Node, Options, Scenario, eventually, full, streamed, worker,
+    Behavior, Client, Node, Options, Scenario, eventually, full, streamed, worker,
 };
 
 /// Returns bytes that identify their position.
@@ -23,12 +23,12 @@ fn pattern(len: usize) -> Bytes {
 
 #[tokio::test]
 async fn bodies_of_every_size_arrive_as_they_were_sent() {
-    bodies_of_every_size(Node::start("n1", Behaviour::Echo)).await;
+    bodies_of_every_size(Node::start("n1", Behavior::Echo)).await;
 }
 
 #[tokio::test]
 async fn a_node_of_another_version_receives_the_same_bodies() {
-    bodies_of_every_size(Node::of_another_version("n1", Behaviour::Echo)).await;
+    bodies_of_every_size(Node::of_another_version("n1", Behavior::Echo)).await;
 }
 
 async fn bodies_of_every_size(node: Node) {
@@ -47,12 +47,12 @@ async fn bodies_of_every_size(node: Node) {
 
 #[tokio::test]
 async fn large_bodies_stream_in_both_directions_concurrently() {
-    large_bodies(Node::start("n1", Behaviour::EchoStream)).await;
+    large_bodies(Node::start("n1", Behavior::EchoStream)).await;
 }
 
 #[tokio::test]
 async fn large_bodies_stream_through_a_node_of_another_version() {
-    large_bodies(Node::of_another_version("n1", Behaviour::EchoStream)).await;
+    large_bodies(Node::of_another_version("n1", Behavior::EchoStream)).await;
 }
 
 async fn large_bodies(node: Node) {
@@ -65,7 +65,7 @@ async fn large_bodies(node: Node) {
 
 #[tokio::test]
 async fn a_piece_of_a_body_does_not_wait_for_the_next() {
-    let node = Node::start("n1", Behaviour::EchoStream);
+    let node = Node::start("n1", Behavior::EchoStream);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
     let (mut pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);
@@ -91,7 +91,7 @@ async fn limited(node: &Node) -> Scenario {
 
 #[tokio::test]
 async fn a_body_with_a_declared_length_over_the_limit_is_not_forwarded() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = limited(&node).await;
     let request =
         http::Request::post("/").header("host", "small").body(full(pattern(100_001))).unwrap();
@@ -102,7 +102,7 @@ async fn a_body_with_a_declared_length_over_the_limit_is_not_forwarded() {
 
 #[tokio::test]
 async fn a_streamed_body_is_refused_when_it_exceeds_the_limit() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = limited(&node).await;
     let pieces = futures::stream::iter((0..5).map(|_| pattern(30_000)));
     let request = http::Request::post("/").header("host", "small").body(streamed(pieces)).unwrap();
@@ -112,11 +112,11 @@ async fn a_streamed_body_is_refused_when_it_exceeds_the_limit() {
 
 #[tokio::test]
 async fn a_streamed_body_is_sent_again_to_the_next_node_if_the_first_drains() {
-    let nodes = [Node::start("n1", Behaviour::Echo), Node::start("n2", Behaviour::Echo)];
+    let nodes = [Node::start("n1", Behavior::Echo), Node::start("n2", Behavior::Echo)];
     let scenario = Scenario::with(&nodes.each_ref()).await;
     let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
     let pinned = nodes.iter().find(|node| node.name() == &*pin.node).unwrap();
-    pinned.behave(Behaviour::Refuse(FailureCode::Draining));
+    pinned.behave(Behavior::Refuse(FailureCode::Draining));
     let answer = scenario.client().await.post("/", pattern(200_000)).await;
     assert!(answer.status == 200 && answer.body == pattern(200_000), "{}", answer.status);
     assert_eq!(pinned.invocations(), 1);
@@ -138,7 +138,7 @@ fn trickle() -> impl futures::Stream<Item = Bytes> + Send + Sync {
 
 #[tokio::test]
 async fn a_trickling_body_is_refused_and_releases_its_permits() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = impatient(&node).await;
     for (length, name) in [(None, "streamed"), (Some(100), "short")] {
         for mut client in
@@ -167,7 +167,7 @@ async fn a_trickling_body_is_refused_and_releases_its_permits() {
 
 #[tokio::test]
 async fn a_body_that_keeps_its_pace_may_take_longer_than_the_grace() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = impatient(&node).await;
     let mut client = scenario.client().await;
     let pieces = stream::iter(0..10).then(|_| async {

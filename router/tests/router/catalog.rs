@@ -5,7 +5,7 @@ use tenon_proto::catalog::WatchResponse;
 use tonic::Code;
 
 use crate::harness::{
-    Behaviour, Catalog, InternalCaller, Node, Options, Scenario, eventually, worker,
+    Behavior, Catalog, InternalCaller, Node, Options, Scenario, eventually, worker,
 };
 
 #[tokio::test]
@@ -21,7 +21,7 @@ async fn a_router_is_not_ready_before_the_catalog_is_received() {
 
 #[tokio::test]
 async fn a_router_serves_without_the_catalog_and_catches_up_later() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let mut scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
     assert_eq!(client.get("/").await.status, 200);
@@ -53,7 +53,7 @@ async fn a_router_serves_without_the_catalog_and_catches_up_later() {
 
 #[tokio::test]
 async fn a_router_acknowledges_a_worker_that_it_serves_as_announced() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let addr = scenario.router().internal_addr();
     let till = worker("shop/till", "till");

@@ -11,11 +11,11 @@ use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, full, raw, streamed};
+use crate::harness::{Behavior, Client, Node, Options, Scenario, eventually, full, raw, streamed};
 
 #[tokio::test]
 async fn a_malformed_request_is_refused_and_affects_no_other_request() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
     let long = format!("GET / HTTP/1.1\r\nhost: shop\r\nx: {}\r\n\r\n", "y".repeat(100_000));
@@ -44,7 +44,7 @@ async fn a_malformed_request_is_refused_and_affects_no_other_request() {
 
 #[tokio::test]
 async fn a_request_may_arrive_one_byte_at_a_time() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
     stream.set_nodelay(true).unwrap();
@@ -61,7 +61,7 @@ async fn a_request_may_arrive_one_byte_at_a_time() {
 
 #[tokio::test]
 async fn a_client_that_expects_100_continue_gets_100_continue() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
     let head = "POST / HTTP/1.1\r\nhost: shop\r\ncontent-length: 3\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n";
@@ -77,7 +77,7 @@ async fn a_client_that_expects_100_continue_gets_100_continue() {
 
 #[tokio::test]
 async fn concurrent_requests_share_the_connections_to_the_node() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let clients = (0..16).map(|_| async {
         let mut client = Client::http2(scenario.addr()).await;
@@ -94,7 +94,7 @@ async fn concurrent_requests_share_the_connections_to_the_node() {
 
 #[tokio::test]
 async fn a_drain_loses_no_request() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let options = Options { linger: Duration::from_secs(3), ..Default::default() };
     let mut scenario = Scenario::with_options(&[&node], options).await;
     let (addr, served, leaving) =
@@ -135,7 +135,7 @@ async fn a_drain_loses_no_request() {
 
 #[tokio::test]
 async fn a_client_connected_before_a_drain_may_still_send_a_request() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     for http2 in [false, true] {
         let mut scenario = Scenario::with(&[&node]).await;
         let addr = scenario.addr();
@@ -152,7 +152,7 @@ async fn a_client_connected_before_a_drain_may_still_send_a_request() {
 
 #[tokio::test]
 async fn a_drain_finishes_a_request_in_flight() {
-    let node = Node::start("n1", Behaviour::EchoStream);
+    let node = Node::start("n1", Behavior::EchoStream);
     for http2 in [false, true] {
         let mut scenario = Scenario::with(&[&node]).await;
         let addr = scenario.addr();
@@ -172,7 +172,7 @@ async fn a_drain_finishes_a_request_in_flight() {
 
 #[tokio::test]
 async fn a_trusted_proxy_reports_the_address_and_the_scheme_of_its_client() {
-    let node = Node::start("n", Behaviour::Echo);
+    let node = Node::start("n", Behavior::Echo);
     let loopback = vec!["127.0.0.0/8".parse().unwrap()];
     for (trusted_proxies, url, forwarded_for) in [
         (loopback, "https://shop/", "192.0.2.7, 127.0.0.1"),
@@ -195,7 +195,7 @@ async fn a_trusted_proxy_reports_the_address_and_the_scheme_of_its_client() {
 
 #[tokio::test]
 async fn a_load_balancer_names_its_client_by_the_proxy_protocol() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
     let options = Options { trusted_proxies, proxy_protocol: true, ..Options::default() };
     let scenario = Scenario::with_options(&[&node], options).await;

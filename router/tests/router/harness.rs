@@ -26,7 +26,7 @@ pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, FullResponse, full, raw, streamed};
 pub(crate) use internal::{InternalCaller, head};
 pub(crate) use node::{Node, Process};
-pub(crate) use shard::{BYE, Behaviour, WELCOME};
+pub(crate) use shard::{BYE, Behavior, WELCOME};
 pub(crate) use tls::{Authority, TlsProxy};
 
 /// The time after which an operation that has not completed counts as failed.

@@ -11,7 +11,7 @@ use http::{Method, Request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::harness::{Behaviour, Client, DEADLINE, Node, Options, Scenario, eventually, full, raw};
+use crate::harness::{Behavior, Client, DEADLINE, Node, Options, Scenario, eventually, full, raw};
 
 /// The memory for clients, in bytes, which a few hundred connections exhaust.
 const MEMORY: u64 = 4 << 20;
@@ -38,7 +38,7 @@ fn memory(scenario: &Scenario) -> f64 {
 
 #[tokio::test]
 async fn an_ambiguous_request_is_refused() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let post = |headers: &str, body: &str| {
         format!("POST / HTTP/1.1\r\nhost: shop\r\n{headers}\r\n\r\n{body}")
@@ -81,7 +81,7 @@ async fn an_ambiguous_request_is_refused() {
 
 #[tokio::test]
 async fn a_refused_request_does_not_suppress_the_response_to_the_previous_request() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let both = "POST / HTTP/1.1\r\nhost: shop\r\ncontent-length: 3\r\n\r\nabcGET / HTTP/1.1\nhost: shop\n\n";
     let answer = raw(scenario.addr(), both.as_bytes()).await;
@@ -91,7 +91,7 @@ async fn a_refused_request_does_not_suppress_the_response_to_the_previous_reques
 
 #[tokio::test]
 async fn pipelined_requests_are_all_answered() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let one = "POST / HTTP/1.1\r\nhost: shop\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
     let last = "GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n";
@@ -103,7 +103,7 @@ async fn pipelined_requests_are_all_answered() {
 #[tokio::test]
 async fn the_path_that_is_matched_is_the_one_that_the_worker_sees() {
     use tenon_proto::catalog::{Route, WatchResponse, Worker};
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let route = Route { host: "shop".into(), path: "/admin".into() };
     let admin = Worker { routes: vec![route], ..crate::harness::worker("shop/admin", "shop") };
@@ -125,7 +125,7 @@ async fn the_path_that_is_matched_is_the_one_that_the_worker_sees() {
 
 #[tokio::test]
 async fn headers_of_the_router_cannot_be_forged_by_clients() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
     let request = client
@@ -138,7 +138,7 @@ async fn headers_of_the_router_cannot_be_forged_by_clients() {
 
 #[tokio::test]
 async fn heads_that_never_end_take_bounded_memory_and_other_requests_are_served() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = small(&node).await;
     let unended = format!("GET / HTTP/1.1\r\nhost: shop\r\nx: {}", "y".repeat(60_000));
     let mut crowd = Vec::new();
@@ -169,7 +169,7 @@ async fn heads_that_never_end_take_bounded_memory_and_other_requests_are_served(
 
 #[tokio::test]
 async fn a_resting_connection_is_resumed() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = small(&node).await;
     let mut client = scenario.client().await;
     for _ in 0..2 {
@@ -184,7 +184,7 @@ async fn a_resting_connection_is_resumed() {
 
 #[tokio::test]
 async fn bodies_that_never_arrive_hold_no_permits() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut crowd = Vec::new();
     for _ in 0..8 {
@@ -211,7 +211,7 @@ async fn bodies_that_never_arrive_hold_no_permits() {
 
 #[tokio::test]
 async fn one_address_leaves_memory_for_the_next() {
-    let node = Node::start("n1", Behaviour::Hang);
+    let node = Node::start("n1", Behavior::Hang);
     let scenario = small(&node).await;
     // Each connection has a request in flight, and cannot be ended to make room for another.
     let mut crowd = Vec::new();
@@ -225,7 +225,7 @@ async fn one_address_leaves_memory_for_the_next() {
             || scenario.metric("tenon_router_requests_total", Some("overloaded")) > 0.0
     })
     .await;
-    node.behave(Behaviour::Echo);
+    node.behave(Behavior::Echo);
     for last in 10..20 {
         let mut client = Client::http1_on(connect_from(last, scenario.addr()).await).await;
         assert_eq!(client.get("/").await.status, 200, "127.0.0.{last}");
@@ -234,7 +234,7 @@ async fn one_address_leaves_memory_for_the_next() {
 
 #[tokio::test]
 async fn idle_connections_leave_descriptors_for_the_next_client() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let options =
         Options { client_connections: 64, threads: NonZeroUsize::MIN, ..Default::default() };
     let scenario = Scenario::with_options(&[&node], options).await;
@@ -259,7 +259,7 @@ async fn idle_connections_leave_descriptors_for_the_next_client() {
 
 #[tokio::test]
 async fn idle_tunnels_leave_descriptors_for_the_next_client() {
-    let node = Node::start("n1", Behaviour::Tunnel);
+    let node = Node::start("n1", Behavior::Tunnel);
     let options =
         Options { client_connections: 64, threads: NonZeroUsize::MIN, ..Default::default() };
     let scenario = Scenario::with_options(&[&node], options).await;
@@ -286,7 +286,7 @@ async fn idle_tunnels_leave_descriptors_for_the_next_client() {
 
 #[tokio::test]
 async fn the_memory_of_an_unread_response_is_bounded() {
-    let node = Node::start("n1", Behaviour::Endless);
+    let node = Node::start("n1", Behavior::Endless);
     let scenario = small(&node).await;
     let mut crowd = Vec::new();
     for _ in 0..60 {
@@ -296,7 +296,7 @@ async fn the_memory_of_an_unread_response_is_bounded() {
     }
     eventually("responses to wait", || memory(&scenario) > 1_000_000.0).await;
     assert!(memory(&scenario) <= MEMORY as f64);
-    node.behave(Behaviour::Echo);
+    node.behave(Behavior::Echo);
     for last in 10..30 {
         let mut client = Client::http1_on(connect_from(last, scenario.addr()).await).await;
         assert_eq!(client.get("/").await.status, 200);
@@ -307,7 +307,7 @@ async fn the_memory_of_an_unread_response_is_bounded() {
 
 #[tokio::test]
 async fn responses_that_many_addresses_do_not_read_leave_memory_for_the_next() {
-    let node = Node::start("n1", Behaviour::Endless);
+    let node = Node::start("n1", Behavior::Endless);
     let scenario = small(&node).await;
     let mut crowd = Vec::new();
     for last in 100..=250 {
@@ -319,7 +319,7 @@ async fn responses_that_many_addresses_do_not_read_leave_memory_for_the_next() {
         scenario.metric("tenon_router_connections_shed_total", None) > 0.0
     })
     .await;
-    node.behave(Behaviour::Echo);
+    node.behave(Behavior::Echo);
     for last in 10..30 {
         let served = async {
             while !is_served(last, scenario.addr()).await {
@@ -346,7 +346,7 @@ async fn is_served(last: u8, addr: SocketAddr) -> bool {
 
 #[tokio::test]
 async fn the_memory_of_an_unread_web_socket_is_bounded() {
-    let node = Node::start("n1", Behaviour::Flood);
+    let node = Node::start("n1", Behavior::Flood);
     let scenario = small(&node).await;
     let mut crowd = Vec::new();
     for _ in 0..60 {
@@ -359,7 +359,7 @@ async fn the_memory_of_an_unread_web_socket_is_bounded() {
     assert!(memory(&scenario) <= MEMORY as f64);
     eventually("some tunnels to end", || scenario.metric("tenon_router_tunnels", None) < 40.0)
         .await;
-    node.behave(Behaviour::Echo);
+    node.behave(Behavior::Echo);
     for last in 10..20 {
         let mut client = Client::http1_on(connect_from(last, scenario.addr()).await).await;
         assert_eq!(client.get("/").await.status, 200);
@@ -370,7 +370,7 @@ async fn the_memory_of_an_unread_web_socket_is_bounded() {
 
 #[tokio::test]
 async fn a_head_that_arrives_in_pieces_is_accepted_for_every_request_of_a_connection() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
     stream.set_nodelay(true).unwrap();

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::harness::{Behaviour, Client, DEADLINE, Node, Options, Scenario, eventually, full};
+use crate::harness::{Behavior, Client, DEADLINE, Node, Options, Scenario, eventually, full};
 
 /// A router with HTTPS certificates.
 struct Secured {
@@ -64,7 +64,7 @@ impl Secured {
         let folders = tempfile::tempdir().unwrap();
         let issued = hosts.iter().map(|host| issue(&folders.path().join(host), host)).collect();
         let https = Https::open(folders.path().to_owned(), settings, &Registry::new()).unwrap();
-        let node = Node::start("n", Behaviour::Echo);
+        let node = Node::start("n", Behavior::Echo);
         let options = Options { https: Some(https), ..Options::default() };
         let scenario = Scenario::with_options(&[&node], options).await;
         (Self { scenario, folders, node }, issued)
@@ -100,7 +100,7 @@ async fn a_large_body_passes_in_both_directions() {
     let browser = Browser::trusting(&issued[0], &[]);
     let mut client = Client::http1_on(browser.connect(secured.addr(), "shop").await.unwrap()).await;
     let body = vec![b'x'; 8 << 20];
-    secured.node.behave(Behaviour::EchoStream);
+    secured.node.behave(Behavior::EchoStream);
     assert_eq!(client.post("/", body.clone()).await.body, body);
     assert_eq!(client.post("/", "next").await.body, "next");
 }

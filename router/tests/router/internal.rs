@@ -6,7 +6,7 @@ use tenon_proto::catalog::{WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::{InvokeHead, MAX_DEPTH, ResponseHead, Scheduled, Service};
 
-use crate::harness::{Behaviour, InternalCaller, Node, Scenario, eventually, head, worker};
+use crate::harness::{Behavior, InternalCaller, Node, Scenario, eventually, head, worker};
 
 fn header_value(answer: &ResponseHead, name: &str) -> String {
     let header = answer.headers.iter().find(|header| header.name == name);
@@ -16,7 +16,7 @@ fn header_value(answer: &ResponseHead, name: &str) -> String {
 
 #[tokio::test]
 async fn a_worker_is_called_by_name_and_the_router_adds_the_revision() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     let called = InvokeHead { method: "POST".into(), body: "small".into(), ..head("shop/cart") };
@@ -34,7 +34,7 @@ async fn a_worker_is_called_by_name_and_the_router_adds_the_revision() {
 
 #[tokio::test]
 async fn a_body_of_many_pieces_is_forwarded_in_both_directions() {
-    let node = Node::start("n1", Behaviour::EchoStream);
+    let node = Node::start("n1", Behavior::EchoStream);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     let called = InvokeHead {
@@ -52,7 +52,7 @@ async fn a_body_of_many_pieces_is_forwarded_in_both_directions() {
 
 #[tokio::test]
 async fn a_body_over_the_workers_limit_is_refused_at_the_internal_listener() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let small = Worker { request_body_bytes: 1_000, ..worker("shop/cart", "shop") };
     scenario.catalog.change(WatchResponse { workers: vec![small], ..Default::default() });
@@ -70,8 +70,8 @@ async fn a_body_over_the_workers_limit_is_refused_at_the_internal_listener() {
 #[tokio::test]
 async fn a_call_is_retried_like_a_request() {
     let nodes = [
-        Node::start("n1", Behaviour::Refuse(FailureCode::Draining)),
-        Node::start("n2", Behaviour::Echo),
+        Node::start("n1", Behavior::Refuse(FailureCode::Draining)),
+        Node::start("n2", Behavior::Echo),
     ];
     let scenario = Scenario::with(&nodes.each_ref()).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
@@ -86,7 +86,7 @@ async fn a_call_is_retried_like_a_request() {
 
 #[tokio::test]
 async fn a_failure_of_the_node_is_passed_on_unchanged() {
-    let node = Node::start("n1", Behaviour::Fail(FailureCode::CpuLimitExceeded));
+    let node = Node::start("n1", Behavior::Fail(FailureCode::CpuLimitExceeded));
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     let failure = caller.call(head("shop/cart"), stream::empty()).await.unwrap_err();
@@ -102,7 +102,7 @@ async fn a_failure_of_the_node_is_passed_on_unchanged() {
 
 #[tokio::test]
 async fn a_truncated_reply_is_a_failure() {
-    let mut node = Node::start("n1", Behaviour::HalfAnswer);
+    let mut node = Node::start("n1", Behavior::HalfAnswer);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     // A POST is not repeated, regardless of how much of its response has arrived.
@@ -115,7 +115,7 @@ async fn a_truncated_reply_is_a_failure() {
 
 #[tokio::test]
 async fn the_failure_for_an_unknown_worker_names_the_worker() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     for unknown in ["shop/none", "none", ""] {
@@ -127,7 +127,7 @@ async fn the_failure_for_an_unknown_worker_names_the_worker() {
 
 #[tokio::test]
 async fn a_loop_of_calls_is_refused_and_the_failure_names_both_workers() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     let at = |depth| InvokeHead { depth, ..head("shop/cart") };
@@ -140,8 +140,8 @@ async fn a_loop_of_calls_is_refused_and_the_failure_names_both_workers() {
 
 #[tokio::test]
 async fn a_scheduled_event_is_forwarded_unchanged_and_not_repeated() {
-    let mut node = Node::start("n1", Behaviour::Echo);
-    let other_node = Node::start("n2", Behaviour::Echo);
+    let mut node = Node::start("n1", Behavior::Echo);
+    let other_node = Node::start("n2", Behavior::Echo);
     let scenario = Scenario::with(&[&node, &other_node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     let scheduled = Some(Scheduled { cron: "*/5 * * * *".into(), time_ms: 1_700_000_000_000 });
@@ -163,7 +163,7 @@ async fn a_scheduled_event_is_forwarded_unchanged_and_not_repeated() {
     assert_eq!(node.last_head().scheduled, scheduled);
     assert!(!node.last_head().request_id.is_empty(), "the request has no id for the logs");
 
-    node.behave(Behaviour::Hang);
+    node.behave(Behavior::Hang);
     let call = tokio::spawn({
         let event = event();
         async move { caller.call(event, stream::empty()).await }
@@ -175,7 +175,7 @@ async fn a_scheduled_event_is_forwarded_unchanged_and_not_repeated() {
 
 #[tokio::test]
 async fn an_invocation_carries_the_revisions_of_its_services() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let calling = Worker {
         services: vec!["shop/auth".into(), "shop/none".into()],
@@ -199,7 +199,7 @@ async fn an_invocation_carries_the_revisions_of_its_services() {
 
 #[tokio::test]
 async fn a_draining_router_finishes_its_calls() {
-    let node = Node::start("n1", Behaviour::Hang);
+    let node = Node::start("n1", Behavior::Hang);
     let mut scenario = Scenario::with(&[&node]).await;
     let caller = InternalCaller::of(scenario.router().internal_addr());
     let call = tokio::spawn(async move { caller.call(head("shop/cart"), stream::empty()).await });

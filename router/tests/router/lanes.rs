@@ -6,13 +6,13 @@ use tenon_proto::catalog::{WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
 use tokio::task::JoinHandle;
 
-use crate::harness::{Behaviour, FullResponse, Node, Options, Scenario, eventually, worker};
+use crate::harness::{Behavior, FullResponse, Node, Options, Scenario, eventually, worker};
 
-const MOVED: Behaviour = Behaviour::Refuse(FailureCode::Moved);
+const MOVED: Behavior = Behavior::Refuse(FailureCode::Moved);
 
 /// Starts two nodes with lanes, and returns the Worker's pinned node first.
 async fn pinned_first() -> (Scenario, Node, Node) {
-    let nodes = ["n1", "n2"].map(|name| Node::with_lanes(name, Behaviour::Echo));
+    let nodes = ["n1", "n2"].map(|name| Node::with_lanes(name, Behavior::Echo));
     let scenario = Scenario::with(&nodes.each_ref()).await;
     let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
     let [one, two] = nodes;
@@ -21,7 +21,7 @@ async fn pinned_first() -> (Scenario, Node, Node) {
 
 /// Sends a GET to a shard that hangs, and ends the shard once the request has begun there.
 async fn lose_shard(scenario: &Scenario, node: &mut Node) -> JoinHandle<FullResponse> {
-    node.behave(Behaviour::Hang);
+    node.behave(Behavior::Hang);
     let mut client = scenario.client().await;
     let response = tokio::spawn(async move { client.get("/").await });
     eventually("the invocation to begin", || node.invocations() == 1).await;
@@ -56,7 +56,7 @@ async fn a_worker_moved_to_a_lane_is_found_and_remembered_there() {
 
 #[tokio::test]
 async fn the_first_request_for_a_new_revision_goes_to_a_lane() {
-    let nodes = ["n1", "n2"].map(|name| Node::with_lanes(name, Behaviour::Echo));
+    let nodes = ["n1", "n2"].map(|name| Node::with_lanes(name, Behavior::Echo));
     // Each thread remembers by itself which revisions it has seen.
     let options = Options { threads: NonZeroUsize::MIN, ..Options::default() };
     let scenario = Scenario::with_options(&nodes.each_ref(), options).await;
@@ -96,7 +96,7 @@ async fn requests_follow_a_promoted_worker_to_its_shard() {
     first.behave(MOVED);
     let mut client = scenario.client().await;
     client.get("/").await;
-    first.behave(Behaviour::Echo);
+    first.behave(Behavior::Echo);
     first.lanes().iter().for_each(|lane| lane.behave(MOVED));
     let invocations = first.in_lanes();
     for _ in 0..10 {
@@ -109,7 +109,7 @@ async fn requests_follow_a_promoted_worker_to_its_shard() {
 #[tokio::test]
 async fn a_request_moved_back_and_forth_stays_in_a_lane() {
     let (scenario, mut first, second) = pinned_first().await;
-    first.processes().for_each(|process| process.behave(Behaviour::SendOn));
+    first.processes().for_each(|process| process.behave(Behavior::SendOn));
     let mut client = scenario.client().await;
     for _ in 0..3 {
         let answer = client.post("/", "x").await;
@@ -160,7 +160,7 @@ async fn a_request_whose_node_is_lost_is_repeated_in_a_lane_of_another_node() {
 #[tokio::test]
 async fn a_request_that_an_overloaded_node_cannot_repeat_goes_to_another_node() {
     let (scenario, mut first, mut second) = pinned_first().await;
-    first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Refuse(FailureCode::Overloaded)));
+    first.lanes().iter().for_each(|lane| lane.behave(Behavior::Refuse(FailureCode::Overloaded)));
     let response = lose_shard(&scenario, &mut first).await;
     let answer = response.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, second.name()));
@@ -171,7 +171,7 @@ async fn a_request_that_an_overloaded_node_cannot_repeat_goes_to_another_node() 
 #[tokio::test]
 async fn a_request_whose_node_loses_its_processes_one_by_one_goes_to_another_node() {
     let (scenario, mut first, second) = pinned_first().await;
-    first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));
+    first.lanes().iter().for_each(|lane| lane.behave(Behavior::Hang));
     let response = lose_shard(&scenario, &mut first).await;
     eventually("the repetition to begin", || first.in_lanes() == 1).await;
     first.lanes().sort_by_key(|lane| lane.invocations());
@@ -183,7 +183,7 @@ async fn a_request_whose_node_loses_its_processes_one_by_one_goes_to_another_nod
 
 #[tokio::test]
 async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_the_only_node() {
-    let mut node = Node::with_lanes("n1", Behaviour::Echo);
+    let mut node = Node::with_lanes("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let response = lose_shard(&scenario, &mut node).await;
     let answer = response.await.unwrap();
@@ -193,7 +193,7 @@ async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_the_only_node() 
 
 #[tokio::test]
 async fn a_lane_runs_the_workers_of_the_only_shard_during_its_restart() {
-    let mut node = Node::with_lanes("n1", Behaviour::SendOn);
+    let mut node = Node::with_lanes("n1", Behavior::SendOn);
     let scenario = Scenario::with(&[&node]).await;
     node.kill();
     let mut client = scenario.client().await;
@@ -212,12 +212,12 @@ async fn a_request_whose_only_lane_is_lost_is_repeated_in_its_successor() {
     first.lanes().sort_by_key(|lane| lane.invocations());
     first.lanes()[0].kill();
     let lane = &mut first.lanes()[1];
-    lane.behave(Behaviour::Hang);
+    lane.behave(Behavior::Hang);
     let response = tokio::spawn(async move { client.get("/").await });
     eventually("the invocation to begin", || lane.invocations() == 2).await;
     lane.end();
-    lane.behave(Behaviour::Echo);
-    lane.succeed();
+    lane.behave(Behavior::Echo);
+    lane.start_successor();
     let answer = response.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, first.name()));
     assert!(first.lanes()[1].last_head().stay, "the successor may move the request");
@@ -227,7 +227,7 @@ async fn a_request_whose_only_lane_is_lost_is_repeated_in_its_successor() {
 #[tokio::test]
 async fn a_request_that_ended_a_shard_and_a_lane_is_not_repeated() {
     let (scenario, mut first, second) = pinned_first().await;
-    first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));
+    first.lanes().iter().for_each(|lane| lane.behave(Behavior::Hang));
     let response = lose_shard(&scenario, &mut first).await;
     eventually("the repetition to begin", || first.in_lanes() == 1).await;
     first.lanes().iter_mut().find(|lane| lane.invocations() == 1).unwrap().kill();
@@ -239,7 +239,7 @@ async fn a_request_that_ended_a_shard_and_a_lane_is_not_repeated() {
 #[tokio::test]
 async fn a_quarantined_revision_is_not_requested_elsewhere() {
     let (scenario, mut first, second) = pinned_first().await;
-    let quarantined = Behaviour::Refuse(FailureCode::WorkerQuarantined);
+    let quarantined = Behavior::Refuse(FailureCode::WorkerQuarantined);
     first.processes().for_each(|process| process.behave(quarantined.clone()));
     let response = lose_shard(&scenario, &mut first).await;
     let answer = response.await.unwrap();

@@ -2,7 +2,7 @@
 
 use tenon_proto::catalog::{RateLimit, RateLimits, WatchResponse, Worker};
 
-use crate::harness::{Behaviour, Client, Node, Scenario, eventually, full, worker};
+use crate::harness::{Behavior, Client, Node, Scenario, eventually, full, worker};
 
 /// Starts a router with one Worker that has these rates, and waits until the router knows them.
 async fn limited(node: &Node, rate_limits: RateLimits, routers: u32) -> Scenario {
@@ -35,7 +35,7 @@ async fn admitted(client: &mut Client) -> usize {
 
 #[tokio::test]
 async fn requests_beyond_a_rate_are_refused_with_the_time_to_wait() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let limits = RateLimits { client: slow(5), ..Default::default() };
     let scenario = limited(&node, limits, 1).await;
     let mut client = scenario.client().await;
@@ -61,7 +61,7 @@ async fn requests_beyond_a_rate_are_refused_with_the_time_to_wait() {
 
 #[tokio::test]
 async fn threads_and_connections_share_the_rate_of_a_worker() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let limits = RateLimits { worker: slow(8), ..Default::default() };
     let scenario = limited(&node, limits, 1).await;
     let mut total = 0;
@@ -74,7 +74,7 @@ async fn threads_and_connections_share_the_rate_of_a_worker() {
 
 #[tokio::test]
 async fn routers_share_a_rate() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let limits = RateLimits { namespace: slow(16), ..Default::default() };
     let scenario = limited(&node, limits, 8).await;
     let admitted = admitted(&mut scenario.client().await).await;

@@ -4,11 +4,11 @@ use http::Method;
 use tenon_proto::catalog::{WatchResponse, Worker, node::State};
 use tenon_proto::failure::FailureCode;
 
-use crate::harness::{Behaviour, Node, Scenario, eventually, full, worker};
+use crate::harness::{Behavior, Node, Scenario, eventually, full, worker};
 
 /// Starts two nodes, and returns the Worker's pinned node first.
-async fn pinned_first(behaviour: Behaviour) -> (Scenario, Node, Node) {
-    let nodes = [Node::start("n1", behaviour.clone()), Node::start("n2", behaviour)];
+async fn pinned_first(behavior: Behavior) -> (Scenario, Node, Node) {
+    let nodes = [Node::start("n1", behavior.clone()), Node::start("n2", behavior)];
     let scenario = Scenario::with(&nodes.each_ref()).await;
     let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
     let [one, two] = nodes;
@@ -17,7 +17,7 @@ async fn pinned_first(behaviour: Behaviour) -> (Scenario, Node, Node) {
 
 #[tokio::test]
 async fn a_node_without_a_listener_is_avoided_and_then_ejected() {
-    let (scenario, mut first, second) = pinned_first(Behaviour::Echo).await;
+    let (scenario, mut first, second) = pinned_first(Behavior::Echo).await;
     first.kill();
     let mut client = scenario.client().await;
     for _ in 0..5 {
@@ -40,7 +40,7 @@ async fn a_node_without_a_listener_is_avoided_and_then_ejected() {
 
 #[tokio::test]
 async fn an_ejected_node_is_used_again_after_its_return() {
-    let (scenario, mut first, _second) = pinned_first(Behaviour::Echo).await;
+    let (scenario, mut first, _second) = pinned_first(Behavior::Echo).await;
     let (name, addr) = (first.name().to_owned(), first.addr());
     first.kill();
     let mut client = scenario.client().await;
@@ -48,7 +48,7 @@ async fn an_ejected_node_is_used_again_after_its_return() {
         client.get("/").await;
     }
     assert_eq!(scenario.metric("tenon_router_ejections_total", None), 1.0);
-    let back = Node::start_at(&name, Behaviour::Echo, addr);
+    let back = Node::start_at(&name, Behavior::Echo, addr);
     while client.get("/").await.header("observed-node") != back.name() {
         tokio::task::yield_now().await;
     }
@@ -57,8 +57,8 @@ async fn an_ejected_node_is_used_again_after_its_return() {
 
 #[tokio::test]
 async fn a_draining_node_refuses_once_and_requests_go_to_another_node() {
-    let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
-    first.behave(Behaviour::Refuse(FailureCode::Draining));
+    let (scenario, first, second) = pinned_first(Behavior::Echo).await;
+    first.behave(Behavior::Refuse(FailureCode::Draining));
     let mut client = scenario.client().await;
     for _ in 0..5 {
         assert_eq!(client.post("/", "x").await.header("observed-node"), second.name());
@@ -69,7 +69,7 @@ async fn a_draining_node_refuses_once_and_requests_go_to_another_node() {
 
 #[tokio::test]
 async fn a_node_draining_according_to_the_catalog_gets_no_requests() {
-    let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
+    let (scenario, first, second) = pinned_first(Behavior::Echo).await;
     let mut client = scenario.client().await;
     client.get("/").await;
     let mut entry = first.entry();
@@ -83,12 +83,12 @@ async fn a_node_draining_according_to_the_catalog_gets_no_requests() {
 
 #[tokio::test]
 async fn a_request_leaves_an_overloaded_node_and_fails_in_an_overloaded_pool() {
-    let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
-    first.behave(Behaviour::Refuse(FailureCode::Overloaded));
+    let (scenario, first, second) = pinned_first(Behavior::Echo).await;
+    first.behave(Behavior::Refuse(FailureCode::Overloaded));
     let mut client = scenario.client().await;
     assert_eq!(client.post("/", "x").await.header("observed-node"), second.name());
     assert_eq!(scenario.metric("tenon_router_spills_total", Some("overloaded")), 1.0);
-    second.behave(Behaviour::Refuse(FailureCode::Overloaded));
+    second.behave(Behavior::Refuse(FailureCode::Overloaded));
     let answer = client.post("/", "x").await;
     assert_eq!((answer.status.as_u16(), answer.code()), (503, "overloaded".into()));
     assert!(answer.headers.contains_key("retry-after"));
@@ -96,8 +96,8 @@ async fn a_request_leaves_an_overloaded_node_and_fails_in_an_overloaded_pool() {
 
 #[tokio::test]
 async fn an_idempotent_request_whose_node_is_lost_is_repeated_on_another_node() {
-    let (scenario, mut first, second) = pinned_first(Behaviour::Echo).await;
-    first.behave(Behaviour::Hang);
+    let (scenario, mut first, second) = pinned_first(Behavior::Echo).await;
+    first.behave(Behavior::Hang);
     let mut client = scenario.client().await;
     let response = tokio::spawn(async move { client.get("/").await });
     eventually("the invocation to begin", || first.invocations() == 1).await;
@@ -108,7 +108,7 @@ async fn an_idempotent_request_whose_node_is_lost_is_repeated_on_another_node() 
 
 #[tokio::test]
 async fn a_non_idempotent_request_that_may_have_run_is_not_repeated() {
-    let (scenario, mut first, second) = pinned_first(Behaviour::Hang).await;
+    let (scenario, mut first, second) = pinned_first(Behavior::Hang).await;
     let mut client = scenario.client().await;
     let response = tokio::spawn(async move { client.post("/", "x").await });
     eventually("the invocation to begin", || first.invocations() == 1).await;
@@ -120,7 +120,7 @@ async fn a_non_idempotent_request_that_may_have_run_is_not_repeated() {
 
 #[tokio::test]
 async fn a_response_whose_node_is_lost_in_the_middle_ends_with_an_error() {
-    let (scenario, mut first, second) = pinned_first(Behaviour::HalfAnswer).await;
+    let (scenario, mut first, second) = pinned_first(Behavior::HalfAnswer).await;
     let mut client = scenario.client().await;
     let request = client.request(Method::GET, "/").body(full("")).unwrap();
     let response = client.open(request).await.unwrap();
@@ -132,7 +132,7 @@ async fn a_response_whose_node_is_lost_in_the_middle_ends_with_an_error() {
 
 #[tokio::test]
 async fn a_client_that_disconnects_cancels_its_invocation() {
-    let (scenario, first, _second) = pinned_first(Behaviour::Hang).await;
+    let (scenario, first, _second) = pinned_first(Behavior::Hang).await;
     let mut client = scenario.client().await;
     let response = tokio::spawn(async move { client.get("/").await });
     eventually("the invocation to begin", || first.invocations() == 1).await;
@@ -142,7 +142,7 @@ async fn a_client_that_disconnects_cancels_its_invocation() {
 
 #[tokio::test]
 async fn a_request_to_a_node_that_never_responds_times_out() {
-    let node = Node::start("n1", Behaviour::Hang);
+    let node = Node::start("n1", Behavior::Hang);
     let scenario = Scenario::with(&[&node]).await;
     let hasty = Worker { wall_ms: 1, ..worker("shop/cart", "shop") };
     scenario.catalog.change(WatchResponse {
@@ -159,12 +159,12 @@ async fn a_request_to_a_node_that_never_responds_times_out() {
 
 #[tokio::test]
 async fn the_only_node_is_reconnected_when_its_successor_listens() {
-    let mut node = Node::start("n1", Behaviour::Echo);
+    let mut node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
     assert_eq!(client.post("/", "x").await.status, 200);
     node.kill();
-    let _back = Node::start_at("n1", Behaviour::Echo, node.addr());
+    let _back = Node::start_at("n1", Behavior::Echo, node.addr());
     assert_eq!(client.post("/", "x").await.status, 200);
 }
 

@@ -5,11 +5,11 @@ use tenon_proto::catalog::WatchResponse;
 use tenon_proto::failure::FailureCode;
 use tenon_proto::id::WorkerId;
 
-use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, full, worker};
+use crate::harness::{Behavior, Client, Node, Options, Scenario, eventually, full, worker};
 
 #[tokio::test]
 async fn a_worker_receives_the_request_and_answers_it() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
         let request = client
@@ -41,7 +41,7 @@ async fn a_worker_receives_the_request_and_answers_it() {
 
 #[tokio::test]
 async fn a_host_without_a_worker_gets_a_404_in_the_requested_format() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
     let mut ask = async |accept: &str| {
@@ -61,7 +61,7 @@ async fn a_host_without_a_worker_gets_a_404_in_the_requested_format() {
 
 #[tokio::test]
 async fn a_workers_failure_has_its_own_code() {
-    let node = Node::start("n1", Behaviour::Fail(FailureCode::CpuLimitExceeded));
+    let node = Node::start("n1", Behavior::Fail(FailureCode::CpuLimitExceeded));
     let scenario = Scenario::with(&[&node]).await;
     let answer = scenario.client().await.get("/").await;
     assert_eq!((answer.status.as_u16(), answer.code()), (503, "cpu_limit_exceeded".into()));
@@ -70,7 +70,7 @@ async fn a_workers_failure_has_its_own_code() {
 
 #[tokio::test]
 async fn only_a_request_for_debug_headers_gets_the_name_of_the_node() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario =
         Scenario::with_options(&[&node], Options { debug_headers: false, ..Default::default() })
             .await;
@@ -88,7 +88,7 @@ async fn only_a_request_for_debug_headers_gets_the_name_of_the_node() {
 
 #[tokio::test]
 async fn a_worker_stays_where_it_is_pinned() {
-    let nodes = [1, 2, 3, 4].map(|i| Node::start(&format!("n{i}"), Behaviour::Echo));
+    let nodes = [1, 2, 3, 4].map(|i| Node::start(&format!("n{i}"), Behavior::Echo));
     let scenario = Scenario::with(&nodes.each_ref()).await;
     let pin = scenario.router().pinned(&WorkerId::new("shop", "cart")).unwrap();
     for _ in 0..20 {
@@ -99,7 +99,7 @@ async fn a_worker_stays_where_it_is_pinned() {
 
 #[tokio::test]
 async fn a_change_of_the_catalog_changes_the_routes() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
     let workers = vec![worker("shop/till", "till")];
@@ -116,7 +116,7 @@ async fn a_change_of_the_catalog_changes_the_routes() {
 
 #[tokio::test]
 async fn a_head_request_is_answered_without_the_body_but_with_its_length() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
         let request = client.request(Method::HEAD, "/").body(full("12345")).unwrap();
@@ -128,12 +128,12 @@ async fn a_head_request_is_answered_without_the_body_but_with_its_length() {
 
 #[tokio::test]
 async fn a_response_with_status_204_has_no_body_and_an_invalid_status_is_a_failure() {
-    let node = Node::start("n1", Behaviour::Status(204));
+    let node = Node::start("n1", Behavior::Status(204));
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
     let answer = client.post("/", "ignored").await;
     assert_eq!((answer.status.as_u16(), answer.body.len()), (204, 0));
     assert!(!answer.headers.contains_key("content-length"), "{answer:?}");
-    node.behave(Behaviour::Status(99));
+    node.behave(Behavior::Status(99));
     assert_eq!(client.get("/").await.code(), "internal");
 }

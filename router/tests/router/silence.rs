@@ -8,7 +8,7 @@ use tenon_proto::catalog::{self, WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
 
 use crate::harness::{
-    Authority, Behaviour, Catalog, Client, DEADLINE, Node, Options, Process, Scenario, TlsProxy,
+    Authority, Behavior, Catalog, Client, DEADLINE, Node, Options, Process, Scenario, TlsProxy,
     eventually, worker,
 };
 
@@ -39,11 +39,11 @@ async fn pinned_first(start: impl Fn(&str) -> Node) -> (Scenario, Node, Node) {
 }
 
 fn with_lanes(name: &str) -> Node {
-    Node::with_lanes(name, Behaviour::Echo)
+    Node::with_lanes(name, Behavior::Echo)
 }
 
 fn without_lanes(name: &str) -> Node {
-    Node::start(name, Behaviour::Echo)
+    Node::start(name, Behavior::Echo)
 }
 
 fn silent(scenario: &Scenario) -> f64 {
@@ -95,7 +95,7 @@ async fn a_post_that_was_sent_to_a_stopped_node_waits_for_the_node() {
 #[tokio::test]
 async fn a_request_waits_for_a_busy_lane_that_others_avoid() {
     let (scenario, mut first, second) = pinned_first(with_lanes).await;
-    first.behave(Behaviour::Refuse(FailureCode::Moved));
+    first.behave(Behavior::Refuse(FailureCode::Moved));
     let mut client = scenario.client().await;
     client.get("/").await;
     let [mut own, mut other] =
@@ -125,7 +125,7 @@ async fn a_request_waits_for_a_busy_lane_that_others_avoid() {
 #[tokio::test]
 async fn requests_wait_for_the_successors_of_silent_lanes_that_ended() {
     let (scenario, mut first, second) = pinned_first(with_lanes).await;
-    first.behave(Behaviour::Refuse(FailureCode::Moved));
+    first.behave(Behavior::Refuse(FailureCode::Moved));
     let mut lost = Vec::new();
     for silent_lanes in 1..=2 {
         let mut client = scenario.client().await;
@@ -141,7 +141,7 @@ async fn requests_wait_for_the_successors_of_silent_lanes_that_ended() {
     }
     let mut client = scenario.client().await;
     let next = tokio::spawn(async move { client.post("/", "y").await });
-    first.lanes().iter_mut().for_each(Process::succeed);
+    first.lanes().iter_mut().for_each(Process::start_successor);
     let answer = next.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.header("observed-node")), (200, first.name()));
     assert_eq!(
@@ -154,7 +154,7 @@ async fn requests_wait_for_the_successors_of_silent_lanes_that_ended() {
 #[tokio::test]
 async fn a_request_leaves_a_lane_whose_whole_node_is_stopped() {
     let (scenario, mut first, mut second) = pinned_first(with_lanes).await;
-    first.behave(Behaviour::Refuse(FailureCode::Moved));
+    first.behave(Behavior::Refuse(FailureCode::Moved));
     let mut client = scenario.client().await;
     client.get("/").await;
     first.processes().for_each(|process| process.stop());
@@ -169,7 +169,7 @@ async fn a_request_leaves_a_lane_whose_whole_node_is_stopped() {
 #[tokio::test]
 async fn a_request_that_has_lost_a_shard_leaves_a_lane_whose_whole_node_is_stopped() {
     let (scenario, mut first, second) = pinned_first(with_lanes).await;
-    first.processes().for_each(|process| process.behave(Behaviour::Hang));
+    first.processes().for_each(|process| process.behave(Behavior::Hang));
     let mut client = scenario.client().await;
     let response = tokio::spawn(async move { client.get("/").await });
     eventually("the invocation to begin", || first.invocations() == 1).await;
@@ -183,7 +183,7 @@ async fn a_request_that_has_lost_a_shard_leaves_a_lane_whose_whole_node_is_stopp
 
 #[tokio::test]
 async fn a_request_waits_for_a_stopped_node_that_is_the_only_one() {
-    let mut node = Node::with_lanes("n1", Behaviour::Echo);
+    let mut node = Node::with_lanes("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
     client.get("/").await;
@@ -197,7 +197,7 @@ async fn a_request_waits_for_a_stopped_node_that_is_the_only_one() {
 #[tokio::test]
 async fn a_slow_worker_is_not_silent() {
     let (scenario, first, second) = pinned_first(with_lanes).await;
-    first.behave(Behaviour::Hang);
+    first.behave(Behavior::Hang);
     let hasty = Worker { wall_ms: 1500, ..worker("shop/cart", "shop") };
     let news = vec![hasty, worker("shop/third", "third")];
     scenario.catalog.change(WatchResponse { workers: news, ..Default::default() });
@@ -217,7 +217,7 @@ async fn an_unsent_request_leaves_a_shard_that_does_not_complete_the_tls_handsha
     let authority = Authority::new();
     let catalog = Catalog::start().await;
     let catalog_proxy = TlsProxy::in_front_of(catalog.addr(), authority.tls(Role::Operator)).await;
-    let nodes = ["n1", "n2"].map(|name| Node::start(name, Behaviour::Echo));
+    let nodes = ["n1", "n2"].map(|name| Node::start(name, Behavior::Echo));
     // Only the kernel accepts these connections.
     let deaf = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let mut proxies = Vec::new();
@@ -260,7 +260,7 @@ async fn a_hung_shard_holds_at_most_its_share_of_a_threads_requests() {
     const SHARE: usize = 16_384 / 8 / 4 * 3;
     const STREAMS: usize = 128;
     let (scenario, first, second) = pinned_first(without_lanes).await;
-    first.behave(Behaviour::Hang);
+    first.behave(Behavior::Hang);
     let (answered_tx, mut answered_rx) = tokio::sync::mpsc::unbounded_channel();
     let mut requests = tokio::task::JoinSet::new();
     for _ in 0..=SHARE / STREAMS {

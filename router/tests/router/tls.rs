@@ -5,7 +5,7 @@ use tenon_lifecycle::tls::{Role, Tls};
 use tenon_proto::catalog::{self, WatchResponse};
 
 use crate::harness::{
-    Authority, Behaviour, Catalog, InternalCaller, Node, Options, Scenario, TlsProxy, eventually,
+    Authority, Behavior, Catalog, InternalCaller, Node, Options, Scenario, TlsProxy, eventually,
     head, worker,
 };
 
@@ -27,7 +27,7 @@ impl Guarded {
         let proxy = TlsProxy::in_front_of(catalog.addr(), authority.tls(Role::Operator)).await;
         let mut guarded = Vec::new();
         for (i, tls) in nodes.iter().enumerate() {
-            let node = Node::start(&format!("n{i}"), Behaviour::Echo);
+            let node = Node::start(&format!("n{i}"), Behavior::Echo);
             let proxy = TlsProxy::in_front_of(node.addr(), tls.clone()).await;
             guarded.push((node, proxy));
         }

@@ -4,7 +4,7 @@ use http::Method;
 use tenon_proto::catalog::session_affinity::Part;
 use tenon_proto::catalog::{Route, SessionAffinity, Variant, WatchResponse, Worker};
 
-use crate::harness::{Behaviour, Client, Node, Scenario, eventually, full, worker};
+use crate::harness::{Behavior, Client, Node, Scenario, eventually, full, worker};
 
 /// Starts a router that sends a part of the requests to the revision `[8; 32]`, which also has a
 /// preview at the host `next`.
@@ -37,7 +37,7 @@ async fn digest(node: &Node, client: &mut Client, host: &str, header: (&str, &st
 
 #[tokio::test]
 async fn requests_are_divided_and_a_preview_has_one_revision() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = divided(&node, 25, None).await;
     let mut client = scenario.client().await;
     let mut new = 0;
@@ -53,7 +53,7 @@ async fn requests_are_divided_and_a_preview_has_one_revision() {
 
 #[tokio::test]
 async fn a_session_keeps_its_revision_on_every_connection() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = divided(&node, 50, Some(Part::Cookie("sid".into()))).await;
     let mut revisions = [0; 2];
     for session in 0..40 {

@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::harness::websocket::{KEY, open_both, open_http1, read, read_to_end};
 use crate::harness::{
-    BYE, Behaviour, DEADLINE, InternalCaller, Node, Options, Scenario, WELCOME, eventually, head,
+    BYE, Behavior, DEADLINE, InternalCaller, Node, Options, Scenario, WELCOME, eventually, head,
     worker,
 };
 
@@ -31,7 +31,7 @@ fn close(code: u16, reason: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn bytes_pass_in_both_directions_until_the_client_ends_its_half() {
-    let node = Node::start("n1", Behaviour::Tunnel);
+    let node = Node::start("n1", Behavior::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     for (mut socket, _client) in open_both(scenario.addr()).await {
         assert_eq!(read(&mut *socket, WELCOME.len()).await, WELCOME);
@@ -71,14 +71,14 @@ async fn bytes_pass_in_both_directions_until_the_client_ends_its_half() {
 
 #[tokio::test]
 async fn the_limit_of_a_body_does_not_apply_to_a_tunnel() {
-    let node = Node::start("n1", Behaviour::Tunnel);
+    let node = Node::start("n1", Behavior::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let limited = Worker { request_body_bytes: 10, ..worker("shop/cart", "shop") };
     scenario.catalog.change(WatchResponse { workers: vec![limited], ..Default::default() });
     let mut client = scenario.client().await;
-    node.behave(Behaviour::Echo);
+    node.behave(Behavior::Echo);
     while client.post("/", "more than ten").await.status != 413 {}
-    node.behave(Behaviour::Tunnel);
+    node.behave(Behavior::Tunnel);
     let mut socket = open_http1(scenario.addr()).await;
     socket.write_all(b"more than ten").await.unwrap();
     assert_eq!(read(&mut socket, WELCOME.len() + 13).await, [WELCOME, b"more than ten"].concat());
@@ -87,8 +87,8 @@ async fn the_limit_of_a_body_does_not_apply_to_a_tunnel() {
 #[tokio::test]
 async fn a_handshake_is_retried_like_any_request() {
     let nodes = [
-        Node::start("n1", Behaviour::Refuse(FailureCode::Draining)),
-        Node::start("n2", Behaviour::Tunnel),
+        Node::start("n1", Behavior::Refuse(FailureCode::Draining)),
+        Node::start("n2", Behavior::Tunnel),
     ];
     let scenario = Scenario::with(&nodes.each_ref()).await;
     for (mut socket, _client) in open_both(scenario.addr()).await {
@@ -100,7 +100,7 @@ async fn a_handshake_is_retried_like_any_request() {
 
 #[tokio::test]
 async fn the_last_data_of_the_node_arrives_before_the_connection_ends() {
-    let node = Node::start("n1", Behaviour::Farewell(BYE));
+    let node = Node::start("n1", Behavior::Farewell(BYE));
     let scenario = Scenario::with(&[&node]).await;
     for (mut socket, _client) in open_both(scenario.addr()).await {
         assert_eq!(read_to_end(&mut *socket).await, BYE);
@@ -109,7 +109,7 @@ async fn the_last_data_of_the_node_arrives_before_the_connection_ends() {
 
 #[tokio::test]
 async fn a_client_whose_node_is_lost_gets_a_close_frame_between_two_messages() {
-    let mut node = Node::start("n1", Behaviour::Tunnel);
+    let mut node = Node::start("n1", Behavior::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let mut sockets = open_both(scenario.addr()).await;
     for (socket, _) in &mut sockets {
@@ -126,7 +126,7 @@ async fn a_client_whose_node_is_lost_gets_a_close_frame_between_two_messages() {
 
 #[tokio::test]
 async fn a_node_is_notified_of_a_client_that_disconnects() {
-    let node = Node::start("n1", Behaviour::Tunnel);
+    let node = Node::start("n1", Behavior::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let [(over_http1, _), (over_http2, client)] = open_both(scenario.addr()).await;
     drop((over_http1, over_http2, client));
@@ -142,12 +142,12 @@ async fn a_node_is_notified_of_a_client_that_disconnects() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_stops_only_its_own_stream() {
-    let node = Node::start("n1", Behaviour::Flood);
+    let node = Node::start("n1", Behavior::Flood);
     let scenario = Scenario::with(&[&node]).await;
     let mut sockets = open_both(scenario.addr()).await;
     let flowing = node.flooded();
     eventually("the flood to continue", || node.flooded() > flowing).await;
-    node.behave(Behaviour::Echo);
+    node.behave(Behavior::Echo);
     let mut other = scenario.client().await;
     for _ in 0..300 {
         assert_eq!(other.post("/", pattern(100_000)).await.status, 200);
@@ -166,7 +166,7 @@ async fn a_client_that_does_not_read_stops_only_its_own_stream() {
 
 #[tokio::test]
 async fn a_draining_router_closes_its_tunnels_after_the_grace_period() {
-    let node = Node::start("n1", Behaviour::Tunnel);
+    let node = Node::start("n1", Behavior::Tunnel);
     let options = Options { tunnel_grace: Duration::from_secs(3), ..Options::default() };
     let mut scenario = Scenario::with_options(&[&node], options).await;
     let mut sockets = open_both(scenario.addr()).await;
@@ -195,7 +195,7 @@ fn tunnel_request() -> InvokeHead {
 
 #[tokio::test]
 async fn a_tunnel_between_workers_uses_the_internal_listener() {
-    let node = Node::start("n1", Behaviour::Tunnel);
+    let node = Node::start("n1", Behavior::Tunnel);
     let mut scenario = Scenario::with(&[&node]).await;
     let limited = Worker { request_body_bytes: 10, ..worker("shop/cart", "shop") };
     scenario.catalog.change(WatchResponse { workers: vec![limited], ..Default::default() });

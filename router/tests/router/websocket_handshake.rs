@@ -10,7 +10,7 @@ use crate::harness::websocket::{
     KEY, connect, handshake, http2, open_http2, read, read_head, read_to_end,
 };
 use crate::harness::{
-    Behaviour, InternalCaller, Node, Scenario, WELCOME, eventually, full, head, raw,
+    Behavior, InternalCaller, Node, Scenario, WELCOME, eventually, full, head, raw,
 };
 
 /// Returns the values of a header that reached the node.
@@ -24,7 +24,7 @@ fn header_values<'a>(head: &'a InvokeHead, name: &str) -> Vec<&'a [u8]> {
 
 #[tokio::test]
 async fn an_http1_handshake_reaches_the_node_as_a_get_and_the_101_reaches_the_client() {
-    let node = Node::start("n1", Behaviour::Tunnel);
+    let node = Node::start("n1", Behavior::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
     // The client sends data before it has received the response.
@@ -63,7 +63,7 @@ async fn an_http1_handshake_reaches_the_node_as_a_get_and_the_101_reaches_the_cl
 
 #[tokio::test]
 async fn an_http2_extended_connect_reaches_the_node_as_a_get() {
-    let node = Node::start("n1", Behaviour::Tunnel);
+    let node = Node::start("n1", Behavior::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let mut client = http2(scenario.addr()).await;
     let (headers, mut socket) = open_http2(&mut client).await;
@@ -81,7 +81,7 @@ async fn an_http2_extended_connect_reaches_the_node_as_a_get() {
     let key = header_values(&head_at_node, "sec-websocket-key");
     assert!(key.len() == 1 && key[0].len() == KEY.len() && key[0] != KEY.as_bytes(), "{key:?}");
     // Other requests use the same connection meanwhile.
-    node.behave(Behaviour::Echo);
+    node.behave(Behavior::Echo);
     assert_eq!(client.post("/", "beside").await.body, "beside");
     socket.write_all(b"on").await.unwrap();
     assert_eq!(read(&mut socket, 2).await, b"on");
@@ -89,10 +89,10 @@ async fn an_http2_extended_connect_reaches_the_node_as_a_get() {
 
 #[tokio::test]
 async fn a_worker_that_refuses_a_tunnel_gets_an_empty_body_and_its_response_is_sent() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     // `EchoStream` answers before it has read the body, which is pending until the answer.
-    node.behave(Behaviour::EchoStream);
+    node.behave(Behavior::EchoStream);
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
     stream.write_all(handshake("").as_bytes()).await.unwrap();
     let head = read_head(&mut stream).await;
@@ -113,7 +113,7 @@ async fn a_worker_that_refuses_a_tunnel_gets_an_empty_body_and_its_response_is_s
     // In HTTP/2 a success would mean that the Worker has accepted.
     let answer = client.send(connect("websocket").body(full("")).unwrap()).await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.code()), (400, "bad_request".into()));
-    node.behave(Behaviour::Fail(FailureCode::WorkerException));
+    node.behave(Behavior::Fail(FailureCode::WorkerException));
     let answer = client.send(connect("websocket").body(full("")).unwrap()).await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.code()), (500, "worker_exception".into()));
     eventually("every slot to be released", || {
@@ -124,7 +124,7 @@ async fn a_worker_that_refuses_a_tunnel_gets_an_empty_body_and_its_response_is_s
 
 #[tokio::test]
 async fn a_malformed_handshake_is_refused_before_any_node_receives_it() {
-    let node = Node::start("n1", Behaviour::Tunnel);
+    let node = Node::start("n1", Behavior::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let well_formed = handshake("connection: close\r\n");
     for (from, to, expected) in [
@@ -154,7 +154,7 @@ async fn a_malformed_handshake_is_refused_before_any_node_receives_it() {
 
 #[tokio::test]
 async fn an_upgrade_to_anything_else_is_ignored() {
-    let node = Node::start("n1", Behaviour::Echo);
+    let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
     let other = "GET / HTTP/1.1\r\nhost: shop\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n";
     let last = other.replace("connection: upgrade", "connection: close, upgrade");
@@ -165,7 +165,7 @@ async fn an_upgrade_to_anything_else_is_ignored() {
 
 #[tokio::test]
 async fn an_unrequested_101_is_a_failure() {
-    let node = Node::start("n1", Behaviour::Tunnel);
+    let node = Node::start("n1", Behavior::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let answer = scenario.client().await.get("/").await;
     assert_eq!((answer.status.as_u16(), answer.code()), (500, "internal".into()));

@@ -18,6 +18,7 @@ use tenon_proto::egress::Egress;
 use tenon_proto::id::WorkerId;
 use url::Url;
 
+use super::budget::InvocationBudget;
 use super::concurrency::{ConcurrencyLimits, Open};
 use super::connection::WINDOW;
 use super::connector::Connector;
@@ -70,19 +71,6 @@ pub struct EgressContext {
     /// Hosts to which the Worker may connect, by its own configuration.
     pub egress: Rc<Egress>,
     pub budget: Rc<dyn InvocationBudget>,
-}
-
-/// The budget of an invocation.
-pub trait InvocationBudget {
-    /// Counts a request.
-    ///
-    /// # Errors
-    /// Returns the invocation's limit on requests if the limit has been reached.
-    fn subrequest(&self) -> Result<(), u32>;
-
-    /// Reserves memory, in bytes, until the returned guard is dropped. Returns `None` if there is
-    /// not enough memory.
-    fn hold(&self, bytes: usize) -> Option<Box<dyn Any>>;
 }
 
 /// A shard's HTTP client. It belongs to the shard's thread, where a [`tokio::task::LocalSet`] must

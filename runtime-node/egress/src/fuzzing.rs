@@ -10,7 +10,7 @@ use http::HeaderMap;
 use http::uri::Authority;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::client::InvocationBudget;
+use super::budget::InvocationBudget;
 use super::proxy::Proxy;
 use super::{EgressError, decode};
 

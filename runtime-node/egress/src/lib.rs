@@ -20,8 +20,8 @@
 //!   opens a tunnel if the node must use a proxy.
 //! - [`origin`]: the peer of a request, and its tenant; [`connection`] speaks HTTP/1.1 or HTTP/2
 //!   with it; [`pool`] keeps idle connections.
-//! - [`concurrency`]: bounds on concurrent requests and responses; [`incoming`] and [`decode`]: a
-//!   response body as it arrives.
+//! - [`budget`]: the invocation to which requests are charged; [`concurrency`]: bounds on
+//!   concurrent requests and responses; [`incoming`] and [`decode`]: a response body as it arrives.
 //! - [`handshake`]: the WebSocket opening handshake, for clients and servers; [`metrics`]: metrics
 //!   of requests and connections.
 //! - [`settings`]: the settings, which are fixed when the node starts.
@@ -44,6 +44,7 @@
 //!
 //! A client belongs to a shard's thread. Shards share only the immutable [`Settings`].
 
+mod budget;
 mod cause;
 pub mod client;
 mod concurrency;
@@ -66,7 +67,8 @@ pub mod proxy;
 pub mod redirect;
 pub mod settings;
 
-pub use client::{Client, EgressContext, InvocationBudget, Tunnel, UpgradeResponse};
+pub use budget::InvocationBudget;
+pub use client::{Client, EgressContext, Tunnel, UpgradeResponse};
 pub use error::EgressError;
 pub use message::{BodyStream, RedirectMode, Request, RequestBody, Response};
 pub use metrics::EgressMetrics;

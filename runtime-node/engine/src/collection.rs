@@ -102,7 +102,7 @@ pub fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<
         if !buffers.has_room(length.max(1)) {
             within(&collections.budget, || press(scope));
         } else if collections.are_due(buffers.used() + length)
-            && (!is_small(scope) || within(&collections.budget, || buffers.have_collected(scope)))
+            && (!is_small(scope) || within(&collections.budget, || buffers.force_collection(scope)))
         {
             collections.kept.set(buffers.used());
         }

@@ -132,9 +132,9 @@ impl HeapGuard {
     }
 }
 
-/// Lower bound, in bytes, on the limit that [`HeapGuard::inspect`] applies: a heap may take twice its
-/// limit, or twice this size if that is larger. V8's own memory, which consists of young generations
-/// and of pages that are kept for reuse, may be larger than a smaller limit.
+/// Lower bound, in bytes, on the limit that [`HeapGuard::inspect`] applies: a heap may take twice
+/// its limit, or twice this size if that is larger. V8's own memory, which consists of young
+/// generations and of pages that are kept for reuse, may be larger than a smaller limit.
 const LEAST_LIMIT: usize = 32 << 20;
 
 /// Raises the limit of a heap, and terminates the running code. V8 calls this near the limit,

@@ -83,8 +83,8 @@ pub fn fill_meta(
 
 /// Implements `import()`.
 ///
-/// This function only requests the module. If it evaluated the module, this would nest in the
-/// evaluation of another module, and V8 would end the process if both are the same.
+/// This function only requests the module. Evaluating the module here could nest inside the
+/// evaluation of another module, and V8 aborts the process if both are the same module.
 pub fn import_dynamically<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     referrer: v8::Local<'s, v8::Value>,

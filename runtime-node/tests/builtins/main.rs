@@ -16,8 +16,8 @@
 //! not know which Worker to quarantine either.
 //!
 //! The seed and the number of a call alone determine the call. `TENON_BUILTINS_SEED` and
-//! `TENON_BUILTINS_CALL` repeat a call; `TENON_BUILTINS_SECONDS` replaces the default duration of 30
-//! seconds.
+//! `TENON_BUILTINS_CALL` repeat a call; `TENON_BUILTINS_SECONDS` replaces the default duration of
+//! 30 seconds.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 

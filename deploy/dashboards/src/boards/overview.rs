@@ -115,7 +115,7 @@ fn workers() -> [Panel; 4] {
         Panel::lines(
             "Crash loops and quarantine",
             Unit::Count,
-            "Revisions in back-off on a node because their code fails repeatedly, and revisions that every node refuses because they ended a process.",
+            "Revisions in back-off on a node because their code fails repeatedly, and revisions that every node refuses because they crashed or hung a process.",
             &[
                 ("sum by (pod) (tenon_worker_crash_loops{@})", "{{pod}}"),
                 ("max(tenon_operator_quarantined_revisions{@})", "in quarantine"),
@@ -196,7 +196,7 @@ fn capacity() -> [Panel; 3] {
         Panel::lines(
             "Memory",
             Unit::Share,
-            "Memory use of each node, relative to its budget. Above 80 % idle isolates are evicted, above 95 % none is started.",
+            "Memory use of each node, relative to its budget. Above 80 %, idle isolates are evicted; above 95 %, no isolate is started.",
             &[("max by (pod) (tenon_memory_used_bytes{@} / tenon_memory_budget_bytes{@})", "{{pod}}")],
         )
         .up_to(1.0),

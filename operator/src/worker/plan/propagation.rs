@@ -127,7 +127,8 @@ fn announced_shares(entry: &catalog::Worker) -> BTreeMap<Vec<u8>, u32> {
     shares
 }
 
-/// Returns whether an entry has the accepted rates. The pool's rate is not part of what is accepted.
+/// Returns whether an entry has the accepted rates. The pool's rate is not part of what is
+/// accepted.
 fn has_rates(entry: &catalog::Worker, accepted: &Accepted) -> bool {
     let without_pool = |rates: Option<catalog::RateLimits>| {
         let rates = rates.unwrap_or_default();

@@ -56,9 +56,10 @@ pub(super) fn targets(
     targets.collect()
 }
 
-/// Returns the division for which a spec asks that names every revision by itself, although the spec
-/// cannot become a revision. A rollback must not depend on the code that it replaces, nor on limits,
-/// a pool or routes that the spec may not have: it then keeps those that were accepted before.
+/// Returns the division for which a spec asks that names every revision by itself, although the
+/// spec cannot become a revision. A rollback must not depend on the code that it replaces, nor on
+/// limits, a pool or routes that the spec may not have: it then keeps those that were accepted
+/// before.
 pub(super) fn rollback(
     candidate: &Candidate,
     before: &WorkerStatus,

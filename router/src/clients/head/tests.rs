@@ -67,8 +67,11 @@ fn an_ambiguous_head_is_refused() {
     assert_refused(with("x: y\r\n z\r\n"), Refusal::Folded);
     assert_refused(with("Content-Length: 1\r\nContent-Length: 1\r\n"), Refusal::ManyLengths);
     assert_refused(with("Content-Length: 1\r\nContent-Length: 2\r\n"), Refusal::ManyLengths);
-    for no_number in ["", "+1", "-1", "1, 1", "0x1", "1 1", "1a"] {
-        assert_refused(with(&format!("Content-Length: {no_number}\r\n")), Refusal::NoLength);
+    for not_a_number in ["", "+1", "-1", "1, 1", "0x1", "1 1", "1a"] {
+        assert_refused(
+            with(&format!("Content-Length: {not_a_number}\r\n")),
+            Refusal::InvalidLength,
+        );
     }
     for huge in ["18446744073709551615", "18446744073709551616", "9223372036854775808"] {
         assert_refused(with(&format!("Content-Length: {huge}\r\n")), Refusal::Huge);

@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 use tenon_proto::catalog::{self, node::State};
 use tenon_proto::runtime::InvokeHead;
 
-use super::shard::{Behaviour, Shard};
+use super::shard::{Behavior, Shard};
 use super::thread::{Thread, Version};
 
 /// A node, which dereferences to its shard.
@@ -38,29 +38,29 @@ const ANY_PORT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
 impl Node {
-    pub(crate) fn start(name: &str, behaviour: Behaviour) -> Self {
-        Self::start_at(name, behaviour, ANY_PORT)
+    pub(crate) fn start(name: &str, behavior: Behavior) -> Self {
+        Self::start_at(name, behavior, ANY_PORT)
     }
 
     /// Starts a node at the address of one that was killed.
-    pub(crate) fn start_at(name: &str, behaviour: Behaviour, addr: SocketAddr) -> Self {
+    pub(crate) fn start_at(name: &str, behavior: Behavior, addr: SocketAddr) -> Self {
         Self {
             name: name.into(),
-            process: Process::start(name, behaviour, addr, Version::Current),
+            process: Process::start(name, behavior, addr, Version::Current),
             lanes: Vec::new(),
         }
     }
 
     /// Starts a node that does not know the narrow protocol.
-    pub(crate) fn of_another_version(name: &str, behaviour: Behaviour) -> Self {
-        let process = Process::start(name, behaviour, ANY_PORT, Version::Other);
+    pub(crate) fn of_another_version(name: &str, behavior: Behavior) -> Self {
+        let process = Process::start(name, behavior, ANY_PORT, Version::Other);
         Self { name: name.into(), process, lanes: Vec::new() }
     }
 
     /// Starts a node whose shard and two lanes are separate processes.
-    pub(crate) fn with_lanes(name: &str, behaviour: Behaviour) -> Self {
-        let lane = || Process::start(name, behaviour.clone(), ANY_PORT, Version::Current);
-        Self { lanes: vec![lane(), lane()], ..Self::start(name, behaviour.clone()) }
+    pub(crate) fn with_lanes(name: &str, behavior: Behavior) -> Self {
+        let lane = || Process::start(name, behavior.clone(), ANY_PORT, Version::Current);
+        Self { lanes: vec![lane(), lane()], ..Self::start(name, behavior.clone()) }
     }
 
     pub(crate) fn entry(&self) -> catalog::Node {
@@ -108,8 +108,8 @@ impl DerefMut for Node {
 }
 
 impl Process {
-    fn start(name: &str, behaviour: Behaviour, addr: SocketAddr, version: Version) -> Self {
-        let shard = Shard::new(name, behaviour);
+    fn start(name: &str, behavior: Behavior, addr: SocketAddr, version: Version) -> Self {
+        let shard = Shard::new(name, behavior);
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.set_reuse_address(true).unwrap();
         socket.bind(&addr.into()).unwrap();
@@ -125,8 +125,8 @@ impl Process {
         self.addr
     }
 
-    pub(crate) fn behave(&self, behaviour: Behaviour) {
-        *self.shard.behaviour.lock().unwrap() = behaviour;
+    pub(crate) fn behave(&self, behavior: Behavior) {
+        *self.shard.behavior.lock().unwrap() = behavior;
     }
 
     /// Returns the number of invocations that this process has received.
@@ -144,7 +144,7 @@ impl Process {
         self.shard.dropped.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of bytes that this process has sent in a [`Behaviour::Flood`].
+    /// Returns the number of bytes that this process has sent in a [`Behavior::Flood`].
     pub(crate) fn flooded(&self) -> usize {
         self.shard.flooded.load(Ordering::SeqCst)
     }
@@ -157,7 +157,7 @@ impl Process {
     }
 
     /// Starts the successor of a process that has ended.
-    pub(crate) fn succeed(&mut self) {
+    pub(crate) fn start_successor(&mut self) {
         let listener = self.listener.as_ref().unwrap();
         self.thread = Some(Thread::serve(&self.shard, listener, self.version));
     }

@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 /// The reaction of a node to an invocation.
 #[derive(Clone, Debug)]
-pub(crate) enum Behaviour {
+pub(crate) enum Behavior {
     /// Answers with the request's body in one message, and describes the request in headers.
     Echo,
     /// Streams the request's body back as it arrives.
@@ -23,7 +23,7 @@ pub(crate) enum Behaviour {
     /// Refuses before any code has run.
     Refuse(FailureCode),
     /// Answers that the Worker has moved. If the Worker must stay, behaves like
-    /// [`Behaviour::Echo`].
+    /// [`Behavior::Echo`].
     SendOn,
     /// Answers with a failure of the Worker.
     Fail(FailureCode),
@@ -53,7 +53,7 @@ pub(crate) const BYE: &[u8] = b"\x88\x02\x03\xe8";
 #[derive(Clone)]
 pub(super) struct Shard {
     name: String,
-    pub(super) behaviour: Arc<Mutex<Behaviour>>,
+    pub(super) behavior: Arc<Mutex<Behavior>>,
     pub(super) invocations: Arc<AtomicUsize>,
     pub(super) dropped: Arc<AtomicUsize>,
     pub(super) flooded: Arc<AtomicUsize>,
@@ -91,48 +91,48 @@ impl runtime_server::Runtime for Shard {
         if !has_deadline {
             return Err(Status::invalid_argument("there is no deadline"));
         }
-        let behaviour = self.behaviour.lock().unwrap().clone();
-        let messages: Answers = match behaviour {
-            Behaviour::SendOn if !head.stay => {
+        let behavior = self.behavior.lock().unwrap().clone();
+        let messages: Answers = match behavior {
+            Behavior::SendOn if !head.stay => {
                 return Err(Status::from(&Failure::new(
                     FailureCode::Moved,
                     Phase::Admission,
                     "Elsewhere.",
                 )));
             }
-            Behaviour::Echo | Behaviour::SendOn => {
+            Behavior::Echo | Behavior::SendOn => {
                 let body = whole(&head, parts).await?;
                 stream::iter([Ok(answer(200, self.description(&head), body, false))]).boxed()
             }
-            Behaviour::EchoStream => {
+            Behavior::EchoStream => {
                 let first = answer(200, self.description(&head), head.body.clone(), true);
                 stream::iter([Ok(first)]).chain(bodies(parts).map(|part| part.map(body))).boxed()
             }
-            Behaviour::Refuse(code) => {
+            Behavior::Refuse(code) => {
                 return Err(Status::from(&Failure::new(code, Phase::Admission, "Not here.")));
             }
-            Behaviour::Fail(code) => {
+            Behavior::Fail(code) => {
                 return Err(Status::from(&Failure::new(
                     code,
                     Phase::Handler,
                     "The Worker failed.",
                 )));
             }
-            Behaviour::Hang => {
+            Behavior::Hang => {
                 let _unfinished = Unfinished(self.dropped.clone());
                 std::future::pending().await
             }
-            Behaviour::HalfAnswer => {
+            Behavior::HalfAnswer => {
                 let unfinished = Unfinished(self.dropped.clone());
                 let half = answer(200, vec![], Bytes::from_static(b"half"), true);
                 let never = stream::pending().inspect(move |_| _ = &unfinished);
                 stream::iter([Ok(half)]).chain(never).boxed()
             }
-            Behaviour::Status(status) => {
+            Behavior::Status(status) => {
                 let body = whole(&head, parts).await?;
                 stream::iter([Ok(answer(status, self.description(&head), body, false))]).boxed()
             }
-            Behaviour::Tunnel => {
+            Behavior::Tunnel => {
                 let unfinished = Unfinished(self.dropped.clone());
                 let accepted =
                     answer(101, self.acceptance(&head), Bytes::from_static(WELCOME), true);
@@ -141,18 +141,18 @@ impl runtime_server::Runtime for Shard {
                 let bye = stream::iter([Ok(body(Bytes::from_static(BYE)))]);
                 stream::iter([Ok(accepted)]).chain(echo).chain(bye).boxed()
             }
-            Behaviour::Farewell(data) => {
+            Behavior::Farewell(data) => {
                 let data = stream::iter([Ok(body(Bytes::from_static(data)))]);
                 stream::iter([Ok(answer(101, self.acceptance(&head), Bytes::new(), true))])
                     .chain(data)
                     .boxed()
             }
-            Behaviour::Endless => {
+            Behavior::Endless => {
                 let piece = Bytes::from(vec![7; 16 * 1024]);
                 let pieces = stream::repeat_with(move || Ok(body(piece.clone())));
                 stream::iter([Ok(answer(200, vec![], Bytes::new(), true))]).chain(pieces).boxed()
             }
-            Behaviour::Flood => {
+            Behavior::Flood => {
                 let flooded = self.flooded.clone();
                 let message = Bytes::from([&[0x82, 126, 0x40, 0][..], &[7; 16 * 1024]].concat());
                 let flood = stream::repeat_with(move || {
@@ -169,10 +169,10 @@ impl runtime_server::Runtime for Shard {
 }
 
 impl Shard {
-    pub(super) fn new(name: &str, behaviour: Behaviour) -> Self {
+    pub(super) fn new(name: &str, behavior: Behavior) -> Self {
         Self {
             name: name.into(),
-            behaviour: Arc::new(Mutex::new(behaviour)),
+            behavior: Arc::new(Mutex::new(behavior)),
             invocations: Arc::default(),
             dropped: Arc::default(),
             flooded: Arc::default(),

@@ -94,7 +94,7 @@ impl BufferBudget {
     ///
     /// The first request for one byte is refused; the budget must have room for V8's second
     /// request.
-    pub fn have_collected(&self, isolate: &mut v8::Isolate) {
+    pub fn force_collection(&self, isolate: &mut v8::Isolate) {
         self.refuses.store(true, Ordering::Relaxed);
         drop(v8::ArrayBuffer::new_backing_store(isolate, 1));
     }
@@ -193,7 +193,8 @@ impl CountedBytes {
     pub fn push(&mut self, piece: &[u8], most: usize) -> Result<(), usize> {
         let (len, room) = (self.bytes.len() + piece.len(), self.bytes.capacity());
         if len > room {
-            // The capacity doubles, so that not every piece moves all earlier ones.
+            // The capacity doubles, so that appending a piece does not move all earlier ones every
+            // time.
             let wanted = (2 * room).min(most).max(len);
             if !self.charge.grow(wanted - room) {
                 return Err(wanted - room);

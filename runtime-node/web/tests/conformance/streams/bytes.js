@@ -70,7 +70,7 @@ check("close waits for the queued chunks", async () => {
   equal((await reader.read(new Uint8Array(4))).done, true);
 });
 
-check("an error of the controller ends reads and later calls", async () => {
+check("controller.error() rejects pending reads and makes later calls fail", async () => {
   const it = make();
   const reader = it.byob;
   const reads = [reader.read(new Uint8Array(4)), reader.read(new Uint8Array(4))];
@@ -134,7 +134,7 @@ check("a source is pulled while the queue has room in bytes, or a read is pendin
   equal(pulls, 6);
 });
 
-check("a pull or a start that fails fails the stream", async () => {
+check("a failing pull or start errors the stream", async () => {
   for (const source of [{ pull() { throw error1; } }, { pull: () => Promise.reject(error1) }, { start: () => Promise.reject(error1) }]) {
     await rejects("one", new ReadableStream({ type: "bytes", ...source }).getReader({ mode: "byob" }).read(new Uint8Array(1)));
   }

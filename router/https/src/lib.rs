@@ -16,7 +16,7 @@
 //! - [`directory`]: the directories and their changes.
 //! - [`metrics`]: handshakes, and the state of the certificates.
 //!
-//! The group depends on `clients` for the memory that a connection takes.
+//! The crate knows nothing of the router that uses it.
 
 mod certificate;
 mod directory;
@@ -40,7 +40,6 @@ use tenon_lifecycle::tls::Stream;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-use crate::clients::TlsMemory;
 use directory::Directory;
 use metrics::HttpsMetrics;
 use selection::Selection;
@@ -52,10 +51,18 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// is part of [`MEMORY`].
 const SEND_BUFFER: usize = 16 * 1024;
 
+/// The memory that a connection takes for TLS, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TlsMemory {
+    pub active: usize,
+    /// The memory for TLS while the connection rests, without buffers.
+    pub resting: usize,
+}
+
 /// The memory that TLS adds to a connection. The state of TLS takes 11 KiB, even while the
 /// connection rests; an incomplete or unread record takes up to 18 KiB, in addition to
 /// [`SEND_BUFFER`].
-pub(crate) const MEMORY: TlsMemory = TlsMemory { active: 48 * 1024, resting: 12 * 1024 };
+pub const MEMORY: TlsMemory = TlsMemory { active: 48 * 1024, resting: 12 * 1024 };
 
 /// The number of session tickets that a client gets with each handshake. A browser opens several
 /// connections, and two tickets let the next two connections resume the session.
@@ -84,7 +91,7 @@ pub enum HttpsError {
     Tickets(rustls::Error),
     #[error("cannot watch the certificates: {0}")]
     Thread(io::Error),
-    #[error("the metrics of https are registered already: {0}")]
+    #[error("cannot register the metrics of https: {0}")]
     Metrics(#[from] prometheus::Error),
 }
 
@@ -93,7 +100,7 @@ pub enum HttpsError {
 pub struct Https {
     acceptor: TlsAcceptor,
     metrics: HttpsMetrics,
-    pub(crate) settings: HttpsSettings,
+    pub settings: HttpsSettings,
 }
 
 impl fmt::Debug for Https {
@@ -152,7 +159,7 @@ impl Https {
     ///
     /// # Errors
     /// Fails if the client fails the handshake, or does not complete it before the timeout.
-    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<Stream> {
+    pub async fn accept(&self, stream: TcpStream) -> io::Result<Stream> {
         let handshake = self.acceptor.accept_with(stream, |connection| {
             connection.set_buffer_limit(Some(SEND_BUFFER));
         });

@@ -62,7 +62,7 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::https::fixtures::Files;
+    use crate::fixtures::Files;
 
     fn certificates(names: &[&[&str]]) -> Vec<Certificate> {
         let parse = |names: &&[&str]| {

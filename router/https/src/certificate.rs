@@ -67,7 +67,7 @@ impl Certificate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::https::fixtures::Files;
+    use crate::fixtures::Files;
 
     #[test]
     fn a_certificate_has_the_names_for_which_it_was_issued() {

@@ -153,7 +153,7 @@ mod tests {
     use prometheus::Registry;
 
     use super::*;
-    use crate::https::fixtures::Files;
+    use crate::fixtures::Files;
 
     struct Scenario {
         directory: Directory,
