@@ -35,7 +35,7 @@ const STARTS_WITHIN: Duration = Duration::from_secs(180);
 
 /// Starts a Prometheus, which scrapes every process from now on.
 pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result<String> {
-    let node = &stage.prober.get().context("the prober is not running")?.node;
+    let node = stage.prober_node.get().context("the prober is not running")?;
     stage.namespace.apply_config_map(POD, &[("prometheus.yml", &configuration()?)]).await?;
     let manifest = std::fs::read_to_string(Stage::file("prometheus.yaml"))?;
     let manifest = manifest.replace("NAMESPACE", stage.namespace.name()).replace("NODE", node);

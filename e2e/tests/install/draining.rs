@@ -57,14 +57,12 @@ async fn settle(stage: &Stage) -> anyhow::Result<()> {
 /// Returns the Kubernetes node with the most Tenon Pods, except the prober's node, and their
 /// number.
 async fn busiest(stage: &Stage) -> anyhow::Result<(String, usize)> {
-    let prober = stage.prober.get().context("the prober is not running")?;
+    let prober = stage.prober_node.get().context("the prober is not running")?;
     let mut counts = BTreeMap::<String, usize>::new();
     for component in ALL {
         let pods = component.pods(stage).await?;
-        for node in pods
-            .into_iter()
-            .filter_map(|pod| pod.spec?.node_name)
-            .filter(|node| *node != prober.node)
+        for node in
+            pods.into_iter().filter_map(|pod| pod.spec?.node_name).filter(|node| node != prober)
         {
             *counts.entry(node).or_default() += 1;
         }

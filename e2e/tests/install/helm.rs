@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
-use tenon_e2e::Cluster;
+use tenon_e2e::{Cluster, INSTALLED};
 use tokio::process::Command;
-
-use crate::stage::SYSTEM;
 
 /// Timeout of each Helm command, which Helm applies itself.
 const TIMEOUT: &str = "5m";
@@ -75,7 +73,7 @@ impl Helm {
         command
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
-            .args(["--namespace", SYSTEM])
+            .args(["--namespace", INSTALLED])
             .args(arguments);
         let output = command
             .kill_on_drop(true)

@@ -42,7 +42,7 @@ pub async fn the_cluster_has_no_trace_of_tenon(stage: &Stage) -> anyhow::Result<
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM, "labels": labels}});
     let api: Api<Namespace> = Api::all(stage.cluster.client());
     api.patch(SYSTEM, &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(namespace)).await?;
-    stage.before.set(leftovers::everything(&stage.cluster).await?)?;
+    stage.before.set(objects::everything(&stage.cluster).await?)?;
 
     let version = stage.cluster.client().apiserver_version().await?.git_version;
     let nodes = Api::<Node>::all(stage.cluster.client()).list(&ListParams::default()).await?;

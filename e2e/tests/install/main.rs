@@ -20,6 +20,7 @@ mod helm;
 mod installing;
 mod leftovers;
 mod metrics;
+mod objects;
 mod pods;
 mod prober;
 mod restarting;

@@ -30,34 +30,28 @@ const POD: &str = "prober";
 const PORT: u16 = 8080;
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
-/// The running prober.
-pub struct ProberPod {
-    /// The prober's Kubernetes node, which must not be drained.
-    pub node: String,
-}
-
 pub async fn the_prober_is_served(stage: &Stage) -> anyhow::Result<String> {
-    let prober = ProberPod::start(stage).await?;
+    let node = start(stage).await?;
     let plan = Plan {
         target: stage.cluster.routers().await?,
         rate: RATE,
         requests: deploy_workers(stage).await?,
     };
-    let answer = prober.send(stage, Method::PUT, "/load", serde_json::to_string(&plan)?).await?;
+    let answer = send(stage, Method::PUT, "/load", serde_json::to_string(&plan)?).await?;
     ensure!(answer == "the load has started", "the prober responded {answer:?}");
     // The first request to each Worker starts its isolate.
     sleep(AFTERMATH).await;
-    let lap = prober.lap(stage).await?;
+    let lap = lap(stage).await?;
     lap.ensure_all_served(RATE)?;
-    let remark = format!("{lap}\n{WORKERS} Workers, from {} to {}", prober.node, plan.target);
-    stage.prober.set(prober).ok().context("another prober is already running")?;
+    let remark = format!("{lap}\n{WORKERS} Workers, from {} to {}", node, plan.target);
+    stage.prober_node.set(node).ok().context("another prober is already running")?;
     Ok(remark)
 }
 
 pub async fn the_prober_is_deleted(stage: &Stage) -> anyhow::Result<String> {
-    let prober = stage.prober.get().context("the prober is not running")?;
+    stage.prober_node.get().context("the prober is not running")?;
     let lap: Lap =
-        serde_json::from_str(&prober.send(stage, Method::DELETE, "/load", String::new()).await?)?;
+        serde_json::from_str(&send(stage, Method::DELETE, "/load", String::new()).await?)?;
     stage.namespace.api::<Pod>().delete(POD, &DeleteParams::default()).await?;
     lap.ensure_all_served(RATE)?;
     Ok(lap.to_string())
@@ -71,16 +65,12 @@ pub async fn under_load(
     stage: &Stage,
     operation: impl Future<Output = anyhow::Result<String>>,
 ) -> anyhow::Result<String> {
-    let prober = stage.prober.get().context("the prober is not running")?;
-    prober
-        .lap(stage)
-        .await?
-        .ensure_all_served(RATE)
-        .context("requests failed before the operation")?;
+    stage.prober_node.get().context("the prober is not running")?;
+    lap(stage).await?.ensure_all_served(RATE).context("requests failed before the operation")?;
     let outcome = operation.await;
     // The sleep is part of the test, not a wait for a condition.
     sleep(AFTERMATH).await;
-    let lap = prober.lap(stage).await?;
+    let lap = lap(stage).await?;
     let served = lap.ensure_all_served(RATE);
     match (outcome, served) {
         (Ok(remark), Ok(())) => Ok(format!("{lap}\n{remark}")),
@@ -90,70 +80,59 @@ pub async fn under_load(
     }
 }
 
-impl ProberPod {
-    async fn start(stage: &Stage) -> anyhow::Result<Self> {
-        let node = schedulable_nodes(stage)
-            .await?
-            .into_iter()
-            .next()
-            .context("no Kubernetes node accepts Pods")?;
-        let image = format!("{}/tenon-prober:{}", stage.registry, stage.current.tag);
-        let pod = json!({
-            "metadata": {"name": POD},
-            "spec": {
-                "nodeSelector": {"kubernetes.io/hostname": node},
-                "automountServiceAccountToken": false,
-                "terminationGracePeriodSeconds": 1,
-                "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
-                "containers": [{
-                    "name": POD,
-                    "image": image,
-                    "imagePullPolicy": "IfNotPresent",
-                    "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}},
-                    "readinessProbe": {"httpGet": {"path": "/readyz", "port": PORT}, "periodSeconds": 1},
-                    "securityContext": {
-                        "allowPrivilegeEscalation": false,
-                        "readOnlyRootFilesystem": true,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                }],
-            },
-        });
-        let api = stage.namespace.api::<Pod>();
-        api.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
-        await_condition(&format!("the prober ({image}) to be ready"), STARTS_WITHIN, async || {
-            let status =
-                api.get(POD).await?.status.context("the prober's Pod has no status yet")?;
-            let ready = status
-                .conditions
-                .iter()
-                .flatten()
-                .any(|c| c.type_ == "Ready" && c.status == "True");
-            ensure!(ready, "the prober's Pod is not ready: {:?}", status.container_statuses);
-            Ok(())
-        })
-        .await?;
-        Ok(Self { node })
-    }
+/// Starts the prober, and returns its Kubernetes node.
+async fn start(stage: &Stage) -> anyhow::Result<String> {
+    let node = schedulable_nodes(stage)
+        .await?
+        .into_iter()
+        .next()
+        .context("no Kubernetes node accepts Pods")?;
+    let image = format!("{}/tenon-prober:{}", stage.registry, stage.current.tag);
+    let pod = json!({
+        "metadata": {"name": POD},
+        "spec": {
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "automountServiceAccountToken": false,
+            "terminationGracePeriodSeconds": 1,
+            "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{
+                "name": POD,
+                "image": image,
+                "imagePullPolicy": "IfNotPresent",
+                "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}},
+                "readinessProbe": {"httpGet": {"path": "/readyz", "port": PORT}, "periodSeconds": 1},
+                "securityContext": {
+                    "allowPrivilegeEscalation": false,
+                    "readOnlyRootFilesystem": true,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+            }],
+        },
+    });
+    let api = stage.namespace.api::<Pod>();
+    api.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+    await_condition(&format!("the prober ({image}) to be ready"), STARTS_WITHIN, async || {
+        let status = api.get(POD).await?.status.context("the prober's Pod has no status yet")?;
+        let ready =
+            status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
+        ensure!(ready, "the prober's Pod is not ready: {:?}", status.container_statuses);
+        Ok(())
+    })
+    .await?;
+    Ok(node)
+}
 
-    async fn lap(&self, stage: &Stage) -> anyhow::Result<Lap> {
-        let text = self.send(stage, Method::POST, "/lap", String::new()).await?;
-        serde_json::from_str(&text)
-            .with_context(|| format!("unexpected response of the prober: {text:?}"))
-    }
+async fn lap(stage: &Stage) -> anyhow::Result<Lap> {
+    let text = send(stage, Method::POST, "/lap", String::new()).await?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("unexpected response of the prober: {text:?}"))
+}
 
-    async fn send(
-        &self,
-        stage: &Stage,
-        method: Method,
-        path: &str,
-        body: String,
-    ) -> anyhow::Result<String> {
-        let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
-        let answer = forward.connection().send(method, POD, path, Bytes::from(body)).await?;
-        ensure!(answer.status == 200, "the prober responded {} {}", answer.status, answer.body);
-        Ok(answer.body)
-    }
+async fn send(stage: &Stage, method: Method, path: &str, body: String) -> anyhow::Result<String> {
+    let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
+    let answer = forward.connection().send(method, POD, path, Bytes::from(body)).await?;
+    ensure!(answer.status == 200, "the prober responded {} {}", answer.status, answer.body);
+    Ok(answer.body)
 }
 
 /// Returns the names of the Kubernetes nodes that accept Pods without tolerations.

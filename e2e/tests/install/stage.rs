@@ -10,8 +10,7 @@ use tenon_e2e::{Cluster, Namespace};
 use tokio::sync::OnceCell;
 
 use crate::helm::Helm;
-use crate::leftovers::Object;
-use crate::prober::ProberPod;
+use crate::objects::Object;
 
 /// The namespace in which Tenon is installed.
 pub use tenon_e2e::INSTALLED as SYSTEM;
@@ -37,8 +36,8 @@ pub struct Stage {
     pub namespace: Namespace,
     /// The image of Prometheus: `TENON_E2E_PROMETHEUS`.
     pub prometheus: String,
-    /// The prober, once it has started.
-    pub prober: OnceCell<ProberPod>,
+    /// The Kubernetes node of the prober, once the prober runs. The node must not be drained.
+    pub prober_node: OnceCell<String>,
     /// The objects that were in the cluster before the installation.
     pub before: OnceCell<BTreeSet<Object>>,
 }
@@ -80,7 +79,7 @@ impl Stage {
             previous,
             namespace,
             prometheus: or("TENON_E2E_PROMETHEUS", "quay.io/prometheus/prometheus:v3.5.0"),
-            prober: OnceCell::new(),
+            prober_node: OnceCell::new(),
             before: OnceCell::new(),
         })
     }
