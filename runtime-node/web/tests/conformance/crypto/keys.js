@@ -105,7 +105,7 @@ check("errors are checked in the order of the standard", async () => {
   await rejects("TypeError", subtle.importKey("jwk", new Uint8Array(1), "AES-GCM", true, ["sign"]), "does not take bytes");
   await rejects("SyntaxError", subtle.importKey("raw", new Uint8Array(1), "AES-GCM", true, ["sign"]));
   await rejects("DataError", subtle.importKey("raw", new Uint8Array(1), "AES-GCM", true, []));
-  await rejects("SyntaxError", subtle.importKey("raw", new Uint8Array(16), "AES-GCM", true, []), "usages");
+  await rejects("SyntaxError", subtle.importKey("raw", new Uint8Array(16), "AES-GCM", true, []), "keyUsages");
 });
 
 check("members of an algorithm are read in the order of Web IDL, and its name is read twice", async () => {
