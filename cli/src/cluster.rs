@@ -1,8 +1,15 @@
 //! The cluster of a command, from kubectl's configuration.
 
-use anyhow::anyhow;
+use std::ops::ControlFlow;
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use futures::StreamExt as _;
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Config};
 use tenon_crds::{Worker, WorkerRevision};
 use tenon_operator::worker::plan::WORKER_LABEL;
@@ -61,6 +68,44 @@ impl Cluster {
         let found = workers.get_opt(name).await;
         let found = found.map_err(|error| anyhow!("cannot read {what}: {error}"))?;
         found.ok_or_else(|| anyhow!("{what} does not exist; choose another name or --namespace"))
+    }
+
+    /// Watches a Worker until `judge` breaks with a result. `judge` continues with the reason why
+    /// the command has to wait.
+    ///
+    /// # Arguments
+    /// * `failure` - what the Worker does not do, for the error after `limit`.
+    ///
+    /// # Errors
+    /// Fails as `judge` does, if the Worker is deleted, or after `limit`.
+    pub(crate) async fn await_worker<T>(
+        &self,
+        (namespace, name): (&str, &str),
+        limit: Duration,
+        failure: &str,
+        judge: impl Fn(&Worker) -> ControlFlow<anyhow::Result<T>, String>,
+    ) -> anyhow::Result<T> {
+        let workers: Api<Worker> = Api::namespaced(self.client.clone(), namespace);
+        let what = format!("Worker {namespace}/{name}");
+        let mut last = "the status is not known".to_owned();
+        let settled = async {
+            let mut states = pin!(watch_object(workers, name).default_backoff());
+            loop {
+                match states.next().await {
+                    Some(Ok(Some(worker))) => match judge(&worker) {
+                        ControlFlow::Break(result) => return result,
+                        ControlFlow::Continue(why) => last = why,
+                    },
+                    Some(Ok(None)) => bail!("{what} was deleted while waiting"),
+                    Some(Err(error)) => last = format!("cannot watch the Worker: {error}"),
+                    None => bail!("the watch of {what} ended"),
+                }
+            }
+        };
+        let settled = tokio::time::timeout(limit, settled).await;
+        settled.unwrap_or_else(|_| {
+            Err(anyhow!("{what} {failure} after {} s: {last}", limit.as_secs()))
+        })
     }
 
     /// Returns the revisions of a Worker, in no particular order.

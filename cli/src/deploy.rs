@@ -16,19 +16,16 @@ mod progress;
 mod push;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use futures::StreamExt as _;
 use futures::future::join_all;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::{DynamicObject, ObjectMeta, Status};
 use kube::discovery::ApiResource;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::watch_object;
 use tenon_crds::Worker;
 use tenon_proto::id::WorkerId;
 
@@ -168,35 +165,18 @@ impl Cluster {
     ) -> anyhow::Result<String> {
         let name = metadata.name.as_deref().unwrap_or_default();
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
-        let workers: Api<Worker> = Api::namespaced(self.client.clone(), namespace);
-        let mut last = "the status is not known".to_owned();
-        let settled = async {
-            let mut states = pin!(watch_object(workers, name).default_backoff());
-            loop {
-                match states.next().await {
-                    Some(Ok(Some(worker))) => match progress::of(&worker, applied) {
-                        Progress::Serving { revision, url } => {
-                            let share = progress::share(&worker, &revision);
-                            return Ok(format!("{namespace}/{name}  {revision}  {url}{share}"));
-                        }
-                        Progress::Stalled(why) => {
-                            return Err(anyhow!("Worker {namespace}/{name}: {why}"));
-                        }
-                        Progress::Waiting(why) => last = why,
-                    },
-                    Some(Ok(None)) => bail!("Worker {namespace}/{name} was deleted while waiting"),
-                    Some(Err(error)) => last = format!("cannot watch the Worker: {error}"),
-                    None => bail!("the watch of Worker {namespace}/{name} ended"),
-                }
+        let judge = |worker: &Worker| match progress::of(worker, applied) {
+            Progress::Serving { revision, url } => {
+                let share = progress::share(worker, &revision);
+                let line = format!("{namespace}/{name}  {revision}  {url}{share}");
+                ControlFlow::Break(Ok(line))
             }
+            Progress::Stalled(why) => {
+                ControlFlow::Break(Err(anyhow!("Worker {namespace}/{name}: {why}")))
+            }
+            Progress::Waiting(why) => ControlFlow::Continue(why),
         };
-        let outcome = tokio::time::timeout(limit, settled).await;
-        outcome.unwrap_or_else(|_| {
-            let seconds = limit.as_secs();
-            Err(anyhow!(
-                "Worker {namespace}/{name} is not serving requests after {seconds} s: {last}"
-            ))
-        })
+        self.await_worker((namespace, name), limit, "is not serving requests", judge).await
     }
 }
 

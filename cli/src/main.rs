@@ -63,7 +63,7 @@ enum Command {
     /// Follow the logs of Workers on a cluster.
     Tail(tail::Args),
     /// Show the status of a Worker on a cluster.
-    Status(status::Args),
+    Status(revisions::Args),
     /// List the revisions of a Worker on a cluster.
     Revisions(revisions::Args),
     /// Serve an earlier revision of a Worker on a cluster.

@@ -7,9 +7,10 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 use tenon_crds::{Worker, WorkerRevision};
 
-use crate::cluster::ClusterArgs;
+use crate::cluster::{Cluster, ClusterArgs};
 use crate::output::{Output, age, table};
 
+/// The arguments of commands that show a Worker of a cluster.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Name of the Worker.
@@ -20,17 +21,33 @@ pub(crate) struct Args {
     cluster: ClusterArgs,
 
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    pub(crate) output: Output,
+}
+
+impl Args {
+    /// Reads the Worker and its revisions.
+    ///
+    /// # Errors
+    /// Fails if one of them cannot be read.
+    pub(crate) fn read(&self) -> anyhow::Result<(Worker, Vec<Row>)> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async { read(&self.cluster.connect().await?, &self.worker).await })
+    }
+}
+
+/// Reads a Worker and its revisions.
+///
+/// # Errors
+/// Fails if one of them cannot be read.
+pub(crate) async fn read(cluster: &Cluster, name: &str) -> anyhow::Result<(Worker, Vec<Row>)> {
+    let worker = cluster.worker(name).await?;
+    let rows = rows(&worker, &cluster.revisions(name).await?);
+    Ok((worker, rows))
 }
 
 /// Prints the revisions, the latest first.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let rows = runtime.block_on(async {
-        let cluster = args.cluster.connect().await?;
-        let worker = cluster.worker(&args.worker).await?;
-        anyhow::Ok(rows(&worker, &cluster.revisions(&args.worker).await?))
-    })?;
+    let (_, rows) = args.read()?;
     match args.output {
         Output::Text => print(&rows, Timestamp::now())?,
         Output::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
@@ -53,7 +70,7 @@ pub(crate) struct Row {
 }
 
 /// Returns the revisions of a Worker: the latest, and then the others, the newest first.
-pub(crate) fn rows(worker: &Worker, revisions: &[WorkerRevision]) -> Vec<Row> {
+fn rows(worker: &Worker, revisions: &[WorkerRevision]) -> Vec<Row> {
     let status = worker.status.clone().unwrap_or_default();
     let targets = status.targets();
     let mut rows: Vec<_> = revisions

@@ -8,22 +8,18 @@
 //! The code and the rest of the spec stay as they are: a Worker is rolled back even if its current
 //! spec is invalid.
 
-use std::pin::pin;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
-use futures::StreamExt as _;
+use anyhow::anyhow;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::watch_object;
 use serde_json::json;
 use tenon_crds::{ConditionStatus, Worker};
-
 use tenon_operator::worker::plan::PROPAGATION_REASONS;
 
 use crate::cluster::{Cluster, ClusterArgs};
-use crate::revisions::{Row, rows};
+use crate::revisions::{self, Row};
 
 /// The owner of `spec.traffic` after a rollback. `tenon deploy` has another field manager, and
 /// therefore reports a conflict instead of undoing a rollback.
@@ -57,8 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let cluster = args.cluster.connect().await?;
-        let worker = cluster.worker(&args.worker).await?;
-        let rows = rows(&worker, &cluster.revisions(&args.worker).await?);
+        let (_, rows) = revisions::read(&cluster, &args.worker).await?;
         let revision = choose(&rows, args).map_err(|problem| {
             anyhow!("Worker {}/{}: {problem}", cluster.namespace, args.worker)
         })?;
@@ -133,28 +128,12 @@ impl Cluster {
         generation: i64,
         limit: Duration,
     ) -> anyhow::Result<Option<String>> {
-        let workers: Api<Worker> = Api::namespaced(self.client.clone(), &self.namespace);
-        let what = format!("Worker {}/{name}", self.namespace);
-        let mut last = "no operator has seen the change".to_owned();
-        let served = async {
-            let mut states = pin!(watch_object(workers, name).default_backoff());
-            loop {
-                match states.next().await {
-                    Some(Ok(Some(worker))) => match progress(&worker, revision, generation) {
-                        Progress::Serving(note) => return Ok(note),
-                        Progress::Waiting(why) => last = why,
-                    },
-                    Some(Ok(None)) => bail!("{what} was deleted before the rollback was complete"),
-                    Some(Err(error)) => last = format!("cannot watch the Worker: {error}"),
-                    None => bail!("the watch of {what} ended"),
-                }
-            }
+        let judge = |worker: &Worker| match progress(worker, revision, generation) {
+            Progress::Serving(note) => ControlFlow::Break(Ok(note)),
+            Progress::Waiting(why) => ControlFlow::Continue(why),
         };
-        let served = tokio::time::timeout(limit, served).await;
-        let seconds = limit.as_secs();
-        served.unwrap_or_else(|_| {
-            Err(anyhow!("{what} does not serve revision {revision} after {seconds} s: {last}"))
-        })
+        let failure = format!("does not serve revision {revision}");
+        self.await_worker((&self.namespace, name), limit, &failure, judge).await
     }
 }
 

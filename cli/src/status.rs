@@ -4,33 +4,12 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 use tenon_crds::{ConditionStatus, Worker};
 
-use crate::cluster::ClusterArgs;
 use crate::output::{Output, table};
-use crate::revisions;
-
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Name of the Worker.
-    #[arg(value_name = "WORKER")]
-    worker: String,
-
-    #[command(flatten)]
-    cluster: ClusterArgs,
-
-    #[arg(long, short, value_enum, default_value_t = Output::Text)]
-    output: Output,
-}
+use crate::revisions::{self, Args};
 
 /// Prints the status.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (worker, rows) = runtime.block_on(async {
-        let cluster = args.cluster.connect().await?;
-        let worker = cluster.worker(&args.worker).await?;
-        let revisions = cluster.revisions(&args.worker).await?;
-        let rows = revisions::rows(&worker, &revisions);
-        anyhow::Ok((worker, rows))
-    })?;
+    let (worker, rows) = args.read()?;
     match args.output {
         Output::Text => {
             print!("{}", table(facts(&worker)));
