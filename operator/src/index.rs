@@ -221,17 +221,9 @@ impl Index {
         let named = worker.spec.traffic.iter().filter_map(|target| target.revision.as_ref());
         let revisions = self.revisions.get(id);
         let missing = named.filter_map(|name| {
-            let mut bound = revisions?.get(name)?.spec.secrets.iter();
-            let missing = bound.find(|bound| {
-                let reference = &bound.secret_key_ref;
-                let value = self
-                    .secret(id, reference)
-                    .and_then(|secret| secret_value(secret, &reference.key));
-                value.is_none()
-            })?;
-            let (name_of_binding, reference) =
-                (missing.name.clone(), missing.secret_key_ref.clone());
-            Some((name.clone(), MissingSecret { name: name_of_binding, reference }))
+            let bound = &revisions?.get(name)?.spec.secrets;
+            let missing = revision::missing_secret(bound, |reference| self.value(id, reference))?;
+            Some((name.clone(), missing))
         });
         missing.collect()
     }
@@ -287,9 +279,7 @@ impl Index {
             revision.salt = self.salt(id, &snapshot.spec.secrets);
             Some(revision)
         };
-        let secret =
-            |reference: &SecretKeyRef| secret_value(self.secret(id, reference)?, &reference.key);
-        let (revision, digest) = match resolve(&secret) {
+        let (revision, digest) = match resolve(&|reference| self.value(id, reference)) {
             Some(revision) => {
                 let digest = revision.digest();
                 (revision, Digest::Resolved(digest))
@@ -338,6 +328,10 @@ impl Index {
 
     fn secret(&self, id: &WorkerId, reference: &SecretKeyRef) -> Option<&Arc<Secret>> {
         self.secrets.get(&(id.namespace().to_owned(), reference.name.clone()))
+    }
+
+    fn value(&self, id: &WorkerId, reference: &SecretKeyRef) -> Option<String> {
+        secret_value(self.secret(id, reference)?, &reference.key)
     }
 
     /// Returns the salt of a revision that binds Secrets: a hash of their uids. A uid is 122 random

@@ -229,6 +229,19 @@ pub fn worker_of(revision_name: &str) -> Option<&str> {
     revision_name.rsplit_once('-').map(|(worker, _)| worker)
 }
 
+/// Returns the first of the bound Secrets, or keys of them, that does not exist.
+///
+/// # Arguments
+/// * `secret` - returns the value of a Secret's key in the Worker's namespace.
+pub fn missing_secret(
+    bound: &[Secret],
+    secret: impl Fn(&SecretKeyRef) -> Option<String>,
+) -> Option<MissingSecret> {
+    let missing = bound.iter().find(|bound| secret(&bound.secret_key_ref).is_none())?;
+    let Secret { name, secret_key_ref } = missing;
+    Some(MissingSecret { name: name.clone(), reference: secret_key_ref.clone() })
+}
+
 /// Resolves a snapshot's bindings and its granted limits, and returns the revision that a node
 /// runs, without a salt.
 ///

@@ -27,8 +27,8 @@ use kube::runtime::events::{Event, EventType};
 use tenon_compiler::Outcome;
 use tenon_compiler::process::{CompilerError, Job};
 use tenon_crds::{
-    Accepted, Address, Condition, ConditionStatus, Worker, WorkerRevision, WorkerRevisionSpec,
-    WorkerStatus, condition,
+    Accepted, Address, Condition, ConditionStatus, SecretKeyRef, Worker, WorkerRevision,
+    WorkerRevisionSpec, WorkerStatus, condition,
 };
 
 use crate::artifacts::{ArtifactError, Compiled, Source};
@@ -201,14 +201,12 @@ pub fn plan(
         .zip(accepted.as_ref())
         .map(|(latest, accepted)| Propagation::new(candidate, &before, latest, accepted));
     let asks_routers = matches!(propagation, Some(Propagation::Asked(_)));
-    let programmed =
-        placed.and_then(|_| programmed(candidate, serving.as_deref(), snapshot.is_some()));
-    let programmed = match (programmed, propagation) {
-        // Also of a rollback, although the spec itself is not accepted.
-        (Ok(_) | Err(_), Some(Propagation::Coming(fault) | Propagation::Asked(fault))) => {
-            Err(fault)
+    let programmed = match propagation {
+        // This holds for a rollback as well, although the spec itself is not accepted.
+        Some(Propagation::Coming(fault) | Propagation::Asked(fault)) => Err(fault),
+        Some(Propagation::Done) | None => {
+            placed.and_then(|_| programmed(candidate, serving.as_deref(), snapshot.is_some()))
         }
-        (programmed, _) => programmed,
     };
 
     let compiled = compiled.map(|spec| {
@@ -261,21 +259,14 @@ fn labels(worker: &str) -> BTreeMap<String, String> {
 
 /// Returns the number of bound secrets, if all of them exist.
 fn count_bound_secrets(candidate: &Candidate) -> Result<usize, Fault> {
-    for binding in &candidate.worker.spec.secrets {
-        let reference = &binding.secret_key_ref;
-        let found = candidate
-            .secrets
-            .get(&reference.name)
-            .and_then(|secret| secret_value(secret, &reference.key));
-        if found.is_none() {
-            let missing = revision::MissingSecret {
-                name: binding.name.clone(),
-                reference: reference.clone(),
-            };
-            return Err(Fault::waiting("SecretMissing", missing.to_string()));
-        }
+    let bound = &candidate.worker.spec.secrets;
+    let value = |reference: &SecretKeyRef| {
+        secret_value(candidate.secrets.get(&reference.name)?, &reference.key)
+    };
+    match revision::missing_secret(bound, value) {
+        Some(missing) => Err(Fault::waiting("SecretMissing", missing.to_string())),
+        None => Ok(bound.len()),
     }
-    Ok(candidate.worker.spec.secrets.len())
 }
 
 fn programmed(
