@@ -323,59 +323,35 @@ pub(crate) enum MalformedWorker {
     Assets(WorkerId, tenon_assets::pattern::InvalidPattern),
 }
 
-/// The fields of an entry that describe one revision.
-struct RevisionFields<'a> {
-    digest: &'a [u8],
-    wall_ms: u32,
-    request_body_bytes: u64,
-    services: &'a [String],
-    assets: Option<&'a catalog::Assets>,
-}
-
 impl Worker {
     pub(crate) fn new(entry: catalog::Worker) -> Result<Self, MalformedWorker> {
         let id: WorkerId = entry.id.parse()?;
         let pool: Arc<str> = entry.pool.as_str().into();
-        let traffic = Traffic::new(&entry, |variant| {
-            let catalog::Variant {
-                digest,
-                wall_ms,
-                request_body_bytes,
-                services,
-                assets,
-                percent: _,
-                routes: _,
-            } = variant;
-            let revision = RevisionFields {
-                digest,
-                wall_ms: *wall_ms,
-                request_body_bytes: *request_body_bytes,
-                services,
-                assets: assets.as_ref(),
-            };
-            Self::with_revision(&id, &pool, &revision)
-        })?;
-        let revision = RevisionFields {
-            digest: &entry.digest,
+        let revision = |variant: &_| Self::with_revision(&id, &pool, variant);
+        let traffic = Traffic::new(&entry, revision)?;
+        let own = catalog::Variant {
+            digest: entry.digest,
             wall_ms: entry.wall_ms,
             request_body_bytes: entry.request_body_bytes,
-            services: &entry.services,
-            assets: entry.assets.as_ref(),
+            services: entry.services,
+            assets: entry.assets,
+            percent: 0,
+            routes: Vec::new(),
         };
         let routes = entry.routes.iter().map(|route| Route::new(&route.host, &route.path));
-        let worker = Self::with_revision(&id, &pool, &revision)?;
+        let worker = revision(&own)?;
         let mut worker = Self { routes: routes.collect(), traffic, ..worker };
         worker.set_rates(entry.rate_limits.as_ref().and_then(Rates::new).map(Arc::new));
         Ok(worker)
     }
 
-    /// Returns a Worker with one revision and without routes.
+    /// Returns a Worker with the revision of a variant, and without routes.
     fn with_revision(
         id: &WorkerId,
         pool: &Arc<str>,
-        revision: &RevisionFields<'_>,
+        revision: &catalog::Variant,
     ) -> Result<Self, MalformedWorker> {
-        let digest = RevisionDigest::try_from(revision.digest)
+        let digest = RevisionDigest::try_from(&revision.digest[..])
             .map_err(|error| MalformedWorker::Digest(id.clone(), error))?;
         Ok(Self {
             id: id.clone(),
@@ -387,7 +363,7 @@ impl Worker {
             announced: None,
             routes: Vec::new(),
             services: revision.services.iter().map(|id| id.parse()).collect::<Result<_, _>>()?,
-            assets: revision.assets.map(|assets| Assets::new(id, assets)).transpose()?,
+            assets: revision.assets.as_ref().map(|assets| Assets::new(id, assets)).transpose()?,
             traffic: None,
             rates: None,
         })

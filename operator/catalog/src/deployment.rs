@@ -68,8 +68,8 @@ impl Share {
         Variant {
             digest: digest.get().as_bytes().to_vec(),
             wall_ms: revision.limits.wall_ms,
-            request_body_bytes: body_bytes(revision),
-            services: services(revision),
+            request_body_bytes: u64::from(revision.limits.request_body_mib) * MIB,
+            services: revision.services().map(|(_, worker)| worker.to_string()).collect(),
             assets: revision.assets.clone(),
             percent: *percent,
             routes: routes.clone(),
@@ -98,30 +98,21 @@ impl Deployment {
     /// Returns the entry for routers, or `None` if there is no revision.
     pub fn entry(&self) -> Option<Worker> {
         let (first, others) = self.shares.split_first()?;
+        let own = first.variant();
         // An entry has no previews of its own revision, so these become a variant without a share.
-        let previews =
-            (!first.routes.is_empty()).then(|| Variant { percent: 0, ..first.variant() });
-        let revision = &first.revision;
+        let previews = (!own.routes.is_empty()).then(|| Variant { percent: 0, ..own.clone() });
         Some(Worker {
             id: self.worker.to_string(),
             pool: self.pool.clone(),
-            digest: first.digest.get().as_bytes().to_vec(),
+            digest: own.digest,
             routes: self.routes.clone(),
-            wall_ms: revision.limits.wall_ms,
-            request_body_bytes: body_bytes(revision),
-            services: services(revision),
-            assets: revision.assets.clone(),
+            wall_ms: own.wall_ms,
+            request_body_bytes: own.request_body_bytes,
+            services: own.services,
+            assets: own.assets,
             variants: others.iter().map(Share::variant).chain(previews).collect(),
             session_affinity: self.session_affinity.clone(),
             rate_limits: self.rate_limits,
         })
     }
-}
-
-fn body_bytes(revision: &Revision) -> u64 {
-    u64::from(revision.limits.request_body_mib) * MIB
-}
-
-fn services(revision: &Revision) -> Vec<String> {
-    revision.services().map(|(_, worker)| worker.to_string()).collect()
 }

@@ -61,8 +61,8 @@ impl Rates {
         ]
     }
 
-    /// Admits a request, if every rate allows it. A request that the rate of its client or
-    /// namespace refuses does not count towards the rate of the Worker.
+    /// Admits a request, if every rate allows it. The rates are examined from the narrowest to the
+    /// widest, and a request that one refuses does not count towards those after it.
     ///
     /// # Errors
     /// Returns the first limit that the request exceeds.
@@ -78,7 +78,7 @@ impl Rates {
         if let Some(rate) = self.client {
             clients.admit(key, peer, rate, now, routers).map_err(limited("client", rate))?;
         }
-        // A Worker that is flooded beyond its own rate must not use up that of its namespace.
+        // A Worker that is flooded beyond its own rate must not use up the rate of its namespace.
         for (limit, shared) in [("worker", &self.worker), ("namespace", &self.namespace)] {
             if let Some((rate, bucket)) = shared {
                 bucket.admit(*rate, now, routers).map_err(limited(limit, *rate))?;
@@ -98,7 +98,11 @@ impl Worker {
     /// Returns the rate of the Worker's namespace, with the namespace and the pool.
     pub(super) fn namespace_rate(&self) -> Option<(NamespaceKey, SharedRate)> {
         let rate = self.rates.as_ref()?.namespace.clone()?;
-        Some(((Arc::from(self.id.namespace()), Arc::clone(&self.pool)), rate))
+        Some((self.namespace_key(), rate))
+    }
+
+    fn namespace_key(&self) -> NamespaceKey {
+        (Arc::from(self.id.namespace()), Arc::clone(&self.pool))
     }
 
     /// Takes over the state of the Worker's limit from the previous entry, and the state of the
@@ -113,8 +117,7 @@ impl Worker {
             _ => fresh,
         });
         let namespace = rates.namespace.clone().map(|fresh| {
-            let of = (Arc::from(self.id.namespace()), Arc::clone(&self.pool));
-            let known = namespaces.entry(of).or_insert_with(|| fresh.clone());
+            let known = namespaces.entry(self.namespace_key()).or_insert_with(|| fresh.clone());
             if known.0 != fresh.0 {
                 *known = fresh;
             }

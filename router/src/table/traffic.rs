@@ -25,19 +25,19 @@ use super::{MalformedWorker, Worker};
 /// The revisions that share a Worker's requests with the Worker's own revision.
 #[derive(Debug, PartialEq)]
 pub(super) struct Traffic {
-    pub(super) variants: Box<[Variant]>,
+    variants: Box<[Variant]>,
     session_affinity: Option<SessionAffinity>,
 }
 
 /// A revision that serves a part of a Worker's requests.
 #[derive(Debug)]
-pub(super) struct Variant {
-    pub(super) worker: Arc<Worker>,
+struct Variant {
+    worker: Arc<Worker>,
     /// The position at which its share ends, in percent. The share begins where the previous one
     /// ends.
     end: u32,
     /// Routes of requests that only this revision serves.
-    pub(super) routes: Box<[Route]>,
+    routes: Box<[Route]>,
 }
 
 impl PartialEq for Variant {
