@@ -93,7 +93,7 @@ impl fmt::Display for Record {
 pub fn objectives(record: Option<&Record>) -> [Objective; 3] {
     [
         Objective::share(
-            "deviation of a share over 100,000 requests",
+            "deviation of a canary's share from its percentage",
             record.map(Record::deviation),
             Some(MAX_DEVIATION),
         ),

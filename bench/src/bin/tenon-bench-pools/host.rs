@@ -21,7 +21,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Creates a host whose HTTP requests go to this origin.
+    /// Creates a host that sends its HTTP requests to this origin.
     pub fn new(origin: SocketAddr) -> Self {
         Self { origin, idle: RefCell::default() }
     }

@@ -2,7 +2,7 @@
 //! flight at all times.
 //!
 //! ```text
-//!  coordinator ─┬─ thread 0: event loop ─┬─ server, the architecture's end on this thread
+//!  coordinator ─┬─ thread 0: event loop ─┬─ server of the architecture on this thread
 //!               │                        └─ clients, tasks
 //!               └─ thread n …
 //!
@@ -30,8 +30,8 @@ use crate::usage;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A warm-up takes at most this many times as long as it would on an otherwise idle machine.
 const MAX_STRETCH: u32 = 4;
-/// A client whose requests are answered immediately yields to the other clients of its thread after
-/// this time.
+/// The time after which a client yields to the other clients of its thread, even if the server
+/// answers each request immediately.
 const SLICE: Duration = Duration::from_micros(50);
 
 const WARM_UP: u8 = 0;
@@ -63,7 +63,7 @@ impl Window {
     }
 }
 
-/// An architecture's end on one thread.
+/// The server of an architecture on one thread.
 pub trait Server {
     /// Returns the Workers that clients on this thread send requests to.
     fn workers(&self) -> &[WorkerId];
@@ -106,7 +106,7 @@ impl Load {
         &self.shape
     }
 
-    /// Runs the load against an architecture, whose end on each thread `build` creates.
+    /// Runs the load against an architecture. `build` creates its server on each thread.
     ///
     /// # Errors
     /// Fails if the CPU time or the memory of the process cannot be read.

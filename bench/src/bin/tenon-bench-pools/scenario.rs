@@ -142,7 +142,7 @@ pub struct Shape {
     pub workers: Arc<Workers>,
 }
 
-/// The Workers of all threads. A thread owns the Workers whose ids hash to it.
+/// The Workers by thread. The hash of a Worker's id selects the thread that owns the Worker.
 pub struct Workers {
     by_thread: Vec<Vec<WorkerId>>,
 }

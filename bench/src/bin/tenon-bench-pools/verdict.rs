@@ -11,7 +11,7 @@
 //!
 //! Each of these figures is a ratio of two throughputs. If requests only compute, the conclusions
 //! compare CPU times, which are also valid on a machine with other load. Otherwise the conclusions
-//! compare throughputs. A conclusion whose figures were not measured is omitted.
+//! compare throughputs. The report omits each conclusion that lacks one of its figures.
 
 use std::collections::BTreeMap;
 
