@@ -33,7 +33,7 @@ use tokio::task::spawn_local;
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::shard::{Admitted, Permits, Shard};
+use crate::shard::{Admitted, Answer, Shard};
 use messages::{Messages, too_large};
 use reply::Reply;
 
@@ -109,9 +109,9 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
         }),
     };
     match outcome {
-        Ok((response, permits)) => {
+        Ok(answer) => {
             observation.end(None);
-            Ok(Reply::of(response, permits))
+            Ok(Reply::of(answer))
         }
         Err(failure) => {
             observation.end(Some(failure.code));
@@ -128,7 +128,7 @@ async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     deadline: Instant,
     messages: Messages<B>,
     phase: &Cell<Phase>,
-) -> Result<(FetchResponse, Permits), Failure> {
+) -> Result<Answer, Failure> {
     let mut admitted = shard.admit(&head.worker, digest, deadline, head.stay).await?;
     let mut limit = admitted.request_body_bytes();
     if head.requests_tunnel() {
@@ -157,10 +157,7 @@ async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
 
 /// Delivers a scheduled event in its own task: because an event is delivered only once, its
 /// invocation continues even if the caller disconnects. The Worker's wall-clock limit applies.
-async fn handle(
-    admitted: Admitted,
-    event: ScheduledEvent,
-) -> Result<(FetchResponse, Permits), Failure> {
+async fn handle(admitted: Admitted, event: ScheduledEvent) -> Result<Answer, Failure> {
     let failed = || {
         Failure::new(
             FailureCode::Internal,
@@ -169,12 +166,12 @@ async fn handle(
         )
     };
     let permits = spawn_local(admitted.scheduled(event)).await.unwrap_or_else(|_| Err(failed()))?;
-    let nothing = FetchResponse {
+    let response = FetchResponse {
         status: 204,
         headers: Vec::new(),
         body: ResponseBody::Full(Piece::default()),
     };
-    Ok((nothing, permits))
+    Ok(Answer { response, permits, is_hot: false })
 }
 
 /// Returns the length of the request's body that is known before the body arrives, in bytes: the

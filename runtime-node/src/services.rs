@@ -33,7 +33,7 @@ use tokio::task::spawn_local;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::shard::{Permits, Shard};
+use crate::shard::{Answer, Shard};
 pub use router::{InvalidRouter, Router, RouterUrl};
 use tenon_engine::{Body, FetchResponse, ResponseBody, StreamError};
 use tenon_web::{Call, CallResponse, Services};
@@ -137,7 +137,7 @@ async fn call_locally(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) 
     let observation = shard.metrics().begin(digest);
     let outcome = admitted.fetch(call.request).await;
     observation.end(outcome.as_ref().err().map(|failure| failure.code));
-    LocalCall::Done(outcome.map(|(response, permits)| to_call_response(response, permits)))
+    LocalCall::Done(outcome.map(to_call_response))
 }
 
 /// Wraps the body so that it fails once it is longer than `limit`, in bytes.
@@ -167,7 +167,7 @@ fn limit_body(body: Body, limit: u64) -> Result<Body, Failure> {
 
 /// Converts the response. As for a client's request, the permits are held until the body has been
 /// read.
-fn to_call_response(response: FetchResponse, permits: Permits) -> CallResponse {
+fn to_call_response(Answer { response, permits, .. }: Answer) -> CallResponse {
     let FetchResponse { status, headers, body } = response;
     let body = match body {
         ResponseBody::Full(piece) if piece.is_empty() => None,

@@ -12,11 +12,13 @@
 //!   revisions the supervisor refuses; [`starting`]: a cold start.
 //! - [`background`]: background tasks of a shard.
 //! - [`weight`]: detects revisions that are too heavy for a shard; [`weighing`]: reports them.
+//! - [`heat`]: detects Workers that need more than one shard.
 //!
 //! Nothing here is `Send`: a request runs on the thread that read it.
 
 mod admitted;
 mod background;
+mod heat;
 mod placing;
 mod quarantine_cache;
 mod resident;
@@ -32,6 +34,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tenon_engine::{Engine, Isolate};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
+use tokio::runtime::{Handle, RuntimeMetrics};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
@@ -47,7 +50,8 @@ use crate::tenants::Tenants;
 use crate::upkeep;
 use admitted::InFlight;
 use admitted::{AdmissionRequest, GaugeGuard};
-pub use admitted::{Admitted, Permits};
+pub use admitted::{Admitted, Answer, Permits};
+use heat::ShardHeat;
 use placing::Placing;
 use quarantine_cache::QuarantineCache;
 use resident::{Resident, Start};
@@ -80,6 +84,9 @@ pub struct Shard {
     /// Revisions that the supervisor ordered this shard to release while they were starting.
     unwanted: RefCell<FxHashSet<RevisionDigest>>,
     quarantines: RefCell<QuarantineCache>,
+    heat: ShardHeat,
+    /// Measures the time for which the thread runs tasks.
+    event_loop: RuntimeMetrics,
     /// Isolates that compiled their modules because no usable bytecode was available.
     uncompiled: RefCell<Vec<Weak<Isolate>>>,
     bytecode_is_due: Notify,
@@ -109,6 +116,10 @@ enum ResidentOrStart {
 }
 
 impl Shard {
+    /// Creates the shard of the current thread.
+    ///
+    /// # Panics
+    /// Panics outside of a runtime.
     pub fn new(
         engine: Engine,
         source: Source,
@@ -138,6 +149,8 @@ impl Shard {
             spares_are_due: Notify::new(),
             unwanted: RefCell::default(),
             quarantines: RefCell::default(),
+            heat: ShardHeat::new(Instant::now()),
+            event_loop: Handle::current().metrics(),
             uncompiled: RefCell::default(),
             bytecode_is_due: Notify::new(),
         })

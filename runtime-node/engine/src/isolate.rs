@@ -43,8 +43,10 @@ pub struct Isolate {
     vm: RefCell<Vm>,
     pub(crate) state: Rc<State>,
     account: Rc<CpuAccount>,
-    /// CPU time of the isolate's turns since the last [`Isolate::take_cpu`].
+    /// CPU time of the isolate's turns.
     cpu: Cell<Duration>,
+    /// The part of this CPU time that [`Isolate::take_cpu`] has returned.
+    taken: Cell<Duration>,
     longest_blocking_time: LongestBlockingTime,
     /// CPU time of the isolate's turns since its heap was last inspected.
     uninspected: Cell<Duration>,
@@ -78,9 +80,15 @@ impl Isolate {
         self.agent.as_ref().is_some_and(|agent| agent.is_attached())
     }
 
+    /// Returns the CPU time of the isolate's turns.
+    pub fn cpu(&self) -> Duration {
+        self.cpu.get()
+    }
+
     /// Returns the CPU time of the isolate's turns since the previous call.
     pub fn take_cpu(&self) -> Duration {
-        self.cpu.take()
+        let cpu = self.cpu.get();
+        cpu.saturating_sub(self.taken.replace(cpu))
     }
 
     /// Returns the digest of the revision that the isolate runs.

@@ -18,7 +18,7 @@ use tenon_proto::frame::INLINE_BODY;
 use tenon_proto::invoke::Prologue;
 use tenon_proto::runtime::ResponseHead;
 
-use crate::shard::Permits;
+use crate::shard::{Answer, Permits};
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -44,7 +44,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    pub(super) fn of(response: FetchResponse, permits: Permits) -> Self {
+    pub(super) fn of(Answer { response, permits, is_hot }: Answer) -> Self {
         let FetchResponse { status, headers, body } = response;
         let (mut rest, stream) = match body {
             ResponseBody::Full(piece) => (piece, None),
@@ -52,7 +52,8 @@ impl Reply {
         };
         let inline = rest.split_to(INLINE_BODY);
         let more_body = !rest.is_empty() || stream.is_some();
-        let head = ResponseHead { status: status.into(), headers, body: Bytes::new(), more_body };
+        let head =
+            ResponseHead { status: status.into(), headers, body: Bytes::new(), more_body, is_hot };
         let first = Some(message(&Prologue::of_head(&head, inline.len()), inline));
         let trailers = Some(Trailers::Success);
         Self { first, rest, stream, trailers, _permits: Some(permits) }

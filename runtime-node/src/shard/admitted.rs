@@ -1,6 +1,7 @@
 //! An admitted request, with its isolate and its permits.
 
 use std::rc::Rc;
+use std::time::Instant;
 
 use http::StatusCode;
 use tenon_proto::failure::Failure;
@@ -33,6 +34,15 @@ pub struct Admitted {
     pub(super) resident: Resident,
     pub(super) permits: InFlight,
     pub(super) tunnel: Option<TenantSlot>,
+}
+
+/// A Worker's response to a request, with what belongs to it.
+pub struct Answer {
+    pub response: FetchResponse,
+    /// The caller holds the permits until the response has been sent.
+    pub permits: Permits,
+    /// Routers should send a part of the Worker's requests to other shards.
+    pub is_hot: bool,
 }
 
 /// Permits that are held until a response has been sent.
@@ -91,18 +101,16 @@ impl Admitted {
         Ok(Self { tunnel: Some(place), ..self })
     }
 
-    /// Delivers the request; dropping the future cancels the invocation. The caller must hold the
-    /// returned permits until the response has been sent.
+    /// Delivers the request; dropping the future cancels the invocation.
     ///
     /// # Errors
     /// Fails as [`Isolate::deliver`] does.
-    pub async fn fetch(
-        mut self,
-        request: FetchRequest,
-    ) -> Result<(FetchResponse, Permits), Failure> {
+    pub async fn fetch(mut self, request: FetchRequest) -> Result<Answer, Failure> {
         let pass = self.pass().await?;
         let outcome = self.resident.isolate.deliver(pass, request).await;
-        self.shard.weigh(&self.resident);
+        let now = Instant::now();
+        self.shard.weigh(&self.resident, now);
+        let is_hot = self.shard.is_hot(&self.resident, now);
         let response = outcome?;
         let permits = match self.tunnel {
             Some(place) if response.status == StatusCode::SWITCHING_PROTOCOLS.as_u16() => {
@@ -114,7 +122,7 @@ impl Admitted {
             }
             _ => Permits::Request { _in_flight: self.permits },
         };
-        Ok((response, permits))
+        Ok(Answer { response, permits, is_hot })
     }
 
     /// Delivers a scheduled event; dropping the future cancels the invocation.
@@ -124,7 +132,7 @@ impl Admitted {
     pub async fn scheduled(mut self, event: ScheduledEvent) -> Result<Permits, Failure> {
         let pass = self.pass().await?;
         let outcome = self.resident.isolate.deliver_scheduled(pass, event).await;
-        self.shard.weigh(&self.resident);
+        self.shard.weigh(&self.resident, Instant::now());
         outcome?;
         Ok(Permits::Request { _in_flight: self.permits })
     }

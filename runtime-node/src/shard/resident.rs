@@ -7,6 +7,7 @@ use tenon_engine::Isolate;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::WorkerId;
 
+use super::heat::WorkerHeat;
 use super::weight::Weight;
 use crate::admission::DeadlineSemaphore;
 use crate::pool::{Condition, Occupant, Spent};
@@ -26,6 +27,8 @@ pub(super) struct Resident {
     pub(super) request_body_bytes: u64,
     /// The cost of the isolate's requests, for the supervisor.
     pub(super) weight: Rc<Weight>,
+    /// The load that the isolate causes, for routers.
+    pub(super) heat: Rc<WorkerHeat>,
 }
 
 impl Occupant for Resident {

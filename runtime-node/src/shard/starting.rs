@@ -152,6 +152,7 @@ impl Shard {
             concurrency,
             request_body_bytes,
             weight,
+            heat: Rc::default(),
         })
     }
 

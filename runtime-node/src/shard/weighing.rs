@@ -1,4 +1,5 @@
-//! Reports the cost of a shard's revisions to the supervisor; [`super::weight`] judges the cost.
+//! Observes the cost of a shard's revisions after each response. [`super::weight`] judges the cost
+//! for the supervisor, and [`super::heat`] for routers.
 //!
 //! The supervisor's `placement` decides where the revisions run. A shard that is not a process of
 //! its own has no supervisor, and its revisions stay on it.
@@ -50,11 +51,18 @@ impl Shard {
         }
     }
 
+    /// Returns whether routers should send a part of the Worker's requests to other shards.
+    pub(super) fn is_hot(&self, resident: &Resident, now: Instant) -> bool {
+        let busy = || self.event_loop.worker_total_busy_duration(0);
+        self.heat.is_hot(&resident.heat, resident.isolate.cpu(), now, busy)
+            || resident.semaphore.waiting() > 0
+    }
+
     /// Reports the cost of an answered request. A request that exceeded a limit counts as well.
-    pub(super) fn weigh(&self, resident: &Resident) {
+    pub(super) fn weigh(&self, resident: &Resident, now: Instant) {
         let Some(supervisor) = &self.supervisor else { return };
         let (isolate, digest) = (&resident.isolate, resident.isolate.digest());
-        match resident.weight.add(isolate.longest_blocking_time(), Instant::now()) {
+        match resident.weight.add(isolate.longest_blocking_time(), now) {
             Some(WeightReport::Heavy) => supervisor.report_heavy(&digest),
             Some(WeightReport::Light(requests)) if supervisor.is_lane() => {
                 supervisor.report_light(&digest, requests)

@@ -15,6 +15,7 @@ use crate::harness::{Deployed, TestNode, trials};
 
 trials! {
     the_concurrent_invocations_of_a_worker_are_bounded,
+    a_worker_with_all_its_permits_in_use_is_reported_as_hot,
     wait_until_work_counts_against_the_concurrency_of_a_worker,
     the_concurrent_invocations_of_a_shard_are_bounded,
     requests_without_a_permit_wait_while_the_queue_has_room,
@@ -48,6 +49,18 @@ async fn the_concurrent_invocations_of_a_worker_are_bounded(name: &'static str) 
         assert_eq!(upload.end().await.unwrap().text(), "done");
     }
     assert_eq!(node.client().get(&waits).await.unwrap().text(), "done");
+}
+
+async fn a_worker_with_all_its_permits_in_use_is_reported_as_hot(name: &'static str) {
+    let node = TestNode::start(name).await;
+    let waits = node.handler_with("waits", WAITS, |limits| limits.concurrency = 1);
+    assert!(!node.client().get(&waits).await.unwrap().is_hot);
+    let first = node.client().upload(&waits);
+    node.await_metric("tenon_shard_inflight", &[], 1).await;
+    let second = node.client().upload(&waits);
+    node.await_metric("tenon_shard_waiting", &[], 1).await;
+    assert!(first.end().await.unwrap().is_hot);
+    second.end().await.unwrap();
 }
 
 async fn wait_until_work_counts_against_the_concurrency_of_a_worker(name: &'static str) {

@@ -103,6 +103,7 @@ pub(crate) fn file(answer: Answer, permit: Permit) -> Response<Relay> {
         headers: headers.iter().map(header).collect(),
         body,
         more_body: file.is_some(),
+        is_hot: false,
     };
     let message = frame::encode(&InvokeResponse { part: Some(Part::Head(head)) });
     let relay = Relay {

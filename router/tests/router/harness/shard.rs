@@ -18,6 +18,8 @@ use tonic::{Request, Response, Status, Streaming};
 pub(crate) enum Behavior {
     /// Answers with the request's body in one message, and describes the request in headers.
     Echo,
+    /// Behaves like [`Behavior::Echo`], and reports that the Worker is hot.
+    Hot,
     /// Streams the request's body back as it arrives.
     EchoStream,
     /// Refuses before any code has run.
@@ -103,6 +105,14 @@ impl runtime_server::Runtime for Shard {
             Behavior::Echo | Behavior::SendOn => {
                 let body = whole(&head, parts).await?;
                 stream::iter([Ok(answer(200, self.description(&head), body, false))]).boxed()
+            }
+            Behavior::Hot => {
+                let body = whole(&head, parts).await?;
+                let mut answer = answer(200, self.description(&head), body, false);
+                if let Some(invoke_response::Part::Head(head)) = &mut answer.part {
+                    head.is_hot = true;
+                }
+                stream::iter([Ok(answer)]).boxed()
             }
             Behavior::EchoStream => {
                 let first = answer(200, self.description(&head), head.body.clone(), true);
@@ -235,7 +245,13 @@ fn bodies(
 
 fn answer(status: u32, headers: Vec<Header>, body: Bytes, more_body: bool) -> InvokeResponse {
     InvokeResponse {
-        part: Some(invoke_response::Part::Head(ResponseHead { status, headers, body, more_body })),
+        part: Some(invoke_response::Part::Head(ResponseHead {
+            status,
+            headers,
+            body,
+            more_body,
+            is_hot: false,
+        })),
     }
 }
 

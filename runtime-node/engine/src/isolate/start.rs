@@ -98,6 +98,7 @@ impl Isolate {
             state,
             account,
             cpu: Cell::default(),
+            taken: Cell::default(),
             longest_blocking_time,
             uninspected: Cell::default(),
             renews: Cell::new(false),

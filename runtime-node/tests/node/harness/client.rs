@@ -32,6 +32,8 @@ pub(crate) struct WorkerResponse {
     pub(crate) status: u32,
     pub(crate) headers: Vec<Header>,
     pub(crate) body: Vec<u8>,
+    /// The response asks routers to spread the Worker's requests.
+    pub(crate) is_hot: bool,
 }
 
 impl WorkerResponse {
@@ -225,8 +227,12 @@ async fn read(
     let Some(invoke_response::Part::Head(head)) = first else {
         panic!("a response began with {first:?}")
     };
-    let mut answer =
-        WorkerResponse { status: head.status, headers: head.headers, body: head.body.to_vec() };
+    let mut answer = WorkerResponse {
+        status: head.status,
+        headers: head.headers,
+        body: head.body.to_vec(),
+        is_hot: head.is_hot,
+    };
     while let Some(message) = messages.message().await? {
         let Some(invoke_response::Part::Body(piece)) = message.part else {
             panic!("expected a piece of the body, received {message:?}")
