@@ -32,11 +32,11 @@ pub use pool::{
 };
 pub use revision::{Artifact, WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
-    ASSETS_NEED_AN_ARTIFACT, Accepted, AcceptedRoute, AcceptedTarget, Address, Assets, CRASH_LOOPS,
-    CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, HtmlHandling, Limits, NotFoundHandling,
-    OciSource, PullSecretRef, Quarantine, QuarantineCause, RateLimit, RateLimits, Route, Schedule,
-    ScheduleStatus, Secret, SecretKeyRef, ServiceBinding, SessionAffinity, Source, StatePolicy,
-    TrafficTarget, Worker, WorkerSpec, WorkerStatus,
+    ASSETS_NEED_AN_ARTIFACT, Accepted, AcceptedRoute, AcceptedTarget, Address, Affinity, Assets,
+    CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, HtmlHandling, Limits,
+    NotFoundHandling, OciSource, PullSecretRef, Quarantine, QuarantineCause, RateLimit, RateLimits,
+    Route, Schedule, ScheduleStatus, Secret, SecretKeyRef, ServiceBinding, SessionAffinity, Source,
+    StatePolicy, TrafficTarget, Worker, WorkerSpec, WorkerStatus,
 };
 
 /// The API group.

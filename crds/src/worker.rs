@@ -112,6 +112,10 @@ pub struct WorkerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<SessionAffinity>,
 
+    /// Whether other shards help the Worker's own one if that is busy with the Worker's requests.
+    #[serde(default)]
+    pub affinity: Affinity,
+
     /// Rates of the requests of clients. A change makes no new revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limits: Option<RateLimits>,
@@ -377,6 +381,23 @@ pub enum StatePolicy {
     Reset,
 }
 
+/// The number of shards that serve a Worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Affinity {
+    /// One, as long as it can serve all requests; then as many as necessary.
+    #[default]
+    Preferred,
+    /// One in any case, so that all requests see the same global state. Requests beyond what this
+    /// shard can serve wait or fail.
+    Strict,
+}
+
+impl Affinity {
+    pub(crate) fn is_preferred(&self) -> bool {
+        *self == Self::Preferred
+    }
+}
+
 impl WorkerSpec {
     /// Returns the spec of a Worker with these modules and defaults for everything else.
     pub fn with_modules(modules: impl IntoIterator<Item = (String, String)>) -> Self {
@@ -391,6 +412,7 @@ impl WorkerSpec {
             routes: Vec::new(),
             traffic: Vec::new(),
             session_affinity: None,
+            affinity: Affinity::default(),
             rate_limits: None,
             vars: BTreeMap::new(),
             secrets: Vec::new(),

@@ -29,8 +29,8 @@ use kube::ResourceExt;
 use sha2::{Digest as _, Sha256};
 use tenon_catalog::{Deployment, Digest, Share};
 use tenon_crds::{
-    Accepted, AcceptedTarget, PoolLimits, PoolRateLimits, PullSecretRef, Quarantine, RuntimePool,
-    SecretKeyRef, Worker, WorkerRevision, WorkerStatus,
+    Accepted, AcceptedTarget, Affinity, PoolLimits, PoolRateLimits, PullSecretRef, Quarantine,
+    RuntimePool, SecretKeyRef, Worker, WorkerRevision, WorkerStatus,
 };
 use tenon_proto::catalog::{Node, Route};
 use tenon_proto::id::{ArtifactDigest, WorkerId};
@@ -263,6 +263,7 @@ impl Index {
             pool: accepted.pool.clone(),
             routes: routes.filter(|route| self.is_held(id, route)).collect(),
             session_affinity: revision::session_affinity(accepted),
+            strict_affinity: accepted.affinity == Affinity::Strict,
             rate_limits: limits::rates(accepted.rate_limits, of_pool.unwrap_or_default()),
             shares,
         }))

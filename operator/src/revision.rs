@@ -121,6 +121,7 @@ fn snapshot_with(
         routes: _,
         traffic: _,
         session_affinity: _,
+        affinity: _,
         rate_limits: _,
         vars,
         secrets,

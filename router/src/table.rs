@@ -88,6 +88,8 @@ pub struct Worker {
     pub assets: Option<Assets>,
     /// The division of the Worker's requests, if several revisions serve them.
     traffic: Option<Box<Traffic>>,
+    /// All requests go to the first candidate, however hot the Worker is.
+    pub is_strict: bool,
     /// The rates of the requests of clients, if any is limited. All revisions share them.
     pub rates: Option<Arc<Rates>>,
 }
@@ -327,7 +329,8 @@ impl Worker {
     pub(crate) fn new(entry: catalog::Worker) -> Result<Self, MalformedWorker> {
         let id: WorkerId = entry.id.parse()?;
         let pool: Arc<str> = entry.pool.as_str().into();
-        let revision = |variant: &_| Self::with_revision(&id, &pool, variant);
+        let is_strict = entry.strict_affinity;
+        let revision = |variant: &_| Self::with_revision(&id, &pool, is_strict, variant);
         let traffic = Traffic::new(&entry, revision)?;
         let own = catalog::Variant {
             digest: entry.digest,
@@ -349,6 +352,7 @@ impl Worker {
     fn with_revision(
         id: &WorkerId,
         pool: &Arc<str>,
+        is_strict: bool,
         revision: &catalog::Variant,
     ) -> Result<Self, MalformedWorker> {
         let digest = RevisionDigest::try_from(&revision.digest[..])
@@ -365,6 +369,7 @@ impl Worker {
             services: revision.services.iter().map(|id| id.parse()).collect::<Result<_, _>>()?,
             assets: revision.assets.as_ref().map(|assets| Assets::new(id, assets)).transpose()?,
             traffic: None,
+            is_strict,
             rates: None,
         })
     }
@@ -375,6 +380,7 @@ impl Worker {
             && self.pool == other.pool
             && self.routes == other.routes
             && self.traffic == other.traffic
+            && self.is_strict == other.is_strict
             && self.rates.as_ref().map(|rates| rates.all())
                 == other.rates.as_ref().map(|rates| rates.all())
     }

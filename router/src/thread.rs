@@ -145,6 +145,7 @@ impl RouterThread {
                     upstream_metrics.clone(),
                 ),
                 placements: RefCell::new(Placements::new(random.u64(..))),
+                spread: RefCell::default(),
                 budget: RefCell::new(Budget::new(Instant::now())),
                 metrics: upstream_metrics,
             },

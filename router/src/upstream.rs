@@ -7,7 +7,7 @@
 //! ```
 //!
 //! - [`forward`]: one invocation, with all its attempts.
-//! - [`pick`], [`placement`]: the shard or lane that an attempt goes to.
+//! - [`pick`], [`placement`], [`spread`]: the shard or lane that an attempt goes to.
 //! - [`exchange`], [`upload`], [`reply_body`]: one attempt, the request's body in it, and its
 //!   response.
 //! - [`links`], [`link`], [`connection`], [`counting_stream`], [`bulkhead`]: the connections to
@@ -35,6 +35,7 @@ pub(crate) mod reply_body;
 pub(crate) mod retry;
 pub(crate) mod shared_probe;
 pub(crate) mod silence;
+pub(crate) mod spread;
 pub(crate) mod upload;
 
 use std::cell::RefCell;
@@ -44,11 +45,13 @@ use crate::upstream::links::Links;
 use crate::upstream::metrics::UpstreamMetrics;
 use crate::upstream::placement::Placements;
 use crate::upstream::retry::Budget;
+use crate::upstream::spread::Spread;
 
 /// The state that a thread keeps about shards. All requests of the thread share this state.
 pub(crate) struct Upstream {
     pub(crate) links: Links,
     pub(crate) placements: RefCell<Placements>,
+    pub(crate) spread: RefCell<Spread>,
     pub(crate) budget: RefCell<Budget>,
     pub(crate) metrics: Rc<UpstreamMetrics>,
 }

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Affinity;
 use super::rate::RateLimits;
 use super::traffic::{AcceptedTarget, MAX_TARGETS, SessionAffinity};
 use crate::Condition;
@@ -98,6 +99,9 @@ pub struct Accepted {
     /// Part of a request that selects its revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<SessionAffinity>,
+    /// Number of shards that the Worker may use.
+    #[serde(default, skip_serializing_if = "Affinity::is_preferred")]
+    pub affinity: Affinity,
     /// Rates of the requests of clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limits: Option<RateLimits>,

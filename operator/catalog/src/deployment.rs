@@ -21,6 +21,8 @@ pub struct Deployment {
     pub session_affinity: Option<SessionAffinity>,
     /// Rates of the requests of clients.
     pub rate_limits: Option<RateLimits>,
+    /// All requests go to one shard, even if the Worker needs more.
+    pub strict_affinity: bool,
     /// At least one. The first serves the requests that remain after the shares of the others.
     pub shares: Vec<Share>,
 }
@@ -86,6 +88,7 @@ impl Deployment {
             routes,
             session_affinity: None,
             rate_limits: None,
+            strict_affinity: false,
             shares: vec![Share::whole(revision)],
         }
     }
@@ -113,6 +116,7 @@ impl Deployment {
             variants: others.iter().map(Share::variant).chain(previews).collect(),
             session_affinity: self.session_affinity.clone(),
             rate_limits: self.rate_limits,
+            strict_affinity: self.strict_affinity,
         })
     }
 }

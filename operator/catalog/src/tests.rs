@@ -93,6 +93,7 @@ async fn a_watcher_gets_a_snapshot_and_then_every_change() {
         services: Vec::new(),
         variants: Vec::new(),
         session_affinity: None,
+        strict_affinity: false,
         rate_limits: None,
     };
     assert_eq!(snapshot.workers, [expected]);

@@ -34,7 +34,7 @@ const POINTS: u64 = 8;
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The position of a Worker in every ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key(u64);
 
 impl Key {

@@ -14,6 +14,7 @@ fn worker(id: &str, host: &str) -> catalog::Worker {
         services: Vec::new(),
         variants: Vec::new(),
         session_affinity: None,
+        strict_affinity: false,
         rate_limits: None,
     }
 }

@@ -30,6 +30,11 @@ impl Bulkhead {
         Self(Quota::new((in_flight / PARTS).max(1)))
     }
 
+    /// Returns the number of requests that have a permit.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.0.used()
+    }
+
     /// Takes a permit for one more request of this address, if there is one.
     pub(crate) fn acquire(&self, peer: Peer) -> Option<BulkheadPermit> {
         self.0.account(peer).take(1).map(|hold| BulkheadPermit { _hold: hold })

@@ -85,6 +85,7 @@ pub(crate) async fn forward(
                 if let Some(upload) = upload {
                     upload.settle();
                 }
+                forwarding.record_heat(&target, reply.head.is_hot);
                 return Ok(reply);
             }
             Err(Ended::Left(next)) => next,
@@ -153,6 +154,16 @@ impl Forwarding<'_> {
                 return Err(Ended::Left(next));
             }
             may_leave = false;
+        }
+    }
+
+    /// Records whether the Worker needs more shards than it has.
+    fn record_heat(&self, target: &Target, is_hot: bool) {
+        let mut spread = self.upstream.spread.borrow_mut();
+        // Nearly always, no Worker is hot.
+        if (is_hot || !spread.is_empty()) && !self.worker.is_strict {
+            let slots = self.picker.slots();
+            spread.record(self.worker.key, target.rank, is_hot, slots, Instant::now());
         }
     }
 

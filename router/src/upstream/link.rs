@@ -154,6 +154,11 @@ impl Link {
         self.counts.writes()
     }
 
+    /// Returns the number of this thread's requests that the shard has.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.bulkhead.in_flight()
+    }
+
     /// Takes a permit for one more request, unless the shard has its maximum of this thread's
     /// requests.
     pub(crate) fn acquire(&self, peer: Peer) -> Option<BulkheadPermit> {

@@ -33,6 +33,8 @@ label_values! {
         Overloaded = "overloaded",
         /// The shard has failed this request.
         Failed = "failed",
+        /// The Worker needs more than one shard.
+        Hot = "hot",
     }
 }
 

@@ -11,6 +11,9 @@
 //! ended a shard.
 //! The Worker's key selects the lane within a node, so that the Worker's isolate stays warm; if
 //! that lane is not available, another one of the same node is used.
+//!
+//! The requests of a Worker that needs more than one shard go to the least loaded of several
+//! candidates ([`spread`](super::spread)).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,6 +29,7 @@ use crate::upstream::link::Link;
 use crate::upstream::metrics::Spill;
 use crate::upstream::placement::Move;
 use crate::upstream::retry::AttemptError;
+use crate::upstream::spread::Width;
 
 /// The maximum number of candidates that are examined per request. If all of them are unavailable,
 /// the pool counts as unavailable.
@@ -37,6 +41,8 @@ pub(crate) struct Target {
     pub(crate) link: Rc<Link>,
     /// The candidate to which this target belongs.
     slot: SlotIndex,
+    /// The place of this target among the Worker's candidates, from 0.
+    pub(crate) rank: usize,
     /// The target is a pinned shard, and its node has lanes for long turns.
     pub(crate) turns_are_short: bool,
     /// The target is a lane that must run the request, because there is no alternative.
@@ -66,6 +72,10 @@ pub(crate) struct Picker<'a> {
     worker: &'a Worker,
     nodes_version: u64,
     candidates: Candidates,
+    /// The candidates for the first attempt, if there are several.
+    width: Option<Width>,
+    /// The candidate that was chosen among them.
+    spread_to: Option<SlotIndex>,
     /// The number of candidates that may still be examined.
     left: usize,
     /// Nodes that have failed this request.
@@ -104,6 +114,8 @@ impl<'a> Picker<'a> {
             worker,
             nodes_version,
             candidates: Candidates::new(worker.key),
+            width: upstream.spread.borrow().width(worker.key).filter(|_| !worker.is_strict),
+            spread_to: None,
             left: MAX_CANDIDATES,
             avoided: Vec::new(),
             refused: Vec::new(),
@@ -116,6 +128,11 @@ impl<'a> Picker<'a> {
             passed: None,
             spilled: false,
         }
+    }
+
+    /// Returns the number of candidates.
+    pub(crate) fn slots(&self) -> usize {
+        self.pool.ring.len()
     }
 
     /// Records that a target has failed the request.
@@ -203,6 +220,11 @@ impl<'a> Picker<'a> {
             Preference::Home if self.asks_lane_first() => Preference::Lane,
             preference => preference,
         };
+        if let Some(width) = self.width.take()
+            && let Some(target) = self.least_loaded(width, preference)
+        {
+            return Some(target);
+        }
         // Another lane of the node that the request was sent to is preferred to any other node.
         let near = self.last.filter(|slot| preference == Preference::Lane && !self.avoids(*slot));
         if let Some(target) = near.and_then(|slot| self.lane(slot)) {
@@ -211,14 +233,16 @@ impl<'a> Picker<'a> {
         while self.left > 0 {
             self.left -= 1;
             let Some(slot) = self.candidates.next(&self.pool.ring) else { break };
-            if self.avoids(slot) {
+            let is_spent = self.spread_to == Some(slot) && preference == Preference::Home;
+            if is_spent || self.avoids(slot) {
                 continue;
             }
             let found = match preference {
                 Preference::Lane if self.has_lanes(slot) => self.lane(slot),
                 _ => self.pinned(slot),
             };
-            let Some(target) = found else { continue };
+            let Some(mut target) = found else { continue };
+            target.rank = MAX_CANDIDATES - 1 - self.left;
             // Each request counts once.
             self.passed
                 .filter(|_| !self.spilled)
@@ -240,14 +264,61 @@ impl<'a> Picker<'a> {
             // The lane that sent the redirect may be the only one.
             Move::Stay => self.lane(from.slot).or_else(|| from.is_lane().then(|| from.clone())),
         };
+        let there = there.map(|target| Target { rank: from.rank, ..target });
         there.or_else(|| {
             self.next(if to == Move::Shard { Preference::Home } else { Preference::Lane })
         })
     }
 
+    /// Returns the target with the fewest requests of this thread among the first candidates, or
+    /// among the lanes of their nodes.
+    fn least_loaded(&mut self, width: Width, preference: Preference) -> Option<Target> {
+        let (mut candidates, mut nodes) = (Candidates::new(self.key), Vec::new());
+        let mut best: Option<(usize, Target)> = None;
+        let mut rank = 0;
+        while rank < width.candidates {
+            let Some(slot) = candidates.next(&self.pool.ring) else { break };
+            let links = match preference {
+                Preference::Lane if self.has_lanes(slot) => {
+                    let node = &self.pool.shards[slot.get()].node;
+                    // The shards of a node share its lanes.
+                    if nodes.contains(&node) {
+                        continue;
+                    }
+                    nodes.push(node);
+                    let lanes = &self.pool.lanes[slot.get()];
+                    let (before, from) = lanes.split_at(self.key.choose(lanes.len()));
+                    from.iter().chain(before).collect()
+                }
+                _ => vec![&self.pool.shards[slot.get()]],
+            };
+            for shard in links.into_iter().take(width.candidates - rank) {
+                let link = self.upstream.links.to(shard);
+                let turns_are_short = !link.shard().id.is_lane() && self.has_lanes(slot);
+                let load = link.in_flight();
+                let target = Target { link, slot, rank, turns_are_short, stays: false };
+                let may_have_more = rank < width.warm || load == 0;
+                rank += 1;
+                let is_best = may_have_more && best.as_ref().is_none_or(|(least, _)| load < *least);
+                if is_best && let Some(target) = self.sound(target) {
+                    best = Some((load, target));
+                }
+            }
+        }
+        let (_, target) = best?;
+        if target.rank > 0 {
+            self.upstream.metrics.spills.inc(Spill::Hot);
+            self.spilled = true;
+        }
+        self.spread_to = Some(target.slot);
+        self.last = Some(target.slot);
+        Some(target)
+    }
+
     fn pinned(&mut self, slot: SlotIndex) -> Option<Target> {
         let link = self.upstream.links.to(&self.pool.shards[slot.get()]);
-        let target = Target { link, slot, turns_are_short: self.has_lanes(slot), stays: false };
+        let turns_are_short = self.has_lanes(slot);
+        let target = Target { link, slot, rank: 0, turns_are_short, stays: false };
         self.sound(target)
     }
 
@@ -267,7 +338,8 @@ impl<'a> Picker<'a> {
                 if is_among(&self.failed) || is_among(&self.ended) != has_ended {
                     continue;
                 }
-                let found = self.sound(Target { link, slot, turns_are_short: false, stays: false });
+                let target = Target { link, slot, rank: 0, turns_are_short: false, stays: false };
+                let found = self.sound(target);
                 if found.is_some() {
                     return found;
                 }

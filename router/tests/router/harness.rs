@@ -192,6 +192,7 @@ pub(crate) fn worker(id: &str, host: &str) -> Worker {
         assets: None,
         variants: Vec::new(),
         session_affinity: None,
+        strict_affinity: false,
         rate_limits: None,
     }
 }

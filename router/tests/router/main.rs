@@ -21,6 +21,7 @@ mod rate_limits;
 mod retry;
 mod routing;
 mod silence;
+mod spread;
 mod tls;
 mod traffic;
 mod tunnel;

@@ -12,6 +12,7 @@ pub fn workers() -> Vec<Value> {
             {"revision": "good-91bc03e7aa", "percent": 90, "tag": "old"}, {"percent": 10, "tag": "next"},
         ],
         "sessionAffinity": {"cookie": "session"},
+        "affinity": "Strict",
         "rateLimits": {
             "worker": {"requestsPerSecond": 500, "burst": 1000}, "client": {"requestsPerSecond": 10},
         },

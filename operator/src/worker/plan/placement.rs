@@ -34,6 +34,7 @@ pub(super) fn requested(candidate: &Candidate) -> Result<Accepted, Fault> {
         routes: routes.collect(),
         traffic: Vec::new(),
         session_affinity: spec.session_affinity.clone(),
+        affinity: spec.affinity,
         rate_limits: spec.rate_limits,
         digest: None,
     })

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenon_crds::{Accepted, AcceptedTarget, PoolRateLimits, WorkerStatus};
+use tenon_crds::{Accepted, AcceptedTarget, Affinity, PoolRateLimits, WorkerStatus};
 use tenon_proto::catalog;
 use tenon_proto::id::RevisionDigest;
 
@@ -70,10 +70,10 @@ fn was_acknowledged(before: &WorkerStatus, revision: &str, accepted: &Accepted) 
 /// Returns whether routers serve both alike. Digests are ignored, because they are recorded later.
 fn are_same(before: &Accepted, accepted: &Accepted) -> bool {
     let placement = |accepted: &Accepted| {
-        let Accepted { pool, routes, traffic, session_affinity, rate_limits, digest: _ } =
+        let Accepted { pool, routes, traffic, session_affinity, affinity, rate_limits, digest: _ } =
             accepted.clone();
         let traffic = traffic.into_iter().map(|target| AcceptedTarget { digest: None, ..target });
-        (pool, routes, traffic.collect::<Vec<_>>(), session_affinity, rate_limits)
+        (pool, routes, traffic.collect::<Vec<_>>(), session_affinity, affinity, rate_limits)
     };
     placement(before) == placement(accepted)
 }
@@ -100,6 +100,7 @@ fn announced<'a>(
     let is_it = entry.pool == accepted.pool
         && revision::accepted_routes(accepted).eq(entry.routes.iter().cloned())
         && entry.session_affinity == revision::session_affinity(accepted)
+        && entry.strict_affinity == (accepted.affinity == Affinity::Strict)
         && has_rates(entry, accepted)
         && shares == announced_shares(entry)
         && hosts.collect::<BTreeSet<_>>() == preview_hosts(entry);

@@ -5,7 +5,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 use tenon_catalog::{Deployment, Digest, Share};
-use tenon_crds::{Limits, PoolLimits, PoolRateLimits, Schedule, Worker};
+use tenon_crds::{Affinity, Limits, PoolLimits, PoolRateLimits, Schedule, Worker};
 use tenon_proto::catalog::Route;
 use tenon_proto::id::{ArtifactDigest, RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
@@ -88,6 +88,7 @@ fn announced(
         pool: accepted.pool.clone(),
         routes: revision::accepted_routes(accepted).collect(),
         session_affinity: revision::session_affinity(accepted),
+        strict_affinity: accepted.affinity == Affinity::Strict,
         rate_limits: limits::rates(accepted.rate_limits, PoolRateLimits::default()),
         shares: shares.collect(),
     };
