@@ -9,6 +9,7 @@
 //!  isolates  a node beside workerd ──► cold start, memory per Worker
 //!  fleet     thousands of Workers on a node ──► failures, evictions, latencies
 //!  fairness  a greedy tenant on a shard ──► its neighbors' latencies and throughput
+//!  spread    a Worker with the load of four shards ──► latencies, shards that it gets
 //!  front     greedy clients of a router ──► latencies of its other clients, its memory
 //!  hostile   the suite of hostile Workers ──► scripts that fail, whether their process survives
 //!  streams   a gibibyte through a Worker ──► throughput, and the node's memory
@@ -45,6 +46,7 @@ mod report;
 mod rollback;
 mod soak;
 mod sockets;
+mod spread;
 mod streams;
 mod table;
 mod tenon;
@@ -175,6 +177,8 @@ enum Part {
     Fleet,
     /// The neighbors of a greedy Worker.
     Fairness,
+    /// A Worker with more requests than one shard can serve.
+    Spread,
     /// The other clients of a router during a crowd of greedy clients.
     Front,
     /// The suite of hostile Workers.
@@ -211,6 +215,7 @@ fn main() -> anyhow::Result<()> {
             Part::Isolates,
             Part::Fleet,
             Part::Fairness,
+            Part::Spread,
             Part::Front,
             Part::Streams,
             Part::Web,
@@ -245,6 +250,10 @@ fn main() -> anyhow::Result<()> {
             Part::Isolates => report.isolates = Some(isolates::run(&peers, &own, args.isolates())?),
             Part::Fleet => report.fleet = Some(fleet::run(&peers, &own, args.fleet())?),
             Part::Fairness => report.fairness = Some(fairness::run(&peers, &own, args.fairness())?),
+            Part::Spread => {
+                let measured = 2 * Duration::from_secs(args.measured);
+                report.spread = Some(spread::run(&peers, &own, measured)?);
+            }
             Part::Front => {
                 report.front =
                     Some(front::run(&peers, &own, 2 * Duration::from_secs(args.measured))?)

@@ -10,7 +10,7 @@ use crate::table::Table;
 use crate::unit::{human, micros};
 use crate::{
     assets, containment, contest, engine, fairness, fleet, front, hop, hostile, isolates, rollback,
-    soak, streams, web,
+    soak, spread, streams, web,
 };
 
 /// Name of the contender whose CPU time per request is the bound of Tenon's.
@@ -30,6 +30,7 @@ pub struct Report {
     pub isolates: Option<isolates::Record>,
     pub fleet: Option<fleet::Record>,
     pub fairness: Option<fairness::Record>,
+    pub spread: Option<spread::Record>,
     pub front: Option<front::Record>,
     pub streams: Option<streams::Record>,
     pub web: Option<web::Record>,
@@ -75,6 +76,9 @@ impl fmt::Display for Report {
         if let Some(fairness) = &self.fairness {
             writeln!(f, "{fairness}")?;
         }
+        if let Some(spread) = &self.spread {
+            writeln!(f, "{spread}")?;
+        }
         if let Some(front) = &self.front {
             writeln!(f, "{front}")?;
         }
@@ -116,6 +120,7 @@ impl Report {
         objectives.extend(isolates::objectives(self.isolates.as_ref()));
         objectives.extend(fleet::objectives(self.fleet.as_ref()));
         objectives.extend(fairness::objectives(self.fairness.as_ref()));
+        objectives.extend(spread::objectives(self.spread.as_ref()));
         objectives.extend(front::objectives(self.front.as_ref()));
         objectives.push(streams::objective(self.streams.as_ref()));
         objectives.extend(web::objectives(self.web.as_ref()));
