@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::bundle::Bundler;
 use crate::source::SourceArgs;
 use crate::{load, manifest};
 
@@ -15,8 +16,8 @@ pub(crate) struct Args {
 /// failure code if there is a problem.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = args.source.settings()?;
-    let load =
-        load::load(manifest::read(&args.source.paths), &settings, |_| load::Served::default());
+    let manifests = manifest::read_and_build(&args.source.paths, &mut Bundler::default());
+    let load = load::load(manifests, &settings, |_| load::Served::default());
     for note in &load.notes {
         eprintln!("note: {note}");
     }

@@ -38,6 +38,7 @@ use tenon_runtime_node::config::{Config, DrainConfig, EgressConfig, ListenConfig
 use tenon_runtime_node::node::Node;
 
 use crate::assets::Packed;
+use crate::bundle::Bundler;
 use crate::inspect::{InspectArgs, Inspection};
 use crate::load::{self, Settings};
 use crate::manifest;
@@ -119,6 +120,7 @@ fn probe(listen: SocketAddr) -> anyhow::Result<()> {
 /// The running parts, with the signals that shut them down.
 struct Dev {
     paths: Vec<PathBuf>,
+    bundler: Bundler,
     settings: Settings,
     packs: Packs,
     site: Site,
@@ -171,6 +173,7 @@ impl Dev {
         let paths = args.source.paths;
         let mut dev = Self {
             paths,
+            bundler: Bundler::default(),
             settings,
             packs,
             site: Site::default(),
@@ -196,7 +199,7 @@ impl Dev {
     /// Loads the files and applies the changes to the catalog. An invalid Worker keeps its last
     /// good revision.
     fn reload(&mut self) {
-        let manifests = manifest::read(&self.paths);
+        let manifests = manifest::read_and_build(&self.paths, &mut self.bundler);
         self.files.follow(&manifests.folders);
         let load = load::load(manifests, &self.settings, |id| self.site.served(id));
         let changes = self.site.update(load);

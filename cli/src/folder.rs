@@ -31,17 +31,26 @@ pub(crate) fn read(folder: &Path) -> io::Result<Option<ConfigMap>> {
     if !folder.is_dir() {
         return Ok(None);
     }
-    let (mut data, mut binary_data) = (BTreeMap::new(), BTreeMap::new());
+    let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).filter(|name| is_key(name));
         let Some(name) = name.filter(|_| path.is_file()) else { continue };
-        match String::from_utf8(fs::read(&path)?) {
-            Ok(text) => drop(data.insert(name.to_owned(), text)),
-            Err(error) => drop(binary_data.insert(name.to_owned(), ByteString(error.into_bytes()))),
+        files.insert(name.to_owned(), fs::read(&path)?);
+    }
+    Ok(Some(to_config_map(files)))
+}
+
+/// Builds a ConfigMap of files by name.
+pub(crate) fn to_config_map(files: BTreeMap<String, Vec<u8>>) -> ConfigMap {
+    let (mut data, mut binary_data) = (BTreeMap::new(), BTreeMap::new());
+    for (name, content) in files {
+        match String::from_utf8(content) {
+            Ok(text) => drop(data.insert(name, text)),
+            Err(error) => drop(binary_data.insert(name, ByteString(error.into_bytes()))),
         }
     }
-    Ok(Some(ConfigMap { data: Some(data), binary_data: Some(binary_data), ..ConfigMap::default() }))
+    ConfigMap { data: Some(data), binary_data: Some(binary_data), ..ConfigMap::default() }
 }
 
 fn is_key(name: &str) -> bool {

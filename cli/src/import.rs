@@ -1,4 +1,5 @@
-//! `tenon import`: writes a Worker's manifest from a wrangler project.
+//! `tenon import`: writes a Worker's manifest from a wrangler project. Other commands read the
+//! project as if that manifest existed.
 //!
 //! - [`translate`]: translates a configuration into a Worker and notes. Pure.
 //! - [`routes`]: translates a route's pattern into hosts and paths. Pure.
@@ -8,13 +9,22 @@ mod advice;
 mod routes;
 mod translate;
 
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
+use crate::env_file;
+pub(crate) use translate::Translation;
 use translate::translate;
+
+/// The file that `tenon import` writes.
+const MANIFEST: &str = "worker.yaml";
+
+/// The file in which wrangler keeps the secrets of a developer's machine.
+const SECRETS: &str = ".dev.vars";
 
 /// The configuration files of wrangler, in the order in which wrangler looks for them.
 const FILES: [&str; 3] = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
@@ -43,14 +53,9 @@ pub(crate) struct Args {
 /// steps that remain, to standard error.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let file = configuration(&args.path)?;
-    let config = parse(&file)?;
-    let directory = file.parent().unwrap_or(Path::new("."));
-    let fallback = directory.canonicalize().ok();
-    let fallback = fallback.as_deref().and_then(Path::file_name).unwrap_or_default();
-    let translation = translate(&config, args.env.as_deref(), &fallback.to_string_lossy())?;
-
+    let translation = read(&file, args.env.as_deref())?;
     let yaml = serde_yaml::to_string(&translation.worker)?;
-    let output = args.output.clone().unwrap_or_else(|| directory.join("worker.yaml"));
+    let output = args.output.clone().unwrap_or_else(|| file.with_file_name(MANIFEST));
     if output.as_os_str() == "-" {
         print!("{yaml}");
     } else {
@@ -70,6 +75,46 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!("next: {step}");
     }
     Ok(())
+}
+
+/// Translates the configuration of a project, and the names of the secrets in its `.dev.vars`.
+///
+/// # Arguments
+/// * `environment` - the environment to translate, or the top level if `None`.
+///
+/// # Errors
+/// Fails if a file cannot be read or parsed, or there is no such environment.
+pub(crate) fn read(file: &Path, environment: Option<&str>) -> anyhow::Result<Translation> {
+    let config = parse(file)?;
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let fallback = directory.unwrap_or(Path::new(".")).canonicalize().ok();
+    let fallback = fallback.as_deref().and_then(Path::file_name).unwrap_or_default();
+    let secrets: Vec<_> = local_secrets(file)?.into_keys().collect();
+    Ok(translate(&config, environment, &fallback.to_string_lossy(), &secrets)?)
+}
+
+/// Returns the secrets that a project has for development, by name.
+///
+/// # Errors
+/// Fails if the file with the secrets exists and cannot be read or parsed.
+pub(crate) fn local_secrets(file: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let file = file.with_file_name(SECRETS);
+    match fs::read_to_string(&file) {
+        Ok(text) => env_file::parse(&text).with_context(|| file.display().to_string()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
+    }
+}
+
+/// Returns the configuration file of the project that a path names: the file itself, or the file in
+/// a directory without a Worker's manifest.
+pub(crate) fn project(path: &Path) -> Option<PathBuf> {
+    if path.is_dir() {
+        let found = FILES.map(|name| path.join(name)).into_iter().find(|file| file.is_file());
+        return found.filter(|_| !path.join(MANIFEST).exists());
+    }
+    let name = path.file_name()?.to_str()?;
+    FILES.contains(&name).then(|| path.to_owned())
 }
 
 /// Returns the configuration file of a project.

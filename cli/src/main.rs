@@ -8,12 +8,13 @@
 //! ```
 //!
 //! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
-//! with files in place of the Kubernetes API. `manifest` parses the files into objects, `inspect`
-//! serves debuggers, `tail` follows the logs of a cluster's nodes, `status`, `revisions`,
+//! with files in place of the Kubernetes API. `manifest` parses the files into objects, `bundle`
+//! builds code that needs a bundler, `inspect` serves debuggers, `tail` follows the logs of a cluster's nodes, `status`, `revisions`,
 //! `rollback` and `secret` read or change a Worker on a cluster, `init` creates a project, `import`
 //! writes a manifest from a wrangler project, and `types` writes the type of `env` from a manifest.
 
 mod assets;
+mod bundle;
 mod check;
 mod cluster;
 mod deploy;

@@ -16,7 +16,9 @@ use tenon_operator::revision::worker_id;
 use tenon_proto::id::WorkerId;
 
 use crate::assets::{Files, Listing};
-use crate::{assets, folder, schema};
+use crate::bundle::Bundler;
+use crate::import::Translation;
+use crate::{assets, folder, import, schema};
 
 /// The namespace of an object that does not name one.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -74,15 +76,34 @@ pub(crate) struct Manifests {
 /// Reads every file in `paths`, and every YAML file below the directories in `paths`. A path that
 /// does not exist counts as empty, and a path that cannot be read is a problem.
 pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
+    let mut manifests = objects(paths);
+    manifests.read_folders();
+    manifests.list_assets();
+    manifests
+}
+
+/// Reads files like [`read`], and builds the code of Workers that need a bundler.
+pub(crate) fn read_and_build(paths: &[PathBuf], bundler: &mut Bundler) -> Manifests {
+    let mut manifests = objects(paths);
+    bundler.build(&mut manifests);
+    bundler.bundle(&mut manifests);
+    manifests.read_folders();
+    manifests.list_assets();
+    manifests
+}
+
+fn objects(paths: &[PathBuf]) -> Manifests {
     let mut manifests = Manifests::default();
     for path in paths {
+        if let Some(file) = import::project(path) {
+            manifests.add_project(&file);
+            continue;
+        }
         match files(path) {
             Ok(files) => files.iter().for_each(|file| manifests.read_file(file)),
             Err(error) => manifests.unreadable(path, &error),
         }
     }
-    manifests.read_folders();
-    manifests.list_assets();
     manifests
 }
 
@@ -102,7 +123,9 @@ fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut entries =
         fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     entries.retain(|entry| {
-        !entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+        !entry
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.') || name == "node_modules")
     });
     entries.sort();
     let mut found = Vec::new();
@@ -124,6 +147,18 @@ impl Manifests {
         match fs::read_to_string(file) {
             Ok(text) => self.add_file(file, &text),
             Err(error) => self.unreadable(file, &error),
+        }
+    }
+
+    /// Adds the Worker of a wrangler project.
+    fn add_project(&mut self, file: &Path) {
+        let location = Location { file: file.to_owned(), line: 1 };
+        match import::read(file, None) {
+            Ok(Translation { worker, notes, .. }) => {
+                self.notes.extend(notes.iter().map(|note| format!("{}: {note}", file.display())));
+                self.add_worker(location, worker);
+            }
+            Err(error) => self.problem(location, None, format!("{error:#}")),
         }
     }
 
@@ -270,7 +305,12 @@ impl Manifests {
         }
     }
 
-    fn problem(&mut self, location: Location, worker: Option<WorkerId>, message: String) {
+    pub(crate) fn problem(
+        &mut self,
+        location: Location,
+        worker: Option<WorkerId>,
+        message: String,
+    ) {
         self.problems.push(Problem { location, worker, message });
     }
 }

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 
-use crate::env_file;
 use crate::load::Settings;
+use crate::{env_file, import};
 
 #[derive(clap::Args)]
 pub(crate) struct SourceArgs {
-    /// YAML files with Workers, ConfigMaps and Secrets, or directories of such files.
+    /// YAML files with Workers, ConfigMaps and Secrets, directories of such files, or wrangler
+    /// projects.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -20,6 +21,7 @@ pub(crate) struct SourceArgs {
     domain: String,
 
     /// File of NAME=VALUE lines with the values of secrets whose Secret is not among the files.
+    /// Defaults to the .dev.vars of a wrangler project.
     #[arg(long, env = "TENON_ENV_FILE", value_name = "FILE")]
     env_file: Option<PathBuf>,
 }
@@ -32,7 +34,7 @@ impl SourceArgs {
     pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
         ensure_manifests(&self.paths)?;
         let env = match &self.env_file {
-            None => BTreeMap::new(),
+            None => self.local_secrets()?,
             Some(file) => {
                 let text = fs::read_to_string(file)
                     .with_context(|| format!("cannot read {}", file.display()))?;
@@ -40,6 +42,15 @@ impl SourceArgs {
             }
         };
         Ok(Settings { domain: self.domain.clone(), env, has_cluster: false, debug_directory: None })
+    }
+
+    /// Returns the secrets that the projects have for development.
+    fn local_secrets(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        let mut secrets = BTreeMap::new();
+        for file in self.paths.iter().filter_map(|path| import::project(path)) {
+            secrets.extend(import::local_secrets(&file)?);
+        }
+        Ok(secrets)
     }
 }
 
@@ -65,7 +76,9 @@ pub(crate) fn ensure_manifests(paths: &[PathBuf]) -> anyhow::Result<()> {
 /// such a file for `<(command)`.
 fn may_be_manifest(path: &Path) -> bool {
     path.extension().is_none_or(|extension| {
-        ["json", "yaml", "yml"].iter().any(|allowed| extension.eq_ignore_ascii_case(allowed))
+        ["json", "jsonc", "toml", "yaml", "yml"]
+            .iter()
+            .any(|allowed| extension.eq_ignore_ascii_case(allowed))
     })
 }
 

@@ -79,7 +79,7 @@ pub(super) fn of(manifests: &Manifests) -> Vec<Object> {
             config_map.metadata.namespace =
                 worker.and_then(|(_, (_, worker))| worker.metadata.namespace.clone());
         }
-        let size = size_of(&config_map);
+        let size = without_maps(&mut config_map);
         Object::new(Kind::ConfigMap, &config_map.metadata, &config_map, size)
     });
     let secrets = manifests
@@ -92,6 +92,17 @@ pub(super) fn of(manifests: &Manifests) -> Vec<Object> {
         ..Object::new(Kind::Worker, &worker.metadata, worker, 0)
     });
     config_maps.chain(secrets).chain(workers).collect()
+}
+
+/// Leaves out the source maps of modules that fit into a ConfigMap only without them. Returns the
+/// size of the data, in bytes.
+fn without_maps(config_map: &mut ConfigMap) -> usize {
+    let size = size_of(config_map);
+    if size <= MAX_DATA {
+        return size;
+    }
+    config_map.data.iter_mut().for_each(|data| data.retain(|name, _| !name.ends_with(".map")));
+    size_of(config_map)
 }
 
 fn size_of(config_map: &ConfigMap) -> usize {

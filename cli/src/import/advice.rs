@@ -35,8 +35,8 @@ const NOT_INHERITED: &[&str] = &[
     "workflows",
 ];
 
-const BUNDLER: &str =
-    "is an option of the bundler; pass the option to the command that bundles the code";
+const BUNDLER: &str = "is an option of the bundler; if the code needs it, bundle with a command of \
+                       your own in the annotation tenon.dev/build";
 const NO_EFFECT: &str = "has no counterpart and needs none";
 const STORE: &str = "there is no such storage; use a service with an HTTP interface through fetch, \
                      such as one in the cluster that the pool's egress allows";

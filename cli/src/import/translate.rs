@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::advice;
 use super::routes::{Routes, routes};
 use crate::assets::FOLDER;
+use crate::bundle::{BUILD, MAIN};
 
 /// Name of the module that the bundler writes.
 const ENTRYPOINT: &str = "index.js";
@@ -23,16 +24,16 @@ const MAX_NAME: usize = 63;
 
 /// The manifest of a Worker, and the notes and steps for the Worker's author.
 #[derive(Debug)]
-pub(super) struct Translation {
-    pub(super) worker: Value,
-    pub(super) notes: Vec<Note>,
+pub(crate) struct Translation {
+    pub(crate) worker: Value,
+    pub(crate) notes: Vec<Note>,
     /// The steps that remain, in order.
-    pub(super) steps: Vec<String>,
+    pub(crate) steps: Vec<String>,
 }
 
 /// The treatment of a key that was not taken over unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Note {
+pub(crate) struct Note {
     key: String,
     text: String,
 }
@@ -56,6 +57,7 @@ pub(super) enum TranslateError {
 /// # Arguments
 /// * `environment` - the environment to translate, or the top level if `None`.
 /// * `fallback` - the name of the Worker if the configuration has none.
+/// * `secrets` - the names of secrets, which the configuration does not contain.
 ///
 /// # Errors
 /// Fails if the configuration is not a table, or has no such environment.
@@ -63,6 +65,7 @@ pub(super) fn translate(
     config: &Value,
     environment: Option<&str>,
     fallback: &str,
+    secrets: &[String],
 ) -> Result<Translation, TranslateError> {
     let config = effective(config.as_object().ok_or(TranslateError::NoTable)?, environment)?;
     let name = config.get("name").and_then(Value::as_str).unwrap_or(fallback);
@@ -70,6 +73,7 @@ pub(super) fn translate(
     for (key, value) in &config {
         translator.take(key, value);
     }
+    translator.secrets(secrets);
     Ok(translator.finish())
 }
 
@@ -177,6 +181,18 @@ impl Translator {
         }
         self.spec.insert("vars".to_owned(), texts.into());
         true
+    }
+
+    /// Binds each secret that is no variable to a key of a Secret with the Worker's name.
+    fn secrets(&mut self, names: &[String]) {
+        let vars = self.spec.get("vars").and_then(Value::as_object);
+        let secrets = names.iter().filter(|name| vars.is_none_or(|vars| !vars.contains_key(*name)));
+        let bind =
+            |name| json!({ "name": name, "secretKeyRef": { "name": self.name, "key": name } });
+        let secrets: Vec<_> = secrets.map(bind).collect();
+        if !secrets.is_empty() {
+            self.spec.insert("secrets".to_owned(), secrets.into());
+        }
     }
 
     fn routes(&mut self, key: &str, all: &[Value]) -> bool {
@@ -303,7 +319,8 @@ impl Translator {
 
     fn finish(self) -> Translation {
         let Self { name, mut spec, notes, main, build, assets_folder } = self;
-        let mut steps: Vec<_> = build.into_iter().collect();
+        let mut steps = Vec::new();
+        let mut annotations = Map::new();
         let has_assets = spec.contains_key("assets");
         if main.is_none() && has_assets {
             // wrangler accepts static files without code, but a Worker needs code.
@@ -313,17 +330,26 @@ impl Translator {
             spec.insert("entrypoint".to_owned(), ENTRYPOINT.into());
             spec.insert("source".to_owned(), json!({ "configMapRef": { "name": name } }));
             match &main {
-                Some(main) => steps.push(bundle(main, &name)),
+                Some(main) => drop(annotations.insert(MAIN.to_owned(), main.as_str().into())),
                 None => steps.push(format!(
                     "put the module whose default export handles requests into {name}/{ENTRYPOINT}"
                 )),
             }
         }
+        let secrets = spec.get("secrets").and_then(Value::as_array).into_iter().flatten();
+        let put = |secret: &Value| {
+            let binding = secret["name"].as_str().unwrap_or_default();
+            format!("tenon secret put {name} {binding}, once the Worker is deployed")
+        };
+        let puts: Vec<_> = secrets.map(put).collect();
         let registry = if has_assets { " --registry PREFIX" } else { "" };
         steps.push(format!("tenon dev worker.yaml, or tenon deploy worker.yaml{registry}"));
+        steps.extend(puts);
+        annotations.extend(build.map(|command| (BUILD.to_owned(), command.into())));
+        annotations.extend(assets_folder.map(|folder| (FOLDER.to_owned(), folder.into())));
         let mut metadata = json!({ "name": name });
-        if let Some(folder) = assets_folder {
-            metadata["annotations"] = json!({ FOLDER: folder });
+        if !annotations.is_empty() {
+            metadata["annotations"] = annotations.into();
         }
         let worker = json!({
             "apiVersion": "tenon.dev/v1alpha1",
@@ -333,14 +359,6 @@ impl Translator {
         });
         Translation { worker, notes, steps }
     }
-}
-
-/// Returns the command that bundles a module with its dependencies, as wrangler does.
-fn bundle(main: &str, name: &str) -> String {
-    format!(
-        "npx esbuild {main} --bundle --format=esm --target=es2024 --conditions=workerd,worker,browser \
-         --external:node:* --outfile={name}/{ENTRYPOINT}"
-    )
 }
 
 /// Converts a name into a DNS label.

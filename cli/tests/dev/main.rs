@@ -3,6 +3,7 @@
 mod cdp;
 mod harness;
 mod inspect;
+mod projects;
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};

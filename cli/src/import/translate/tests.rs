@@ -3,7 +3,7 @@ use tenon_crds::Worker;
 use super::*;
 
 fn worker_and_notes(config: Value) -> (Value, Vec<String>) {
-    let translation = translate(&config, None, "folder").unwrap();
+    let translation = translate(&config, None, "folder", &[]).unwrap();
     // Fails if the manifest is not a valid Worker.
     serde_json::from_value::<Worker>(translation.worker.clone()).unwrap();
     (translation.worker, translation.notes.iter().map(ToString::to_string).collect())
@@ -65,7 +65,10 @@ fn static_files_are_taken_over_with_their_settings() {
         },
     }));
     assert_eq!(notes, Vec::<String>::new());
-    assert_eq!(worker["metadata"]["annotations"], json!({ "tenon.dev/assets": "./dist" }));
+    assert_eq!(
+        worker["metadata"]["annotations"],
+        json!({ "tenon.dev/assets": "./dist", "tenon.dev/main": "src/index.ts" })
+    );
     assert_eq!(
         worker["spec"]["assets"],
         json!({
@@ -80,7 +83,7 @@ fn static_files_are_taken_over_with_their_settings() {
 #[test]
 fn static_files_without_code_get_code_that_serves_them() {
     let config = json!({ "name": "site", "assets": { "directory": "public" } });
-    let Translation { worker, steps, .. } = translate(&config, None, "").unwrap();
+    let Translation { worker, steps, .. } = translate(&config, None, "", &[]).unwrap();
     assert_eq!(worker["spec"]["assets"], json!({ "binding": "ASSETS" }));
     assert_eq!(worker["spec"]["source"]["modules"]["worker.js"], ONLY_ASSETS);
     assert_eq!(steps, ["tenon dev worker.yaml, or tenon deploy worker.yaml --registry PREFIX"]);
@@ -119,20 +122,30 @@ fn an_environment_inherits_routes_and_not_vars() {
         "route": "example.com/*",
         "env": { "staging": { "vars": { "STAGE": "yes" } } },
     });
-    let translation = translate(&config, Some("staging"), "").unwrap();
+    let translation = translate(&config, Some("staging"), "", &[]).unwrap();
     assert_eq!(translation.worker["metadata"]["name"], "shop-staging");
     assert_eq!(translation.worker["spec"]["vars"], json!({ "STAGE": "yes" }));
     assert_eq!(translation.worker["spec"]["routes"][0]["host"], "example.com");
-    let error = translate(&config, Some("prod"), "").unwrap_err();
+    let error = translate(&config, Some("prod"), "", &[]).unwrap_err();
     assert_eq!(error, TranslateError::NoEnvironment("prod".into(), "staging".into()));
 }
 
 #[test]
-fn the_steps_build_bundle_and_deploy() {
+fn the_command_and_the_main_module_become_annotations() {
     let config =
         json!({ "name": "a", "main": "src/i.ts", "build": { "command": "npm run build" } });
-    let steps = translate(&config, None, "").unwrap().steps;
-    assert_eq!(steps.len(), 3);
-    assert_eq!(steps[0], "npm run build");
-    assert!(steps[1].contains("src/i.ts") && steps[1].ends_with("--outfile=a/index.js"));
+    let Translation { worker, steps, .. } = translate(&config, None, "", &[]).unwrap();
+    let annotations = json!({ "tenon.dev/build": "npm run build", "tenon.dev/main": "src/i.ts" });
+    assert_eq!(worker["metadata"]["annotations"], annotations);
+    assert_eq!(steps, ["tenon dev worker.yaml, or tenon deploy worker.yaml"]);
+}
+
+#[test]
+fn secrets_are_bound_to_keys_of_a_secret_of_the_worker_unless_they_are_variables() {
+    let config = json!({ "name": "a", "main": "a.js", "vars": { "MODE": "test" } });
+    let secrets = ["API_KEY".to_owned(), "MODE".to_owned()];
+    let Translation { worker, steps, .. } = translate(&config, None, "", &secrets).unwrap();
+    let bound = json!([{ "name": "API_KEY", "secretKeyRef": { "name": "a", "key": "API_KEY" } }]);
+    assert_eq!(worker["spec"]["secrets"], bound);
+    assert!(steps[1].starts_with("tenon secret put a API_KEY"), "{steps:?}");
 }

@@ -1,0 +1,191 @@
+//! Builds the modules of Workers whose code needs a bundler, as wrangler does: with npm
+//! dependencies, and with TypeScript in many files.
+//!
+//! ```text
+//!  annotation tenon.dev/build ─► a command of the project
+//!  annotation tenon.dev/main ──► esbuild of the project ─► modules, in place of the ConfigMap
+//! ```
+//!
+//! The bundler is the esbuild that the project has installed: every project for wrangler has it,
+//! and the project's lock file determines its version.
+
+mod esbuild;
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use ignore::WalkBuilder;
+use kube::ResourceExt as _;
+use tenon_crds::{CompatibilityFlag, Worker};
+
+use crate::folder;
+use crate::manifest::Manifests;
+
+/// The annotation that names the module to bundle, by a path relative to the Worker's file.
+pub(crate) const MAIN: &str = "tenon.dev/main";
+
+/// The annotation with a shell command that builds what the Worker consists of. The command runs in
+/// the directory of the Worker's file, before anything else is read.
+pub(crate) const BUILD: &str = "tenon.dev/build";
+
+/// The folder of npm packages, in which nothing changes while a project is developed.
+const PACKAGES: &str = "node_modules";
+
+/// The state of the projects since the last build.
+#[derive(Default)]
+pub(crate) struct Bundler {
+    /// A hash of the sources of each project whose command has run.
+    built: BTreeMap<PathBuf, u64>,
+}
+
+impl Bundler {
+    /// Runs the build commands of the Workers, each of them unless no source has changed since it
+    /// ran last.
+    pub(crate) fn build(&mut self, manifests: &mut Manifests) {
+        let commands = manifests.workers.iter().filter_map(|(id, (location, worker))| {
+            let command = worker.annotations().get(BUILD)?;
+            Some((id.clone(), location.clone(), command.clone()))
+        });
+        for (id, location, command) in commands.collect::<Vec<_>>() {
+            let directory = directory(&location.file);
+            manifests.folders.extend(folders(&directory));
+            if self.built.get(&directory) == Some(&fingerprint(&directory)) {
+                continue;
+            }
+            eprintln!("{id}: running {command}");
+            match run(&command, &directory) {
+                // The command may have written files among the sources.
+                Ok(()) => drop(self.built.insert(directory.clone(), fingerprint(&directory))),
+                Err(message) => manifests.problem(location, Some(id), message),
+            }
+        }
+    }
+
+    /// Bundles the code of the Workers with a main module.
+    pub(crate) fn bundle(&self, manifests: &mut Manifests) {
+        let projects = manifests.workers.iter().filter_map(|(id, (location, worker))| {
+            let main = worker.annotations().get(MAIN)?;
+            Some((id.clone(), location.clone(), main.clone(), worker.clone()))
+        });
+        for (id, location, main, worker) in projects.collect::<Vec<_>>() {
+            let directory = directory(&location.file);
+            match bundle(&directory, &main, &worker) {
+                Ok((key, bundle)) => {
+                    manifests.folders.extend(bundle.folders);
+                    let modules = folder::to_config_map(bundle.modules);
+                    manifests.config_maps.insert((id.namespace().to_owned(), key), modules);
+                }
+                Err(message) => {
+                    // The error may be in any of the project's files.
+                    manifests.folders.extend(folders(&directory));
+                    manifests.problem(location, Some(id), message);
+                }
+            }
+        }
+    }
+}
+
+/// Bundles a Worker. Returns the name of the ConfigMap whose place the modules take, and the
+/// modules.
+fn bundle(
+    directory: &Path,
+    main: &str,
+    worker: &Worker,
+) -> Result<(String, esbuild::Bundle), String> {
+    let reference = worker.spec.source.config_map_ref.as_ref().ok_or_else(|| {
+        format!("spec.source.configMapRef: missing beside the annotation {MAIN}; set its name, which may be that of the Worker")
+    })?;
+    let entrypoint = worker.spec.entrypoint.as_deref().unwrap_or("worker.js");
+    let name = entrypoint.strip_suffix(".js").filter(|name| !name.contains('/')).ok_or_else(|| {
+        format!("spec.entrypoint: the annotation {MAIN} makes a module in JavaScript; use a name such as worker.js")
+    })?;
+    let project = esbuild::Project {
+        directory,
+        main,
+        name,
+        has_nodejs: worker.spec.compatibility_flags.contains(&CompatibilityFlag::NodejsCompat),
+    };
+    Ok((reference.name.clone(), project.bundle().map_err(|error| error.to_string())?))
+}
+
+/// Runs a command of a project.
+fn run(command: &str, directory: &Path) -> Result<(), String> {
+    let status = Command::new("sh").args(["-c", command]).current_dir(directory).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{BUILD}: {command:?} failed with {status}")),
+        Err(error) => Err(format!("{BUILD}: cannot run {command:?}: {error}")),
+    }
+}
+
+/// Returns the directory of a project: that of the file which declares its Worker.
+fn directory(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Returns the source directories of a project: all that are neither packages nor ignored by Git.
+fn folders(directory: &Path) -> Vec<PathBuf> {
+    sources(directory).filter(|path| path.is_dir()).collect()
+}
+
+/// Returns a hash of the names, sizes and times of a project's source files.
+fn fingerprint(directory: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for path in sources(directory).filter(|path| path.is_file()) {
+        let metadata = path.metadata().ok();
+        let time = metadata.as_ref().and_then(|it| it.modified().ok());
+        let time = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+        (path, metadata.map(|it| it.len()), time).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+fn sources(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let walk = WalkBuilder::new(directory)
+        .require_git(false)
+        .sort_by_file_path(Path::cmp)
+        .filter_entry(|entry| entry.file_name() != PACKAGES)
+        .build();
+    walk.filter_map(|entry| Some(entry.ok()?.into_path()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn packages_and_ignored_files_are_no_sources() {
+        let project = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = project.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write(".gitignore", "dist\n");
+        write("src/index.ts", "export default {}");
+        let before = fingerprint(project.path());
+        write("node_modules/left-pad/index.js", "");
+        write("dist/worker.js", "");
+        assert_eq!(fingerprint(project.path()), before);
+        assert_eq!(folders(project.path()), [project.path(), &project.path().join("src")]);
+        write("src/index.ts", "export default { fetch() {} }");
+        assert_ne!(fingerprint(project.path()), before);
+    }
+
+    #[test]
+    fn a_command_that_fails_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(run("true", directory.path()), Ok(()));
+        let error = run("exit 3", directory.path()).unwrap_err();
+        assert!(error.contains("\"exit 3\" failed with exit status: 3"), "{error}");
+    }
+}

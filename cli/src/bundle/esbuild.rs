@@ -1,0 +1,297 @@
+//! Runs the esbuild of a project with the options that suit a Worker.
+//!
+//! Modules that are not JavaScript become modules of the Worker (`.wasm`, `.bin`) or text (`.txt`,
+//! `.html`, `.sql`), as with wrangler. Modules of Node.js stay imports.
+//!
+//! A package in CommonJS may `require` a module of Node.js, which has no meaning in an ES module.
+//! The first run of esbuild lists these calls; if there are any, a second run gives the bundle a
+//! function `require` that knows these modules.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, io};
+
+use serde::Deserialize;
+
+use super::PACKAGES;
+
+/// The options of every run.
+const OPTIONS: [&str; 18] = [
+    "--bundle",
+    "--format=esm",
+    "--target=es2024",
+    "--conditions=workerd,worker,browser",
+    "--external:node:*",
+    "--external:cloudflare:*",
+    "--define:process.env.NODE_ENV=\"production\"",
+    "--asset-names=[name]-[hash]",
+    "--chunk-names=[name]-[hash]",
+    "--loader:.js=jsx",
+    "--loader:.mjs=jsx",
+    "--loader:.html=text",
+    "--loader:.sql=text",
+    "--loader:.wasm=copy",
+    "--loader:.bin=copy",
+    "--sourcemap=linked",
+    "--log-level=error",
+    "--color=false",
+];
+
+/// The modules of Node.js that a program may import without the prefix `node:`.
+const NODEJS: [&str; 42] = [
+    "assert",
+    "async_hooks",
+    "buffer",
+    "child_process",
+    "cluster",
+    "console",
+    "constants",
+    "crypto",
+    "dgram",
+    "diagnostics_channel",
+    "dns",
+    "domain",
+    "events",
+    "fs",
+    "http",
+    "http2",
+    "https",
+    "inspector",
+    "module",
+    "net",
+    "os",
+    "path",
+    "perf_hooks",
+    "process",
+    "punycode",
+    "querystring",
+    "readline",
+    "repl",
+    "stream",
+    "string_decoder",
+    "sys",
+    "timers",
+    "tls",
+    "trace_events",
+    "tty",
+    "url",
+    "util",
+    "v8",
+    "vm",
+    "wasi",
+    "worker_threads",
+    "zlib",
+];
+
+/// A project whose code is bundled.
+pub(super) struct Project<'a> {
+    pub(super) directory: &'a Path,
+    /// The main module, by a path relative to the directory.
+    pub(super) main: &'a str,
+    /// Name of the module to make, without `.js`.
+    pub(super) name: &'a str,
+    /// Whether the Worker may import modules of Node.js.
+    pub(super) has_nodejs: bool,
+}
+
+/// The result of a bundler.
+#[derive(Debug)]
+pub(super) struct Bundle {
+    /// The modules and source maps, by name.
+    pub(super) modules: BTreeMap<String, Vec<u8>>,
+    /// The folders with the files that were bundled, except those of packages.
+    pub(super) folders: Vec<PathBuf>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BundleError {
+    #[error(
+        "{main}: bundling needs esbuild, which is not installed here; run `npm install` or `npm install --save-dev \
+         esbuild` in {directory}"
+    )]
+    NotInstalled { main: String, directory: String },
+    #[error("{main}: cannot be bundled:\n{messages}")]
+    Failed { main: String, messages: String },
+    #[error("{main}: cannot be bundled: {error}")]
+    Io { main: String, error: io::Error },
+}
+
+/// The part of esbuild's description of a bundle that is needed here.
+#[derive(Deserialize)]
+struct Metafile {
+    inputs: BTreeMap<String, Input>,
+}
+
+#[derive(Deserialize)]
+struct Input {
+    imports: Vec<Import>,
+}
+
+#[derive(Deserialize)]
+struct Import {
+    path: String,
+    kind: String,
+    #[serde(default)]
+    external: bool,
+}
+
+impl Project<'_> {
+    /// Bundles the main module with all that it imports.
+    ///
+    /// # Errors
+    /// Fails if esbuild is not installed, or reports an error.
+    pub(super) fn bundle(&self) -> Result<Bundle, BundleError> {
+        let esbuild = find(self.directory).ok_or_else(|| BundleError::NotInstalled {
+            main: self.main.to_owned(),
+            directory: self.directory.display().to_string(),
+        })?;
+        let failed = |error| BundleError::Io { main: self.main.to_owned(), error };
+        let scratch = tempfile::tempdir().map_err(failed)?;
+        let (out, metafile) = (scratch.path().join("out"), scratch.path().join("meta.json"));
+        self.run(&esbuild, &out, &metafile, None)?;
+        let described = |error: serde_json::Error| failed(error.into());
+        let metafile: Metafile =
+            serde_json::from_slice(&fs::read(&metafile).map_err(failed)?).map_err(described)?;
+        let required = required(&metafile);
+        if !required.is_empty() {
+            fs::remove_dir_all(&out).map_err(failed)?;
+            let again = scratch.path().join("again.json");
+            self.run(&esbuild, &out, &again, Some(&require(&required)))?;
+        }
+        let modules = read(&out).map_err(failed)?;
+        Ok(Bundle { modules, folders: folders(self.directory, &metafile) })
+    }
+
+    fn run(
+        &self,
+        esbuild: &Path,
+        out: &Path,
+        metafile: &Path,
+        banner: Option<&str>,
+    ) -> Result<(), BundleError> {
+        let flag = |name: &str, value: &Path| {
+            let mut flag = OsString::from(name);
+            flag.push(value);
+            flag
+        };
+        let mut command = Command::new(esbuild);
+        command
+            .current_dir(self.directory)
+            .arg(self.main)
+            .args(OPTIONS)
+            .arg(format!("--entry-names={}", self.name))
+            .arg(flag("--outdir=", out))
+            .arg(flag("--metafile=", metafile));
+        if self.has_nodejs {
+            command.args(NODEJS.map(|module| format!("--alias:{module}=node:{module}")));
+        }
+        command.args(banner.map(|banner| format!("--banner:js={banner}")));
+        let output = command
+            .output()
+            .map_err(|error| BundleError::Io { main: self.main.to_owned(), error })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let printed = String::from_utf8_lossy(&output.stderr);
+        Err(BundleError::Failed { main: self.main.to_owned(), messages: messages(&printed) })
+    }
+}
+
+/// Returns the messages of esbuild, without the stack trace that its launcher in JavaScript prints.
+fn messages(printed: &str) -> String {
+    let end = printed.find("\nnode:").unwrap_or(printed.len());
+    printed[..end].trim().to_owned()
+}
+
+/// Returns the esbuild of a project: in its packages, in those of a directory above, or among the
+/// packages of wrangler, where package managers put it that do not hoist dependencies.
+fn find(directory: &Path) -> Option<PathBuf> {
+    const PLACES: [&str; 3] = [
+        ".bin/esbuild",
+        "wrangler/node_modules/.bin/esbuild",
+        ".pnpm/node_modules/esbuild/bin/esbuild",
+    ];
+    let directory = directory.canonicalize().ok()?;
+    let packages = directory.ancestors().map(|above| above.join(PACKAGES));
+    let places = packages.flat_map(|packages| PLACES.map(|place| packages.join(place)));
+    places.into_iter().find(|place| place.is_file())
+}
+
+/// Returns the modules of Node.js for which the bundle calls `require`.
+fn required(metafile: &Metafile) -> BTreeSet<&str> {
+    let imports = metafile.inputs.values().flat_map(|input| &input.imports);
+    let calls = imports.filter(|import| import.external && import.kind == "require-call");
+    calls.map(|import| import.path.as_str()).filter(|path| path.starts_with("node:")).collect()
+}
+
+/// Returns code that declares `require` for these modules. Its names are unlikely to be those of
+/// the bundle, because esbuild does not know them.
+fn require(modules: &BTreeSet<&str>) -> String {
+    let (mut imports, mut table) = (String::new(), String::new());
+    for (index, module) in modules.iter().enumerate() {
+        imports += &format!("import $tenon{index} from {module:?};");
+        table += &format!("[{module:?}, $tenon{index}], ");
+    }
+    format!(
+        "{imports}const require = ((modules) => (name) => {{ \
+         if (modules.has(name)) return modules.get(name); \
+         throw new Error(`Cannot find module '${{name}}'`); }})(new Map([{table}]));"
+    )
+}
+
+/// Reads the files that esbuild has written, all of which are in one directory.
+fn read(out: &Path) -> io::Result<BTreeMap<String, Vec<u8>>> {
+    let mut modules = BTreeMap::new();
+    for entry in fs::read_dir(out)? {
+        let entry = entry?;
+        modules.insert(entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path())?);
+    }
+    Ok(modules)
+}
+
+fn folders(directory: &Path, metafile: &Metafile) -> Vec<PathBuf> {
+    let own = metafile
+        .inputs
+        .keys()
+        .map(Path::new)
+        .filter(|path| !path.components().any(|component| component.as_os_str() == PACKAGES));
+    let folders: BTreeSet<_> =
+        own.filter_map(Path::parent).map(|folder| directory.join(folder)).collect();
+    folders.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_modules_of_node_js_that_are_required_are_imported() {
+        let metafile: Metafile = serde_json::from_str(
+            r#"{"inputs": {
+                "node_modules/pg/index.js": {"bytes": 1, "imports": [
+                    {"path": "node:crypto", "kind": "require-call", "external": true},
+                    {"path": "node_modules/pg/lib.js", "kind": "require-call", "original": "./lib"}
+                ]},
+                "src/index.ts": {"bytes": 1, "imports": [
+                    {"path": "node:path", "kind": "import-statement", "external": true}
+                ]}
+            }}"#,
+        )
+        .unwrap();
+        assert_eq!(required(&metafile), BTreeSet::from(["node:crypto"]));
+        let code = require(&required(&metafile));
+        assert!(code.starts_with("import $tenon0 from \"node:crypto\";"), "{code}");
+        assert_eq!(folders(Path::new("shop"), &metafile), [Path::new("shop/src")]);
+    }
+
+    #[test]
+    fn a_project_without_esbuild_is_told_to_install_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let project =
+            Project { directory: directory.path(), main: "a.ts", name: "a", has_nodejs: false };
+        let error = project.bundle().unwrap_err().to_string();
+        assert!(error.contains("npm install"), "{error}");
+    }
+}
