@@ -32,12 +32,19 @@ enum Template {
     Websocket,
     /// A site of static files, with an API.
     Static,
+    /// An API with the npm package Hono.
+    Hono,
+    /// A single-page application in React, with an API.
+    React,
 }
 
 /// The placeholder for the Worker's name in a template's files and paths. The name of the folder of
 /// modules contains the placeholder, because the folder becomes a ConfigMap of the same name, which
 /// the Workers of a namespace must not share.
 const NAME: &str = "NAME";
+
+/// The file that lists the npm packages of a project.
+const PACKAGES: &str = "package.json";
 
 impl Template {
     /// Returns the files by their paths in the project.
@@ -69,7 +76,27 @@ impl Template {
                 ("public/app.js", include_str!("init/static/app.js")),
                 ("public/style.css", include_str!("init/static/style.css")),
             ],
+            Self::Hono => &[
+                ("worker.yaml", include_str!("init/hono/worker.yaml")),
+                (PACKAGES, include_str!("init/hono/package.json")),
+                ("tsconfig.json", include_str!("init/tsconfig.bundled.json")),
+                (".gitignore", include_str!("init/hono/gitignore")),
+                ("src/index.ts", include_str!("init/hono/index.ts")),
+            ],
+            Self::React => &[
+                ("worker.yaml", include_str!("init/react/worker.yaml")),
+                (PACKAGES, include_str!("init/react/package.json")),
+                ("tsconfig.json", include_str!("init/tsconfig.bundled.json")),
+                (".gitignore", include_str!("init/react/gitignore")),
+                ("src/index.ts", include_str!("init/react/index.ts")),
+                ("client/app.tsx", include_str!("init/react/app.tsx")),
+                ("public/index.html", include_str!("init/react/index.html")),
+            ],
         }
+    }
+
+    fn has_packages(self) -> bool {
+        self.files().iter().any(|(path, _)| *path == PACKAGES)
     }
 }
 
@@ -78,6 +105,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     create(&args.directory, args.template)?;
     let directory = args.directory.display();
     println!("created {directory}");
+    if args.template.has_packages() {
+        println!("next: npm install --prefix {directory}");
+    }
     println!("next: tenon dev {directory}/worker.yaml");
     println!("next: tenon deploy {directory}/worker.yaml");
     Ok(())
@@ -119,9 +149,10 @@ mod tests {
     use crate::{load, manifest};
 
     #[test]
-    fn every_template_is_a_worker_without_problems() {
+    fn every_template_without_packages_is_a_worker_without_problems() {
         let folder = tempfile::tempdir().unwrap();
-        for template in Template::value_variants() {
+        let templates = Template::value_variants().iter().filter(|it| !it.has_packages());
+        for template in templates {
             let directory = folder.path().join(format!("{template:?}").to_lowercase());
             create(&directory, *template).unwrap();
             let settings = load::Settings {
