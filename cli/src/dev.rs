@@ -36,6 +36,7 @@ use tenon_proto::id::SiteId;
 use tenon_router::{Router, SitesConfig, TrustedProxies};
 use tenon_runtime_node::config::{Config, DrainConfig, EgressConfig, ListenConfig, PoolConfig};
 use tenon_runtime_node::node::Node;
+use tokio::task::spawn_blocking;
 
 use crate::assets::Packed;
 use crate::bundle::Bundler;
@@ -189,7 +190,7 @@ impl Dev {
         };
         print::listening(dev.router.addr(), &dev.settings.domain);
         dev.inspection.iter().for_each(|inspection| print::inspecting(inspection.address));
-        dev.reload();
+        dev.reload().await;
         dev.catalog.mark_synced();
         readiness.ready().await;
         print::ready();
@@ -198,8 +199,15 @@ impl Dev {
 
     /// Loads the files and applies the changes to the catalog. An invalid Worker keeps its last
     /// good revision.
-    fn reload(&mut self) {
-        let manifests = manifest::read_and_build(&self.paths, &mut self.bundler);
+    async fn reload(&mut self) {
+        // A build may take long, and this thread serves the catalog.
+        let (paths, mut bundler) = (self.paths.clone(), std::mem::take(&mut self.bundler));
+        let reading = spawn_blocking(move || {
+            let manifests = manifest::read_and_build(&paths, &mut bundler);
+            (manifests, bundler)
+        });
+        let (manifests, bundler) = reading.await.expect("the files could not be read");
+        self.bundler = bundler;
         self.files.follow(&manifests.folders);
         let load = load::load(manifests, &self.settings, |id| self.site.served(id));
         let changes = self.site.update(load);
@@ -225,7 +233,7 @@ impl Dev {
         loop {
             tokio::select! {
                 () = &mut termination => return,
-                () = self.files.next() => self.reload(),
+                () = self.files.next() => self.reload().await,
                 () = self.schedules.next() => {}
             }
         }
