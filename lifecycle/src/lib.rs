@@ -11,7 +11,8 @@
 //! - [`readiness`]: the process is ready once every awaited part is up.
 //! - [`admin`]: probes and metrics, on a thread that nothing else can starve.
 //! - [`drain`]: finish what is in flight, then exit.
-//! - [`tls`]: processes of the platform authenticate one another by certificates.
+//! - [`tls`]: processes of the platform authenticate one another by certificates;
+//!   [`open_connection`]: gRPC over a connection that is open already.
 //! - [`cache`], [`disk_cache`]: least-recently-used caches, in memory and on disk.
 //! - [`vital`]: threads whose panic ends the process.
 //! - [`metrics`]: metric families, and metrics by the values of a label; [`process`]: the process's
@@ -27,6 +28,7 @@ pub mod drain;
 pub mod event_loop;
 pub mod log;
 pub mod metrics;
+pub mod open_connection;
 pub mod process;
 pub mod readiness;
 pub mod tls;

@@ -17,14 +17,11 @@ mod supervisor;
 
 use std::io;
 use std::net::TcpListener;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use http::Uri;
-use hyper_util::rt::TokioIo;
 use prometheus::{Registry, TextEncoder};
 use tenon_engine::page::Page;
+use tenon_lifecycle::open_connection::OpenConnection;
 use tenon_lifecycle::vital;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::node::notice::Notice as NoticeKind;
@@ -35,7 +32,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
-use tower_service::Service;
 
 pub(crate) use inherited::{CONTROL, LISTENER, PAGE};
 pub use inherited::{Inherited, inherit, set_up_process};
@@ -81,7 +77,7 @@ impl Inherited {
             let _within = runtime.enter();
             let control = tokio::net::UnixStream::from_std(control)?;
             let channel = Endpoint::from_static("http://supervisor")
-                .connect_with_connector_lazy(Once(Some(control)));
+                .connect_with_connector_lazy(OpenConnection::new(control));
             SupervisorClient::new(channel).max_decoding_message_size(64 << 20)
         };
         let supervisor = Supervisor { id, client: client.clone(), notices_tx: notices_tx.clone() };
@@ -156,22 +152,4 @@ impl ControlThread {
 
 fn notice(kind: NoticeKind) -> Notice {
     Notice { notice: Some(kind) }
-}
-
-/// A connector that hands out the inherited connection, once.
-struct Once(Option<tokio::net::UnixStream>);
-
-impl Service<Uri> for Once {
-    type Response = TokioIo<tokio::net::UnixStream>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, io::Error>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Uri) -> Self::Future {
-        let control = self.0.take().ok_or_else(|| io::ErrorKind::NotConnected.into());
-        Box::pin(async { control.map(TokioIo::new) })
-    }
 }
