@@ -21,10 +21,12 @@
 //!
 //! - [`target`]: the commands from clients to an isolate; [`client`]: one client and its outbox.
 //! - [`agent`]: the isolate's side; [`console`]: reports calls of `console` to clients.
+//! - [`cpu_profiler`]: records a CPU profile for the node itself, without a client and an agent.
 
 pub(crate) mod agent;
 mod client;
 mod console;
+pub(crate) mod cpu_profiler;
 mod target;
 
 use std::collections::{BTreeMap, VecDeque};

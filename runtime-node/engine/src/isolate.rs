@@ -11,12 +11,14 @@
 //!
 //! - [`start`]: from a spare to evaluated modules; [`deliver`]: an event and its outcome; [`turn`]:
 //!   the only entry into an isolate; [`event_loop`]: further turns; [`memory`]: collects the
-//!   garbage of idle isolates; [`debug`]: turns for the clients of an inspector.
+//!   garbage of idle isolates; [`debug`]: turns for the clients of an inspector; [`profile`]: CPU
+//!   profiles and heap snapshots.
 
 mod debug;
 mod deliver;
 mod event_loop;
 mod memory;
+mod profile;
 mod start;
 mod turn;
 
@@ -31,6 +33,7 @@ use super::blocking_time::{LongestBlockingTime, Pause};
 use super::engine::Engine;
 use super::fair_scheduler::CpuAccount;
 use super::inspector::agent::Agent;
+use super::inspector::cpu_profiler::CpuProfiler;
 use super::state::State;
 use super::vm::Vm;
 
@@ -53,6 +56,8 @@ pub struct Isolate {
     /// Whether a realm is being made in advance.
     renews: Cell<bool>,
     agent: Option<Rc<Agent>>,
+    /// The CPU profile that is being recorded.
+    profiler: RefCell<Option<CpuProfiler>>,
 }
 
 impl Isolate {
@@ -144,13 +149,18 @@ impl Isolate {
     fn give_back(&self) {
         self.state.clear();
         let mut vm = self.vm.borrow_mut();
-        self.close_agent(&mut vm);
+        self.close_inspectors(&mut vm);
         vm.end();
     }
 
-    fn close_agent(&self, vm: &mut Vm) {
-        if let Some(agent) = self.agent.as_ref().filter(|_| vm.isolate.exists()) {
-            vm.enter(|_| agent.close());
+    /// Ends the uses of V8's inspector, before the isolate is disposed of.
+    fn close_inspectors(&self, vm: &mut Vm) {
+        let (agent, profiler) = (self.agent.as_ref(), self.profiler.take());
+        if vm.isolate.exists() && (agent.is_some() || profiler.is_some()) {
+            vm.enter(|_| {
+                agent.into_iter().for_each(|agent| agent.close());
+                drop(profiler);
+            });
         }
     }
 
@@ -162,7 +172,7 @@ impl Isolate {
 impl Drop for Isolate {
     fn drop(&mut self) {
         self.state.clear();
-        self.close_agent(&mut self.vm.borrow_mut());
+        self.close_inspectors(&mut self.vm.borrow_mut());
         // The event loop ends when it finds the isolate gone.
         self.state.operations.wake();
     }

@@ -39,7 +39,8 @@
 //! - [`platform`]: V8's process-wide part; [`background`]: V8's own threads, which optimize
 //!   functions; [`offload`]: further threads for long computations; [`bytecode`]: V8's code cache,
 //!   which saves later starts from compiling; [`clock`]: the time that JavaScript sees.
-//! - [`inspector`]: debugging of isolates, which only `tenon dev` allows.
+//! - [`inspector`]: debugging of isolates, which only `tenon dev` allows, and CPU profiles;
+//!   [`cpu_profile`]: the positions in a CPU profile.
 //! - [`call_context`]: an invocation's place among calls between Workers; [`share`]: a tenant's
 //!   part of a bounded resource; [`page`]: the memory shared with the supervisor.
 //!
@@ -62,6 +63,7 @@ mod code_range;
 pub mod collection;
 pub mod continuation;
 mod cpu_clock;
+mod cpu_profile;
 mod engine;
 pub mod exception;
 mod fair_scheduler;

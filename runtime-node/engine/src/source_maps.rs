@@ -48,6 +48,30 @@ pub fn place(
     slot::<SourceMaps>(scope).of(module, text, &buffers)?.place(line, column)
 }
 
+/// The positions in the author's files for positions in a revision's modules, for code that is not
+/// in the isolate.
+pub(crate) struct Origins<'a> {
+    revision: &'a Revision,
+    buffers: &'a Arc<BufferBudget>,
+    maps: SourceMaps,
+}
+
+impl<'a> Origins<'a> {
+    /// Creates an empty collection, which decodes source maps on demand.
+    ///
+    /// # Arguments
+    /// * `buffers` - the budget of the isolate, to which the decoded maps are charged.
+    pub(crate) fn of(revision: &'a Revision, buffers: &'a Arc<BufferBudget>) -> Self {
+        Self { revision, buffers, maps: SourceMaps::default() }
+    }
+
+    /// Returns the position in the author's file, as [`place`] does.
+    pub(crate) fn place(&mut self, module: &str, line: u32, column: u32) -> Option<Place> {
+        let text = self.revision.modules.get(&source_map_of(module))?;
+        self.maps.of(module, text, self.buffers)?.place(line, column)
+    }
+}
+
 /// Replaces the position in a stack frame of V8, such as `f (worker.js:1:2)` or `async
 /// worker.js:1:2`, with the position in the author's file. Returns `None` if that is unknown.
 pub fn frame(scope: &mut v8::PinScope<'_, '_>, frame: &str) -> Option<String> {

@@ -16,6 +16,7 @@ mod limits;
 mod memory_limits;
 mod modules;
 mod operations;
+mod profiles;
 mod resets;
 mod schedules;
 mod services;
@@ -36,6 +37,7 @@ fn main() {
         memory_limits::trials(),
         modules::trials(),
         operations::trials(),
+        profiles::trials(),
         resets::trials(),
         schedules::trials(),
         services::trials(),

@@ -103,6 +103,7 @@ impl Isolate {
             uninspected: Cell::default(),
             renews: Cell::new(false),
             agent,
+            profiler: RefCell::default(),
         });
         let weak = Rc::downgrade(&isolate);
         isolate.spawn_command_loop();
