@@ -2,8 +2,11 @@
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
-    let beside_the_catalog =
-        ["proto/tenon/node/v1/node.proto", "proto/tenon/router/v1/router.proto"];
+    let beside_the_catalog = [
+        "proto/tenon/node/v1/node.proto",
+        "proto/tenon/node/v1/profiler.proto",
+        "proto/tenon/router/v1/router.proto",
+    ];
     // This must run first: it also writes an empty file for the catalog package, whose messages
     // come from the crate's own module. The second run overwrites that file.
     tonic_prost_build::configure()

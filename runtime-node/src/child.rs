@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  inherit: control connection, page, listener ─► Node::spawn_child
-//!  control thread ── orders ──► shard thread: release, prestart          ── drain ──► main
+//!  control thread ── orders ──► shard thread: release, prestart, profile ── drain ──► main
 //!                 ◄─ notices ── shard thread: heavy, light, reports, ready
 //! ```
 //!
@@ -18,6 +18,7 @@ mod supervisor;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
 
 use prometheus::{Registry, TextEncoder};
 use tenon_engine::page::Page;
@@ -27,12 +28,13 @@ use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::node::notice::Notice as NoticeKind;
 use tenon_proto::node::order::Order as Ordered;
 use tenon_proto::node::supervisor_client::SupervisorClient;
-use tenon_proto::node::{self, Notice, Order};
+use tenon_proto::node::{self, Notice, Order, ProfileKind};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
 
+use crate::profile::LONGEST;
 pub(crate) use inherited::{CONTROL, LISTENER, PAGE};
 pub use inherited::{Inherited, inherit, set_up_process};
 pub use supervisor::Supervisor;
@@ -55,6 +57,31 @@ pub(crate) enum Command {
     Release { digest: RevisionDigest, condemn: bool },
     /// Start the revision, and report the end of the start.
     Prestart(WorkerId, RevisionDigest),
+    /// Ask the supervisor before each request of this Worker.
+    Consult(Option<WorkerId>),
+    /// Profile the next isolate of a Worker.
+    Profile(ProfileOrder),
+    /// End the profile with this id, whose result is not wanted any more.
+    EndProfile(u64),
+}
+
+/// The order to profile a Worker.
+#[derive(Debug)]
+pub(crate) struct ProfileOrder {
+    pub(crate) id: u64,
+    pub(crate) worker: WorkerId,
+    pub(crate) kind: ProfileKind,
+    /// Time for which the requests of the profile run.
+    pub(crate) duration: Duration,
+}
+
+impl ProfileOrder {
+    /// Reads an order, or returns `None` if it is malformed.
+    fn read(order: node::Profile) -> Option<Self> {
+        let duration = Duration::from_millis(order.duration_ms.into()).min(LONGEST);
+        let kind = Some(order.kind()).filter(|kind| *kind != ProfileKind::Unspecified)?;
+        Some(Self { id: order.id, worker: order.worker.parse().ok()?, kind, duration })
+    }
 }
 
 impl Inherited {
@@ -144,6 +171,11 @@ impl ControlThread {
             }
             Ordered::Prestart(node::Prestart { digest: bytes, worker }) => digest(&bytes)
                 .and_then(|digest| Some(Command::Prestart(worker.parse().ok()?, digest))),
+            Ordered::Consult(node::Consult { worker }) => {
+                Some(Command::Consult(worker.parse().ok()))
+            }
+            Ordered::Profile(order) => ProfileOrder::read(order).map(Command::Profile),
+            Ordered::EndProfile(node::EndProfile { id }) => Some(Command::EndProfile(id)),
         };
         // If the receiver has been dropped, the process is about to end.
         command.map(|command| self.commands_tx.send(command));

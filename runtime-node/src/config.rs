@@ -38,6 +38,9 @@ pub struct Config {
     pub memory: MemoryConfig,
     pub egress: EgressConfig,
     pub drain: DrainConfig,
+    /// Port of the loopback interface on which a supervisor takes profiles, if it takes any. With 0
+    /// the system chooses the port.
+    pub profile_port: Option<u16>,
     /// TLS between operator, routers and node. The conversion from [`NodeArgs`] leaves it `None`:
     /// the caller opens the certificates.
     pub tls: Option<Tls>,
@@ -222,6 +225,7 @@ impl TryFrom<NodeArgs> for Config {
                 proxy,
             },
             drain: DrainConfig { grace: args.drain_grace.0 },
+            profile_port: args.profile_port,
             tls: None,
             inspector: None,
         })
@@ -244,6 +248,7 @@ impl Config {
             memory: MemoryConfig::default(),
             egress: EgressConfig::default(),
             drain: DrainConfig::default(),
+            profile_port: None,
             tls: None,
             inspector: None,
         }

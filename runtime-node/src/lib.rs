@@ -16,7 +16,7 @@
 //! - [`supervisor`]: starts and watches the processes of shards and lanes; [`child`]: connects such
 //!   a process to its supervisor.
 //! - [`memory`]: the node's memory budget and how much of it is used.
-//! - [`metrics`]: metrics of the shards and of each Worker.
+//! - [`metrics`]: metrics of the shards and of each Worker; [`profile`]: the bounds of profiles.
 //! - [`source`]: fetches revisions from the catalog by digest; [`reports`]: reports their health to
 //!   the operator.
 
@@ -27,6 +27,7 @@ pub mod memory;
 pub mod metrics;
 pub mod node;
 pub mod pool;
+pub mod profile;
 pub mod reports;
 pub mod server;
 pub mod services;

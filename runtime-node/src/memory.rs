@@ -87,9 +87,14 @@ impl Pressure {
 /// Measures the pressure on this process alone: many cold starts may begin between two measurements
 /// by the thread of [`watch`].
 pub fn on_this_process() -> Pressure {
+    Pressure::Eased.next_with(room())
+}
+
+/// Returns how many bytes this process may still take, or the maximum number if that is not limited
+/// or unknown.
+pub fn room() -> u64 {
     // The measuring thread logs why the room is unknown.
-    let room = meter::room().ok().flatten();
-    Pressure::Eased.next_with(room.unwrap_or(u64::MAX))
+    meter::room().ok().flatten().unwrap_or(u64::MAX)
 }
 
 /// Returns how many bytes of private writable memory this process has mapped, or 0 if that is

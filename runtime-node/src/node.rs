@@ -47,6 +47,10 @@ pub enum SpawnError {
         "cannot listen on {address} for shard {shard}: {source}; free the port or set --shard-port"
     )]
     Listen { shard: ShardId, address: SocketAddr, source: io::Error },
+    #[error(
+        "cannot listen on port {port} for profiles: {source}; free the port or set --profile-port"
+    )]
+    Profiles { port: u16, source: io::Error },
     #[error("cannot read the address of the inherited listener: {0}")]
     Inherited(io::Error),
     #[error("cannot start a thread: {0}")]

@@ -191,6 +191,12 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         matches!(self.slots.get(digest), Some(Slot::Warm(warm)) if is_match(&warm.occupant))
     }
 
+    /// Returns the revisions of a Worker that have an isolate.
+    pub fn revisions_of(&self, worker: &WorkerId) -> Vec<RevisionDigest> {
+        let own = self.warm().filter(|(_, warm)| warm.occupant.worker() == worker);
+        own.map(|(digest, _)| digest).collect()
+    }
+
     /// Decides what happens to a request for `digest`. Evicts the revision's isolate if that
     /// isolate is spent.
     ///

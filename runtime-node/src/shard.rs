@@ -10,7 +10,7 @@
 //!   isolate and permits.
 //! - [`placing`]: asks the supervisor where a revision runs; [`quarantine_cache`]: remembers which
 //!   revisions the supervisor refuses; [`starting`]: a cold start.
-//! - [`background`]: background tasks of a shard.
+//! - [`background`]: background tasks of a shard; [`profiling`]: profiles a Worker in a lane.
 //! - [`weight`]: detects revisions that are too heavy for a shard; [`weighing`]: reports them.
 //! - [`heat`]: detects Workers that need more than one shard.
 //!
@@ -20,6 +20,7 @@ mod admitted;
 mod background;
 mod heat;
 mod placing;
+mod profiling;
 mod quarantine_cache;
 mod resident;
 mod starting;
@@ -33,7 +34,7 @@ use std::time::Instant;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tenon_engine::{Engine, Isolate};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::id::RevisionDigest;
+use tenon_proto::id::{RevisionDigest, WorkerId};
 use tokio::runtime::{Handle, RuntimeMetrics};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
@@ -53,6 +54,7 @@ use admitted::{AdmissionRequest, GaugeGuard};
 pub use admitted::{Admitted, Answer, Permits};
 use heat::ShardHeat;
 use placing::Placing;
+use profiling::Profiling;
 use quarantine_cache::QuarantineCache;
 use resident::{Resident, Start};
 
@@ -87,6 +89,9 @@ pub struct Shard {
     heat: ShardHeat,
     /// Measures the time for which the thread runs tasks.
     event_loop: RuntimeMetrics,
+    /// The Worker before each of whose requests the supervisor is asked.
+    consulted: RefCell<Option<WorkerId>>,
+    profiling: RefCell<Option<Profiling>>,
     /// Isolates that compiled their modules because no usable bytecode was available.
     uncompiled: RefCell<Vec<Weak<Isolate>>>,
     bytecode_is_due: Notify,
@@ -151,6 +156,8 @@ impl Shard {
             quarantines: RefCell::default(),
             heat: ShardHeat::new(Instant::now()),
             event_loop: Handle::current().metrics(),
+            consulted: RefCell::default(),
+            profiling: RefCell::default(),
             uncompiled: RefCell::default(),
             bytecode_is_due: Notify::new(),
         })
@@ -246,7 +253,8 @@ impl Shard {
         request: &AdmissionRequest,
     ) -> Result<(Resident, Permit), Failure> {
         loop {
-            let is_live = self.pool.borrow().is_live(&request.digest);
+            let is_live =
+                self.pool.borrow().is_live(&request.digest) && !self.consults(&request.worker);
             let delivery = match &self.supervisor {
                 Some(supervisor) if !is_live => self.place(supervisor, request).await?,
                 Some(supervisor) if request.stay => {

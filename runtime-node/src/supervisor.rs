@@ -12,6 +12,7 @@
 //! - [`placement`]: decides which revisions run on a shard and which in a lane; [`quarantine`]:
 //!   decides which revisions are refused.
 //! - [`memory`]: decides how much memory each process may have; [`governor`]: sets these limits.
+//! - [`profiler`]: takes profiles of Workers; [`profiles`]: decides which reports belong to one.
 //! - [`exposition`], [`metrics`]: the metrics of the node.
 //! - [`quarantine_watch`]: receives the quarantines of other nodes from the operator.
 //!
@@ -28,6 +29,8 @@ mod memory;
 mod metrics;
 mod placement;
 mod process;
+mod profiler;
+mod profiles;
 mod quarantine;
 mod quarantine_watch;
 mod service;
@@ -57,6 +60,7 @@ use keeper::Keeper;
 use metrics::Metrics;
 use placement::{CrashReport, Placement};
 use process::Cause;
+use profiles::Profiles;
 use quarantine::{CrashDecision, Quarantine};
 
 pub use process::Program;
@@ -73,6 +77,7 @@ const VERDICT: Duration = Duration::from_millis(100);
 pub struct Supervisor {
     name: String,
     addresses: Vec<(ShardId, SocketAddr)>,
+    profiler: Option<SocketAddr>,
     shared: Arc<Shared>,
     thread: JoinHandle<()>,
 }
@@ -81,6 +86,7 @@ pub struct Supervisor {
 struct Shared {
     children: Vec<Child>,
     placement: Mutex<Placement>,
+    profiles: Mutex<Profiles>,
     source: Source,
     reporter: Reporter,
     metrics: Metrics,
@@ -107,6 +113,10 @@ impl Supervisor {
             .addresses()
             .map(|(id, address)| listen(id, address).map(|bound| (id, bound)));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
+        let profiler = config.profile_port.map(|port| {
+            profiler::bind(port).map_err(|source| SpawnError::Profiles { port, source })
+        });
+        let (profiler_listener, profiler) = profiler.transpose()?.unzip();
         let metrics = Metrics::register(registry)?;
         let meter = Meter::new(config.memory.budget, &config.memory.root)?;
         let memory_used = crate::memory::register(registry, meter.budget())?;
@@ -127,6 +137,7 @@ impl Supervisor {
         let shared = Arc::new(Shared {
             children: listeners.iter().map(|(id, _)| child(*id)).collect(),
             placement: Mutex::new(Placement::new(config.listen.lanes > 0)),
+            profiles: Mutex::default(),
             source,
             reporter,
             metrics,
@@ -143,6 +154,9 @@ impl Supervisor {
         let thread = vital::spawn("supervisor".to_owned(), move || {
             runtime.block_on(async move {
                 tokio::spawn(quarantine_watch::follow(Arc::clone(&keeper.shared), config));
+                if let Some(listener) = profiler_listener {
+                    tokio::spawn(profiler::serve(listener, Arc::clone(&keeper.shared)));
+                }
                 tokio::spawn(vital::task(
                     "govern",
                     governor::govern(Arc::clone(&keeper.shared), meter, memory_used),
@@ -152,7 +166,8 @@ impl Supervisor {
                 futures::future::join_all(keeps).await;
             });
         });
-        Ok(Self { name, addresses, shared, thread: thread.map_err(SpawnError::Thread)? })
+        let thread = thread.map_err(SpawnError::Thread)?;
+        Ok(Self { name, addresses, profiler, shared, thread })
     }
 
     pub fn name(&self) -> &str {
@@ -162,6 +177,11 @@ impl Supervisor {
     /// Returns the address of each shard and lane.
     pub fn addresses(&self) -> &[(ShardId, SocketAddr)] {
         &self.addresses
+    }
+
+    /// Returns the address at which the node takes profiles, if it does.
+    pub fn profiler(&self) -> Option<SocketAddr> {
+        self.profiler
     }
 
     /// Returns the merged metrics of the node's processes.

@@ -9,9 +9,11 @@ use tenon_proto::id::{RevisionDigest, ShardId};
 use tenon_proto::node::notice::Notice as NoticeKind;
 use tenon_proto::node::place_response::Part;
 use tenon_proto::node::placed::Verdict;
+use tenon_proto::node::report_profile_request::Report;
 use tenon_proto::node::supervisor_client::SupervisorClient;
 use tenon_proto::node::{
     self, GetRevisionResponse, KeepBytecodeRequest, Notice, PlaceRequest, PlaceResponse,
+    ReportProfileRequest,
 };
 use tokio::sync::mpsc;
 use tonic::transport::Channel;
@@ -125,6 +127,15 @@ impl Supervisor {
         if let Err(status) = self.client.clone().keep_bytecode(stream::iter(pieces)).await {
             tracing::debug!(%status, "the supervisor did not store bytecode");
         }
+    }
+
+    /// Reports the next part of a profile, and waits until a client has taken it.
+    ///
+    /// # Errors
+    /// Fails if the profile is not wanted any more.
+    pub(crate) async fn report_profile(&self, id: u64, report: Report) -> Result<(), Status> {
+        let request = ReportProfileRequest { id, report: Some(report) };
+        self.client.clone().report_profile(request).await.map(drop)
     }
 
     pub(crate) fn is_lane(&self) -> bool {

@@ -105,6 +105,10 @@ pub struct NodeArgs {
     /// Time for which invocations may continue after the node was asked to end, in seconds.
     #[arg(long, env = "TENON_DRAIN_GRACE", default_value_t = Seconds(DrainConfig::default().grace))]
     pub drain_grace: Seconds,
+    /// Port of the loopback interface on which `tenon profile` reaches this node, through a
+    /// port-forward. Without it, no profiles are taken. With 0 the system chooses the port.
+    #[arg(long, env = "TENON_PROFILE_PORT")]
+    pub profile_port: Option<u16>,
     #[command(flatten)]
     pub tls: TlsArgs,
 }

@@ -181,7 +181,12 @@ impl Shard {
     ) {
         while let Some(command) = commands_rx.recv().await {
             match command {
+                // The copy is released when its profile ends.
+                Command::Release { digest, condemn: false } if self.profiles(&digest) => {}
                 Command::Release { digest, condemn } => self.release(digest, condemn),
+                Command::Consult(worker) => self.consult(worker),
+                Command::Profile(order) => self.begin_profile(supervisor.clone(), order),
+                Command::EndProfile(id) => self.end_profile(id),
                 Command::Prestart(worker, digest) => {
                     let (shard, supervisor) = (Rc::clone(&self), supervisor.clone());
                     spawn_local(async move {
@@ -215,7 +220,7 @@ impl Shard {
     ///
     /// # Arguments
     /// * `condemn` - whether the revision's invocations in flight fail as well.
-    fn release(&self, digest: RevisionDigest, condemn: bool) {
+    pub(super) fn release(&self, digest: RevisionDigest, condemn: bool) {
         let is_starting = {
             let mut pool = self.pool.borrow_mut();
             pool.release(&digest, Instant::now());

@@ -12,6 +12,7 @@ use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::RevisionDigest;
 
 use super::resident::{Resident, Start};
+use super::weight::Weight;
 use super::{Shard, start_panicked};
 use crate::admission::{DeadlineSemaphore, Refusal};
 use crate::child::Delivery;
@@ -90,6 +91,7 @@ impl Shard {
                     _ => Retry::BackOff,
                 };
                 let failures = self.pool.borrow_mut().failed(launch, failure.clone(), retry, now);
+                worker.iter().for_each(|worker| self.report_failed_copy(worker, &failure));
                 // A failed fetch is not a failure of the revision's code.
                 if let (Retry::BackOff, Some(worker)) = (retry, worker) {
                     self.reports.failing(
@@ -137,13 +139,15 @@ impl Shard {
             bytecode.map(Arc::new),
         )
         .await?;
+        let is_copy = self.adopt(&isolate, &revision);
         let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
         // Regardless of its own limit, a Worker leaves half of the shard to the other Workers.
         let half =
             u32::try_from(Share::Half.of(self.bounds.in_flight as usize)).unwrap_or(u32::MAX);
         let concurrency = limits.concurrency.min(half);
         let tunnels = DeadlineSemaphore::new(u32::MAX, 0);
-        let weight = Rc::new(self.weigh_start(&isolate));
+        let weight = if is_copy { Weight::unreported() } else { self.weigh_start(&isolate) };
+        let weight = Rc::new(weight);
         Ok(Resident {
             worker,
             isolate,

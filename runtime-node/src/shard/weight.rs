@@ -42,6 +42,8 @@ pub(super) struct Weight {
     /// Number of light requests since the last report.
     light: Cell<u32>,
     heavy_reported_at: Cell<Option<Instant>>,
+    /// Whether the cost is never reported.
+    is_unreported: bool,
 }
 
 /// A report to the supervisor.
@@ -65,6 +67,11 @@ impl Weight {
         Self { stays: is_slow || limit > MAX_CPU_LIMIT, ..Self::default() }
     }
 
+    /// Returns a weight whose cost is not reported, for an isolate that is being profiled.
+    pub(super) fn unreported() -> Self {
+        Self { is_unreported: true, ..Self::default() }
+    }
+
     /// Returns whether the revision must not move to a shard.
     pub(super) fn stays(&self) -> bool {
         self.stays
@@ -73,6 +80,9 @@ impl Weight {
     /// Adds an answered request by the longest CPU time for which it blocked the thread. Returns
     /// the report to send now, if there is one.
     pub(super) fn add(&self, blocking: Duration, now: Instant) -> Option<WeightReport> {
+        if self.is_unreported {
+            return None;
+        }
         if blocking > LIGHT {
             self.light.set(0);
             let was_reported = self
@@ -110,6 +120,12 @@ mod tests {
         assert_eq!(weight.add(LIGHT * 2, now), None, "within PAUSE of a heavy request");
         assert_eq!(weight.add(LIGHT * 2, now + PAUSE), Some(WeightReport::Heavy));
         assert_eq!(lights(BATCH - 1), [], "light requests before a heavy one were counted");
+    }
+
+    #[test]
+    fn the_cost_of_an_isolate_that_is_being_profiled_is_not_reported() {
+        let (weight, now) = (Weight::unreported(), Instant::now());
+        assert!(!moves(Weight::unreported()) && weight.add(LIGHT * 2, now).is_none());
     }
 
     #[test]

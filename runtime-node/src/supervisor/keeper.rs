@@ -123,6 +123,7 @@ impl Keeper {
         alive.store(false, Ordering::Relaxed);
         service.abort();
         shared.child(id).end();
+        let was_profiling = shared.lose_profile(id);
         shared.home_ended(id);
         shared.metrics.processes.set_serving(id, false);
         shared.reporter.gone(id);
@@ -143,8 +144,9 @@ impl Keeper {
         tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; restarting it");
         // A revision that was already running at the last check may have used up the memory itself.
         let came_later = running != seen;
-        let was_cramped =
-            cause == Cause::Crashed && came_later && lock(&shared.child(id).state).room < CRAMPED;
+        let had_no_room = came_later && lock(&shared.child(id).state).room < CRAMPED;
+        // A profile takes memory that the revision is not responsible for.
+        let was_cramped = cause == Cause::Crashed && (had_no_room || was_profiling);
         cause.blames(running).is_some_and(|digest| shared.judge(digest, cause, was_cramped))
     }
 

@@ -10,6 +10,9 @@
 //!  any of them ── its code ended a process ──► quarantined: refused for 10 s, 20 s, …
 //! ```
 //!
+//! While a Worker is profiled, its revisions run in lanes, and nothing that they do changes their
+//! class.
+//!
 //! A revision on a shard therefore never waits for the first start of a neighbor, and waits for at
 //! most one heavy turn of each neighbor. Each demotion from a shard to the lanes doubles, for the
 //! whole namespace, the duration of the hold and the number of light requests for the next
@@ -77,6 +80,8 @@ pub(super) struct Placement {
     classes: Cache<RevisionDigest, Entry>,
     demotions: FxHashMap<Box<str>, Demotions>,
     pub(super) quarantines: Quarantines,
+    /// The Worker that is being profiled.
+    pub(super) profiled: Option<WorkerId>,
 }
 
 struct Entry {
@@ -141,6 +146,7 @@ impl Placement {
             classes: Cache::new(CLASSES),
             demotions: FxHashMap::default(),
             quarantines: Quarantines::default(),
+            profiled: None,
         }
     }
 
@@ -176,6 +182,7 @@ impl Placement {
         }
         let runs_here = match entry.class {
             _ if stay || !self.has_lanes => true,
+            _ if self.profiled.as_ref() == Some(worker) => by.is_lane(),
             Class::Promoting => true,
             Class::Known => !by.is_lane(),
             Class::Unknown { .. } | Class::Heavy { .. } => by.is_lane(),
@@ -191,7 +198,8 @@ impl Placement {
         requests: u32,
         now: Instant,
     ) -> Option<Promotion> {
-        let entry = self.classes.get_mut(digest)?;
+        let profiled = self.profiled.as_ref();
+        let entry = self.classes.get_mut(digest).filter(|entry| profiled != Some(&entry.worker))?;
         let wanted =
             PROMOTION << demotions(&mut self.demotions, entry.worker.namespace(), now).min(7);
         let light = match entry.class {
@@ -243,7 +251,9 @@ impl Placement {
         if !self.has_lanes {
             return false;
         }
-        let Some(entry) = self.classes.get_mut(digest) else { return false };
+        let profiled = self.profiled.as_ref();
+        let entry = self.classes.get_mut(digest).filter(|entry| profiled != Some(&entry.worker));
+        let Some(entry) = entry else { return false };
         let was_demoted = matches!(entry.class, Class::Promoting | Class::Known);
         let namespace = entry.worker.namespace();
         let times = demotions(&mut self.demotions, namespace, now);

@@ -16,7 +16,7 @@ use tenon_proto::node::placed::Verdict as WireVerdict;
 use tenon_proto::node::supervisor_server::{self, SupervisorServer};
 use tenon_proto::node::{
     GetRevisionResponse, KeepBytecodeRequest, KeepBytecodeResponse, Notice, Order, PlaceRequest,
-    PlaceResponse, Placed,
+    PlaceResponse, Placed, ReportProfileRequest, ReportProfileResponse,
 };
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -167,6 +167,14 @@ impl supervisor_server::Supervisor for Service {
             digest.ok_or_else(|| Status::invalid_argument("the bytecode has no digest"))?;
         self.shared.source.keep(digest, Bytes::from(bytecode)).await;
         Ok(Response::new(KeepBytecodeResponse {}))
+    }
+
+    async fn report_profile(
+        &self,
+        request: Request<ReportProfileRequest>,
+    ) -> Result<Response<ReportProfileResponse>, Status> {
+        self.shared.report_profile(self.id, request.into_inner()).await?;
+        Ok(Response::new(ReportProfileResponse {}))
     }
 }
 

@@ -11,6 +11,7 @@ mod drain;
 mod harness;
 mod limits;
 mod memory;
+mod profiles;
 mod protocol;
 mod reports;
 mod services;
@@ -30,6 +31,7 @@ fn main() {
         drain::trials(),
         limits::trials(),
         memory::trials(),
+        profiles::trials(),
         protocol::trials(),
         reports::trials(),
         services::trials(),

@@ -46,6 +46,26 @@ fn a_revision_moves_only_once_its_shard_is_known() {
 }
 
 #[test]
+fn a_worker_that_is_profiled_runs_in_lanes_and_keeps_its_class() {
+    let (mut placement, now) = (Placement::new(true), Instant::now());
+    places(&mut placement, now);
+    placement.record_light(&DIGEST, PROMOTION, now);
+    placement.end_promotion(&DIGEST);
+    assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
+    placement.profiled = Some(worker());
+    assert_eq!(places(&mut placement, now), IN_LANES);
+    let stays = placement.place(SHARD, &worker(), &DIGEST, true, now);
+    assert_eq!(stays, PlacementDecision::Here, "a request that must stay");
+    assert!(!placement.record_heavy(&DIGEST, now));
+    placement.profiled = None;
+    assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
+
+    let other = WorkerId::new("shop", "menu");
+    placement.profiled = Some(other);
+    assert!(placement.record_heavy(&DIGEST, now), "another Worker is profiled");
+}
+
+#[test]
 fn a_heavy_revision_stays_in_lanes_for_longer_each_time() {
     let (mut placement, mut now) = (Placement::new(true), Instant::now());
     for demotion in 0..3 {
