@@ -32,6 +32,10 @@ pub const SELECTOR: &str = "app.kubernetes.io/component=runtime-node";
 
 const FIRST_SHARD_PORT: i32 = 7100;
 
+/// Port on which a node takes profiles. It is on the Pod's loopback interface, which only a
+/// port-forward reaches, so it is not a port of the container.
+pub const PROFILE_PORT: u16 = 9091;
+
 /// The annotation of the Pod template that contains the digest of the referenced objects. Pods read
 /// these objects only when they start.
 const REFERENCES_ANNOTATION: &str = "tenon.dev/references";

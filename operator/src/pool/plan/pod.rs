@@ -15,7 +15,7 @@ use tenon_crds::{
     PoolEgress, ProxyResolver, RuntimePool, Toleration, TopologySpread, WhenUnsatisfiable,
 };
 
-use super::{FIRST_SHARD_PORT, Settings, ports};
+use super::{FIRST_SHARD_PORT, PROFILE_PORT, Settings, ports};
 use crate::pool::references::{self, CREDENTIALS, Kind};
 
 const ADMIN_PORT: i32 = 9090;
@@ -99,6 +99,7 @@ fn container(pool: &RuntimePool, settings: &Settings, mounts: Vec<VolumeMount>) 
         format!("--shards={}", spec.shards_per_node),
         format!("--lanes={}", spec.lanes),
         format!("--shard-port={FIRST_SHARD_PORT}"),
+        format!("--profile-port={PROFILE_PORT}"),
         format!("--isolates-per-shard={}", spec.isolates_per_shard),
         format!("--drain-grace={}s", spec.drain_grace_seconds),
         format!("--code-cache-dir={CODE_CACHE_DIR}"),

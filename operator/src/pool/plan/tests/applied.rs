@@ -102,6 +102,7 @@ fn the_applied_objects_have_these_fields_and_no_others() {
             "--shards=1",
             "--lanes=1",
             "--shard-port=7100",
+            "--profile-port=9091",
             "--isolates-per-shard=50",
             "--drain-grace=60s",
             "--code-cache-dir=/var/cache/tenon/code",
