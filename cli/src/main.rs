@@ -12,6 +12,11 @@
 //! builds code that needs a bundler, `inspect` serves debuggers, `tail` follows the logs of a cluster's nodes, `status`, `revisions`,
 //! `rollback` and `secret` read or change a Worker on a cluster, `init` creates a project, `import`
 //! writes a manifest from a wrangler project, and `types` writes the type of `env` from a manifest.
+//! with files in place of the Kubernetes API. `manifest` parses the files into objects, `inspect`
+//! serves debuggers, `tail` follows the logs of a cluster's nodes, `profile` profiles a Worker on
+//! one of them, `status`, `revisions`, `rollback` and `secret` read or change a Worker on a cluster,
+//! `init` creates a project, `import` writes a manifest from a wrangler project, and `types` writes
+//! the type of `env` from a manifest.
 
 mod assets;
 mod bundle;
@@ -27,6 +32,7 @@ mod inspect;
 mod load;
 mod manifest;
 mod output;
+mod profile;
 mod revisions;
 mod rollback;
 mod schema;
@@ -63,6 +69,8 @@ enum Command {
     Deploy(deploy::Args),
     /// Follow the logs of Workers on a cluster.
     Tail(tail::Args),
+    /// Take a CPU profile or a heap snapshot of a Worker on a cluster.
+    Profile(profile::Args),
     /// Show the status of a Worker on a cluster.
     Status(revisions::Args),
     /// List the revisions of a Worker on a cluster.
@@ -90,6 +98,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Deploy(args) => deploy::run(&args),
         Command::Tail(args) => tail::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Profile(args) => profile::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Status(args) => status::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Revisions(args) => revisions::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Rollback(args) => rollback::run(&args).map(|()| ExitCode::SUCCESS),

@@ -1,5 +1,7 @@
 //! The output of commands that show objects of a cluster. This module is pure.
 
+use std::borrow::Cow;
+
 use clap::ValueEnum;
 use k8s_openapi::jiff::Timestamp;
 
@@ -24,6 +26,24 @@ pub(crate) fn table<const N: usize>(rows: impl IntoIterator<Item = [String; N]>)
     lines.collect()
 }
 
+/// Escapes the control characters of a text from a cluster, because they would control the
+/// terminal, except line ends and tabs.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_escaped(c) {
+            printable.extend(c.escape_default());
+        } else {
+            printable.push(c);
+        }
+    }
+    Cow::Owned(printable)
+}
+
 /// Formats the time since `then` in its largest unit, as kubectl does.
 pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs().max(0);
@@ -43,6 +63,12 @@ mod tests {
     fn columns_are_as_wide_as_their_widest_cell() {
         let rows = [["A", "B"], ["long", "x"], ["ü", ""]].map(|row| row.map(str::to_owned));
         assert_eq!(table(rows), "A     B\nlong  x\nü\n");
+    }
+
+    #[test]
+    fn control_characters_are_escaped_except_line_ends_and_tabs() {
+        assert_eq!(printable("a\tb\nü"), "a\tb\nü");
+        assert_eq!(printable("\u{1b}[31mred\r\n"), "\\u{1b}[31mred\\r\n");
     }
 
     #[test]

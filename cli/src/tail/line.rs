@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::output::printable;
+
 /// The target of the lines that belong to Workers.
 const TARGET: &str = "tenon::worker";
 
@@ -85,21 +87,12 @@ impl Line {
     }
 }
 
-/// Writes the line as text for a terminal. Control characters are escaped, because they would
-/// control the terminal, except line ends and tabs.
+/// Writes the line as text for a terminal.
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { timestamp, level, worker, message, .. } = self;
         let time = timestamp.get(11..23).unwrap_or(timestamp);
-        write!(f, "{time} {level:<5} {worker}  ")?;
-        for c in message.chars() {
-            if c.is_control() && !matches!(c, '\n' | '\t') {
-                write!(f, "{}", c.escape_default())?;
-            } else {
-                write!(f, "{c}")?;
-            }
-        }
-        Ok(())
+        write!(f, "{time} {level:<5} {worker}  {}", printable(message))
     }
 }
 
