@@ -9,7 +9,7 @@
 //! ```
 //!
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`],
-//!   [`limits`], [`refusal`], [`kstatus`], [`health::verdict`], [`schedule::due`], [`rollouts`],
+//!   [`limits`], [`refusal`], [`kstatus`], [`health::verdict`], [`schedule::due`], [`deployments`],
 //!   [`certificates::plan`]: decisions, pure.
 //! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`leader`], [`health`], [`schedule`],
 //!   [`certificates`], [`acknowledgement`], [`events`]: the edges that carry out the decisions. The
@@ -22,6 +22,7 @@ pub mod artifacts;
 pub mod certificates;
 pub mod claims;
 pub mod config;
+pub mod deployments;
 pub mod endpoints;
 pub mod events;
 pub mod health;
@@ -36,7 +37,6 @@ pub mod pool;
 pub mod probe;
 pub mod refusal;
 pub mod revision;
-pub mod rollouts;
 pub mod schedule;
 pub mod watches;
 pub mod worker;

@@ -11,8 +11,8 @@ use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 use tenon_catalog::Outcome;
 use tenon_lifecycle::metrics::Register as _;
 
+use crate::deployments::DeploymentMetrics;
 use crate::leader;
-use crate::rollouts::RolloutMetrics;
 use crate::worker::queue::QueueGauges;
 use schedules::ScheduleMetrics;
 use watches::WatchMetrics;
@@ -28,7 +28,7 @@ pub struct Metrics {
     reconciles: IntCounterVec,
     duration: HistogramVec,
     queues: IntGaugeVec,
-    pub rollouts: RolloutMetrics,
+    pub deployments: DeploymentMetrics,
     pub watches: WatchMetrics,
     pub schedules: ScheduleMetrics,
     /// 1 on the leader, 0 on standbys.
@@ -64,7 +64,7 @@ impl Metrics {
                 &["kind"],
             )?,
             queues: QueueGauges::register(registry)?,
-            rollouts: RolloutMetrics::register(registry)?,
+            deployments: DeploymentMetrics::register(registry)?,
             watches: WatchMetrics::register(registry)?,
             schedules: ScheduleMetrics::register(registry)?,
             leader: leader::register(registry)?,

@@ -31,13 +31,13 @@ use tenon_lifecycle::readiness::Handle;
 use tenon_proto::id::WorkerId;
 use tokio::sync::mpsc;
 
+use crate::deployments::Deployments;
 use crate::endpoints::POOL_LABEL;
 use crate::events::Events;
 use crate::health::HealthTrigger;
 use crate::index::{Change, Service, SharedIndex, Touched, Watched};
 use crate::metrics::Metrics;
 use crate::revision;
-use crate::rollouts::Rollouts;
 use observe::{Observation, watch};
 
 /// Feeds the index, the catalog and the queues.
@@ -103,11 +103,11 @@ impl Watches {
         }
         let mut ready = Some(ready);
         let mut published = Published::default();
-        let mut rollouts = Rollouts::default();
+        let mut deployments = Deployments::default();
         while let Some(observed) = observed.next().await {
             match observed {
                 Observation::Change(change) => {
-                    self.track_rollout(&change, &mut rollouts);
+                    self.track_deployment(&change, &mut deployments);
                     let touched = self.index.with(|index| index.apply(*change));
                     self.publish(touched, &mut published);
                 }
@@ -126,18 +126,18 @@ impl Watches {
         }
     }
 
-    fn track_rollout(&self, change: &Change, rollouts: &mut Rollouts) {
+    fn track_deployment(&self, change: &Change, deployments: &mut Deployments) {
         let duration = match change {
             Change::Worker(Watched::Applied(worker)) => {
-                rollouts.observe(&revision::worker_id(worker), worker, Instant::now())
+                deployments.observe(&revision::worker_id(worker), worker, Instant::now())
             }
             Change::Worker(Watched::Deleted((namespace, name))) => {
-                rollouts.forget(&WorkerId::new(namespace, name));
+                deployments.forget(&WorkerId::new(namespace, name));
                 None
             }
             _ => return,
         };
-        self.metrics.rollouts.set(rollouts, duration);
+        self.metrics.deployments.set(deployments, duration);
     }
 
     fn publish(&self, touched: Touched, published: &mut Published) {

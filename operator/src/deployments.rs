@@ -1,4 +1,4 @@
-//! Tracks rollouts: the number of Workers in each stage, and the time from a changed spec to
+//! Tracks deployments: the number of Workers in each stage, and the time from a changed spec to
 //! readiness. This module is pure.
 //!
 //! ```text
@@ -44,7 +44,7 @@ impl Stage {
 
 /// The observed state of every Worker.
 #[derive(Default)]
-pub struct Rollouts {
+pub struct Deployments {
     workers: HashMap<WorkerId, Observation>,
     counts: EnumMap<Stage, usize>,
 }
@@ -56,8 +56,8 @@ struct Observation {
     since: Option<Instant>,
 }
 
-impl Rollouts {
-    /// Records a Worker's current state. Returns the duration of the rollout, if the Worker has
+impl Deployments {
+    /// Records a Worker's current state. Returns the duration of the deployment, if the Worker has
     /// just become ready.
     pub fn observe(&mut self, id: &WorkerId, worker: &Worker, now: Instant) -> Option<Duration> {
         let (stage, generation) = (Stage::of(worker), worker.metadata.generation);
@@ -88,13 +88,13 @@ impl Rollouts {
     }
 }
 
-/// Metrics of rollouts.
-pub struct RolloutMetrics {
+/// Metrics of deployments.
+pub struct DeploymentMetrics {
     workers: IntGaugeVec,
     ready: Histogram,
 }
 
-impl RolloutMetrics {
+impl DeploymentMetrics {
     /// Registers the metrics.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl RolloutMetrics {
         Ok(Self {
             workers: registry.gauges(
                 "tenon_operator_workers",
-                "Workers, by the rollout stage of their newest spec.",
+                "Workers, by the deployment stage of their newest spec.",
                 &["stage"],
             )?,
             ready: registry.histogram(
@@ -114,10 +114,10 @@ impl RolloutMetrics {
         })
     }
 
-    /// Sets the number of Workers in each stage, and observes the duration of a rollout that has
+    /// Sets the number of Workers in each stage, and observes the duration of a deployment that has
     /// just completed.
-    pub fn set(&self, rollouts: &Rollouts, took: Option<Duration>) {
-        for (stage, count) in rollouts.counts() {
+    pub fn set(&self, deployments: &Deployments, took: Option<Duration>) {
+        for (stage, count) in deployments.counts() {
             self.workers.with_label_values(&[stage.as_str()]).set(count as i64);
         }
         took.into_iter().for_each(|took| self.ready.observe(took.as_secs_f64()));
@@ -152,8 +152,8 @@ mod tests {
         .unwrap()
     }
 
-    fn counts(rollouts: &Rollouts) -> [usize; 3] {
-        let mut counts = rollouts.counts().map(|(_, count)| count);
+    fn counts(deployments: &Deployments) -> [usize; 3] {
+        let mut counts = deployments.counts().map(|(_, count)| count);
         [(); 3].map(|()| counts.next().unwrap())
     }
 
@@ -161,27 +161,27 @@ mod tests {
 
     #[test]
     fn each_spec_is_timed_from_its_first_observation_until_it_is_ready() {
-        let (mut rollouts, id, now) =
-            (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
-        let mut observe = |worker: Worker, at| rollouts.observe(&id, &worker, now + SECOND * at);
+        let (mut deployments, id, now) =
+            (Deployments::default(), WorkerId::new("shop", "cart"), Instant::now());
+        let mut observe = |worker: Worker, at| deployments.observe(&id, &worker, now + SECOND * at);
         assert_eq!(observe(worker(1, None), 0), None);
         assert_eq!(observe(worker(1, None), 1), None);
         assert_eq!(observe(worker(1, Some((true, 1))), 2), Some(SECOND * 2));
-        assert_eq!(observe(worker(1, Some((true, 1))), 3), None, "a rollout is reported twice");
+        assert_eq!(observe(worker(1, Some((true, 1))), 3), None, "a deployment is reported twice");
         assert_eq!(
             observe(worker(2, Some((true, 1))), 10),
             None,
-            "the rollout of an older generation is reported"
+            "the deployment of an older generation is reported"
         );
         assert_eq!(observe(worker(3, Some((true, 1))), 11), None);
         assert_eq!(observe(worker(3, Some((true, 3))), 14), Some(SECOND * 3));
     }
 
     #[test]
-    fn a_rollout_that_fails_is_not_timed() {
-        let (mut rollouts, id, now) =
-            (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
-        let mut observe = |worker: Worker, at| rollouts.observe(&id, &worker, now + SECOND * at);
+    fn a_deployment_that_fails_is_not_timed() {
+        let (mut deployments, id, now) =
+            (Deployments::default(), WorkerId::new("shop", "cart"), Instant::now());
+        let mut observe = |worker: Worker, at| deployments.observe(&id, &worker, now + SECOND * at);
         assert_eq!(observe(worker(1, None), 0), None);
         assert_eq!(observe(worker(1, Some((false, 1))), 1), None);
         assert_eq!(observe(worker(1, Some((true, 1))), 100), None);
@@ -191,13 +191,13 @@ mod tests {
 
     #[test]
     fn a_worker_that_was_ready_before_the_operator_started_is_counted_and_not_timed() {
-        let (mut rollouts, id, now) =
-            (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
-        assert_eq!(rollouts.observe(&id, &worker(1, Some((true, 1))), now), None);
-        assert_eq!(counts(&rollouts), [0, 1, 0]);
-        assert_eq!(rollouts.observe(&id, &worker(2, Some((false, 2))), now), None);
-        assert_eq!(counts(&rollouts), [0, 0, 1]);
-        rollouts.forget(&id);
-        assert_eq!(counts(&rollouts), [0, 0, 0]);
+        let (mut deployments, id, now) =
+            (Deployments::default(), WorkerId::new("shop", "cart"), Instant::now());
+        assert_eq!(deployments.observe(&id, &worker(1, Some((true, 1))), now), None);
+        assert_eq!(counts(&deployments), [0, 1, 0]);
+        assert_eq!(deployments.observe(&id, &worker(2, Some((false, 2))), now), None);
+        assert_eq!(counts(&deployments), [0, 0, 1]);
+        deployments.forget(&id);
+        assert_eq!(counts(&deployments), [0, 0, 0]);
     }
 }
