@@ -25,6 +25,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::TryFutureExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
@@ -98,7 +99,7 @@ impl Health {
         let (_always_tx, always_rx) = watch::channel(true);
         let write = {
             let health = Arc::clone(&self);
-            move |id| Arc::clone(&health).write(id)
+            move |id| Arc::clone(&health).write(id).map_ok(|()| None)
         };
         tokio::select! {
             () = queue::run(touched_rx, always_rx, Vec::new, write, self.metrics.queue("WorkerHealth")) => {}

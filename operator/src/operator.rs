@@ -367,8 +367,9 @@ async fn reconcile(
             acknowledgements.forget(&id);
         }
         async move {
-            let Some(candidate) = candidate else { return Ok(()) };
-            reconciler.reconcile(Candidate { serving, published, ..candidate }).await
+            let Some(candidate) = candidate else { return Ok(None) };
+            let candidate = Candidate { serving, published, ..candidate };
+            reconciler.reconcile(candidate).await.map(|()| None)
         }
     };
     queue::run(touched_rx, leading_rx, all, reconcile, metrics.queue("Worker")).await;

@@ -23,6 +23,7 @@ pub mod timetable;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryFutureExt as _;
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::{Event, EventType};
@@ -93,7 +94,7 @@ impl Scheduler {
         };
         let work = {
             let scheduler = Arc::clone(&self);
-            move |id| Arc::clone(&scheduler).start_due(id)
+            move |id| Arc::clone(&scheduler).start_due(id).map_ok(|()| None)
         };
         tokio::select! {
             () = queue::run(due_rx, leading_rx, all, work, self.metrics.queue("Schedule")) => {}

@@ -1,5 +1,6 @@
 //! The work queue. Each key, such as a Worker, is queued at most once and runs at most once at a
-//! time. Failed work is retried with exponential backoff.
+//! time. Failed work is retried with exponential backoff, and finished work is repeated after the
+//! delay that it names, if it names one.
 //!
 //! Tenants take turns, and the number of running keys of each tenant is limited. A tenant with
 //! thousands of Workers, or with Workers that are slow to compile, delays only its own Workers.
@@ -79,8 +80,8 @@ impl Tenanted for WorkerId {
 /// * `touched_rx` - the keys to work on.
 /// * `leading_rx` - whether this replica leads.
 /// * `all` - a function that returns the keys to queue when this replica becomes the leader.
-/// * `work` - a function that performs the work of one key. It never runs concurrently for the same
-///   key.
+/// * `work` - a function that performs the work of one key, and returns the delay after which the
+///   key is due again, if time alone makes it due. It never runs concurrently for the same key.
 /// * `gauges` - the queue's metrics.
 pub async fn run<K, E, Work, Done>(
     mut touched_rx: mpsc::UnboundedReceiver<K>,
@@ -92,11 +93,11 @@ pub async fn run<K, E, Work, Done>(
     K: Tenanted + Clone + Eq + Hash + Display + Send + 'static,
     E: Display + Send + 'static,
     Work: Fn(K) -> Done,
-    Done: Future<Output = Result<(), E>> + Send + 'static,
+    Done: Future<Output = Result<Option<Duration>, E>> + Send + 'static,
 {
     let mut queue = Queue::<K>::default();
     let mut running = JoinSet::new();
-    let mut retries = Retries::default();
+    let (mut retries, mut repetitions) = (Timers::default(), Timers::default());
     let mut led = false;
     loop {
         let leads = *leading_rx.borrow_and_update();
@@ -104,6 +105,7 @@ pub async fn run<K, E, Work, Done>(
             led = leads;
             queue.forget_waiting();
             retries.clear();
+            repetitions.clear();
             if leads {
                 all().into_iter().for_each(|key| queue.touch(key));
             }
@@ -124,6 +126,7 @@ pub async fn run<K, E, Work, Done>(
                 None => return,
             },
             Some(key) = retries.next() => queue.touch(key),
+            Some(key) = repetitions.next() => queue.touch(key),
             Some(ended) = running.join_next() => {
                 let (key, result) = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
                 if let Err(error) = &result {
@@ -131,6 +134,7 @@ pub async fn run<K, E, Work, Done>(
                 }
                 let retry = queue.end(&key, result.is_ok());
                 retries.set(&key, retry.filter(|_| leads));
+                repetitions.set(&key, result.ok().flatten().filter(|_| leads));
             },
             changed = leading_rx.changed() => if changed.is_err() {
                 return;
@@ -139,19 +143,19 @@ pub async fn run<K, E, Work, Done>(
     }
 }
 
-/// The timers of failed keys, one timer for each key.
-struct Retries<K> {
+/// Timers of keys, at most one for each key.
+struct Timers<K> {
     timers: DelayQueue<K>,
     by_key: HashMap<K, delay_queue::Key>,
 }
 
-impl<K> Default for Retries<K> {
+impl<K> Default for Timers<K> {
     fn default() -> Self {
         Self { timers: DelayQueue::new(), by_key: HashMap::new() }
     }
 }
 
-impl<K: Clone + Eq + Hash> Retries<K> {
+impl<K: Clone + Eq + Hash> Timers<K> {
     /// Sets, replaces or removes the timer of a key that was worked on.
     fn set(&mut self, key: &K, delay: Option<Duration>) {
         match (self.by_key.get(key), delay) {
@@ -281,116 +285,4 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The tenant of a key is the part before the slash.
-    impl Tenanted for &str {
-        fn tenant(&self) -> &str {
-            self.split('/').next().unwrap_or_default()
-        }
-    }
-
-    #[test]
-    fn tenants_take_turns_and_none_exceeds_its_share() {
-        let mut queue = Queue::default();
-        let many: Vec<&str> = (0..100).map(|n| &*format!("a/{n}").leak()).collect();
-        many.iter().for_each(|key| queue.touch(*key));
-        queue.touch("b/1");
-        queue.touch("b/2");
-        let order: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
-        assert_eq!(order[..5], ["a/0", "b/1", "a/1", "b/2", "a/2"]);
-        assert_eq!(order.len(), PER_TENANT + 2);
-        queue.touch("c/1");
-        assert_eq!([queue.next(), queue.next()], [Some("c/1"), None]);
-        queue.end(&"a/0", true);
-        assert_eq!([queue.next(), queue.next()], [Some("a/16"), None]);
-    }
-
-    #[test]
-    fn a_tenant_without_work_is_forgotten() {
-        let mut queue = Queue::default();
-        for key in ["a/1", "b/1", "b/2"] {
-            queue.touch(key);
-        }
-        assert_eq!([queue.next(), queue.next()], [Some("a/1"), Some("b/1")]);
-        queue.forget_waiting();
-        assert_eq!(queue.next(), None);
-        queue.end(&"a/1", true);
-        queue.end(&"b/1", true);
-        assert!(queue.tenants.is_empty() && queue.turns.is_empty());
-    }
-
-    #[test]
-    fn a_key_touched_repeatedly_is_queued_once() {
-        let mut queue = Queue::default();
-        queue.touch("a");
-        queue.touch("b");
-        queue.touch("a");
-        assert_eq!([queue.next(), queue.next(), queue.next()], [Some("a"), Some("b"), None]);
-    }
-
-    #[test]
-    fn a_key_touched_while_it_runs_runs_again_afterwards() {
-        let mut queue = Queue::default();
-        queue.touch("a");
-        queue.next();
-        queue.touch("a");
-        queue.touch("a");
-        assert_eq!(queue.next(), None);
-        assert_eq!(queue.end(&"a", true), None);
-        assert_eq!([queue.next(), queue.next()], [Some("a"), None]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn every_key_is_worked_on_when_this_replica_begins_to_lead_and_none_before() {
-        let registry = Registry::new();
-        let gauges = QueueGauges::of(&QueueGauges::register(&registry).unwrap(), "Worker");
-        let (touched_tx, touched_rx) = mpsc::unbounded_channel();
-        let (leading_tx, leading_rx) = watch::channel(false);
-        let (done_tx, mut done_rx) = mpsc::unbounded_channel();
-        let work = move |key: &'static str| {
-            let _ = done_tx.send(key);
-            std::future::ready(Ok::<(), String>(()))
-        };
-        let all = || vec!["a/1", "b/1"];
-        let running = tokio::spawn(run(touched_rx, leading_rx, all, work, gauges.clone()));
-        touched_tx.send("a/1").unwrap();
-        touched_tx.send("a/2").unwrap();
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!((gauges.waiting.get(), done_rx.try_recv().ok()), (0, None));
-        // A touch at the same moment does not hide the change of the leadership.
-        touched_tx.send("b/1").unwrap();
-        leading_tx.send_replace(true);
-        touched_tx.send("a/1").unwrap();
-        let mut done = [done_rx.recv().await.unwrap(), done_rx.recv().await.unwrap()];
-        done.sort_unstable();
-        assert_eq!(done, ["a/1", "b/1"]);
-        running.abort();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_key_that_fails_again_before_its_retry_has_one_timer() {
-        let mut retries = Retries::default();
-        retries.set(&"a", Some(FIRST_RETRY));
-        retries.set(&"a", Some(FIRST_RETRY * 2));
-        let began = tokio::time::Instant::now();
-        assert_eq!(retries.next().await, Some("a"));
-        assert!(began.elapsed() >= FIRST_RETRY * 2);
-        assert_eq!(retries.next().await, None);
-        retries.set(&"a", Some(FIRST_RETRY));
-        retries.set(&"a", None);
-        assert_eq!(retries.next().await, None);
-    }
-
-    #[test]
-    fn failing_work_is_retried_after_longer_delays_of_up_to_a_minute() {
-        let mut queue = Queue::default();
-        let delays: Vec<_> = (0..20).map(|_| queue.end(&"a", false).unwrap()).collect();
-        assert_eq!(delays[0], FIRST_RETRY);
-        assert_eq!(delays[1], FIRST_RETRY * 2);
-        assert_eq!(delays[19], LONGEST_RETRY);
-        assert_eq!(queue.end(&"a", true), None);
-        assert_eq!(queue.end(&"a", false), Some(FIRST_RETRY));
-    }
-}
+mod tests;
