@@ -265,6 +265,7 @@ impl Index {
             session_affinity: revision::session_affinity(accepted),
             strict_affinity: accepted.affinity == Affinity::Strict,
             rate_limits: limits::rates(accepted.rate_limits, of_pool.unwrap_or_default()),
+            measurement: 0,
             shares,
         }))
     }

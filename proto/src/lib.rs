@@ -4,6 +4,7 @@
 //! - [`frame`]: gRPC's message framing, for the request path, which speaks HTTP/2 directly.
 //! - [`invoke`]: the messages of `Runtime.Invoke`, for the request path too.
 //! - [`id`]: typed identifiers.
+//! - [`figures`]: the requests of a revision, as routers count them during a rollout.
 //! - [`egress`]: the hosts that a Worker may connect to.
 //! - [`module`]: the kinds of modules, and the value that an import of each kind evaluates to.
 //! - [`pattern`]: the cost of compiling regular expressions.
@@ -14,6 +15,7 @@
 
 pub mod egress;
 pub mod failure;
+pub mod figures;
 pub mod frame;
 pub mod id;
 pub mod invoke;

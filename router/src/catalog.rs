@@ -1,4 +1,5 @@
-//! The catalog's client: one long-running watch, on a thread of its own.
+//! The catalog's client: one long-running watch, on a thread of its own. The figures of rollouts go
+//! to the operator that is watched, on the same connection.
 //!
 //! ```text
 //!  Watch(resume) ─► SNAPSHOT … SNAPSHOT_END ─► replace the table     DELTA ─► change the table
@@ -23,6 +24,7 @@ use tenon_proto::id::{RevisionDigest, SiteId};
 use tokio::sync::watch;
 use tonic::Streaming;
 
+use crate::figures::Reporter;
 use crate::server::Server;
 use crate::sites::Sites;
 use crate::table::{Published, Table};
@@ -137,10 +139,13 @@ impl Client {
     }
 
     /// Watches forever.
-    pub(crate) async fn run(mut self) -> std::convert::Infallible {
+    ///
+    /// # Arguments
+    /// * `reporter`: reports to each operator while it is watched.
+    pub(crate) async fn run(mut self, mut reporter: Reporter) -> std::convert::Infallible {
         let mut pause = PAUSE_MIN;
         loop {
-            match self.watch(&mut pause).await {
+            match self.watch(&mut pause, &mut reporter).await {
                 Ok(()) => tracing::info!("the catalog's stream ended"),
                 Err(status) => {
                     tracing::warn!(code = ?status.code(), message = status.message(), "cannot watch the catalog");
@@ -155,13 +160,28 @@ impl Client {
         }
     }
 
-    async fn watch(&mut self, pause: &mut Duration) -> Result<(), tonic::Status> {
+    async fn watch(
+        &mut self,
+        pause: &mut Duration,
+        reporter: &mut Reporter,
+    ) -> Result<(), tonic::Status> {
         let channel = self.server.connect().await;
         let channel = channel.map_err(|error| tonic::Status::from_error(error.into()))?;
         let mut client = CatalogClient::new(channel).max_decoding_message_size(MAX_MESSAGE);
         let request = WatchRequest { client: self.name.clone(), resume: self.state.cursor.clone() };
-        let mut stream: Streaming<WatchResponse> = client.watch(request).await?.into_inner();
+        let stream = client.watch(request).await?.into_inner();
         self.metrics.connected.set(1);
+        tokio::select! {
+            ended = self.follow(stream, pause) => ended,
+            never = reporter.run(client) => match never {},
+        }
+    }
+
+    async fn follow(
+        &mut self,
+        mut stream: Streaming<WatchResponse>,
+        pause: &mut Duration,
+    ) -> Result<(), tonic::Status> {
         while let Some(message) = stream.message().await? {
             // The stream works, so the backoff starts over.
             *pause = PAUSE_MIN;

@@ -147,6 +147,7 @@ pub(crate) async fn run(
     let tunnels = &thread.tunnels;
 
     let sweeper = spawn_local(sweep(thread.clone()));
+    let figures = spawn_local(thread.upstream.figures.clone().run());
 
     front.accept_until(&listeners, drain.signaled()).await;
     let leaving = readiness.hold("drain");
@@ -173,6 +174,7 @@ pub(crate) async fn run(
         finished.await;
     }
     sweeper.abort();
+    figures.abort();
     thread.meters.flush();
     drop((leaving, drain));
     Ok(())

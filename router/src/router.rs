@@ -23,6 +23,7 @@ use tonic::transport::Endpoint;
 
 use crate::catalog::{self, CatalogMetrics};
 use crate::clients::pace::Pace;
+use crate::figures::Reporter;
 use crate::front::forwarded::TrustedProxies;
 use crate::front::{self, Listeners};
 use crate::metrics::{LOOPS, Metrics};
@@ -149,12 +150,14 @@ impl Router {
         )
         .map_err(SpawnError::Sites)?;
 
+        let (counted_tx, reporter) = Reporter::new();
         let shared = Shared {
             tls: config.tls,
             https: config.https.map(|(_, https)| https),
             trusted_proxies: config.trusted_proxies,
             sites: sites.clone(),
             limited_clients: Arc::default(),
+            counted_tx,
         };
 
         let mut threads = Vec::new();
@@ -197,7 +200,7 @@ impl Router {
         threads.push(vital::spawn("catalog".to_owned(), move || {
             catalog_runtime.block_on(async {
                 tokio::select! {
-                    never = client.run() => match never {},
+                    never = client.run(reporter) => match never {},
                     () = threads_tx.closed() => {}
                 }
             });

@@ -21,7 +21,7 @@ pub mod traffic;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -92,6 +92,9 @@ pub struct Worker {
     pub is_strict: bool,
     /// The rates of the requests of clients, if any is limited. All revisions share them.
     pub rates: Option<Arc<Rates>>,
+    /// The measurement for which the requests of each revision are counted, if the Worker is
+    /// measured.
+    pub(crate) measurement: Option<NonZeroU64>,
 }
 
 /// The static files of a Worker.
@@ -344,6 +347,7 @@ impl Worker {
         let routes = entry.routes.iter().map(|route| Route::new(&route.host, &route.path));
         let worker = revision(&own)?;
         let mut worker = Self { routes: routes.collect(), traffic, ..worker };
+        worker.set_measurement(NonZeroU64::new(entry.measurement));
         worker.set_rates(entry.rate_limits.as_ref().and_then(Rates::new).map(Arc::new));
         Ok(worker)
     }
@@ -371,6 +375,7 @@ impl Worker {
             traffic: None,
             is_strict,
             rates: None,
+            measurement: None,
         })
     }
 
@@ -381,6 +386,7 @@ impl Worker {
             && self.routes == other.routes
             && self.traffic == other.traffic
             && self.is_strict == other.is_strict
+            && self.measurement == other.measurement
             && self.rates.as_ref().map(|rates| rates.all())
                 == other.rates.as_ref().map(|rates| rates.all())
     }

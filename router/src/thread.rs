@@ -21,12 +21,13 @@ use prometheus::IntGauge;
 use tenon_https::Https;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
 use crate::clients::Clients;
 use crate::clients::metrics::ClientMetrics;
 use crate::clients::pace::Pace;
+use crate::figures::{Counted, ThreadFigures};
 use crate::front::forwarded::TrustedProxies;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
@@ -113,6 +114,8 @@ pub(crate) struct Shared {
     pub(crate) sites: Sites,
     /// The rate limits of clients.
     pub(crate) limited_clients: Arc<rate::Clients>,
+    /// Receives the figures of measured Workers.
+    pub(crate) counted_tx: mpsc::Sender<Counted>,
 }
 
 struct TableCache {
@@ -128,7 +131,7 @@ impl RouterThread {
     pub(crate) fn new(
         name: &str,
         settings: Settings,
-        Shared { tls, https, trusted_proxies, sites, limited_clients }: Shared,
+        Shared { tls, https, trusted_proxies, sites, limited_clients, counted_tx }: Shared,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
     ) -> Rc<Self> {
@@ -148,6 +151,7 @@ impl RouterThread {
                 spread: RefCell::default(),
                 budget: RefCell::new(Budget::new(Instant::now())),
                 metrics: upstream_metrics,
+                figures: ThreadFigures::new(counted_tx),
             },
             tls,
             https,

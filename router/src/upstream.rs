@@ -16,8 +16,8 @@
 //! - [`retry`]: whether a failed attempt may be repeated.
 //! - [`metrics`]: the metrics of all of these.
 //!
-//! The group depends on `table`, `quota`, `meters` and `trace`, and on no other group. Its state
-//! belongs to one thread.
+//! The group depends on `table`, `figures`, `quota`, `meters` and `trace`, and on no other group.
+//! Its state belongs to one thread.
 
 pub(crate) mod bulkhead;
 pub(crate) mod connection;
@@ -41,6 +41,7 @@ pub(crate) mod upload;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::figures::ThreadFigures;
 use crate::upstream::links::Links;
 use crate::upstream::metrics::UpstreamMetrics;
 use crate::upstream::placement::Placements;
@@ -54,4 +55,6 @@ pub(crate) struct Upstream {
     pub(crate) spread: RefCell<Spread>,
     pub(crate) budget: RefCell<Budget>,
     pub(crate) metrics: Rc<UpstreamMetrics>,
+    /// The figures of measured Workers.
+    pub(crate) figures: Rc<ThreadFigures>,
 }

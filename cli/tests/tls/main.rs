@@ -15,7 +15,7 @@ use std::thread;
 use libtest_mimic::{Arguments, Trial};
 use tenon_lifecycle::tls::{Connector, Role, Stream, Tls};
 use tenon_proto::catalog::catalog_client::CatalogClient;
-use tenon_proto::catalog::{GetRevisionRequest, ReportRequest, WatchRequest};
+use tenon_proto::catalog::{GetRevisionRequest, ReportRequest, ReportTrafficRequest, WatchRequest};
 use tonic::Code;
 use tonic::transport::Endpoint;
 
@@ -77,7 +77,7 @@ fn each_server_admits_the_roles_that_it_serves() {
             assert!(hangs_up_on_plain_http(address), "the {server} answers plain HTTP");
         }
         // The catalog accepts routers and nodes, but only nodes may receive revisions, which
-        // include secrets, and send reports.
+        // include secrets, and report health, and only routers may report traffic.
         for role in [Role::Router, Role::RuntimeNode] {
             let connector =
                 Connector::new(Some(client_tls(&authority, role)), Role::Operator, DEADLINE);
@@ -89,13 +89,18 @@ fn each_server_admits_the_roles_that_it_serves() {
             let report = client
                 .report(ReportRequest { node: "n".to_owned(), ..ReportRequest::default() })
                 .await;
+            let traffic = client.report_traffic(ReportTrafficRequest::default()).await;
             let codes = [
                 revision.err().map(|status| status.code()),
                 report.err().map(|status| status.code()),
+                traffic.err().map(|status| status.code()),
             ];
-            let expected =
-                if role == Role::RuntimeNode { None } else { Some(Code::PermissionDenied) };
-            assert_eq!(codes, [expected; 2], "{role}");
+            let denied = Some(Code::PermissionDenied);
+            let expected = match role {
+                Role::RuntimeNode => [None, None, denied],
+                _ => [denied, denied, None],
+            };
+            assert_eq!(codes, expected, "{role}");
         }
     });
     platform.end();

@@ -23,6 +23,8 @@ pub struct Deployment {
     pub rate_limits: Option<RateLimits>,
     /// All requests go to one shard, even if the Worker needs more.
     pub strict_affinity: bool,
+    /// Identifies the measurement of the revisions' requests. 0 if they are not measured.
+    pub measurement: u64,
     /// At least one. The first serves the requests that remain after the shares of the others.
     pub shares: Vec<Share>,
 }
@@ -89,6 +91,7 @@ impl Deployment {
             session_affinity: None,
             rate_limits: None,
             strict_affinity: false,
+            measurement: 0,
             shares: vec![Share::whole(revision)],
         }
     }
@@ -117,6 +120,7 @@ impl Deployment {
             session_affinity: self.session_affinity.clone(),
             rate_limits: self.rate_limits,
             strict_affinity: self.strict_affinity,
+            measurement: self.measurement,
         })
     }
 }

@@ -6,14 +6,15 @@
 //!                                                 ▼
 //!                                              service ──Watch, GetRevision──► routers, nodes
 //!                                                 │ ▲
-//!                                 WatchQuarantine ▼ └ Report
-//!                                                nodes
+//!                                 WatchQuarantine ▼ └ Report, ReportTraffic
+//!                                                nodes, routers
 //! ```
 //!
 //! - [`deployment`]: pure; a Worker with the shares of its revisions.
 //! - [`state`]: pure; every change has a version, every watcher a position.
 //! - [`revisions`]: pure; the revisions that nodes may fetch.
 //! - [`report`]: pure; nodes' reports about the Workers that they run.
+//! - [`traffic`]: pure; routers' figures about the revisions of measured Workers.
 //! - [`quarantine`]: pure; the revisions that no node may run, because they ended processes.
 //! - [`assets`]: the static files of revisions.
 //! - [`code`]: the modules of revisions whose code is in OCI artifacts.
@@ -32,6 +33,7 @@ mod report;
 mod revisions;
 mod service;
 mod state;
+mod traffic;
 mod watchers;
 
 use std::collections::hash_map::RandomState;
@@ -53,6 +55,7 @@ pub use report::{Cause, HealthReport, MalformedReport, Outcome, ReportSink, Work
 use revisions::Revisions;
 pub use service::serve;
 use state::{FellBehind, State, Walk};
+pub use traffic::{FiguresSink, MalformedTraffic, TrafficReport};
 pub use watchers::CatalogMetrics;
 use watchers::Watchers;
 
@@ -69,6 +72,7 @@ struct Shared {
     /// Wakes the watchers of the quarantine.
     quarantine_tx: watch::Sender<()>,
     sink: OnceLock<ReportSink>,
+    figures: OnceLock<FiguresSink>,
     code: OnceLock<CodeSource>,
     assets: OnceLock<AssetsSource>,
     watchers: Watchers,
@@ -80,7 +84,7 @@ struct Deployed {
     quarantine: Quarantine,
 }
 
-/// The error for a report that does not fit into the channel of reports.
+/// The error for a report that does not fit into its channel.
 struct Full;
 
 #[derive(Clone, Copy, Default)]
@@ -112,6 +116,7 @@ impl Catalog {
                 progress_tx,
                 quarantine_tx,
                 sink: OnceLock::new(),
+                figures: OnceLock::new(),
                 code: OnceLock::new(),
                 assets: OnceLock::new(),
                 watchers: Watchers::new(),
@@ -302,6 +307,26 @@ impl Catalog {
             HealthReport { worker, revision: revision.name.clone(), node: node.to_owned(), health },
             serves,
         ))
+    }
+
+    /// Sends routers' figures to `sink` from now on. Figures before the first call are lost; later
+    /// calls have no effect.
+    pub fn set_figures_sink(&self, sink: FiguresSink) {
+        let _ = self.shared.figures.set(sink);
+    }
+
+    /// Processes a router's figures. Those that are not about a current measurement are dropped.
+    ///
+    /// # Errors
+    /// Fails if the figures did not fit into the channel. The router must send them again.
+    fn take_figures(&self, parts: Vec<traffic::Part>) -> Result<(), Full> {
+        let Some(sink) = self.shared.figures.get() else { return Ok(()) };
+        let current = {
+            let deployed = self.read();
+            let current = parts.into_iter().filter_map(|part| deployed.check_figures(part));
+            current.collect::<Vec<_>>()
+        };
+        if current.is_empty() { Ok(()) } else { sink.try_send(current).map_err(|_| Full) }
     }
 
     fn refuse(&self, digest: RevisionDigest, worker: &WorkerId, remaining: Duration, times: u32) {

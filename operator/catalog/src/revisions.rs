@@ -97,6 +97,12 @@ impl Revisions {
         digests.find(|digest| self.held.get(digest).is_some_and(|held| held.name() == name))
     }
 
+    /// Returns the name of the revision with this digest, if it serves the Worker.
+    pub fn name(&self, worker: &WorkerId, digest: &RevisionDigest) -> Option<&str> {
+        let serves = self.serving(worker).contains(digest);
+        self.held.get(digest).filter(|_| serves).map(Held::name)
+    }
+
     pub fn get(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
         match self.held.get(digest)? {
             Held::Resolved(revision) => Some(Arc::clone(revision)),

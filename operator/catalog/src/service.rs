@@ -13,7 +13,8 @@ use tenon_lifecycle::tls::Tls;
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::{
     GetAssetsRequest, GetAssetsResponse, GetRevisionRequest, GetRevisionResponse, ReportRequest,
-    ReportResponse, WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest, WatchResponse,
+    ReportResponse, ReportTrafficRequest, ReportTrafficResponse, WatchQuarantineRequest,
+    WatchQuarantineResponse, WatchRequest, WatchResponse,
 };
 use tenon_proto::id::RevisionDigest;
 use tokio::net::TcpListener;
@@ -25,7 +26,7 @@ use super::incoming::{Caller, incoming};
 use super::quarantine::Entry;
 use super::state::Walk;
 use super::watchers::Registration;
-use super::{Catalog, Full, Progress, assets, report};
+use super::{Catalog, Full, Progress, assets, report, traffic};
 
 /// A client that has not answered a ping for this long is considered dead, and its stream is
 /// closed.
@@ -185,6 +186,22 @@ impl catalog_server::Catalog for Service {
         })?;
         Ok(Response::new(ReportResponse {}))
     }
+
+    async fn report_traffic(
+        &self,
+        request: Request<ReportTrafficRequest>,
+    ) -> Result<Response<ReportTrafficResponse>, Status> {
+        routers_only(&request)?;
+        if !self.catalog.is_synced() {
+            return Err(not_synced());
+        }
+        let parts = traffic::parse(request.into_inner())
+            .map_err(|error| Status::invalid_argument(error.to_string()))?;
+        self.catalog.take_figures(parts).map_err(|Full| {
+            Status::resource_exhausted("too many figures are queued; retry later")
+        })?;
+        Ok(Response::new(ReportTrafficResponse {}))
+    }
 }
 
 /// Refuses callers that are not nodes. Revisions contain code and secrets and are only for the
@@ -199,8 +216,8 @@ fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
     }
 }
 
-/// Refuses nodes, which need no static files. Without TLS the caller is unknown, and the
-/// request is allowed.
+/// Refuses nodes, which need no static files, and do not know all requests of a Worker. Without TLS
+/// the caller is unknown, and the request is allowed.
 fn routers_only<T>(request: &Request<T>) -> Result<(), Status> {
     match Caller::of(request).and_then(|caller| caller.is_node) {
         Some(true) => Err(Status::permission_denied(

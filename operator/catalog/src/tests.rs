@@ -15,6 +15,8 @@ use tonic::{Code, Streaming};
 
 use super::*;
 
+mod traffic;
+
 pub(super) fn revision(worker: &str, name: &str) -> Arc<Revision> {
     let revision = Revision::from_source(WorkerId::new("shop", worker), "export default {}");
     Arc::new(Revision { name: name.to_owned(), ..revision })
@@ -95,6 +97,7 @@ async fn a_watcher_gets_a_snapshot_and_then_every_change() {
         session_affinity: None,
         strict_affinity: false,
         rate_limits: None,
+        measurement: 0,
     };
     assert_eq!(snapshot.workers, [expected]);
 

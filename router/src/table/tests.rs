@@ -16,6 +16,7 @@ fn worker(id: &str, host: &str) -> catalog::Worker {
         session_affinity: None,
         strict_affinity: false,
         rate_limits: None,
+        measurement: 0,
     }
 }
 

@@ -11,6 +11,7 @@
 //!
 //! This module is pure.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -143,12 +144,18 @@ impl Worker {
         variants.filter_map(|variant| Arc::get_mut(&mut variant.worker)).for_each(change);
     }
 
+    /// Sets the measurement of the Worker and its variants.
+    pub(super) fn set_measurement(&mut self, measurement: Option<NonZeroU64>) {
+        self.for_each_variant(|variant| variant.measurement = measurement);
+        self.measurement = measurement;
+    }
+
     /// Sets the time at which each revision was announced.
     ///
     /// # Arguments
     /// * `last`: the previous entry, whose revisions were announced earlier.
     /// * `now`: `None` if the entry came with a snapshot.
-    pub(super) fn announce(&mut self, last: Option<&Self>, now: Option<Instant>) {
+    pub(crate) fn announce(&mut self, last: Option<&Self>, now: Option<Instant>) {
         let known = |digest: &RevisionDigest| {
             let last = last.and_then(|last| last.with_digest(digest.as_bytes()));
             last.map_or(now, |last| last.announced)

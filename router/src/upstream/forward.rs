@@ -59,6 +59,22 @@ pub(crate) async fn forward(
     call: Call<'_>,
     trace: &mut Trace,
 ) -> Result<Reply, Failure> {
+    let measured = upstream.figures.begin(worker);
+    let result = forward_with_retries(upstream, view, worker, call, trace).await;
+    if let Some(measured) = measured {
+        let status = result.as_ref().map(|reply| reply.head.status);
+        measured.end(status.map_err(|failure| failure.code));
+    }
+    result
+}
+
+async fn forward_with_retries(
+    upstream: &Upstream,
+    view: &Table,
+    worker: &Worker,
+    call: Call<'_>,
+    trace: &mut Trace,
+) -> Result<Reply, Failure> {
     let Call { peer, head, upload, idempotency } = call;
     upstream.budget.borrow_mut().count_request(Instant::now());
     let pool = view.pool(&worker.pool).ok_or_else(no_node)?;

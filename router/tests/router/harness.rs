@@ -194,5 +194,6 @@ pub(crate) fn worker(id: &str, host: &str) -> Worker {
         session_affinity: None,
         strict_affinity: false,
         rate_limits: None,
+        measurement: 0,
     }
 }

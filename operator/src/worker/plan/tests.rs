@@ -90,6 +90,7 @@ fn announced(
         session_affinity: revision::session_affinity(accepted),
         strict_affinity: accepted.affinity == Affinity::Strict,
         rate_limits: limits::rates(accepted.rate_limits, PoolRateLimits::default()),
+        measurement: 0,
         shares: shares.collect(),
     };
     let serving = deployment.shares.iter();

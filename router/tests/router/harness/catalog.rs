@@ -11,13 +11,13 @@ use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{
     Cursor, GetAssetsRequest, GetAssetsResponse, GetRevisionRequest, GetRevisionResponse,
-    ReportRequest, ReportResponse, WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest,
-    WatchResponse,
+    ReportRequest, ReportResponse, ReportTrafficRequest, ReportTrafficResponse, RevisionTraffic,
+    WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest, WatchResponse,
 };
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::{TcpListenerStream, UnboundedReceiverStream};
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -41,6 +41,9 @@ struct State {
     packs: HashMap<Vec<u8>, Bytes>,
     /// The number of packs that were requested.
     requested: usize,
+    traffic: Vec<RevisionTraffic>,
+    /// The answer to the next report of figures, if it is not OK.
+    refusal: Option<Code>,
 }
 
 const EPOCH: &str = "test";
@@ -92,6 +95,21 @@ impl Catalog {
     /// Returns the number of packs that were requested.
     pub(crate) fn requested_packs(&self) -> usize {
         self.content.0.lock().unwrap().requested
+    }
+
+    /// Returns the figures that were reported.
+    pub(crate) fn traffic(&self) -> Vec<RevisionTraffic> {
+        self.content.0.lock().unwrap().traffic.clone()
+    }
+
+    /// Refuses the next report of figures.
+    pub(crate) fn refuse_traffic(&self, code: Code) {
+        self.content.0.lock().unwrap().refusal = Some(code);
+    }
+
+    /// Returns whether the next report of figures will be refused.
+    pub(crate) fn refuses_traffic(&self) -> bool {
+        self.content.0.lock().unwrap().refusal.is_some()
     }
 
     /// Returns the cursors from which watchers asked to resume, in order of arrival.
@@ -184,6 +202,18 @@ impl catalog_server::Catalog for Content {
         _request: Request<ReportRequest>,
     ) -> Result<Response<ReportResponse>, Status> {
         Err(Status::unimplemented("a router sent a report"))
+    }
+
+    async fn report_traffic(
+        &self,
+        request: Request<ReportTrafficRequest>,
+    ) -> Result<Response<ReportTrafficResponse>, Status> {
+        let mut state = self.0.lock().unwrap();
+        if let Some(code) = state.refusal.take() {
+            return Err(Status::new(code, "not now"));
+        }
+        state.traffic.extend(request.into_inner().revisions);
+        Ok(Response::new(ReportTrafficResponse {}))
     }
 }
 

@@ -11,7 +11,8 @@ use futures::{Stream, StreamExt, stream};
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::{
     GetAssetsRequest, GetAssetsResponse, GetRevisionRequest, GetRevisionResponse, ReportRequest,
-    ReportResponse, WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest, WatchResponse,
+    ReportResponse, ReportTrafficRequest, ReportTrafficResponse, WatchQuarantineRequest,
+    WatchQuarantineResponse, WatchRequest, WatchResponse,
 };
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::Revision;
@@ -183,5 +184,12 @@ impl catalog_server::Catalog for Content {
     ) -> Result<Response<ReportResponse>, Status> {
         self.state().reports.push(request.into_inner());
         Ok(Response::new(ReportResponse {}))
+    }
+
+    async fn report_traffic(
+        &self,
+        _: Request<ReportTrafficRequest>,
+    ) -> Result<Response<ReportTrafficResponse>, Status> {
+        Err(Status::unimplemented("a node reported requests"))
     }
 }
