@@ -35,8 +35,9 @@ pub use worker::{
     ASSETS_NEED_AN_ARTIFACT, Accepted, AcceptedRoute, AcceptedTarget, Address, Affinity, Assets,
     CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, HtmlHandling, Limits,
     NotFoundHandling, OciSource, PullSecretRef, Quarantine, QuarantineCause, RateLimit, RateLimits,
-    Route, Schedule, ScheduleStatus, Secret, SecretKeyRef, ServiceBinding, SessionAffinity, Source,
-    StatePolicy, TrafficTarget, Worker, WorkerSpec, WorkerStatus,
+    RevisionFigures, Rollout, RolloutAnalysis, RolloutFigures, RolloutPhase, RolloutStatus,
+    RolloutStep, Route, Schedule, ScheduleStatus, Secret, SecretKeyRef, ServiceBinding,
+    SessionAffinity, Source, StatePolicy, TrafficTarget, Worker, WorkerSpec, WorkerStatus,
 };
 
 /// The API group.

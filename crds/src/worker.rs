@@ -2,6 +2,7 @@
 
 mod assets;
 mod rate;
+mod rollout;
 pub(crate) mod schema;
 mod source;
 mod status;
@@ -17,6 +18,10 @@ use crate::name;
 
 pub use assets::{Assets, HtmlHandling, NotFoundHandling};
 pub use rate::{RateLimit, RateLimits};
+pub use rollout::{
+    RevisionFigures, Rollout, RolloutAnalysis, RolloutFigures, RolloutPhase, RolloutStatus,
+    RolloutStep,
+};
 pub use source::{ConfigMapRef, OciSource, PullSecretRef, Source};
 pub use status::{
     Accepted, AcceptedRoute, Address, CRASH_LOOPS, CrashLoop, Quarantine, QuarantineCause,
@@ -39,6 +44,7 @@ pub use traffic::{AcceptedTarget, SessionAffinity, TrafficTarget};
     doc = "A JavaScript program that handles HTTP requests, in an isolate of its own.",
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
     printcolumn(name = "Healthy", type_ = "string", json_path = ".status.conditions[?(@.type=='Healthy')].status"),
+    printcolumn(name = "Rollout", type_ = "string", json_path = ".status.conditions[?(@.type=='RolledOut')].reason"),
     printcolumn(name = "URL", type_ = "string", json_path = ".status.url"),
     printcolumn(name = "Revision", type_ = "string", json_path = ".status.latestRevision"),
     printcolumn(name = "Pool", type_ = "string", json_path = ".spec.pool", priority = "1"),
@@ -70,6 +76,8 @@ pub use traffic::{AcceptedTarget, SessionAffinity, TrafficTarget};
     validation = Rule::new(ASSETS_NAME_IS_UNIQUE)
         .message("spec.assets.binding: another binding has that name; use each binding name once"),
     validation = Rule::new("!has(self.assets) || has(self.source.oci)").message(ASSETS_NEED_AN_ARTIFACT),
+    validation = Rule::new(rollout::ROLLOUT_OR_TRAFFIC)
+        .message("spec.rollout: spec.traffic divides the requests already; remove one of them"),
 )]
 pub struct WorkerSpec {
     /// Source of the code.
@@ -108,7 +116,12 @@ pub struct WorkerSpec {
     )]
     pub traffic: Vec<TrafficTarget>,
 
-    /// Part of a request that selects its revision, if `traffic` divides the requests.
+    /// Shares by which each new revision takes over the requests, and conditions under which it is
+    /// taken back. By default it gets all requests at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<Rollout>,
+
+    /// Part of a request that selects its revision, if `traffic` or `rollout` divides the requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<SessionAffinity>,
 
@@ -411,6 +424,7 @@ impl WorkerSpec {
             pool: default_pool(),
             routes: Vec::new(),
             traffic: Vec::new(),
+            rollout: None,
             session_affinity: None,
             affinity: Affinity::default(),
             rate_limits: None,

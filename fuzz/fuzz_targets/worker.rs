@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
-use tenon_crds::{PoolLimits, Worker};
+use serde_json::json;
+use tenon_crds::{PoolLimits, Worker, WorkerRevision};
 use tenon_operator::claims::Holder;
 use tenon_operator::index::{Candidate, SourceState};
 use tenon_operator::revision;
@@ -25,6 +26,15 @@ fuzz_target!(|data: &[u8]| {
         Some(modules) => SourceState::Modules(revision::join_modules(modules, [])),
         None => SourceState::MissingConfigMap("config".to_owned()),
     };
+    // The revision that a rollout replaces exists, so that the rollout goes on.
+    let rollout = worker.status.iter().flat_map(|status| &status.rollout);
+    let stable = rollout.filter_map(|rollout| rollout.stable.as_deref()).map(|name| {
+        let spec =
+            json!({"worker": "cart", "digest": "", "entrypoint": "worker.js", "modules": {}});
+        let spec = serde_json::from_value(spec).expect("the revision lacks a field");
+        Arc::new(WorkerRevision::new(name, spec))
+    });
+    let revisions = stable.collect();
     let mut candidate = Candidate {
         id: revision::worker_id(&worker),
         routes: revision::routes(&worker, "localhost")
@@ -34,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
         worker: Arc::new(worker),
         source,
         secrets: BTreeMap::new(),
-        revisions: Vec::new(),
+        revisions,
         previews: Vec::new(),
         missing_secrets: BTreeMap::new(),
         serving: Vec::new(),

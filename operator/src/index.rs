@@ -39,6 +39,7 @@ use tenon_proto::revision::Revision;
 use crate::artifacts::Source;
 use crate::claims::{Claims, Holder};
 use crate::endpoints;
+use crate::figures;
 use crate::limits;
 use crate::revision::{self, MissingSecret};
 
@@ -149,6 +150,12 @@ impl Index {
         status.serves(&quarantine.revision).then(|| quarantine.clone())
     }
 
+    /// Returns whether the Worker's status has figures of a rollout that it no longer has.
+    pub fn has_stale_figures(&self, id: &WorkerId) -> bool {
+        self.status(id)
+            .is_some_and(|status| status.rollout_figures.is_some() && status.rollout.is_none())
+    }
+
     fn status(&self, id: &WorkerId) -> Option<&WorkerStatus> {
         self.workers.get(id)?.status.as_ref()
     }
@@ -216,9 +223,12 @@ impl Index {
         })
     }
 
-    /// Returns the missing Secrets of the revisions that `spec.traffic` names, by revision.
+    /// Returns the missing Secrets of the revisions that may serve besides the latest one, by
+    /// revision: those that `spec.traffic` names, and the stable one of a rollout.
     fn missing_secrets(&self, id: &WorkerId, worker: &Worker) -> BTreeMap<String, MissingSecret> {
         let named = worker.spec.traffic.iter().filter_map(|target| target.revision.as_ref());
+        let rollout = worker.status.iter().flat_map(|status| &status.rollout);
+        let named = named.chain(rollout.filter_map(|rollout| rollout.stable.as_ref()));
         let revisions = self.revisions.get(id);
         let missing = named.filter_map(|name| {
             let bound = &revisions?.get(name)?.spec.secrets;
@@ -265,7 +275,7 @@ impl Index {
             session_affinity: revision::session_affinity(accepted),
             strict_affinity: accepted.affinity == Affinity::Strict,
             rate_limits: limits::rates(accepted.rate_limits, of_pool.unwrap_or_default()),
-            measurement: 0,
+            measurement: figures::measurement(status),
             shares,
         }))
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!  API server ─► watches ─► index ──touched──► worker: queue ─► plan ─► apply   (the leader)
 //!                             └──serving──► catalog ──► routers, nodes         (every replica)
-//!                                health ◄── reports ──────────────┘            (every replica)
+//!                       health, figures ◄── reports ──────────────┘            (every replica)
 //!                              schedule ──calls──► routers                     (the leader)
 //!                          certificates ──Secrets──► all processes             (the leader)
 //! ```
@@ -11,9 +11,9 @@
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`],
 //!   [`limits`], [`refusal`], [`kstatus`], [`health::verdict`], [`schedule::due`], [`deployments`],
 //!   [`certificates::plan`]: decisions, pure.
-//! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`leader`], [`health`], [`schedule`],
-//!   [`certificates`], [`acknowledgement`], [`events`]: the edges that carry out the decisions. The
-//!   catalog is a crate of its own, [`tenon_catalog`].
+//! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`leader`], [`health`], [`figures`],
+//!   [`schedule`], [`certificates`], [`acknowledgement`], [`events`]: the edges that carry out the
+//!   decisions. The catalog is a crate of its own, [`tenon_catalog`].
 //! - [`Operator`]: builds, spawns and joins all edges.
 //! - [`probe`]: an end-to-end check of an installation, from the view of a tenant.
 
@@ -25,6 +25,7 @@ pub mod config;
 pub mod deployments;
 pub mod endpoints;
 pub mod events;
+pub mod figures;
 pub mod health;
 pub mod index;
 pub mod kstatus;

@@ -5,6 +5,7 @@
 //!                           ├─► watches ─┬─ synced ─► election ── leads? ──┐
 //!                           │            ├───────────► queue ─► reconciler ◄┤
 //!                           ├─► health ◄─┤                                 │
+//!                           ├─► figures ◄┤                                 │
 //!                           │            └───────────► scheduler ◄─────────┤
 //!                           └─► pools, certificates ◄──────────────────────┘
 //!                                  drain: election ends first, then the components, then the server
@@ -38,6 +39,7 @@ use crate::certificates::Certificates;
 use crate::certificates::plan::Terms;
 use crate::config::{ArtifactConfig, Config, TlsSource};
 use crate::events::Events;
+use crate::figures::FiguresWriter;
 use crate::health::Health;
 use crate::index::{Candidate, Index, Published, SharedIndex};
 use crate::leader::Election;
@@ -51,6 +53,9 @@ use crate::worker::{MANAGER, Reconciler, queue};
 /// Capacity of the channel of nodes' reports, each about one Worker. Reports are consumed far
 /// faster than nodes send them.
 const REPORTS: usize = 4096;
+
+/// Capacity of the channel of routers' reports, each about up to 200 revisions.
+const TRAFFIC_REPORTS: usize = 256;
 
 /// A running operator. If this value is dropped, its components stop; the election and the catalog
 /// run until the drain passed to `spawn` begins.
@@ -120,6 +125,8 @@ impl Operator {
         registry.register(Box::new(catalog.metrics()?))?;
         let (reports_tx, reports_rx) = mpsc::channel(REPORTS);
         catalog.set_report_sink(ReportSink { reports_tx, outcomes: metrics.reports.clone() });
+        let (figures_tx, figures_rx) = mpsc::channel(TRAFFIC_REPORTS);
+        catalog.set_figures_sink(figures_tx);
         let unavailable = |error| SpawnError::Listen(config.catalog_listen, error);
         let listener = TcpListener::bind(config.catalog_listen).await.map_err(unavailable)?;
         let catalog_addr = listener.local_addr().map_err(unavailable)?;
@@ -160,6 +167,7 @@ impl Operator {
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
         let acknowledgements = Acknowledgements::new(router, process_tls, touched_tx.clone());
         let (health_tx, health_rx) = mpsc::unbounded_channel();
+        let (stale_tx, stale_rx) = mpsc::unbounded_channel();
         let (scheduled_tx, scheduled_rx) = mpsc::unbounded_channel();
         let watches = Watches {
             client: client.clone(),
@@ -169,6 +177,7 @@ impl Operator {
             catalog: catalog.clone(),
             touched_tx,
             health_tx,
+            stale_tx,
             scheduled_tx,
             events: events.clone(),
             metrics: metrics.clone(),
@@ -176,6 +185,8 @@ impl Operator {
         components.spawn(watches.run(readiness.hold("catalog")));
         let health = Health::new(client.clone(), events.clone(), index.clone(), metrics.clone());
         components.spawn(health.run(reports_rx, health_rx));
+        let figures = FiguresWriter::new(client.clone(), index.clone(), metrics.clone());
+        components.spawn(figures.run(figures_rx, stale_rx));
         let scheduler = Scheduler::new(
             leader.clone(),
             // A call in flight may outlive the term, and the Event of its failure must be written.
@@ -368,8 +379,7 @@ async fn reconcile(
         }
         async move {
             let Some(candidate) = candidate else { return Ok(None) };
-            let candidate = Candidate { serving, published, ..candidate };
-            reconciler.reconcile(candidate).await.map(|()| None)
+            reconciler.reconcile(Candidate { serving, published, ..candidate }).await
         }
     };
     queue::run(touched_rx, leading_rx, all, reconcile, metrics.queue("Worker")).await;

@@ -120,6 +120,7 @@ fn snapshot_with(
         pool: _,
         routes: _,
         traffic: _,
+        rollout: _,
         session_affinity: _,
         affinity: _,
         rate_limits: _,

@@ -7,7 +7,7 @@
 //!  watch RuntimePool ────┤
 //!  watch ConfigMap ──────┼─ Change ─► Index ─► Touched ─┬─► Catalog
 //!  watch Secret ─────────┤                              ├─► queue of the reconciler
-//!  watch EndpointSlice ──┘                              ├─► health
+//!  watch EndpointSlice ──┘                              ├─► health, figures
 //!                                                       └─► scheduler
 //! ```
 //!
@@ -54,6 +54,8 @@ pub struct Watches {
     pub catalog: Catalog,
     pub touched_tx: mpsc::UnboundedSender<WorkerId>,
     pub health_tx: mpsc::UnboundedSender<HealthTrigger>,
+    /// Receives the Workers with figures of a rollout that they no longer have.
+    pub stale_tx: mpsc::UnboundedSender<WorkerId>,
     pub scheduled_tx: mpsc::UnboundedSender<WorkerId>,
     pub events: Events,
     pub metrics: Arc<Metrics>,
@@ -178,6 +180,9 @@ impl Watches {
             // including those already written.
             if redeployed || self.index.with(|index| index.is_unhealthy(&id)) {
                 let _ = self.health_tx.send(HealthTrigger { id: id.clone(), redeployed });
+            }
+            if self.index.with(|index| index.has_stale_figures(&id)) {
+                let _ = self.stale_tx.send(id.clone());
             }
             if self.index.with(|index| index.is_scheduled(&id)) {
                 let _ = self.scheduled_tx.send(id.clone());

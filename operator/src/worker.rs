@@ -4,7 +4,8 @@
 //!  Index ─► queue ─► draft ─► compiler ─► plan ─► apply ─► status ─► Events ─► delete
 //!             ▲                           │ ▲       │
 //!             │ acknowledged    routers ◄─┘ └─ why ─┘ refused
-//!             └────────────────────┘
+//!             ├────────────────────┘
+//!             └─ at the time that the plan names
 //! ```
 //!
 //! - [`plan`]: every decision. This module is pure.
@@ -15,6 +16,7 @@ pub mod plan;
 pub mod queue;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -63,6 +65,10 @@ pub struct Reconciler {
 /// Maximum number of plans that are carried out concurrently. Concurrent plans hide the API
 /// server's latency, and this number of plans does not overload the API server.
 const MAX_CONCURRENT_PLANS: usize = 16;
+
+/// Maximum delay until a plan that depends on the time is made again. It is bounded because the
+/// machine's clock may be set meanwhile.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 /// The reason why a reconcile failed. The reconcile is retried.
 #[derive(Debug, thiserror::Error)]
@@ -120,14 +126,18 @@ impl Reconciler {
         Self { client, events, metrics, compiler, artifacts, acknowledgements, writing }
     }
 
-    /// Brings a Worker's revisions and status to the desired state.
+    /// Brings a Worker's revisions and status to the desired state. Returns the delay after which
+    /// the Worker must be planned again, if its plan depends on the time.
     ///
     /// # Errors
     /// Fails if the Worker cannot be compiled, or the API server refuses a part of the plan. The
     /// completed parts are kept, and a retry continues after them.
-    pub async fn reconcile(&self, mut candidate: Candidate) -> Result<(), ReconcileError> {
+    pub async fn reconcile(
+        &self,
+        mut candidate: Candidate,
+    ) -> Result<Option<Duration>, ReconcileError> {
         if owner::is_deleted(&*candidate.worker) {
-            return Ok(());
+            return Ok(None);
         }
         if let Some(Published { entry, acknowledged }) = &mut candidate.published {
             *acknowledged = self.acknowledgements.of(&candidate.id, entry);
@@ -135,22 +145,27 @@ impl Reconciler {
         let timer = self.metrics.reconcile("Worker");
         let mut result = self.reconcile_existing(Arc::new(candidate)).await;
         if result.as_ref().is_err_and(ReconcileError::is_retry_pointless) {
-            result = Ok(());
+            result = Ok(None);
         }
         timer.ended(result.is_ok());
         result
     }
 
-    async fn reconcile_existing(&self, candidate: Arc<Candidate>) -> Result<(), ReconcileError> {
+    async fn reconcile_existing(
+        &self,
+        candidate: Arc<Candidate>,
+    ) -> Result<Option<Duration>, ReconcileError> {
         // The digest of many modules takes milliseconds, so it is not computed on a thread that
         // also serves the catalog.
         let drafted = candidate.clone();
         let draft = spawn_blocking(move || plan::draft(&drafted)).await?;
         let (draft, pulled) = self.pull(&candidate.worker, draft).await;
         let (draft, compiled) = self.compile(candidate.id.namespace(), draft).await;
-        self.write(&candidate, &Arc::new(draft)).await?;
+        let next = self.write(&candidate, &Arc::new(draft)).await?;
         pulled?;
-        Ok(compiled?)
+        compiled?;
+        let delay = |next: Timestamp| next.duration_since(Timestamp::now()).try_into();
+        Ok(next.map(|next| delay(next).unwrap_or(Duration::ZERO).min(LONGEST_DELAY)))
     }
 
     /// Pulls and compiles the artifact of a draft that has one. If the artifact cannot be used, the
@@ -222,13 +237,15 @@ impl Reconciler {
     }
 
     /// Plans a Worker and carries out the plan. The status reports the refusal of a revision. An
-    /// Event reports other refusals, such as the refusal of the status itself.
+    /// Event reports other refusals, such as the refusal of the status itself. Returns the time at
+    /// which the plan changes by itself.
     async fn write(
         &self,
         candidate: &Arc<Candidate>,
         draft: &Arc<Draft>,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<Option<Timestamp>, ReconcileError> {
         let plan = plan_on_other_thread(candidate, draft, None).await?;
+        let next = plan.next;
         match &candidate.published {
             Some(Published { entry, .. }) if plan.asks_routers => {
                 self.acknowledgements.ask(&candidate.id, entry);
@@ -250,6 +267,6 @@ impl Reconciler {
             let event = plan::failed(refusal.reason, error.to_string());
             self.events.publish(&event, &candidate.worker.object_ref(&())).await;
         }
-        written
+        written.map(|()| next)
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Affinity;
 use super::rate::RateLimits;
+use super::rollout::{RolloutFigures, RolloutStatus};
 use super::traffic::{AcceptedTarget, MAX_TARGETS, SessionAffinity};
 use crate::Condition;
 
@@ -21,7 +22,7 @@ pub struct WorkerStatus {
     /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`. While the Worker is
     /// not `Ready`, also `Reconciling` if the operator goes on by itself, or `Stalled` if something
     /// must be changed first. `Healthy`, once a node has reported that the code fails repeatedly or
-    /// ended a process.
+    /// ended a process. `RolledOut`, if the spec has a rollout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -39,6 +40,12 @@ pub struct WorkerStatus {
     /// not change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Accepted>,
+    /// The latest rollout, if the spec has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutStatus>,
+    /// Requests of both revisions of the rollout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout_figures: Option<RolloutFigures>,
     /// Nodes on which the code fails repeatedly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(

@@ -24,7 +24,7 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(
         scenario.namespace.worker("hello").await?.status.and_then(|status| status.latest_revision);
     let revision = revision.context("the ready Worker has no revision")?;
     ensure!(
-        header(&table) == ["NAME", "READY", "HEALTHY", "URL", "REVISION", "AGE"],
+        header(&table) == ["NAME", "READY", "HEALTHY", "ROLLOUT", "URL", "REVISION", "AGE"],
         "the columns are {:?}",
         header(&table)
     );

@@ -29,9 +29,10 @@ pub struct Candidate {
     pub routes: Vec<(Route, Holder)>,
     /// The hosts of the previews that its spec requests, each with its holder.
     pub previews: Vec<(Route, Holder)>,
-    /// Its revisions in the catalog whose bindings are resolved, with their digests.
-    /// The Secrets that revisions named in `spec.traffic` bind and that do not exist, by revision.
+    /// The Secrets that do not exist although revisions bind them that may serve besides the latest
+    /// one, by revision.
     pub missing_secrets: BTreeMap<String, MissingSecret>,
+    /// Its revisions in the catalog whose bindings are resolved, with their digests.
     pub serving: Vec<(Arc<Revision>, RevisionDigest)>,
     /// Its entry in the catalog, if there is one.
     pub published: Option<Published>,

@@ -9,26 +9,28 @@
 //!
 //! Compilation takes time, and its input is hostile. The compilation ([`tenon_compiler`]) and the
 //! download of an artifact ([`crate::artifacts`]) therefore run elsewhere, between [`draft`] and
-//! [`plan`]. [`placement`] decides where the revision may be served, and [`propagation`] whether
-//! routers serve it. If the API server refuses the revision, the Worker is planned again with that
+//! [`plan`]. [`placement`] decides where the revision may be served, [`rollout`] which share of the
+//! requests it gets, and [`propagation`] whether routers serve it. If the API server refuses the revision, the Worker is planned again with that
 //! refusal.
 
 mod artifact;
+mod events;
 mod fault;
 mod placement;
 mod propagation;
+mod rollout;
 mod traffic;
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use kube::runtime::events::{Event, EventType};
+use kube::runtime::events::Event;
 use tenon_compiler::Outcome;
 use tenon_compiler::process::{CompilerError, Job};
 use tenon_crds::{
-    Accepted, Address, Condition, ConditionStatus, SecretKeyRef, Worker, WorkerRevision,
-    WorkerRevisionSpec, WorkerStatus, condition,
+    Accepted, Address, Condition, ConditionStatus, RolloutStatus, SecretKeyRef, Worker,
+    WorkerRevision, WorkerRevisionSpec, WorkerStatus, condition,
 };
 
 use crate::artifacts::{ArtifactError, Compiled, Source};
@@ -38,6 +40,8 @@ use crate::owner;
 use crate::refusal::Refusal;
 use crate::revision::{self, revision_name};
 use crate::schedule::timetable::Timetable;
+use events::events;
+pub use events::failed;
 use fault::Fault;
 pub use fault::PROPAGATION_REASONS;
 use propagation::Propagation;
@@ -54,6 +58,8 @@ pub struct Plan {
     pub events: Vec<Event>,
     /// Whether the routers must be asked whether they serve the catalog's entry.
     pub asks_routers: bool,
+    /// The time at which the plan changes although nothing else does.
+    pub next: Option<Timestamp>,
 }
 
 /// A Worker's code before it becomes a revision.
@@ -176,15 +182,33 @@ pub fn plan(
     let latest_of = |snapshot: Option<&WorkerRevisionSpec>| {
         snapshot.map(revision_name).or_else(|| before.latest_revision.clone())
     };
-    let traffic = traffic::targets(candidate, &before, latest_of(snapshot).as_deref());
+    let newest = latest_of(snapshot);
+    let rollout = rollout::decide(candidate, &before, newest.as_deref(), now);
+    let traffic = match &rollout {
+        Some(rollout) => {
+            traffic::of_rollout(candidate, &before, newest.as_deref(), &rollout.shares())
+        }
+        None => traffic::targets(candidate, &before, newest.as_deref()),
+    };
     let placed = placed.and_then(|placed| Ok(Accepted { traffic: traffic.clone()?, ..placed }));
     let snapshot = snapshot.filter(|_| placed.is_ok());
     let latest = latest_of(snapshot);
-    let accepted = match (&placed, snapshot) {
-        (Ok(placed), Some(_)) => Some(placed.clone()),
-        _ => traffic::rollback(candidate, &before, placed.as_ref().ok(), traffic)
-            .or_else(|| before.accepted.clone()),
+    let changed = match (&placed, snapshot, &rollout) {
+        (Ok(placed), Some(_), _) => Some(placed.clone()),
+        // The rollout of what was accepted before does not depend on the spec that is not accepted.
+        (_, _, Some(_)) => before
+            .accepted
+            .clone()
+            .zip(traffic.ok())
+            .map(|(it, traffic)| Accepted { traffic, ..it }),
+        _ => traffic::rollback(candidate, &before, placed.as_ref().ok(), traffic),
     };
+    let (rollout, next) = match (rollout, &changed) {
+        (Some(decision), _) => (Some(decision.status), decision.next),
+        (None, Some(_)) => (None, None),
+        (None, None) => (before.rollout.clone(), None),
+    };
+    let accepted = changed.or_else(|| before.accepted.clone());
     let digest = placement::digest(candidate, &before, latest.as_deref());
     let accepted = accepted.map(|accepted| Accepted { digest, ..accepted });
     let serving = traffic::summary(latest.as_deref(), accepted.as_ref());
@@ -219,13 +243,15 @@ pub fn plan(
         ("BindingsResolved", "Resolved", bound),
         ("Programmed", "Programmed", programmed),
     ];
-    let status = status(candidate, &before, outcomes, Latest { latest, accepted, serving }, now);
+    let latest = Latest { latest, accepted, serving, rollout };
+    let status = status(candidate, &before, outcomes, latest, now);
     Plan {
         delete: superseded(candidate, &before, &status),
         events: events(&before, &status),
         status: (status != before).then_some(status),
         apply,
         asks_routers,
+        next,
     }
 }
 
@@ -233,16 +259,24 @@ pub fn plan(
 pub const WORKER_LABEL: &str = "tenon.dev/worker";
 
 /// The types of the conditions that this module sets.
-const CONDITIONS: [&str; 6] =
-    ["Compiled", "BindingsResolved", "Programmed", "Ready", RECONCILING, STALLED];
+const CONDITIONS: [&str; 7] = [
+    "Compiled",
+    "BindingsResolved",
+    "Programmed",
+    "Ready",
+    RECONCILING,
+    STALLED,
+    rollout::CONDITION,
+];
 
 /// Returns the part of a status that this module sets. [`crate::health`] writes what nodes report,
-/// and [`crate::schedule`] the progress of schedules.
+/// [`crate::figures`] what routers report, and [`crate::schedule`] the progress of schedules.
 fn own_part(mut status: WorkerStatus) -> WorkerStatus {
     status.conditions.retain(|condition| CONDITIONS.contains(&condition.type_.as_str()));
     status.crash_loops.clear();
     status.quarantine = None;
     status.schedules.clear();
+    status.rollout_figures = None;
     status
 }
 
@@ -294,13 +328,14 @@ struct Latest {
     accepted: Option<Accepted>,
     /// Description of the revisions that serve.
     serving: Option<String>,
+    rollout: Option<RolloutStatus>,
 }
 
 fn status(
     candidate: &Candidate,
     before: &WorkerStatus,
     outcomes: [(&str, &str, Result<String, Fault>); 3],
-    Latest { latest, accepted, serving }: Latest,
+    Latest { latest, accepted, serving, rollout }: Latest,
     now: Timestamp,
 ) -> WorkerStatus {
     let generation = candidate.worker.metadata.generation;
@@ -329,6 +364,10 @@ fn status(
     let advance = fault.map(|fault| progress(&before.conditions, fault.progress, &summary, now));
     conditions.push(summary);
     conditions.extend(advance);
+    conditions.extend(rollout.as_ref().map(|rollout| {
+        let status = rollout::condition_status(rollout.phase);
+        make(rollout::CONDITION, status, rollout.phase.as_str(), &rollout.message)
+    }));
     let first = accepted.iter().flat_map(revision::accepted_routes).next();
     let url = first.map(|route| revision::url(&route));
     WorkerStatus {
@@ -338,6 +377,8 @@ fn status(
         url,
         latest_revision: latest,
         accepted,
+        rollout,
+        rollout_figures: None,
         crash_loops: Vec::new(),
         quarantine: None,
         schedules: Vec::new(),
@@ -362,45 +403,6 @@ fn superseded(candidate: &Candidate, before: &WorkerStatus, after: &WorkerStatus
     });
     let limit = usize::try_from(candidate.worker.spec.revision_history_limit).unwrap_or(0);
     history.iter().skip(limit).map(|revision| revision.name_any()).collect()
-}
-
-/// Returns the Event for a changed outcome. A revision that is on its way to routers gets no Event
-/// yet, so that each deployment has exactly one Event.
-fn events(before: &WorkerStatus, after: &WorkerStatus) -> Vec<Event> {
-    let ready =
-        |status: &WorkerStatus| status.conditions.iter().find(|c| c.type_ == "Ready").cloned();
-    let mut events = Vec::new();
-    let (was, is) = (ready(before), ready(after));
-    let content = |c: &Condition| (c.status, c.reason.clone(), c.message.clone());
-    if let Some(is) = is
-        && is.status != ConditionStatus::Unknown
-        && was.as_ref().map(content) != Some(content(&is))
-    {
-        let (type_, note) = match is.status {
-            ConditionStatus::True => (EventType::Normal, format!("Revision {} serves", is.message)),
-            _ => (EventType::Warning, is.message),
-        };
-        events.push(event(type_, &is.reason, "Program", note));
-    }
-    events
-}
-
-/// Returns the Event for a failure that the status does not name.
-pub fn failed(reason: &str, note: String) -> Event {
-    event(EventType::Warning, reason, "Write", note)
-}
-
-fn event(type_: EventType, reason: &str, action: &str, mut note: String) -> Event {
-    /// The longest note that the API server accepts, in bytes.
-    const LONGEST_NOTE: usize = 1024;
-    note.truncate(note.floor_char_boundary(LONGEST_NOTE));
-    Event {
-        type_,
-        reason: reason.to_owned(),
-        note: Some(note),
-        action: action.to_owned(),
-        secondary: None,
-    }
 }
 
 /// Formats a count with its noun.

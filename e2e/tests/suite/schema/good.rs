@@ -34,7 +34,11 @@ pub fn workers() -> Vec<Value> {
         "state": "Reset",
         "revisionHistoryLimit": 3,
     });
-    let from_config_map = json!({"source": {"configMapRef": {"name": "code"}}, "entrypoint": "worker.js", "sessionAffinity": {"header": "X-User"}});
+    let rollout = json!({
+        "steps": [{"percent": 1, "durationSeconds": 30}, {"percent": 50, "durationSeconds": 86400}],
+        "analysis": {"minRequests": 200, "maxErrorPercent": 2, "maxP99Percent": 100},
+    });
+    let from_config_map = json!({"source": {"configMapRef": {"name": "code"}}, "entrypoint": "worker.js", "sessionAffinity": {"header": "X-User"}, "rollout": rollout});
     let without_entrypoint =
         json!({"source": {"modules": {"worker.js": "export default {}", "b.js": ""}}});
     let from_artifact = json!({

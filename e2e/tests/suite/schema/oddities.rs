@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// Returns fields to add to an object: unknown ones, and ones that are valid only elsewhere or not
 /// in combination.
-pub fn siblings() -> [(&'static str, Value); 6] {
+pub fn siblings() -> [(&'static str, Value); 7] {
     [
         ("unheardOf", json!(1)),
         ("modules", json!({"worker.js": ""})),
@@ -13,6 +13,7 @@ pub fn siblings() -> [(&'static str, Value); 6] {
         ("value", json!("x")),
         ("tolerationSeconds", json!(5)),
         ("minDomains", json!(3)),
+        ("traffic", json!([{"percent": 100}])),
     ]
 }
 

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use kube::runtime::events::EventType;
 use serde_json::json;
 use tenon_catalog::{Deployment, Digest, Share};
 use tenon_crds::{Affinity, Limits, PoolLimits, PoolRateLimits, Schedule, Worker};
@@ -18,6 +19,7 @@ use crate::limits;
 
 mod artifact;
 mod progress;
+mod rollout;
 mod traffic;
 
 const GOOD: &str = "export default { fetch() { return new Response('hi'); } };\n";
@@ -90,7 +92,7 @@ fn announced(
         session_affinity: revision::session_affinity(accepted),
         strict_affinity: accepted.affinity == Affinity::Strict,
         rate_limits: limits::rates(accepted.rate_limits, PoolRateLimits::default()),
-        measurement: 0,
+        measurement: crate::figures::measurement(status),
         shares: shares.collect(),
     };
     let serving = deployment.shares.iter();

@@ -1,7 +1,8 @@
 //! Decides how a Worker's requests are divided among its revisions. This module is pure.
 //!
 //! ```text
-//!  spec.traffic ─► latest, or a revision by name ─► exists? preview free? ─► accepted.traffic
+//!  spec.traffic ─► latest, or a revision by name ─┐
+//!  spec.rollout ─► the decision about the rollout ─┴─► exists? preview free? ─► accepted.traffic
 //! ```
 
 use tenon_crds::{Accepted, AcceptedTarget, WorkerStatus};
@@ -28,32 +29,66 @@ pub(super) fn targets(
             return Err(Fault::stalled("RouteConflict", taken));
         }
         let name = target.revision.as_deref().or(latest);
-        let name =
-            name.ok_or_else(|| Fault::waiting("NoRevision", "no revision serves yet"))?;
-        if latest != Some(name) && !has_revision(candidate, name) {
-            let message = format!(
-                "spec.traffic.revision: WorkerRevision {name:?} does not exist or belongs to another Worker; choose one \
-                 that `tenon revisions {}` lists",
-                candidate.id.name()
-            );
-            return Err(Fault::waiting("RevisionMissing", message));
-        }
-        let digest = placement::digest(candidate, before, Some(name));
-        // Nodes that hold a revision by a recorded digest continue to serve it.
-        if let (None, Some(missing)) = (&digest, candidate.missing_secrets.get(name)) {
-            let message =
-                format!("spec.traffic.revision: WorkerRevision {name:?} cannot serve: {missing}");
-            return Err(Fault::waiting("SecretMissing", message));
-        }
+        let name = name.ok_or_else(|| Fault::waiting("NoRevision", "no revision serves yet"))?;
         Ok(AcceptedTarget {
             revision: name.to_owned(),
             percent: target.percent,
             tag: target.tag.clone(),
             host: preview.map(|(route, _)| route.host.clone()),
-            digest,
+            digest: servable(candidate, before, latest, "spec.traffic.revision", name)?,
         })
     });
     targets.collect()
+}
+
+/// Returns the targets of a rollout, if all of them can serve.
+///
+/// # Arguments
+/// * `shares` - the revisions with their percentages.
+pub(super) fn of_rollout(
+    candidate: &Candidate,
+    before: &WorkerStatus,
+    latest: Option<&str>,
+    shares: &[(&str, i32)],
+) -> Result<Vec<AcceptedTarget>, Fault> {
+    let target = |(name, percent): &(&str, i32)| {
+        Ok(AcceptedTarget {
+            revision: (*name).to_owned(),
+            percent: *percent,
+            tag: None,
+            host: None,
+            digest: servable(candidate, before, latest, "spec.rollout", name)?,
+        })
+    };
+    shares.iter().map(target).collect()
+}
+
+/// Returns the digest to record for a revision, if the revision can serve.
+///
+/// # Arguments
+/// * `field` - the field of the spec that requires the revision.
+pub(super) fn servable(
+    candidate: &Candidate,
+    before: &WorkerStatus,
+    latest: Option<&str>,
+    field: &str,
+    name: &str,
+) -> Result<Option<String>, Fault> {
+    if latest != Some(name) && !has_revision(candidate, name) {
+        let message = format!(
+            "{field}: WorkerRevision {name:?} does not exist or belongs to another Worker; choose one that `tenon \
+             revisions {}` lists",
+            candidate.id.name()
+        );
+        return Err(Fault::waiting("RevisionMissing", message));
+    }
+    let digest = placement::digest(candidate, before, Some(name));
+    // Nodes that hold a revision by a recorded digest continue to serve it.
+    if let (None, Some(missing)) = (&digest, candidate.missing_secrets.get(name)) {
+        let message = format!("{field}: WorkerRevision {name:?} cannot serve: {missing}");
+        return Err(Fault::waiting("SecretMissing", message));
+    }
+    Ok(digest)
 }
 
 /// Returns the division for which a spec asks that names every revision by itself, although the
