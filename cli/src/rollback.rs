@@ -5,8 +5,8 @@
 //!  list revisions ─► choose ─► patch spec.traffic ─► wait until routers serve it ─► print
 //! ```
 //!
-//! The code and the rest of the spec stay as they are: a Worker is rolled back even if its current
-//! spec is invalid.
+//! The code and the rest of the spec stay as they are, except that `spec.rollout` is removed, which
+//! would divide the requests otherwise. A Worker is rolled back even if its current spec is invalid.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -15,14 +15,15 @@ use anyhow::anyhow;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use tenon_crds::{ConditionStatus, Worker};
+use tenon_crds::{ConditionStatus, RolloutPhase, Worker};
 use tenon_operator::worker::plan::PROPAGATION_REASONS;
 
 use crate::cluster::{Cluster, ClusterArgs};
 use crate::revisions::{self, Row};
 
 /// The owner of `spec.traffic` after a rollback. `tenon deploy` has another field manager, and
-/// therefore reports a conflict instead of undoing a rollback.
+/// therefore reports a conflict instead of undoing a rollback. A file with `spec.rollout` is refused
+/// by the schema instead.
 const FIELD_MANAGER: &str = "tenon-rollback";
 
 #[derive(clap::Args)]
@@ -53,8 +54,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let cluster = args.cluster.connect().await?;
-        let (_, rows) = revisions::read(&cluster, &args.worker).await?;
-        let revision = choose(&rows, args).map_err(|problem| {
+        let (worker, rows) = revisions::read(&cluster, &args.worker).await?;
+        let revision = choose(&rows, stable(&worker), args).map_err(|problem| {
             anyhow!("Worker {}/{}: {problem}", cluster.namespace, args.worker)
         })?;
         let traffic = match args.latest {
@@ -83,11 +84,18 @@ enum NoRevision {
     NoneAccepted,
 }
 
+/// Returns the name of the revision that the latest one replaces step by step, if it does.
+fn stable(worker: &Worker) -> Option<&str> {
+    let rollout = worker.status.as_ref()?.rollout.as_ref()?;
+    rollout.stable.as_deref().filter(|_| rollout.phase == RolloutPhase::Progressing)
+}
+
 /// Returns the name of the revision to serve.
 ///
 /// # Arguments
 /// * `rows` - the Worker's revisions, the latest first.
-fn choose(rows: &[Row], args: &Args) -> Result<String, NoRevision> {
+/// * `stable` - the revision that a rollout in progress replaces.
+fn choose(rows: &[Row], stable: Option<&str>, args: &Args) -> Result<String, NoRevision> {
     let latest = rows.iter().find(|row| row.latest).ok_or(NoRevision::NoneAccepted)?;
     if args.latest {
         return Ok(latest.name.clone());
@@ -99,6 +107,9 @@ fn choose(rows: &[Row], args: &Args) -> Result<String, NoRevision> {
         }
         return Ok(wanted.clone());
     }
+    if let Some(stable) = stable {
+        return Ok(stable.to_owned());
+    }
     // If the requests are divided, the revision with the largest share counts as serving.
     let serving = rows.iter().enumerate().rev().max_by_key(|(_, row)| row.percent);
     let (place, serving) = serving.ok_or(NoRevision::NoneAccepted)?;
@@ -107,10 +118,11 @@ fn choose(rows: &[Row], args: &Args) -> Result<String, NoRevision> {
 }
 
 impl Cluster {
-    /// Replaces `spec.traffic` of a Worker, and returns the Worker's new generation.
+    /// Replaces `spec.traffic` of a Worker and removes `spec.rollout`. Returns the Worker's new
+    /// generation.
     async fn patch_traffic(&self, name: &str, traffic: &serde_json::Value) -> anyhow::Result<i64> {
         let workers: Api<Worker> = Api::namespaced(self.client.clone(), &self.namespace);
-        let patch = Patch::Merge(json!({"spec": {"traffic": traffic}}));
+        let patch = Patch::Merge(json!({"spec": {"traffic": traffic, "rollout": null}}));
         let params =
             PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
         let patched = workers.patch(name, &params, &patch).await.map_err(|error| {
@@ -192,22 +204,37 @@ mod tests {
     #[test]
     fn the_revision_before_the_one_that_serves_is_chosen() {
         let rows = [row("cart-3", 100, true), row("cart-2", 0, false), row("cart-1", 0, false)];
-        assert_eq!(choose(&rows, &args(None, false)), Ok("cart-2".to_owned()));
+        assert_eq!(choose(&rows, None, &args(None, false)), Ok("cart-2".to_owned()));
         let rows = [row("cart-3", 0, true), row("cart-2", 100, false), row("cart-1", 0, false)];
-        assert_eq!(choose(&rows, &args(None, false)), Ok("cart-1".to_owned()));
-        assert_eq!(choose(&rows, &args(None, true)), Ok("cart-3".to_owned()));
+        assert_eq!(choose(&rows, None, &args(None, false)), Ok("cart-1".to_owned()));
+        assert_eq!(choose(&rows, None, &args(None, true)), Ok("cart-3".to_owned()));
         let oldest = [row("cart-1", 100, true)];
         let none = NoRevision::NoneBefore("cart-1".to_owned());
-        assert_eq!(choose(&oldest, &args(None, false)), Err(none));
+        assert_eq!(choose(&oldest, None, &args(None, false)), Err(none));
+    }
+
+    #[test]
+    fn the_stable_revision_of_a_rollout_in_progress_is_chosen() {
+        let rollout = |phase: &str| {
+            let rollout = json!({
+                "revision": "cart-3", "stable": "cart-2", "phase": phase, "step": 0, "percent": 10,
+                "stepStartedAt": "2026-01-01T00:00:00Z", "message": "",
+            });
+            worker(json!({"rollout": rollout}), &[]).0
+        };
+        let rows = [row("cart-3", 10, true), row("cart-2", 90, false), row("cart-1", 0, false)];
+        let chosen = |phase: &str| choose(&rows, stable(&rollout(phase)), &args(None, false));
+        assert_eq!(chosen("Progressing"), Ok("cart-2".to_owned()));
+        assert_eq!(chosen("TakenBack"), Ok("cart-1".to_owned()));
     }
 
     #[test]
     fn an_unknown_revision_is_refused_with_those_that_exist() {
         let rows = [row("cart-2", 100, true), row("cart-1", 0, false)];
-        assert_eq!(choose(&rows, &args(Some("cart-1"), false)), Ok("cart-1".to_owned()));
-        let unknown = choose(&rows, &args(Some("cart-9"), false)).unwrap_err();
+        assert_eq!(choose(&rows, None, &args(Some("cart-1"), false)), Ok("cart-1".to_owned()));
+        let unknown = choose(&rows, None, &args(Some("cart-9"), false)).unwrap_err();
         assert!(unknown.to_string().ends_with("choose one of cart-2, cart-1"), "{unknown}");
-        assert_eq!(choose(&[], &args(None, false)), Err(NoRevision::NoneAccepted));
+        assert_eq!(choose(&[], None, &args(None, false)), Err(NoRevision::NoneAccepted));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The progress of a deployment, read from a Worker's status by the rules of kstatus. This module
 //! is pure.
 
-use tenon_crds::{Condition, ConditionStatus, Worker};
+use tenon_crds::{Condition, ConditionStatus, RolloutPhase, Worker};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
@@ -68,9 +68,17 @@ pub(super) fn share(worker: &Worker, revision: &str) -> String {
     let status = worker.status.clone().unwrap_or_default();
     let targets = status.targets();
     let shares = targets.iter().filter(|target| target.revision == revision);
-    match shares.map(|target| target.percent).sum() {
-        100 => String::new(),
-        percent => format!("  ({percent} % of the requests, as spec.traffic divides them)"),
+    let percent = match shares.map(|target| target.percent).sum() {
+        100 => return String::new(),
+        percent => format!("{percent} % of the requests"),
+    };
+    let rollout = status.rollout.as_ref().filter(|rollout| rollout.revision == revision);
+    match rollout.map(|rollout| rollout.phase) {
+        Some(RolloutPhase::TakenBack) => {
+            format!("  ({percent}, because its rollout has taken it back; change the code)")
+        }
+        Some(_) => format!("  ({percent}, and more as spec.rollout goes on)"),
+        None => format!("  ({percent}, as spec.traffic divides them)"),
     }
 }
 
@@ -135,6 +143,33 @@ mod tests {
         });
         worker.status.as_mut().unwrap().accepted = serde_json::from_value(accepted).unwrap();
         assert!(share(&worker, "hello-1").contains("0 %"));
+    }
+
+    #[test]
+    fn the_share_of_a_revision_that_is_rolled_out_is_said_with_its_rollout() {
+        let mut worker = worker(2, &[("Ready", "True")]);
+        let mut said = |phase: &str, percent: i32| {
+            let status = worker.status.as_mut().unwrap();
+            let accepted = json!({
+                "pool": "default", "routes": [],
+                "traffic": [
+                    {"revision": "hello-0", "percent": 100 - percent},
+                    {"revision": "hello-1", "percent": percent},
+                ],
+            });
+            status.accepted = serde_json::from_value(accepted).unwrap();
+            let rollout = json!({
+                "revision": "hello-1", "stable": "hello-0", "phase": phase, "step": 0,
+                "percent": percent, "stepStartedAt": "2026-01-01T00:00:00Z", "message": "",
+            });
+            status.rollout = serde_json::from_value(rollout).unwrap();
+            share(&worker, "hello-1")
+        };
+        let progressing = said("Progressing", 10);
+        assert_eq!(progressing, "  (10 % of the requests, and more as spec.rollout goes on)");
+        let taken_back = said("TakenBack", 0);
+        assert!(taken_back.starts_with("  (0 % of the requests, because "), "{taken_back}");
+        assert_eq!(said("Completed", 100), "");
     }
 
     #[test]
