@@ -16,6 +16,7 @@ mod probe;
 mod readiness;
 mod refusals;
 mod rights;
+mod rollout;
 mod schema;
 mod tls;
 mod traffic;
@@ -56,6 +57,8 @@ fn main() -> anyhow::Result<ExitCode> {
         handlers::a_schedule_that_is_never_due_is_reported_while_the_worker_serves,
         traffic::a_canary_gets_its_share_and_its_preview_host_serves_only_the_canary,
         traffic::no_request_fails_while_a_worker_is_rolled_back_and_forward,
+        rollout::a_bad_canary_is_taken_back_while_the_stable_revision_serves,
+        rollout::a_good_canary_gets_all_requests_without_a_failed_request,
         typescript::a_worker_in_typescript_answers_and_its_log_names_the_authors_positions,
         typescript::a_syntax_error_in_typescript_names_the_authors_position,
         typescript::a_start_error_in_typescript_names_the_authors_position_in_the_status,
