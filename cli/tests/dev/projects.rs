@@ -1,4 +1,5 @@
 //! Tests projects whose code is bundled, as wrangler's are, with the real esbuild.
+#![allow(clippy::unwrap_used)] // Clippy recognizes only functions that are marked as tests.
 
 use std::fs;
 use std::os::unix::fs::symlink;
