@@ -20,8 +20,8 @@
 //!
 //! - [`connection`]: serves one connection until it ends.
 //! - [`path`]: the steps of a client's request, in order.
-//! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`]: the
-//!   parts of a request that the router interprets.
+//! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
+//!   [`accept_encoding`]: the parts of a request that the router interprets.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
 //!   to https.
 //! - [`response`], [`error`]: what the client receives.
@@ -30,6 +30,7 @@
 //!
 //! The group is the top of the crate: it depends on every other group, and no group depends on it.
 
+mod accept_encoding;
 pub(crate) mod assets;
 pub(crate) mod body;
 mod connection;

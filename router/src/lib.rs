@@ -19,8 +19,8 @@
 //! | `clients` | clients' connections: filtering, and the resources that each may take | |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! `server` is the operators' server of the catalog. Any group may use `figures`, `meters`, `quota`,
-//! [`rate`] and `trace`. `thread` contains what one serving thread owns of every group but `front`.
+//! `server` is the operators' server of the catalog. Any group may use `coding`, `figures`, `meters`,
+//! `quota`, [`rate`] and `trace`. `thread` contains what one serving thread owns of every group but `front`.
 //! `metrics` contains the metrics of all groups.
 //!
 //! Each decision is a module of pure functions: [`table::route`] (which Worker), [`table::ring`]
@@ -32,6 +32,7 @@
 
 mod catalog;
 mod clients;
+mod coding;
 mod executor;
 mod figures;
 mod front;

@@ -16,6 +16,8 @@ use tenon_assets::rules::headers::Change;
 use tenon_assets::{Audience, File, Resolved, Site, content_type};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
+use crate::coding::Coding;
+use crate::front::accept_encoding;
 use crate::front::assets::negotiation::Part;
 use crate::front::headers;
 use crate::sites::Sites;
@@ -25,6 +27,10 @@ use crate::table::{Assets, Worker};
 
 /// The default of `Cache-Control`: caches may keep a file, but must check whether it has changed.
 const REVALIDATED: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");
+
+/// The codings by preference. A file is compressed once and sent often, so the smallest result is
+/// the best.
+const ORDER: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
@@ -138,8 +144,8 @@ async fn serve_file(
         Part::Whole
     };
     let (content_type, is_compressible) = content_type::of(file.path);
-    let coding =
-        negotiation::coding(request.headers).filter(|_| is_compressible && part == Part::Whole);
+    let coding = accept_encoding::preferred(request.headers, ORDER)
+        .filter(|_| is_compressible && part == Part::Whole);
     let compressed =
         coding.and_then(|coding| Some((coding, sites.compressed.get(site, file, coding)?)));
 

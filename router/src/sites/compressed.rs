@@ -13,6 +13,8 @@ use moka::sync::Cache;
 use tenon_assets::{File, Site};
 use tokio::task::spawn_blocking;
 
+use crate::coding::Coding;
+
 /// The maximum memory for compressed contents, in bytes.
 const CAPACITY: u64 = 64 << 20;
 
@@ -22,27 +24,6 @@ const SIZES: std::ops::RangeInclusive<u32> = 512..=4 << 20;
 
 /// The minimum fraction of the content's size that compression must save.
 const WORTH: f64 = 0.1;
-
-/// A content coding that the router produces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Coding {
-    Brotli,
-    Zstd,
-    Gzip,
-}
-
-impl Coding {
-    /// All codings, in order of preference.
-    pub(crate) const ALL: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Brotli => "br",
-            Self::Zstd => "zstd",
-            Self::Gzip => "gzip",
-        }
-    }
-}
 
 /// The hash of the uncompressed content, and a coding.
 type Key = ([u8; 16], Coding);

@@ -1,39 +1,10 @@
-//! Determines which form of a file's content a client accepts, and which form it has, from
-//! `Accept-Encoding`, `If-None-Match` and `Range`. This module is pure.
+//! Determines which part of a file's content a client requests, and whether the client has the
+//! content, from `Range` and `If-None-Match`. This module is pure.
 
 use http::{HeaderMap, HeaderValue, header};
 
+use crate::coding::Coding;
 use crate::front::fields::members;
-use crate::sites::compressed::Coding;
-
-/// Returns the coding that a client prefers (RFC 9110, section 12.5.3), or `None` for the
-/// uncompressed content.
-pub(crate) fn coding(request: &HeaderMap) -> Option<Coding> {
-    let mut best: Option<(u16, Coding)> = None;
-    for member in members(request, &header::ACCEPT_ENCODING) {
-        let (name, weight) = member.split_once(';').unwrap_or((member, ""));
-        let name = name.trim();
-        let weight = weight.trim().strip_prefix("q=").map_or(1000, per_mille);
-        let rank = |coding: Coding| Coding::ALL.iter().position(|other| *other == coding);
-        for coding in Coding::ALL.into_iter().filter(|coding| {
-            weight > 0 && (name.eq_ignore_ascii_case(coding.as_str()) || name == "*")
-        }) {
-            let is_better = best.is_none_or(|(other, preferred)| {
-                weight > other || weight == other && rank(coding) < rank(preferred)
-            });
-            if is_better {
-                best = Some((weight, coding));
-            }
-        }
-    }
-    best.map(|(_, coding)| coding)
-}
-
-/// Parses a weight, such as `0.5`, and returns it in thousandths. An invalid weight is 0.
-fn per_mille(text: &str) -> u16 {
-    let weight: f32 = text.trim().parse().unwrap_or(0.0);
-    if (0.0..=1.0).contains(&weight) { (weight * 1000.0) as u16 } else { 0 }
-}
 
 /// Returns the entity tag of content in a coding.
 pub(crate) fn entity_tag(hash: &[u8; 16], coding: Option<Coding>) -> String {
@@ -114,24 +85,6 @@ mod tests {
 
     fn request(headers: &[(HeaderName, &str)]) -> HeaderMap {
         headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
-    }
-
-    #[test]
-    fn the_coding_is_the_one_that_the_client_prefers() {
-        for (accepted, expected) in [
-            ("", None),
-            ("identity", None),
-            ("gzip", Some(Coding::Gzip)),
-            ("gzip, deflate, br, zstd", Some(Coding::Brotli)),
-            ("GZIP;q=1.0, br;q=0.5", Some(Coding::Gzip)),
-            ("br;q=0, zstd; q=0.1", Some(Coding::Zstd)),
-            ("br;q=2, gzip;q=x", None),
-            ("*", Some(Coding::Brotli)),
-        ] {
-            let headers = request(&[(header::ACCEPT_ENCODING, accepted)]);
-            assert_eq!(coding(&headers), expected, "{accepted}");
-        }
-        assert_eq!(coding(&HeaderMap::new()), None);
     }
 
     #[test]
