@@ -60,6 +60,7 @@ router:
   trustedProxies: [10.0.0.0/8, "fd00::/8"]
   accessLog: true
   debugHeaders: true
+  compression: false
   autoscaling: {enabled: true, behavior: {scaleDown: {stabilizationWindowSeconds: 60}}}
 runtimeNode: {serviceAccount: {annotations: {an: annotation}}}
 runtimePool:

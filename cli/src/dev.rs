@@ -315,6 +315,7 @@ fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<ten
         threads: NonZeroU16::new(threads).context("the number of threads is zero")?.into(),
         access_log: args.access_log,
         debug_headers: false,
+        compression: true,
         client_memory: tenon_router::memory::for_clients(Path::new("/")),
         client_connections: tenon_router::descriptors::for_clients(),
         pace: tenon_router::Pace::default(),

@@ -233,6 +233,11 @@ impl Client {
         take_or_shed(self.list.upgrade().as_deref()?, &self.account, || self.account.take(bytes))
     }
 
+    /// Takes memory as [`Client::memory`] does, but only if it is free: no connection is ended.
+    pub(crate) fn free_memory(&self, bytes: usize) -> Option<Hold> {
+        self.account.take(bytes)
+    }
+
     /// Reduces the memory that the connection holds to the memory that it needs while it rests.
     pub(crate) fn rest(&self) {
         let _shrinking_always_succeeds = lock(&self.held).memory.resize(RESTING + self.tls.resting);

@@ -1,11 +1,15 @@
 //! The content codings that the router produces (RFC 9110, section 8.4.1).
+//!
+//! - [`encoder`]: encodes responses while they are sent.
+
+pub mod encoder;
 
 use tenon_lifecycle::label_values;
 
 label_values! {
     /// A content coding.
     #[derive(Hash)]
-    pub(crate) enum Coding {
+    pub enum Coding {
         Brotli = "br",
         Zstd = "zstd",
         Gzip = "gzip",

@@ -25,6 +25,7 @@
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
 //!   to https.
 //! - [`response`], [`error`]: what the client receives.
+//! - [`compress`], [`compressed`]: responses in the content codings that clients accept.
 //! - [`assets`]: static files, which need no Worker.
 //! - [`internal`]: calls from other processes of the platform.
 //!
@@ -33,6 +34,8 @@
 mod accept_encoding;
 pub(crate) mod assets;
 pub(crate) mod body;
+mod compress;
+mod compressed;
 mod connection;
 pub(crate) mod error;
 pub(crate) mod fields;

@@ -17,10 +17,12 @@
 //! | `upstream` | shards: picking, connections, attempts, retries | `table` |
 //! | [`table`] | the content of the catalog: routes, the ring of shards, rate limits | |
 //! | `clients` | clients' connections: filtering, and the resources that each may take | |
+//! | `compression` | the encoders of responses, and what they may take | `clients` |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! `server` is the operators' server of the catalog. Any group may use `coding`, `figures`, `meters`,
-//! `quota`, [`rate`] and `trace`. `thread` contains what one serving thread owns of every group but `front`.
+//! `server` is the operators' server of the catalog. Any group may use [`coding`], `figures`,
+//! `meters`, `quota`, [`rate`] and `trace`. `thread` contains what one serving thread owns of every
+//! group but `front`.
 //! `metrics` contains the metrics of all groups.
 //!
 //! Each decision is a module of pure functions: [`table::route`] (which Worker), [`table::ring`]
@@ -32,7 +34,8 @@
 
 mod catalog;
 mod clients;
-mod coding;
+pub mod coding;
+mod compression;
 mod executor;
 mod figures;
 mod front;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::Parser;
+use clap::{ArgAction, Parser};
 use http::{HeaderValue, Uri};
 use ipnet::IpNet;
 use prometheus::Registry;
@@ -109,6 +109,12 @@ struct Args {
     #[arg(long, env = "TENON_DEBUG_HEADERS")]
     debug_headers: bool,
 
+    /// Compress responses with zstd, gzip or brotli for clients that accept it, if their content is
+    /// text and the Worker has not encoded it. A Worker opts out with "Cache-Control: no-transform"
+    /// or "Content-Encoding: identity".
+    #[arg(long, env = "TENON_COMPRESSION", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    compression: bool,
+
     /// Memory that clients may occupy, in MiB: connections, request heads and bodies in transit. By
     /// default half of the container's limit, or of the machine's memory.
     #[arg(long, env = "TENON_CLIENT_MEMORY", value_name = "MIB")]
@@ -187,6 +193,7 @@ fn config(args: &Args, tls: Option<Tls>, https: Option<Https>) -> anyhow::Result
         threads,
         access_log: args.access_log,
         debug_headers: args.debug_headers,
+        compression: args.compression,
         client_memory: args
             .client_memory
             .map_or_else(|| memory::for_clients(Path::new("/")), |mib| u64::from(mib) << 20),

@@ -7,6 +7,7 @@ use prometheus::{IntGauge, Registry};
 use tenon_lifecycle::event_loop;
 
 use crate::clients::metrics::ClientFamilies;
+use crate::compression::metrics::CompressionMetrics;
 use crate::meters::RequestFamilies;
 use crate::sites::metrics::SiteMetrics;
 use crate::tunnel::slots;
@@ -24,6 +25,7 @@ pub(crate) struct Metrics {
     pub(crate) requests: RequestFamilies,
     pub(crate) clients: ClientFamilies,
     pub(crate) upstream: UpstreamFamilies,
+    pub(crate) compression: CompressionMetrics,
     pub(crate) tunnels: IntGauge,
     pub(crate) sites: SiteMetrics,
 }
@@ -38,6 +40,7 @@ impl Metrics {
             requests: RequestFamilies::register(registry)?,
             clients: ClientFamilies::register(registry)?,
             upstream: UpstreamFamilies::register(registry)?,
+            compression: CompressionMetrics::register(registry)?,
             tunnels: slots::register(registry)?,
             sites: SiteMetrics::register(registry)?,
         })

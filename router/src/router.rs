@@ -56,6 +56,8 @@ pub struct Config {
     pub access_log: bool,
     /// Adds debug headers to every response, not only to those of requests with `tenon-debug`.
     pub debug_headers: bool,
+    /// Compresses Workers' responses for clients that accept it.
+    pub compression: bool,
     /// The memory that clients may occupy, in bytes: connections, heads, and bodies in transit.
     pub client_memory: u64,
     /// The maximum number of simultaneous client connections.
@@ -173,6 +175,7 @@ impl Router {
                 settings: Settings {
                     access_log: config.access_log,
                     debug_headers: config.debug_headers,
+                    compression: config.compression,
                     client_memory,
                     client_connections,
                     idle_timeout: config.idle_timeout,

@@ -4,6 +4,7 @@
 //!  Published (shared) ─► View ─┐
 //!  upstream: links, budget ────┼─► the path of a request
 //!  clients, permits, tunnels ──┤
+//!  compression ────────────────┤
 //!  meters, ids ────────────────┘
 //! ```
 //!
@@ -27,6 +28,7 @@ use tonic::Status;
 use crate::clients::Clients;
 use crate::clients::metrics::ClientMetrics;
 use crate::clients::pace::Pace;
+use crate::compression::Compression;
 use crate::figures::{Counted, ThreadFigures};
 use crate::front::forwarded::TrustedProxies;
 use crate::meters::Meters;
@@ -65,6 +67,8 @@ pub(crate) struct RouterThread {
     pub(crate) leaving: Cell<bool>,
     pub(crate) tunnels: Tunnels,
     pub(crate) clients: Clients,
+    /// The compression of Workers' responses, unless it is disabled.
+    pub(crate) compression: Option<Rc<Compression>>,
     table: RefCell<TableCache>,
     changes_rx: watch::Receiver<()>,
     permits: Quota,
@@ -76,6 +80,8 @@ pub(crate) struct RouterThread {
 pub(crate) struct Settings {
     pub(crate) access_log: bool,
     pub(crate) debug_headers: bool,
+    /// Whether responses are compressed.
+    pub(crate) compression: bool,
     /// The memory that the clients of a thread may take, in bytes.
     pub(crate) client_memory: usize,
     /// The maximum number of client connections of a thread.
@@ -166,6 +172,9 @@ impl RouterThread {
                 settings.client_connections,
                 settings.idle_timeout,
             ),
+            compression: settings
+                .compression
+                .then(|| Compression::new(metrics.compression.clone())),
             leaving: Cell::new(false),
             table: RefCell::new(TableCache { published: Cache::new(published), view }),
             changes_rx,

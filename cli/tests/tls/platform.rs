@@ -179,6 +179,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
         threads: NonZeroUsize::new(2).unwrap(),
         access_log: false,
         debug_headers: false,
+        compression: true,
         client_memory: 64 << 20,
         client_connections: 1000,
         pace: tenon_router::Pace::default(),

@@ -22,26 +22,43 @@ pub fn of(path: &str) -> (&'static str, bool) {
     (named, is_compressible(known))
 }
 
-fn is_compressible(content_type: &str) -> bool {
-    content_type.starts_with("text/")
-        || ["+json", "+xml"].iter().any(|suffix| content_type.ends_with(suffix))
-        || matches!(
-            content_type,
-            "application/json"
-                | "application/javascript"
-                | "application/wasm"
-                | "application/xml"
-                | "application/vnd.ms-fontobject"
-                | "font/ttf"
-                | "font/otf"
-                | "image/bmp"
-                | "image/x-icon"
-        )
+/// Returns whether content of a type, without parameters, is worth compressing: text, and formats
+/// that are not compressed themselves.
+pub fn is_compressible(content_type: &str) -> bool {
+    const TYPES: [&str; 14] = [
+        "application/graphql",
+        "application/javascript",
+        "application/json",
+        "application/ndjson",
+        "application/vnd.ms-fontobject",
+        "application/wasm",
+        "application/x-javascript",
+        "application/x-ndjson",
+        "application/xml",
+        "font/otf",
+        "font/ttf",
+        "image/bmp",
+        "image/vnd.microsoft.icon",
+        "image/x-icon",
+    ];
+    let is_type = |name: &str| content_type.eq_ignore_ascii_case(name);
+    let starts_with = |prefix: &str| {
+        content_type.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    let ends_with = |suffix: &str| {
+        let start = content_type.len().checked_sub(suffix.len());
+        let end = start.and_then(|start| content_type.get(start..));
+        end.is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+    };
+    // gRPC compresses its messages itself, and delimits them in the uncompressed content.
+    let is_grpc = starts_with("application/grpc");
+    let is_text = starts_with("text/") || ends_with("+json") || ends_with("+xml");
+    !is_grpc && (is_text || TYPES.into_iter().any(is_type))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use super::{is_compressible, of};
 
     #[test]
     fn the_type_follows_from_the_name() {
@@ -57,6 +74,25 @@ mod tests {
             ("file", ("application/octet-stream", false)),
         ] {
             assert_eq!(of(path), expected, "{path}");
+        }
+    }
+    #[test]
+    fn text_and_formats_without_compression_are_compressible() {
+        for (content_type, expected) in [
+            ("text/html", true),
+            ("Text/X-Anything", true),
+            ("application/JSON", true),
+            ("application/ld+json", true),
+            ("application/rss+XML", true),
+            ("application/grpc", false),
+            ("application/grpc-web+json", false),
+            ("application/octet-stream", false),
+            ("video/mp4", false),
+            ("text", false),
+            ("é+json", true),
+            ("", false),
+        ] {
+            assert_eq!(is_compressible(content_type), expected, "{content_type}");
         }
     }
 }

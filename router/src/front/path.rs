@@ -29,6 +29,7 @@ use crate::clients::head::Refusal;
 use crate::clients::{ByteHandling, Client, REQUEST};
 use crate::front::assets;
 use crate::front::body::{self, RequestBody};
+use crate::front::compress;
 use crate::front::error;
 use crate::front::forwarded::Sender;
 use crate::front::handshake::Handshake;
@@ -227,7 +228,13 @@ async fn answer(
 
     // Answer.
     let Some((handshake, tunnel)) = tunnel else {
-        return Ok(response::from_reply(method, reply, permit, client)?);
+        let response = response::from_reply(method, reply, permit, client)?;
+        return Ok(match &thread.compression {
+            Some(compression) => {
+                compress::compress(compression, parts, response, accounts.peer, client)
+            }
+            None => response,
+        });
     };
     if response::switches_protocols(&reply) {
         return Ok(response::tunnel(&handshake, tunnel, reply));

@@ -19,6 +19,7 @@ use tokio::task::spawn_local;
 
 use crate::clients::{Client, InFlight};
 use crate::front::assets::{Answer, Content};
+use crate::front::compressed::CompressedBody;
 use crate::front::handshake::Handshake;
 use crate::front::headers;
 use crate::quota::Hold;
@@ -36,6 +37,8 @@ const SMALL: usize = 4 * 1024;
 pub(crate) enum ResponseBody {
     Full(Option<Bytes>),
     Streaming(Streaming),
+    /// A body that is compressed while it is sent.
+    Compressed(CompressedBody),
     File(FileBody),
 }
 
@@ -198,6 +201,8 @@ pub(crate) enum TruncatedBody {
     Node(AttemptError),
     #[error("cannot read the static file: {0}")]
     File(io::Error),
+    #[error("cannot compress the response: {0}")]
+    Compression(io::Error),
     #[error("no memory is left for a client that reads slowly")]
     OutOfMemory,
 }
@@ -212,7 +217,13 @@ impl TruncatedBody {
 impl Streaming {
     /// Returns the next piece. While pieces are available, the client is behind: data from its node
     /// waits here, up to two windows.
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, TruncatedBody>>> {
+    pub(crate) fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, TruncatedBody>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
         let part = match self.rest.poll_next(cx) {
             Poll::Ready(part) => part,
             Poll::Pending => {
@@ -252,6 +263,7 @@ impl WrittenResponse {
         let (mut parts, mut body) = response.into_parts();
         let len = match &body {
             ResponseBody::Full(Some(whole)) => whole.len(),
+            ResponseBody::Compressed(body) => body.waiting(),
             ResponseBody::Full(None) | ResponseBody::Streaming(_) | ResponseBody::File(_) => 0,
         };
         let memory = if len > SMALL { in_flight.client().memory(len) } else { None };
@@ -297,26 +309,24 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, TruncatedBody>>> {
-        let streaming = match &mut *self {
+        let (piece, has_ended) = match &mut *self {
             Self::Full(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
-            Self::Streaming(streaming) => streaming,
+            Self::Streaming(streaming) => {
+                let piece = ready!(streaming.poll_piece(cx));
+                let has_ended = !matches!(piece, Some(Ok(_)));
+                (piece, has_ended)
+            }
+            Self::Compressed(body) => (ready!(body.poll_piece(cx)), body.has_ended()),
             Self::File(file) => {
                 let piece = ready!(file.content.poll_piece(cx));
-                let piece = piece.map(|piece| piece.map(Frame::data).map_err(TruncatedBody::file));
-                if file.content.left() == 0 || !matches!(piece, Some(Ok(_))) {
-                    *self = Self::Full(None);
-                }
-                return Poll::Ready(piece);
+                let has_ended = file.content.left() == 0 || !matches!(piece, Some(Ok(_)));
+                (piece.map(|piece| piece.map_err(TruncatedBody::file)), has_ended)
             }
         };
-        if let Some(first) = streaming.first.take() {
-            return Poll::Ready(Some(Ok(Frame::data(first))));
-        }
-        let frame = ready!(streaming.poll_piece(cx)).map(|piece| piece.map(Frame::data));
-        if !matches!(frame, Some(Ok(_))) {
+        if has_ended {
             *self = Self::Full(None);
         }
-        Poll::Ready(frame)
+        Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -326,7 +336,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Full(body) => SizeHint::with_exact(body.as_ref().map_or(0, Bytes::len) as u64),
-            Self::Streaming(_) => SizeHint::default(),
+            Self::Streaming(_) | Self::Compressed(_) => SizeHint::default(),
             Self::File(file) => SizeHint::with_exact(file.content.left()),
         }
     }

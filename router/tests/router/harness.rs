@@ -53,6 +53,7 @@ pub(crate) struct Scenario {
 
 pub(crate) struct Options {
     pub(crate) debug_headers: bool,
+    pub(crate) compression: bool,
     pub(crate) client_memory: u64,
     pub(crate) client_connections: u64,
     pub(crate) pace: Pace,
@@ -71,6 +72,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             debug_headers: true,
+            compression: true,
             client_memory: 256 << 20,
             client_connections: 10_000,
             pace: Pace::default(),
@@ -121,6 +123,7 @@ impl Scenario {
             threads: options.threads,
             access_log: true,
             debug_headers: options.debug_headers,
+            compression: options.compression,
             client_memory: options.client_memory,
             client_connections: options.client_connections,
             idle_timeout: IDLE_TIMEOUT,

@@ -13,6 +13,7 @@ mod internal;
 mod assets;
 mod bodies;
 mod catalog;
+mod compression;
 mod figures;
 mod front;
 mod hostile;

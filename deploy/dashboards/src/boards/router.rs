@@ -20,6 +20,7 @@ pub(super) fn dashboard() -> Dashboard {
     .row("Ring", ring())
     .row("Spills, retries and ejections", redirected())
     .row("Clients", clients())
+    .row("Compression", compression())
     .row("Static files", assets())
     .row("Catalog", catalog())
     .row("Process", process("router"))
@@ -221,6 +222,36 @@ fn clients() -> [Panel; 4] {
             )],
         )
         .wide(12),
+    ]
+}
+
+fn compression() -> [Panel; 2] {
+    [
+        Panel::lines(
+            "Compression",
+            Unit::BytesPerSecond,
+            "Content of Workers' responses before and after its compression, by content coding.",
+            &[
+                (
+                    "sum by (coding) (rate(tenon_router_compression_read_bytes_total{@}[$__rate_interval]))",
+                    "{{coding}} before",
+                ),
+                (
+                    "sum by (coding) (rate(tenon_router_compression_written_bytes_total{@}[$__rate_interval]))",
+                    "{{coding}} after",
+                ),
+            ],
+        ),
+        Panel::lines(
+            "Streams not compressed",
+            Unit::PerSecond,
+            "Streams that were sent as they are, although their client accepts a coding: their \
+             thread or their client's address compresses its maximum of streams, or memory is short.",
+            &[(
+                "sum by (lack) (rate(tenon_router_compression_refused_total{@}[$__rate_interval]))",
+                "lack of {{lack}}",
+            )],
+        ),
     ]
 }
 

@@ -22,6 +22,10 @@ pub(crate) enum Behavior {
     Hot,
     /// Streams the request's body back as it arrives.
     EchoStream,
+    /// Answers with these headers, and with this body in one message.
+    Answer(&'static [(&'static str, &'static str)], Bytes),
+    /// Streams the request's body back as it arrives, with these headers.
+    Stream(&'static [(&'static str, &'static str)]),
     /// Refuses before any code has run.
     Refuse(FailureCode),
     /// Answers that the Worker has moved. If the Worker must stay, behaves like
@@ -117,6 +121,16 @@ impl runtime_server::Runtime for Shard {
             Behavior::EchoStream => {
                 let first = answer(200, self.description(&head), head.body.clone(), true);
                 stream::iter([Ok(first)]).chain(bodies(parts).map(|part| part.map(body))).boxed()
+            }
+            Behavior::Answer(headers, body) => {
+                stream::iter([Ok(answer(200, own(headers), body, false))]).boxed()
+            }
+            Behavior::Stream(headers) => {
+                let unfinished = Unfinished(self.dropped.clone());
+                let first = answer(200, own(headers), head.body.clone(), true);
+                let rest = bodies(parts).map(|part| part.map(body));
+                let rest = rest.inspect(move |_| _ = &unfinished);
+                stream::iter([Ok(first)]).chain(rest).boxed()
             }
             Behavior::Refuse(code) => {
                 return Err(Status::from(&Failure::new(code, Phase::Admission, "Not here.")));
@@ -222,6 +236,15 @@ impl Shard {
         headers.push(header("upgrade", Bytes::from_static(b"websocket")));
         headers
     }
+}
+
+/// Returns headers as the messages of a reply contain them.
+fn own(headers: &[(&str, &'static str)]) -> Vec<Header> {
+    let header = |(name, value): &(&str, &'static str)| Header {
+        name: (*name).to_owned(),
+        value: Bytes::from_static(value.as_bytes()),
+    };
+    headers.iter().map(header).collect()
 }
 
 async fn whole(head: &InvokeHead, parts: Streaming<InvokeRequest>) -> Result<Bytes, Status> {
