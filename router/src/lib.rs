@@ -22,8 +22,7 @@
 //!
 //! `server` is the operators' server of the catalog. Any group may use [`coding`], `figures`,
 //! `meters`, `quota`, [`rate`] and `trace`. `thread` contains what one serving thread owns of every
-//! group but `front`.
-//! `metrics` contains the metrics of all groups.
+//! group but `front`. `metrics` contains the metrics of all groups.
 //!
 //! Each decision is a module of pure functions: [`table::route`] (which Worker), [`table::ring`]
 //! (which shards), `placement` (shard or lane), `health`, `pulse` and `retry` (how to react to
