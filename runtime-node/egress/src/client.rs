@@ -1,5 +1,6 @@
 //! The HTTP client: performs a request, from the Worker's call to the response's body.
 
+mod socket;
 mod upgrade;
 
 use std::any::Any;
@@ -16,7 +17,7 @@ use rustls::ClientConfig;
 use rustls::client::Resumption;
 use tenon_proto::egress::Egress;
 use tenon_proto::id::WorkerId;
-use url::Url;
+use url::{Host, Url};
 
 use super::budget::InvocationBudget;
 use super::concurrency::{ConcurrencyLimits, Open};
@@ -31,6 +32,7 @@ use super::redirect::{self, Next};
 use super::{EgressError, Settings, decode};
 use crate::metrics::EgressMetrics;
 
+pub use socket::{Authorities, Endpoint, Socket};
 pub use upgrade::{Tunnel, UpgradeResponse};
 
 /// Maximum number of tenants with cached TLS sessions, and of sessions for each tenant.
@@ -332,11 +334,23 @@ impl Hop<'_> {
         if policy::is_bad_port(port) {
             return Err(EgressError::BadPort(port));
         }
+        Origin::for_worker(self.context, secure, host, port)
+    }
+}
+
+impl Origin {
+    /// Returns the origin at a host and port, if the Worker's own list allows it.
+    fn for_worker(
+        context: &EgressContext,
+        secure: bool,
+        host: Host<String>,
+        port: u16,
+    ) -> Result<Self, EgressError> {
         let name = host.to_string();
-        if !self.context.egress.allows(name.strip_suffix('.').unwrap_or(&name), port) {
+        if !context.egress.allows(name.strip_suffix('.').unwrap_or(&name), port) {
             return Err(EgressError::NotListed { host: name, port });
         }
-        Ok(Origin { tenant: self.context.worker.namespace().into(), secure, host, port })
+        Ok(Self { tenant: context.worker.namespace().into(), secure, host, port })
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use url::{Position, Url};
+use url::{Host, Position, Url};
 
 use super::EgressError;
 use super::cause::root_cause;
@@ -68,7 +68,7 @@ impl Origin {
         if !self.secure {
             return self.http1(stream, open).await;
         }
-        let stream = self.connect_tls(stream, tls).await?;
+        let stream = self.connect_tls(&self.host, stream, tls).await?;
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             self.http2(stream, open).await
         } else {
@@ -76,14 +76,19 @@ impl Origin {
         }
     }
 
-    async fn connect_tls(
+    /// Performs the TLS handshake over a stream to the origin.
+    ///
+    /// # Arguments
+    /// * `host` - the host that the origin's certificate must name.
+    pub(super) async fn connect_tls(
         &self,
+        host: &Host<String>,
         stream: Stream,
         tls: Arc<ClientConfig>,
     ) -> Result<TlsStream<Stream>, EgressError> {
         let failed = |source| EgressError::Tls { host: self.host(), port: self.port, source };
-        let name = server_name(&self.host)
-            .ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
+        let name =
+            server_name(host).ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
         let connecting = TlsConnector::from(tls).connect(name, stream);
         self.with_timeout(Stage::Tls, connecting).await?.map_err(failed)
     }
@@ -99,7 +104,7 @@ impl Origin {
         if !self.secure {
             return self.http1_for_upgrade(stream, open).await;
         }
-        let stream = self.connect_tls(stream, tls).await?;
+        let stream = self.connect_tls(&self.host, stream, tls).await?;
         self.http1_for_upgrade(stream, open).await
     }
 

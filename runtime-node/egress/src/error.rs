@@ -1,4 +1,4 @@
-//! The errors of requests from Workers, each with its stage and, in its message, a remedy.
+//! The errors of requests and sockets of Workers, each with its stage and, in its message, a remedy.
 //!
 //! Tenants read the messages, which therefore never contain an address that only the node's
 //! resolver knows.
@@ -9,8 +9,8 @@ use std::io;
 use super::policy::AddressRefused;
 use super::proxy::ProxyError;
 
-/// The reason for which a request has no response, or for which the response's body was
-/// interrupted.
+/// The reason for which a request has no response or a socket is not opened, or for which the
+/// response's body was interrupted.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     #[error("the URL scheme '{0}:' cannot be fetched; http:, https: and data: can")]
@@ -19,6 +19,10 @@ pub enum EgressError {
         "port {0} is reserved for another protocol and cannot be fetched from; serve HTTP on another port"
     )]
     BadPort(u16),
+    #[error(
+        "port 25 is for mail between servers, and Workers may not connect to it; submit mail on port 465 or 587"
+    )]
+    MailDelivery,
     #[error("the Worker's spec.egress.allow does not list {host}:{port}; add it there")]
     NotListed { host: String, port: u16 },
     #[error(
@@ -37,11 +41,13 @@ pub enum EgressError {
     )]
     Subrequests(u32),
     #[error(
-        "{0} has too many responses whose bodies are neither read nor cancelled; call response.body.cancel() where a \
-         body is unused"
+        "{0} has too many sockets, and responses whose bodies are neither read nor cancelled; call socket.close(), and \
+         response.body.cancel() where a body is unused"
     )]
     TooManyOpen(&'static str),
-    #[error("the response does not fit into the Worker's memory; raise spec.limits.memoryMiB")]
+    #[error(
+        "the connection's data does not fit into the Worker's memory; raise spec.limits.memoryMiB"
+    )]
     Memory,
     #[error("the name {host} cannot be resolved: {why}")]
     Name { host: String, why: &'static str },
@@ -97,6 +103,7 @@ impl EgressError {
     pub fn stage(&self) -> Stage {
         match self {
             Self::BadPort(_)
+            | Self::MailDelivery
             | Self::NotListed { .. }
             | Self::RefusedAddress { .. }
             | Self::RefusedName { .. } => Stage::Policy,

@@ -1,4 +1,5 @@
-//! The HTTP client with which a shard sends the outbound requests of Workers.
+//! The client with which a shard sends the outbound HTTP requests of Workers, and opens their TCP
+//! connections.
 //!
 //! ```text
 //!  fetch ─► hop ─► allowed? ─► permit ─► pool ─────────────────► exchange ─► head ─► body
@@ -12,7 +13,7 @@
 //!  connector  names ─► policy ─► dial
 //! ```
 //!
-//! - [`client`]: the path above; [`message`]: requests and responses; [`error`]: the errors of
+//! - [`client`]: the path above, and that of WebSockets and TCP sockets; [`message`]: requests and responses; [`error`]: the errors of
 //!   requests, with remedies for the tenant.
 //! - [`policy`]: which addresses may be reached at all; [`redirect`]: the target of a redirect.
 //!   Both are pure.
@@ -68,7 +69,7 @@ pub mod redirect;
 pub mod settings;
 
 pub use budget::InvocationBudget;
-pub use client::{Client, EgressContext, Tunnel, UpgradeResponse};
+pub use client::{Authorities, Client, EgressContext, Endpoint, Socket, Tunnel, UpgradeResponse};
 pub use error::EgressError;
 pub use message::{BodyStream, RedirectMode, Request, RequestBody, Response};
 pub use metrics::EgressMetrics;

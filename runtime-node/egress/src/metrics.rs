@@ -22,7 +22,7 @@ impl EgressFamilies {
         Ok(Self {
             requests: registry.counters(
                 "tenon_egress_requests_total",
-                "Fetches by Workers: ok, or the stage at which they failed.",
+                "Fetches and sockets of Workers: ok, or the stage at which they failed.",
                 &["shard", "outcome"],
             )?,
             connections: registry.gauges(
@@ -32,7 +32,7 @@ impl EgressFamilies {
             )?,
             bytes: registry.counters(
                 "tenon_egress_bytes_total",
-                "Bytes of bodies that Workers sent to and received from origins.",
+                "Bytes of bodies and sockets that Workers sent to and received from origins.",
                 &["shard", "direction"],
             )?,
         })

@@ -83,12 +83,7 @@ impl Settings {
         if ignored > 0 {
             tracing::warn!(ignored, "ignored certificates that cannot be parsed");
         }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the provider has no cipher suite for a protocol version")
-            .with_root_certificates(store)
-            .with_no_client_auth();
+        let mut tls = tls_config(store);
         tls.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
         let bounds = EgressBounds::default();
         Self {
@@ -105,6 +100,16 @@ impl Settings {
     pub fn with_proxy(self, proxy: Option<Proxy>) -> Self {
         Self { proxy: proxy.map(Arc::new), ..self }
     }
+}
+
+/// Returns the TLS configuration of a client that trusts these authorities.
+pub(super) fn tls_config(roots: RootCertStore) -> ClientConfig {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has no cipher suite for a protocol version")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
 }
 
 impl Default for Settings {

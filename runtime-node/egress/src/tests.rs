@@ -8,6 +8,7 @@ mod proxies;
 mod reach;
 mod redirects;
 mod requests;
+mod sockets;
 
 use std::any::Any;
 use std::cell::Cell;

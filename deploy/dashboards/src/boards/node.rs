@@ -264,9 +264,9 @@ fn memory() -> [Panel; 4] {
 fn egress() -> [Panel; 4] {
     [
         Panel::areas(
-            "Fetches",
+            "Fetches and sockets",
             Unit::Requests,
-            "Fetches by Workers: ok, or the stage at which they failed.",
+            "Fetches and sockets of Workers: ok, or the stage at which they failed.",
             &[(
                 "sum by (outcome) (rate(tenon_egress_requests_total{@}[$__rate_interval]))",
                 "{{outcome}}",
@@ -281,9 +281,9 @@ fn egress() -> [Panel; 4] {
         )
         .wide(6),
         Panel::lines(
-            "Body bytes",
+            "Body and socket bytes",
             Unit::BytesPerSecond,
-            "Bytes of bodies that Workers sent to origins and received from them.",
+            "Bytes of bodies and sockets that Workers sent to origins and received from them.",
             &[(
                 "sum by (direction) (rate(tenon_egress_bytes_total{@}[$__rate_interval]))",
                 "{{direction}}",

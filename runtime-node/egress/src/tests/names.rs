@@ -9,6 +9,7 @@ use tokio::task::spawn_local;
 
 use super::origin::{Origin, text};
 use super::*;
+use crate::Endpoint;
 use crate::error::Stage;
 
 /// Starts a name server that answers queries for IPv4 addresses by a function of the number of
@@ -91,6 +92,24 @@ async fn a_name_that_changes_to_an_internal_address_is_refused() {
         // tenant has no connection.
         tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
         let error = client.fetch(&context("other"), get(url("a"))).await.err().unwrap();
+        assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_socket_is_not_opened_to_a_name_that_changes_to_an_internal_address() {
+    on_a_shard(async {
+        let origin = Origin::plain(|_| text("found")).await;
+        let (port, _) =
+            name_server(|n| vec![Ipv4Addr::new(127, 0, 0, if n == 0 { 1 } else { 9 })]).await;
+        let client = client_of(port, local(1));
+        let connect = async |name| {
+            let endpoint = Endpoint::new(name, origin.port).unwrap();
+            client.connect(&context("shop"), endpoint, false).await
+        };
+        assert!(connect("a.test").await.is_ok());
+        let error = connect("b.test").await.err().unwrap();
         assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");
     })
     .await;

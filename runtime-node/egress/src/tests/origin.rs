@@ -199,6 +199,7 @@ pub(super) fn redirect(status: u16, location: &str) -> OriginResponse {
 /// A trusted authority, and a certificate for `origin.test` and 127.0.0.1 that it has signed.
 pub(super) struct Authority {
     pub(super) root: CertificateDer<'static>,
+    pub(super) root_pem: String,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 }
@@ -213,6 +214,7 @@ impl Authority {
         let leaf = CertificateParams::new(names).unwrap().signed_by(&key, &root).unwrap();
         Self {
             root: root.der().clone(),
+            root_pem: root.pem(),
             chain: vec![leaf.der().clone()],
             key: PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
         }

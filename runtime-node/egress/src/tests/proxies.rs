@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use super::origin::{Authority, Origin, redirect, text};
 use super::*;
 use crate::error::Stage;
-use crate::{Proxy, Resolver};
+use crate::{Endpoint, Proxy, Resolver};
 
 /// A proxy that connects every tunnel to 127.0.0.1, for any target host.
 struct TunnelProxy {
@@ -342,6 +342,37 @@ async fn a_request_through_a_proxy_that_does_not_answer_times_out() {
         assert!(error.to_string().contains("longer than 1s"), "{error}");
         // The connection to the proxy is closed with the request.
         assert!(received.await.unwrap().starts_with("CONNECT "));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_socket_goes_through_a_tunnel_to_its_port() {
+    on_a_shard(async {
+        let proxy = TunnelProxy::plain().await;
+        let server = Origin::serve_connections(|mut stream| async move {
+            let (mut reader, mut writer) = stream.split();
+            let _ = tokio::io::copy(&mut reader, &mut writer).await;
+        })
+        .await;
+        for (resolver, target) in
+            [(Resolver::Node, "127.0.0.1"), (Resolver::Proxy, "elsewhere.test")]
+        {
+            let client = client_via(settings(), proxy.url("").with_resolver(resolver));
+            let host = if resolver == Resolver::Node { "origin.test" } else { target };
+            let endpoint = Endpoint::new(host, server.port).unwrap();
+            let mut socket = client.connect(&context("shop"), endpoint, false).await.unwrap();
+            socket.write_all(b"echo").await.unwrap();
+            let mut answer = [0; 4];
+            socket.read_exact(&mut answer).await.unwrap();
+            assert_eq!(&answer, b"echo");
+            let connect = format!("CONNECT {target}:{} HTTP/1.1", server.port);
+            assert_eq!(proxy.requests().last(), Some(&connect));
+        }
+        let client = client_via(closed(), proxy.url(""));
+        let endpoint = Endpoint::new("inside.test", server.port).unwrap();
+        let error = client.connect(&context("shop"), endpoint, false).await.err().unwrap();
+        assert_eq!(error.stage(), Stage::Policy, "{error}");
     })
     .await;
 }
