@@ -370,8 +370,8 @@ pub struct Limits {
     #[serde(default, rename = "requestBodyMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 512))]
     pub request_body_mib: Option<i32>,
-    /// Maximum number of outbound calls of one invocation: fetches, their redirects, and calls of
-    /// other Workers. 50 by default.
+    /// Maximum number of outbound calls of one invocation: fetches, their redirects, TCP sockets,
+    /// and calls of other Workers. 50 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10_000))]
     pub subrequests: Option<i32>,

@@ -1,6 +1,6 @@
-//! Modules that the runtime provides: `cloudflare:workers`, which programs for Cloudflare Workers
-//! import, and the supported modules of Node.js, for Workers that enable them with a compatibility
-//! flag.
+//! Modules that the runtime provides: `cloudflare:sockets` and `cloudflare:workers`, which programs
+//! for Cloudflare Workers import, and the supported modules of Node.js, for Workers that enable them
+//! with a compatibility flag.
 //!
 //! A Node.js module can be imported as `node:buffer` or as `buffer`, as in Node.js. A Worker's own
 //! module takes precedence over a built-in module of the same name.
@@ -40,12 +40,13 @@ pub const BUILTINS: [&str; 26] = [
 /// The URL scheme of Node.js modules.
 const SCHEME: &str = "node:";
 
-/// The module that exports a Worker's bindings and invocation context, for code that receives no
-/// `env` and no `ctx`.
-const WORKERS: &str = "cloudflare:workers";
+/// The modules that are available regardless of flags: the one that opens TCP connections, and the
+/// one that exports a Worker's bindings and invocation context, for code that receives no `env` and
+/// no `ctx`.
+const CLOUDFLARE: [&str; 2] = ["cloudflare:sockets", "cloudflare:workers"];
 
-/// The URL scheme of [`WORKERS`] and of modules like it.
-const CLOUDFLARE: &str = "cloudflare:";
+/// The URL scheme of these modules.
+const CLOUDFLARE_SCHEME: &str = "cloudflare:";
 
 /// The reason why a built-in module is not available.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -55,7 +56,11 @@ pub enum NotBuiltin {
         flag = CompatibilityFlag::NodejsCompat
     )]
     NeedsFlag(String),
-    #[error("module \"{0}\" is not supported; use {WORKERS} or one of the Node.js modules {list}", list = BUILTINS.join(", "))]
+    #[error(
+        "module \"{0}\" is not supported; use {own} or one of the Node.js modules {list}",
+        own = CLOUDFLARE.join(", "),
+        list = BUILTINS.join(", ")
+    )]
     Unknown(String),
 }
 
@@ -69,7 +74,7 @@ pub fn builtin(
     specifier: &str,
     flags: impl IntoIterator<Item = CompatibilityFlag>,
 ) -> Result<Option<String>, NotBuiltin> {
-    if specifier == WORKERS {
+    if CLOUDFLARE.contains(&specifier) {
         return Ok(Some(specifier.to_owned()));
     }
     let marked = specifier.strip_prefix(SCHEME);
@@ -79,7 +84,7 @@ pub fn builtin(
     match (is_known, has_flag) {
         (true, true) => Ok(Some(format!("{SCHEME}{name}"))),
         (true, false) => Err(NotBuiltin::NeedsFlag(specifier.to_owned())),
-        (false, _) if marked.is_some() || specifier.starts_with(CLOUDFLARE) => {
+        (false, _) if marked.is_some() || specifier.starts_with(CLOUDFLARE_SCHEME) => {
             Err(NotBuiltin::Unknown(specifier.to_owned()))
         }
         (false, _) => Ok(None),
@@ -107,9 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn the_workers_module_is_available_regardless_of_flags() {
-        assert_eq!(builtin(WORKERS, []), Ok(Some(WORKERS.to_owned())));
-        assert!(builtin("cloudflare:sockets", FLAG).unwrap_err().to_string().contains(WORKERS));
+    fn cloudflares_modules_are_available_regardless_of_flags() {
+        for name in CLOUDFLARE {
+            assert_eq!(builtin(name, []), Ok(Some(name.to_owned())));
+            assert!(builtin("cloudflare:email", FLAG).unwrap_err().to_string().contains(name));
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod harness;
 #[allow(dead_code)] // The client's own tests use the other functions.
 mod origin;
 mod sockets;
+mod tcp;
 
 use bytes::Bytes;
 use hickory_resolver::Hosts;
@@ -67,6 +68,7 @@ fn main() {
         failures::trials(),
         floods::trials(),
         sockets::trials(),
+        tcp::trials(),
     ];
     libtest_mimic::run(
         &libtest_mimic::Arguments::from_args(),

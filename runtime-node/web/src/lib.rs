@@ -13,7 +13,8 @@
 //! - [`delivery`]: the start of a Worker and the delivery of events; [`timers`]; `events`.
 //! - [`fetch`], [`streams`], [`url`], [`encoding`], [`crypto`], [`cache`], [`clone`], [`console`],
 //!   [`websocket`], [`wasm`]: the standards of those names.
-//! - [`service`]: calls to other Workers; [`nodejs`]: modules of Node.js.
+//! - [`service`]: calls to other Workers; [`sockets`]: TCP connections; [`nodejs`]: modules of
+//!   Node.js.
 //! - [`ops`]: the arguments and results of native functions.
 //!
 //! The engine does not depend on this crate: it uses [`Web`] through the trait
@@ -29,6 +30,7 @@ mod fetch;
 mod nodejs;
 mod ops;
 mod service;
+mod sockets;
 mod streams;
 mod timers;
 mod url;

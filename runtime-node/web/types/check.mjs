@@ -73,7 +73,7 @@ const TYPES = {
   "v8::Uint8Array": "Uint8Array<ArrayBuffer>", "v8::Uint32Array": "Uint32Array", "v8::WasmModuleObject": "object",
 
   Callback: "() => void", HeaderList: "string[]", HeaderMap: "string[]",
-  InvocationId: "number", OperationId: "number", SocketId: "number", StreamId: "number",
+  ConnectionId: "number", InvocationId: "number", OperationId: "number", SocketId: "number", StreamId: "number",
   Content: "string | View | null", Evaluation: "Promise<unknown>", LateScript: "(internal: object) => void",
   Method: "string", RedirectMode: "string", SocketData: "string | View", Url: "string",
   Crypted: "ArrayBuffer | Ticket", Curve: "string", Data: "View", Hash: "string", KeyRef: "Handle",

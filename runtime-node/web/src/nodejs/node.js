@@ -1,8 +1,8 @@
-// Built-in modules: those of Node.js, for Workers with the compatibility flag `nodejs_compat`, and
-// `cloudflare:workers`.
+// Built-in modules: those of Node.js, for Workers with the compatibility flag `nodejs_compat`,
+// `cloudflare:sockets` and `cloudflare:workers`.
 //
-// The snapshot contains nothing of their files, `node-*.js` and `workers.js`, which mark themselves
-// as modules: an isolate compiles and runs a file when its Worker first needs it. The
+// The snapshot contains nothing of their files, `node-*.js`, `sockets.js` and `workers.js`, which
+// mark themselves as modules: an isolate compiles and runs a file when its Worker first needs it. The
 // primordials and the platform's functions that the files use are captured before a Worker can
 // change them, as for late files (see later.js).
 //
@@ -48,12 +48,12 @@
     streamFrom: "node-stream-iterate.js", streamOperators: "node-stream-iterate.js",
     streamPromises: "node-stream-pipeline.js", streamShared: "node-stream-state.js", streamWeb: "node-stream-web.js",
     streamWebModule: "node-stream-web.js", timers: "node-process.js", tty: "node-os.js", utilTypes: "node-util-types.js",
-    workers: "workers.js", writable: "node-stream-writable.js", writableProperties: "node-stream-duplex.js",
+    socketConnections: "sockets.js", sockets: "sockets.js", workers: "workers.js", writable: "node-stream-writable.js", writableProperties: "node-stream-duplex.js",
   };
   // The value of each module: a defined name, or a property of a defined name.
   const MODULES = {
     __proto__: null,
-    "cloudflare:workers": "workers",
+    "cloudflare:sockets": "sockets", "cloudflare:workers": "workers",
     assert: "assert", "assert/strict": ["assert", "strict"], async_hooks: "async_hooks", buffer: "buffer", console: "console",
     crypto: "crypto", diagnostics_channel: "diagnostics_channel", events: "events", os: "os", path: "path", "path/posix": "path",
     perf_hooks: "perf_hooks", process: "process", querystring: "querystring", stream: "stream",
