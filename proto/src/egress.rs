@@ -26,6 +26,14 @@ impl Egress {
             Self::Only(patterns) => patterns.iter().any(|pattern| pattern.matches(host, port)),
         }
     }
+
+    /// Returns whether a Worker may connect to `host` on any port at all; see [`Self::allows`].
+    pub fn allows_host(&self, host: &str) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Only(patterns) => patterns.iter().any(|pattern| pattern.matches_host(host)),
+        }
+    }
 }
 
 /// A pattern of hosts: `api.example.com`, or `*.example.com` for every name below example.com, each
@@ -48,9 +56,10 @@ pub struct InvalidHostPattern(String);
 impl HostPattern {
     /// Returns whether the pattern matches a host and a port; see [`Egress::allows`].
     pub fn matches(&self, host: &str, port: u16) -> bool {
-        if self.port.is_some_and(|only| only != port) {
-            return false;
-        }
+        self.port.is_none_or(|only| only == port) && self.matches_host(host)
+    }
+
+    fn matches_host(&self, host: &str) -> bool {
         if !self.below {
             return host == self.host;
         }
@@ -139,6 +148,7 @@ mod tests {
         let egress = only(&["*.example.com:8443"]);
         assert!(egress.allows("a.example.com", 8443));
         assert!(!egress.allows("a.example.com", 443));
+        assert!(egress.allows_host("a.example.com") && !egress.allows_host("example.com"));
     }
 
     #[test]

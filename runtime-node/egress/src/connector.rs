@@ -77,7 +77,7 @@ impl Connector {
     /// Fails if the policy refuses the origin, or if no attempt to connect succeeds.
     pub(super) async fn connect(&self, origin: &Origin) -> Result<Stream, EgressError> {
         let Some(via) = &self.proxy else {
-            let addresses = self.judge(origin, self.names.addresses(&origin.host).await?)?;
+            let addresses = self.resolve(&origin.host).await?;
             return self.direct(origin, &addresses).await;
         };
         let known = match via.proxy.resolver {
@@ -86,7 +86,7 @@ impl Connector {
         };
         let targets = match (known, &origin.host) {
             (Some(addresses), _) => {
-                self.judge(origin, addresses)?.into_iter().map(Target::Address).collect()
+                self.judge(&origin.host, addresses)?.into_iter().map(Target::Address).collect()
             }
             (None, Host::Domain(name)) => {
                 vec![Target::Name(name.strip_suffix('.').unwrap_or(name))]
@@ -96,21 +96,42 @@ impl Connector {
         self.via_proxy(via, origin, &targets).await
     }
 
-    /// Returns the origin's addresses that the policy allows.
-    fn judge(&self, origin: &Origin, addresses: Vec<IpAddr>) -> Result<Vec<Allowed>, EgressError> {
+    /// Returns the addresses of a host that the policy allows, at least one.
+    ///
+    /// # Errors
+    /// Fails if the name cannot be resolved, if only a proxy may resolve names, or if the policy
+    /// refuses all addresses.
+    pub(super) async fn resolve(&self, host: &Host<String>) -> Result<Vec<Allowed>, EgressError> {
+        let addresses = match &self.proxy {
+            Some(via) if via.proxy.resolver == Resolver::Proxy => {
+                let why = "only the platform's proxy resolves names";
+                let failed = || EgressError::Name { host: host.to_string(), why };
+                self.names.without_query(host).ok_or_else(failed)?
+            }
+            _ => self.names.addresses(host).await?,
+        };
+        self.judge(host, addresses)
+    }
+
+    /// Returns the addresses of a host that the policy allows.
+    fn judge(
+        &self,
+        host: &Host<String>,
+        addresses: Vec<IpAddr>,
+    ) -> Result<Vec<Allowed>, EgressError> {
         let mut allowed = Vec::new();
         for address in addresses {
             match self.policy.judge(address) {
                 Ok(address) => allowed.push(address),
                 // The address is in the Worker's URL, so the error may name the reason.
-                Err(why) if !matches!(origin.host, Host::Domain(_)) => {
-                    return Err(EgressError::RefusedAddress { host: origin.host(), why });
+                Err(why) if !matches!(host, Host::Domain(_)) => {
+                    return Err(EgressError::RefusedAddress { host: host.to_string(), why });
                 }
                 Err(_) => {}
             }
         }
         if allowed.is_empty() {
-            Err(EgressError::RefusedName { host: origin.host() })
+            Err(EgressError::RefusedName { host: host.to_string() })
         } else {
             Ok(allowed)
         }

@@ -25,6 +25,8 @@ pub enum EgressError {
     MailDelivery,
     #[error("the Worker's spec.egress.allow does not list {host}:{port}; add it there")]
     NotListed { host: String, port: u16 },
+    #[error("the Worker's spec.egress.allow does not list {host}; add it there")]
+    HostNotListed { host: String },
     #[error(
         "{host} is {}, which Workers may not reach; the platform's administrator can allow it with --egress-allow",
         .why.as_str()
@@ -105,6 +107,7 @@ impl EgressError {
             Self::BadPort(_)
             | Self::MailDelivery
             | Self::NotListed { .. }
+            | Self::HostNotListed { .. }
             | Self::RefusedAddress { .. }
             | Self::RefusedName { .. } => Stage::Policy,
             Self::Subrequests(_) | Self::TooManyOpen(_) | Self::Memory => Stage::Limit,

@@ -13,8 +13,9 @@
 //!  connector  names ─► policy ─► dial
 //! ```
 //!
-//! - [`client`]: the path above, and that of WebSockets and TCP sockets; [`message`]: requests and responses; [`error`]: the errors of
-//!   requests, with remedies for the tenant.
+//! - [`client`]: the path above, that of WebSockets and TCP sockets, and queries of names;
+//!   [`message`]: requests and responses; [`error`]: the errors of requests and sockets, with
+//!   remedies for the tenant.
 //! - [`policy`]: which addresses may be reached at all; [`redirect`]: the target of a redirect.
 //!   Both are pure.
 //! - [`connector`]: makes a byte stream to a name: [`names`] resolves, [`dial`] connects, [`proxy`]

@@ -116,6 +116,33 @@ async fn a_socket_is_not_opened_to_a_name_that_changes_to_an_internal_address() 
 }
 
 #[tokio::test]
+async fn a_worker_resolves_only_names_that_it_may_connect_to_and_addresses_that_it_may_reach() {
+    on_a_shard(async {
+        let (port, queries) =
+            name_server(|_| vec![Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::LOCALHOST]).await;
+        let client = client_of(port, local(1));
+        let resolve = async |context: &EgressContext, name| {
+            client.resolve(context, url::Host::parse(name).unwrap()).await
+        };
+        let reachable = [std::net::IpAddr::from(Ipv4Addr::LOCALHOST)];
+        assert_eq!(resolve(&context("shop"), "name.test").await.unwrap(), reachable);
+        let inside = resolve(&context("shop"), "10.0.0.1").await.unwrap_err();
+        assert_eq!(inside.stage(), Stage::Policy, "{inside}");
+        let egress = Rc::new(Egress::Only(vec!["db.test:5432".parse().unwrap()]));
+        let limited = EgressContext { egress, ..context("shop") };
+        assert_eq!(resolve(&limited, "db.test.").await.unwrap(), reachable);
+        let asked = queries.get();
+        let error = resolve(&limited, "secret.evil.test").await.unwrap_err();
+        assert!(error.to_string().contains("spec.egress.allow"), "{error}");
+        assert_eq!(queries.get(), asked);
+        let budget = Rc::new(FixedBudget { subrequests: Cell::new(0), memory: 0 });
+        let spent = EgressContext { budget, ..context("shop") };
+        assert_eq!(resolve(&spent, "name.test").await.unwrap_err().stage(), Stage::Limit);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn only_the_allowed_addresses_of_a_name_are_connected_to() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("found")).await;

@@ -369,6 +369,10 @@ async fn a_socket_goes_through_a_tunnel_to_its_port() {
             let connect = format!("CONNECT {target}:{} HTTP/1.1", server.port);
             assert_eq!(proxy.requests().last(), Some(&connect));
         }
+        let resolving = proxy.url("").with_resolver(Resolver::Proxy);
+        let host = url::Host::parse("elsewhere.test").unwrap();
+        let error = client_via(settings(), resolving).resolve(&context("shop"), host).await;
+        assert_eq!(error.unwrap_err().stage(), Stage::Resolve);
         let client = client_via(closed(), proxy.url(""));
         let endpoint = Endpoint::new("inside.test", server.port).unwrap();
         let error = client.connect(&context("shop"), endpoint, false).await.err().unwrap();
