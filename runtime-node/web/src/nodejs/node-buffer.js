@@ -6,11 +6,11 @@
   "use strict";
 
   const {
-    ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, ArrayIsArray, MathMin, MathTrunc, NumberIsNaN, ObjectDefineProperty,
-    ObjectSetPrototypeOf, RangeError, ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, SymbolSpecies, SymbolToPrimitive,
-    TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength,
-    TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag,
-    TypedArrayPrototypeSet, Uint8Array,
+    ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, ArrayIsArray, MathMin, MathTrunc, NumberIsNaN,
+    ObjectDefineProperties, ObjectDefineProperty, ObjectGetOwnPropertyDescriptors, ObjectSetPrototypeOf, RangeError,
+    ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, SymbolSpecies, SymbolToPrimitive, TypedArrayPrototypeGetBuffer,
+    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetLength,
+    TypedArrayPrototypeGetSymbolToStringTag, TypedArrayPrototypeSet, Uint8Array,
   } = internal.primordials;
   const { ops } = internal;
   const { atob, btoa } = internal.platform;
@@ -282,10 +282,12 @@
       return bytes;
     }
 
-    hidden(Buffer.prototype, methods);
+    // Packages enumerate the methods.
+    const define = (members) => ObjectDefineProperties(Buffer.prototype, ObjectGetOwnPropertyDescriptors(members));
+    define(methods);
     const text = internal.use("bufferText")({ FastBuffer, isBytes, needBytes, part });
-    hidden(Buffer.prototype, text.methods);
-    hidden(Buffer.prototype, internal.use("bufferNumbers")());
+    define(text.methods);
+    define(internal.use("bufferNumbers")());
     hidden(Buffer.prototype, { [INSPECT]: text.inspect });
 
     const { Blob, File } = internal.blobs();

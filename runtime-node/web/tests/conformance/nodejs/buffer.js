@@ -260,6 +260,9 @@ check("a Buffer is converted to JSON and back", () => {
 check("methods work on any Uint8Array", () => {
   equal(Buffer.prototype.toString.call(new Uint8Array([97, 98]), "hex"), "6162");
   equal(Buffer.prototype.readUInt16BE.call(new Uint8Array([1, 2])), 258);
+  const names = [];
+  for (const name in Buffer.prototype) names.push(name);
+  equal([names.includes("writeInt8"), names.includes("toString"), names.includes("constructor")], [true, true, false]);
 });
 
 check("isEncoding, copyBytesFrom, isAscii, isUtf8 and transcode behave as in Node.js", () => {
