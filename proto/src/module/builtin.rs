@@ -8,7 +8,7 @@
 use crate::revision::CompatibilityFlag;
 
 /// The supported Node.js modules, by the names in Node.js's documentation.
-pub const BUILTINS: [&str; 26] = [
+pub const BUILTINS: [&str; 30] = [
     "assert",
     "assert/strict",
     "async_hooks",
@@ -16,7 +16,10 @@ pub const BUILTINS: [&str; 26] = [
     "console",
     "crypto",
     "diagnostics_channel",
+    "dns",
+    "dns/promises",
     "events",
+    "net",
     "os",
     "path",
     "path/posix",
@@ -30,6 +33,7 @@ pub const BUILTINS: [&str; 26] = [
     "string_decoder",
     "timers",
     "timers/promises",
+    "tls",
     "tty",
     "url",
     "util",

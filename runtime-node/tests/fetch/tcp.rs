@@ -2,6 +2,7 @@
 
 mod ended;
 mod exchanged;
+mod node;
 mod secured;
 
 use libtest_mimic::Trial;
@@ -13,7 +14,8 @@ use crate::origin::Origin;
 use crate::text;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    [ended::trials(), exchanged::trials(), secured::trials()].into_iter().flatten().collect()
+    let suites = [ended::trials(), exchanged::trials(), node::trials(), secured::trials()];
+    suites.into_iter().flatten().collect()
 }
 
 /// Returns a Worker whose handler has this function body. The body can use `connect`, the port

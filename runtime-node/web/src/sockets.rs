@@ -13,6 +13,7 @@
 //! the kernel's buffers, whose size is bounded (`tenon_egress`), and holds back the peer.
 
 pub(crate) mod connection;
+pub(crate) mod resolve;
 
 use std::rc::Rc;
 

@@ -120,6 +120,8 @@ declare global {
   type Body = string | View | null | undefined;
   // A response, or a failure, or null after an abort.
   type Outcome = Fetched | Failed | null;
+  // The addresses of a host, or a failure.
+  type Resolved = string[] | Failed;
   // The kind of an event of a socket, and its values.
   type SocketCallback = (kind: number, first: any, second: any, third: any) => void;
 

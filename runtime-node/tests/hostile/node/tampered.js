@@ -14,7 +14,7 @@ for (let i = 0; i < prototypes.length; i++) {
 }
 export default {
   async fetch() {
-    const names = ['assert', 'async_hooks', 'buffer', 'console', 'crypto', 'diagnostics_channel', 'events', 'path', 'process', 'querystring', 'string_decoder', 'timers', 'timers/promises', 'url', 'util', 'util/types'];
+    const names = ['assert', 'async_hooks', 'buffer', 'console', 'crypto', 'diagnostics_channel', 'dns', 'events', 'net', 'path', 'process', 'querystring', 'string_decoder', 'timers', 'timers/promises', 'tls', 'url', 'util', 'util/types'];
     for (let i = 0; i < names.length; i++) {
       try {
         const module = await import(`node:${names[i]}`);

@@ -42,24 +42,26 @@
     __proto__: null,
     asyncContext: "node-async_hooks.js", bufferNumbers: "node-buffer-numbers.js", bufferText: "node-buffer-text.js",
     duplex: "node-stream-duplex.js", equality: "node-equal.js", eventStatics: "node-events-static.js",
-    finished: "node-stream-pipeline.js", legacyStream: "node-stream.js", perf_hooks: "node-os.js",
-    pipeline: "node-stream-pipeline.js", readable: "node-stream-readable.js", readableRest: "node-stream-readable-rest.js",
-    readableState: "node-stream-readable-state.js", streamConsumers: "node-stream-iterate.js",
-    streamFrom: "node-stream-iterate.js", streamOperators: "node-stream-iterate.js",
+    finished: "node-stream-pipeline.js", legacyStream: "node-stream.js", netAddresses: "node-net.js",
+    netSocket: "node-net-socket.js", perf_hooks: "node-os.js", pipeline: "node-stream-pipeline.js",
+    readable: "node-stream-readable.js", readableRest: "node-stream-readable-rest.js",
+    readableState: "node-stream-readable-state.js", socketConnections: "sockets.js", sockets: "sockets.js",
+    streamConsumers: "node-stream-iterate.js", streamFrom: "node-stream-iterate.js", streamOperators: "node-stream-iterate.js",
     streamPromises: "node-stream-pipeline.js", streamShared: "node-stream-state.js", streamWeb: "node-stream-web.js",
     streamWebModule: "node-stream-web.js", timers: "node-process.js", tty: "node-os.js", utilTypes: "node-util-types.js",
-    socketConnections: "sockets.js", sockets: "sockets.js", workers: "workers.js", writable: "node-stream-writable.js", writableProperties: "node-stream-duplex.js",
+    workers: "workers.js", writable: "node-stream-writable.js", writableProperties: "node-stream-duplex.js",
   };
   // The value of each module: a defined name, or a property of a defined name.
   const MODULES = {
     __proto__: null,
     "cloudflare:sockets": "sockets", "cloudflare:workers": "workers",
     assert: "assert", "assert/strict": ["assert", "strict"], async_hooks: "async_hooks", buffer: "buffer", console: "console",
-    crypto: "crypto", diagnostics_channel: "diagnostics_channel", events: "events", os: "os", path: "path", "path/posix": "path",
+    crypto: "crypto", diagnostics_channel: "diagnostics_channel", dns: "dns", "dns/promises": ["dns", "promises"],
+    events: "events", net: "net", os: "os", path: "path", "path/posix": "path",
     perf_hooks: "perf_hooks", process: "process", querystring: "querystring", stream: "stream",
     "stream/consumers": "streamConsumers", "stream/promises": "streamPromises", "stream/web": "streamWebModule",
     string_decoder: "string_decoder", timers: "timers",
-    "timers/promises": ["timers", "promises"], tty: "tty", url: "url", util: "util", "util/types": "utilTypes",
+    "timers/promises": ["timers", "promises"], tls: "tls", tty: "tty", url: "url", util: "util", "util/types": "utilTypes",
     zlib: "zlib",
   };
 

@@ -1,0 +1,395 @@
+// node:net: Socket, a Duplex over a TCP connection (`../sockets.rs`).
+//
+//   connect() ─► connecting ─► open ─┬─► reads and writes ─► end
+//                                    └─► taken: the connection continues in a TLSSocket (node-tls.js)
+//
+// A Socket reads one piece ahead of its consumer, as in Node.js, and a write is done when the kernel
+// has accepted its bytes. Callbacks run in ticks of their own, so that an exception of a Worker's
+// listener is reported like any other uncaught exception.
+//: module
+(function (internal) {
+  "use strict";
+
+  const {
+    DateNow, Error, NumberIsInteger, ObjectSetPrototypeOf, PromisePrototypeThen, RangeError, ReflectApply, Symbol,
+    TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset, TypeError,
+  } = internal.primordials;
+  const { ops } = internal;
+  const { clearTimeout, setTimeout } = internal.platform;
+
+  internal.define("netSocket", () => {
+    const { coded, hidden, invalid, needFunction, outOfRange, refused } = internal.node;
+    const { Buffer } = internal.use("buffer");
+    const { Duplex } = internal.use("duplex");
+    const { isIP } = internal.use("netAddresses");
+    const { nextTick } = internal.use("process");
+
+    // The symbols of a Socket's Link, and of the method that continues once the connection is
+    // established.
+    const LINK = Symbol("link"), ESTABLISHED = Symbol("established");
+    const LONGEST_TIMEOUT = 2 ** 31 - 1, PORTS = 65_535;
+
+    // The codes of errors, by the stage at which a connection failed.
+    const CODES = {
+      __proto__: null, connect: "ECONNREFUSED", limit: "EMFILE", policy: "EACCES", proxy: "ECONNREFUSED", resolve: "ENOTFOUND",
+      tls: "EPROTO",
+    };
+
+    // A Socket's connection.
+    class Link {
+      owner = 0;
+      number = 0;
+      host = undefined;
+      port = undefined;
+      isOpen = false;
+      isTaken = false;
+      isReading = false;
+      // Set if the stream asked for bytes before the connection was open.
+      isAwaited = false;
+      // Writes that wait for the connection: {go, done}.
+      waiting = [];
+      // The Socket whose connection this Socket has taken, or that has taken it.
+      partner = null;
+      bytesRead = 0;
+      bytesWritten = 0;
+      // The time in milliseconds after which an idle Socket emits "timeout", the timer, and the time
+      // of the last use.
+      limit = 0;
+      timer = 0;
+      used = 0;
+    }
+
+    const failure = ({ stage, message }, { host, port }) => {
+      const error = coded(Error, CODES[stage] ?? "ECONNRESET", message);
+      error.address = host;
+      error.port = port;
+      error.syscall = stage === "resolve" ? "getaddrinfo" : "connect";
+      if (stage === "resolve") error.hostname = host;
+      return error;
+    };
+    const lost = (error) => (error instanceof RangeError ? error : coded(Error, "ECONNRESET", error.message));
+    const closed = () => coded(Error, "ERR_SOCKET_CLOSED", "Socket is closed");
+    const closedEarly = () =>
+      coded(Error, "ERR_SOCKET_CLOSED_BEFORE_CONNECTION", "Socket closed before the connection was established");
+
+    // ---- Time
+
+    function arm(socket, link, delay) {
+      link.timer = setTimeout(() => {
+        link.timer = 0;
+        const idle = DateNow() - link.used;
+        if (idle < link.limit) arm(socket, link, link.limit - idle);
+        else socket.emit("timeout");
+      }, delay);
+    }
+
+    function use(socket, link) {
+      if (link.limit === 0) return;
+      link.used = DateNow();
+      if (link.timer === 0) arm(socket, link, link.limit);
+    }
+
+    // ---- Connecting
+
+    // Returns {options, callback} of the arguments of `connect`.
+    function normalized(args) {
+      const first = args[0], last = args[args.length - 1];
+      const callback = typeof last === "function" ? last : undefined;
+      if (typeof first === "object" && first !== null) return { options: first, callback };
+      if (typeof first === "string" && !(+first >= 0)) return { options: { path: first }, callback };
+      return { options: { port: first, host: typeof args[1] === "string" ? args[1] : undefined }, callback };
+    }
+
+    function portOf({ path, port }) {
+      if (path !== undefined && path !== null) throw refused("A connection to a path", "there are no files");
+      if (typeof port !== "number" && typeof port !== "string") {
+        throw invalid("options.port", "of type number or string", port);
+      }
+      const number = port === "" ? NaN : +port;
+      if (!NumberIsInteger(number) || number < 0 || number > PORTS) {
+        throw coded(RangeError, "ERR_SOCKET_BAD_PORT", `options.port should be >= 0 and < 65536. Received ${port}.`);
+      }
+      return number;
+    }
+
+    function begin(socket, options) {
+      const port = portOf(options);
+      if (socket.destroyed) restart(socket);
+      const link = socket[LINK];
+      link.host = options.host === undefined || options.host === null ? "localhost" : `${options.host}`;
+      link.port = port;
+      socket.connecting = true;
+      use(socket, link);
+      follow(socket, () => ops.tcpConnect(link.host, port, false), () => socket[ESTABLISHED](link));
+    }
+
+    // Follows a connection that `connect` begins. Calls `next` when it is open.
+    function follow(socket, connect, next) {
+      const link = socket[LINK];
+      const fail = (error) => {
+        if (socket[LINK] === link) socket.destroy(error);
+      };
+      let connecting;
+      try {
+        connecting = connect();
+      } catch (error) {
+        nextTick(fail, error);
+        return;
+      }
+      link.owner = connecting.owner;
+      link.number = connecting.number;
+      PromisePrototypeThen(connecting.outcome, (failed) => {
+        if (socket[LINK] !== link || socket.destroyed) return;
+        if (failed !== null) nextTick(fail, failure(failed, link));
+        else nextTick(next);
+      }, (error) => nextTick(fail, error));
+    }
+
+    // Lets reads and writes begin, after `announce` has emitted the events of the connection.
+    function open(socket, announce) {
+      const link = socket[LINK];
+      if (socket.destroyed) return;
+      link.isOpen = true;
+      socket.connecting = false;
+      use(socket, link);
+      announce();
+      const { waiting } = link;
+      link.waiting = [];
+      for (let i = 0; i < waiting.length; i++) waiting[i].go(link);
+      if (link.isAwaited) socket._read();
+      else if (!socket.destroyed && !socket.isPaused()) socket.read(0);
+    }
+
+    // Makes a Socket that has been destroyed as good as new.
+    function restart(socket) {
+      const { limit } = socket[LINK];
+      socket._undestroy();
+      hidden(socket, { [LINK]: new Link() });
+      socket[LINK].limit = limit;
+      ReflectApply(Duplex, socket, [{ allowHalfOpen: socket.allowHalfOpen, emitClose: false }]);
+    }
+
+    // ---- Bytes
+
+    function received(socket, link, bytes) {
+      link.isReading = false;
+      if (socket[LINK] !== link || link.isTaken || socket.destroyed) return;
+      use(socket, link);
+      if (bytes === null) {
+        socket.push(null);
+        return;
+      }
+      const length = TypedArrayPrototypeGetByteLength(bytes);
+      link.bytesRead += length;
+      socket.push(Buffer.from(TypedArrayPrototypeGetBuffer(bytes), TypedArrayPrototypeGetByteOffset(bytes), length));
+    }
+
+    function unreceived(socket, link, error) {
+      link.isReading = false;
+      if (socket[LINK] === link && !link.isTaken) socket.destroy(lost(error));
+    }
+
+    function send(socket, bytes, done) {
+      whenOpen(socket, done, (link) => {
+        use(socket, link);
+        const over = () => {
+          link.bytesWritten += bytes.length;
+          use(socket, link);
+          done();
+        };
+        settle(() => ops.tcpWrite(link.owner, link.number, bytes), over, done);
+      });
+    }
+
+    // Calls `go(link)` when the connection is open.
+    function whenOpen(socket, done, go) {
+      const link = socket[LINK];
+      if (link.isOpen) go(link);
+      else if (socket.connecting) link.waiting.push({ go, done });
+      else done(closed());
+    }
+
+    // Starts an operation that returns a promise, or undefined if it is done.
+    function settle(start, over, done) {
+      let begun;
+      try {
+        begun = start();
+      } catch (error) {
+        done(lost(error));
+        return;
+      }
+      if (begun === undefined) over();
+      else PromisePrototypeThen(begun, () => nextTick(over), (error) => nextTick(done, lost(error)));
+    }
+
+    // ---- The class
+
+    /** @returns {void} */
+    function Socket(options = undefined) {
+      if (!(this instanceof Socket)) return new Socket(options);
+      if (typeof options === "number" || (options?.fd !== undefined && options.fd !== null)) {
+        throw refused("A Socket of a file descriptor", "there are no files");
+      }
+      ReflectApply(Duplex, this, [{
+        allowHalfOpen: !!options?.allowHalfOpen,
+        // A Socket emits "close" with an argument.
+        emitClose: false,
+        highWaterMark: options?.highWaterMark,
+        readableHighWaterMark: options?.readableHighWaterMark,
+        signal: options?.signal,
+        writableHighWaterMark: options?.writableHighWaterMark,
+      }]);
+      hidden(this, { [LINK]: new Link() });
+      this.connecting = false;
+    }
+    ObjectSetPrototypeOf(Socket.prototype, Duplex.prototype);
+    ObjectSetPrototypeOf(Socket, Duplex);
+
+    hidden(Socket.prototype, {
+      connect(...args) {
+        const { options, callback } = normalized(args);
+        if (this.connecting) throw coded(Error, "ERR_SOCKET_CONNECTING", "Socket is already connecting");
+        begin(this, options);
+        if (callback !== undefined) this.once("connect", callback);
+        return this;
+      },
+      [ESTABLISHED]() {
+        open(this, () => {
+          this.emit("connect");
+          this.emit("ready");
+        });
+      },
+      _read() {
+        const link = this[LINK];
+        if (link.isReading || link.isTaken) return;
+        link.isAwaited = !link.isOpen;
+        if (!link.isOpen) return;
+        link.isReading = true;
+        let reading;
+        try {
+          reading = ops.tcpRead(link.owner, link.number);
+        } catch (error) {
+          nextTick(unreceived, this, link, error);
+          return;
+        }
+        PromisePrototypeThen(
+          reading, (bytes) => nextTick(received, this, link, bytes), (error) => nextTick(unreceived, this, link, error),
+        );
+      },
+      _write(chunk, encoding, done) {
+        send(this, chunk, done);
+      },
+      _writev(chunks, done) {
+        send(this, Buffer.concat(chunks.map(({ chunk }) => chunk)), done);
+      },
+      _final(done) {
+        whenOpen(this, done, (link) => settle(() => ops.tcpFinish(link.owner, link.number), done, done));
+      },
+      _destroy(error, done) {
+        const link = this[LINK];
+        this.connecting = link.isOpen = false;
+        clearTimeout(link.timer);
+        if (link.number !== 0 && !link.isTaken) ops.tcpDrop(link.owner, link.number);
+        const { waiting } = link;
+        link.waiting = [];
+        for (let i = 0; i < waiting.length; i++) waiting[i].done(error ?? closedEarly());
+        done(error);
+        link.partner?.destroy();
+        nextTick(() => this.emit("close", error !== null && error !== undefined));
+      },
+      destroySoon() {
+        if (this.writable) this.end();
+        if (this.writableFinished) this.destroy();
+        else this.once("finish", () => this.destroy());
+      },
+      resetAndDestroy() {
+        return this.destroy(this[LINK].number === 0 ? closed() : undefined);
+      },
+      setTimeout(milliseconds, callback = undefined) {
+        if (typeof milliseconds !== "number") throw invalid("msecs", "of type number", milliseconds);
+        if (!(milliseconds >= 0 && milliseconds < Infinity)) {
+          throw outOfRange("msecs", "a non-negative finite number", milliseconds);
+        }
+        if (this.destroyed) return this;
+        if (callback !== undefined) {
+          needFunction(callback, "callback");
+          if (milliseconds === 0) this.removeListener("timeout", callback);
+          else this.once("timeout", callback);
+        }
+        const link = this[LINK];
+        clearTimeout(link.timer);
+        link.timer = 0;
+        link.limit = milliseconds > LONGEST_TIMEOUT ? LONGEST_TIMEOUT : milliseconds;
+        use(this, link);
+        return this;
+      },
+      // The following settings have no effect: small writes are never delayed, the kernel probes all
+      // connections, and a connection never keeps an invocation alive.
+      setNoDelay() {
+        return this;
+      },
+      setKeepAlive() {
+        return this;
+      },
+      ref() {
+        return this;
+      },
+      unref() {
+        return this;
+      },
+      // A Worker does not learn the addresses of its node.
+      address() {
+        return {};
+      },
+      get bufferSize() {
+        return this.writableLength;
+      },
+      get bytesRead() {
+        return this[LINK].bytesRead;
+      },
+      get bytesWritten() {
+        return this[LINK].bytesWritten + this.writableLength;
+      },
+      get pending() {
+        return !this[LINK].isOpen;
+      },
+      get readyState() {
+        if (this.connecting) return "opening";
+        if (this.readable) return this.writable ? "open" : "readOnly";
+        return this.writable ? "writeOnly" : "closed";
+      },
+      get timeout() {
+        return this[LINK].limit || undefined;
+      },
+      get remoteAddress() {
+        return this[LINK].isOpen ? this[LINK].host : undefined;
+      },
+      get remoteFamily() {
+        const family = isIP(this.remoteAddress);
+        return family === 0 ? undefined : `IPv${family}`;
+      },
+      get remotePort() {
+        return this[LINK].isOpen ? this[LINK].port : undefined;
+      },
+      localAddress: undefined,
+      localFamily: undefined,
+      localPort: undefined,
+    });
+
+    // Takes the connection of a Socket over. Returns {owner, number}.
+    function take(plain, taker) {
+      const link = plain[LINK];
+      if (!link.isOpen || plain.destroyed) throw coded(TypeError, "ERR_SOCKET_CLOSED", "Socket is closed");
+      link.isTaken = true;
+      link.isOpen = false;
+      link.partner = taker;
+      const own = taker[LINK];
+      own.partner = plain;
+      own.host = link.host;
+      own.port = link.port;
+      return { __proto__: null, owner: link.owner, number: link.number };
+    }
+
+    return { __proto__: null, ESTABLISHED, LINK, Socket, follow, normalized, open, take };
+  });
+})

@@ -1,0 +1,215 @@
+// node:tls: clients. The node itself performs the handshakes (`../sockets.rs`), and verifies every
+// certificate, for the server's name and with the node's authorities or with those of the option
+// `ca`. What would weaken the verification, and what needs a key, is refused.
+//
+//   connect(options)            a new connection, in plain text until TLS begins
+//   connect({ socket })         takes the connection of a net.Socket over, as after STARTTLS
+//: module
+(function (internal) {
+  "use strict";
+
+  const { ArrayIsArray, ArrayBufferIsView, Error, ObjectSetPrototypeOf, ReflectApply } = internal.primordials;
+  const { ops } = internal;
+
+  internal.define("tls", () => {
+    const { coded, hidden, invalid, refused } = internal.node;
+    const { Buffer } = internal.use("buffer");
+    const { ESTABLISHED, LINK, Socket, follow, normalized, open, take } = internal.use("netSocket");
+    const { isIP } = internal.use("netAddresses");
+    const { nextTick } = internal.use("process");
+
+    // ---- Options
+
+    const isGiven = (value) => value !== undefined && value !== null && value !== false;
+
+    // Refuses the options that cannot be honored.
+    function check(options) {
+      if (options?.rejectUnauthorized === false) {
+        throw refused("tls with rejectUnauthorized: false",
+          "certificates are always verified; trust the server's authority by the option ca");
+      }
+      const keys = ["cert", "key", "pfx", "crl"];
+      for (let i = 0; i < keys.length; i++) {
+        if (isGiven(options?.[keys[i]])) throw refused(`tls with the option ${keys[i]}`, "a client shows no certificate");
+      }
+      if (isGiven(options?.ALPNProtocols)) {
+        throw refused("tls with the option ALPNProtocols", "a connection negotiates no protocol");
+      }
+      if (options?.isServer) throw refused("A TLS server", "its handler receives requests, and it cannot listen");
+    }
+
+    // Returns the authorities of the options as one text of PEM, or undefined.
+    function authorities(options) {
+      const given = options?.ca ?? options?.secureContext?.context?.ca;
+      if (!isGiven(given)) return undefined;
+      const list = ArrayIsArray(given) ? given : [given];
+      const texts = [];
+      for (let i = 0; i < list.length; i++) {
+        const ca = list[i];
+        if (typeof ca !== "string" && !ArrayBufferIsView(ca)) {
+          throw invalid("options.ca", "of type string or an instance of Buffer", ca);
+        }
+        texts.push(typeof ca === "string" ? ca : Buffer.from(ca.buffer, ca.byteOffset, ca.byteLength).toString());
+      }
+      return texts.join("\n");
+    }
+
+    // Returns the name that the server's certificate must have, or undefined for the host to which
+    // the connection leads.
+    const nameOf = ({ servername }) =>
+      (!isGiven(servername) || servername === "" || isIP(servername) !== 0 ? undefined : `${servername}`);
+
+    // ---- TLSSocket
+
+    /** @returns {void} */
+    function TLSSocket(socket, options = undefined) {
+      if (!(this instanceof TLSSocket)) return new TLSSocket(socket, options);
+      check(options);
+      const given = options ?? {};
+      const ca = authorities(given);
+      ReflectApply(Socket, this, [given]);
+      hidden(this, { tlsOptions: { ...given, ca } });
+      this.encrypted = true;
+      this.authorized = false;
+      this.authorizationError = null;
+      this.secureConnecting = true;
+      this.servername = nameOf(given) ?? null;
+      this.alpnProtocol = false;
+      if (socket !== undefined && socket !== null) wrap(this, socket);
+    }
+    ObjectSetPrototypeOf(TLSSocket.prototype, Socket.prototype);
+    ObjectSetPrototypeOf(TLSSocket, Socket);
+
+    const isPlain = (value) => value instanceof Socket && !(value instanceof TLSSocket);
+
+    // Takes over the connection of a Socket once it is open and all of its writes are done.
+    function wrap(secured, plain) {
+      if (!isPlain(plain)) {
+        throw refused("tls over another stream than a net.Socket", "only the node's own connections can be secured");
+      }
+      secured.connecting = true;
+      const begin = () => {
+        try {
+          shake(secured, take(plain, secured));
+        } catch (error) {
+          nextTick(() => secured.destroy(error));
+        }
+      };
+      const flush = () => {
+        if (plain.writableLength > 0) plain.write("", begin);
+        else begin();
+      };
+      if (plain.connecting) plain.once("connect", flush);
+      else flush();
+      plain.once("close", () => secured.destroy());
+    }
+
+    // Performs the handshake on a connection.
+    function shake(secured, { owner, number }) {
+      const { tlsOptions } = secured;
+      follow(secured, () => ops.tcpStartTls(owner, number, nameOf(tlsOptions), tlsOptions.ca), () => {
+        const error = identityError(secured);
+        if (error !== undefined) {
+          secured.destroy(error);
+          return;
+        }
+        secured.authorized = true;
+        secured.secureConnecting = false;
+        open(secured, () => {
+          secured.emit("secureConnect");
+          secured.emit("secure");
+        });
+      });
+    }
+
+    // Calls the option `checkServerIdentity` with an empty certificate: a function that wants to see
+    // more of a certificate than the node verifies refuses it.
+    function identityError(secured) {
+      const { tlsOptions } = secured;
+      const { checkServerIdentity: own } = tlsOptions;
+      if (typeof own !== "function" || own === checkServerIdentity) return undefined;
+      return own(nameOf(tlsOptions) ?? secured[LINK].host, {});
+    }
+
+    const nothing = () => {};
+    hidden(TLSSocket.prototype, {
+      [ESTABLISHED](link) {
+        // The connection is still in plain text.
+        this.emit("connect");
+        if (!this.destroyed) shake(this, link);
+      },
+      disableRenegotiation: nothing,
+      enableTrace: nothing,
+      exportKeyingMaterial() {
+        throw refused("exportKeyingMaterial", "the keys belong to the node");
+      },
+      getCertificate: () => ({}),
+      getCipher: nothing,
+      getEphemeralKeyInfo: () => ({}),
+      getFinished: nothing,
+      getPeerCertificate: () => ({}),
+      getPeerFinished: nothing,
+      getPeerX509Certificate: nothing,
+      getProtocol: () => null,
+      getSession: nothing,
+      getSharedSigalgs: () => [],
+      getTLSTicket: nothing,
+      getX509Certificate: nothing,
+      isSessionReused: () => false,
+      renegotiate: () => false,
+      setMaxSendFragment: () => true,
+      setServername(name) {
+        this.servername = this.tlsOptions.servername = name;
+      },
+      setSession: nothing,
+    });
+
+    // ---- The module
+
+    // Returns the options and the callback of the arguments of `connect`, of which there may be two
+    // sets: `connect(port, host, options, callback)`.
+    function argumentsOf(args) {
+      const { options, callback } = normalized(args);
+      const at = args.findIndex((arg, i) => i > 0 && typeof arg === "object" && arg !== null);
+      return { options: at < 0 ? options : { ...options, ...args[at] }, callback };
+    }
+
+    function connect(...args) {
+      const { options, callback } = argumentsOf(args);
+      const secured = new TLSSocket(options.socket, options);
+      if (callback !== undefined) secured.once("secureConnect", callback);
+      if (options.timeout) secured.setTimeout(options.timeout);
+      return options.socket === undefined || options.socket === null ? secured.connect(options) : secured;
+    }
+
+    class SecureContext {
+      constructor(options) {
+        check(options);
+        this.context = { ca: authorities(options) };
+      }
+    }
+
+    // The node has verified the certificate of a connection that is open.
+    const checkServerIdentity = () => undefined;
+
+    const noServer = (what) => refused(what, "its handler receives requests, and it cannot listen");
+    function Server() {
+      throw noServer("tls.Server");
+    }
+
+    return {
+      CLIENT_RENEG_LIMIT: 3, CLIENT_RENEG_WINDOW: 600, DEFAULT_CIPHERS: "", DEFAULT_ECDH_CURVE: "auto",
+      DEFAULT_MAX_VERSION: "TLSv1.3", DEFAULT_MIN_VERSION: "TLSv1.2",
+      SecureContext, Server, TLSSocket, checkServerIdentity, connect,
+      convertALPNProtocols() {
+        throw coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", "A connection negotiates no protocol");
+      },
+      createSecureContext: (options = undefined) => new SecureContext(options),
+      createServer() {
+        throw noServer("tls.createServer");
+      },
+      getCiphers: () => [],
+      rootCertificates: [],
+    };
+  });
+})
