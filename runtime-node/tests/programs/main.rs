@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
 mod assets;
+mod databases;
 #[path = "../engine/harness.rs"]
 #[allow(dead_code, unused_imports, unused_macros)] // The other suites use more of the harness.
 mod harness;
@@ -147,11 +148,13 @@ async fn run_cases(name: String, shard: Rc<Shard>) {
     let cases: Vec<Case> = serde_json::from_slice(&cases).unwrap();
     let source = std::fs::read_to_string(bundles().join(&name).with_extension("js")).unwrap();
     let service = service::start().await;
+    let (redis, postgres) = databases::start().await;
     let assets = Assets::start(&shard, &bundles().join(&name).with_extension("assets")).await;
     let shard = shard.on(engine(assets));
     let flags = [CompatibilityFlag::NodejsCompat].into();
     let worker =
         shard.modules(&[("worker.js", &source)]).var("ORIGIN", &service).var("GREETING", "Hello");
+    let worker = worker.var("REDIS", &redis.to_string()).var("POSTGRES", &postgres.to_string());
     let worker = worker.service(assets::BINDING, assets::NAME).flags(&flags);
     let worker = worker.limits(|limits| {
         // These limits suffice for unoptimized builds on a busy machine. Only one program tests the
