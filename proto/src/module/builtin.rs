@@ -1,6 +1,6 @@
 //! Modules that the runtime provides: `cloudflare:workers`, which programs for Cloudflare Workers
-//! import, and the supported modules of Node.js, for Workers that enable them with a compatibility
-//! flag.
+//! import, and, for Workers that enable them with a compatibility flag, the supported modules of
+//! Node.js and `cloudflare:node`, which hands requests to their HTTP servers.
 //!
 //! A Node.js module can be imported as `node:buffer` or as `buffer`, as in Node.js. A Worker's own
 //! module takes precedence over a built-in module of the same name.
@@ -8,7 +8,7 @@
 use crate::revision::CompatibilityFlag;
 
 /// The supported Node.js modules, by the names in Node.js's documentation.
-pub const BUILTINS: [&str; 26] = [
+pub const BUILTINS: [&str; 28] = [
     "assert",
     "assert/strict",
     "async_hooks",
@@ -17,6 +17,8 @@ pub const BUILTINS: [&str; 26] = [
     "crypto",
     "diagnostics_channel",
     "events",
+    "http",
+    "https",
     "os",
     "path",
     "path/posix",
@@ -43,6 +45,9 @@ const SCHEME: &str = "node:";
 /// The module that exports a Worker's bindings and invocation context, for code that receives no
 /// `env` and no `ctx`.
 const WORKERS: &str = "cloudflare:workers";
+
+/// The module that hands requests to servers of `node:http`.
+const SERVERS: &str = "cloudflare:node";
 
 /// The URL scheme of [`WORKERS`] and of modules like it.
 const CLOUDFLARE: &str = "cloudflare:";
@@ -74,9 +79,10 @@ pub fn builtin(
     }
     let marked = specifier.strip_prefix(SCHEME);
     let name = marked.unwrap_or(specifier);
-    let is_known = BUILTINS.contains(&name);
+    let is_known = BUILTINS.contains(&name) || specifier == SERVERS;
     let has_flag = flags.into_iter().any(|flag| flag == CompatibilityFlag::NodejsCompat);
     match (is_known, has_flag) {
+        (true, true) if specifier == SERVERS => Ok(Some(specifier.to_owned())),
         (true, true) => Ok(Some(format!("{SCHEME}{name}"))),
         (true, false) => Err(NotBuiltin::NeedsFlag(specifier.to_owned())),
         (false, _) if marked.is_some() || specifier.starts_with(CLOUDFLARE) => {
@@ -110,6 +116,13 @@ mod tests {
     fn the_workers_module_is_available_regardless_of_flags() {
         assert_eq!(builtin(WORKERS, []), Ok(Some(WORKERS.to_owned())));
         assert!(builtin("cloudflare:sockets", FLAG).unwrap_err().to_string().contains(WORKERS));
+    }
+
+    #[test]
+    fn the_module_for_servers_of_node_js_needs_the_flag() {
+        assert_eq!(builtin(SERVERS, FLAG), Ok(Some(SERVERS.to_owned())));
+        assert_eq!(builtin(SERVERS, []), Err(NotBuiltin::NeedsFlag(SERVERS.to_owned())));
+        assert!(builtin("node:cloudflare:node", FLAG).is_err());
     }
 
     #[test]
