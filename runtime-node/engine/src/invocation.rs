@@ -50,15 +50,17 @@ enum OutcomeState {
 /// this grace is answered, and its isolate retires; a longer invocation is stopped.
 pub const GRACE: Duration = Duration::from_millis(2);
 
-/// State that a Web interface keeps for an invocation, such as its WebSockets. It is dropped when
-/// the invocation ends.
+/// State that a Web interface keeps for an invocation, such as its WebSockets. An invocation has at
+/// most one attachment of each type, which is dropped when the invocation ends.
 pub trait Attachment: Any {
     /// Returns whether the state keeps the invocation working after the caller has the whole
     /// response.
-    fn lingers(&self) -> bool;
+    fn lingers(&self) -> bool {
+        false
+    }
 
     /// Prepares for the end of the invocation, whose Worker now runs elsewhere.
-    fn end_with_restart(&self);
+    fn end_with_restart(&self) {}
 }
 
 /// One invocation in flight.
@@ -82,8 +84,8 @@ pub struct Invocation {
     pub streams: Streams,
     /// Whether the response's body is being sent.
     pub is_sending: bool,
-    /// State that the interfaces keep for the invocation.
-    pub attachment: Option<Box<dyn Attachment>>,
+    /// States that the interfaces keep for the invocation.
+    pub attachments: Vec<Box<dyn Attachment>>,
     answer: OutcomeState,
     wait_until: u32,
     operations: FxHashMap<OperationId, AbortHandle>,
@@ -111,7 +113,7 @@ impl Invocation {
             headers: Vec::new(),
             streams: Streams::default(),
             is_sending: false,
-            attachment: None,
+            attachments: Vec::new(),
             answer: OutcomeState::Pending(None),
             wait_until: 0,
             operations: FxHashMap::default(),
@@ -125,32 +127,29 @@ impl Invocation {
         self.event != Event::Start && self.cpu_left < GRACE
     }
 
-    /// Returns the state that the interfaces keep for the invocation, if there is any.
-    ///
-    /// # Panics
-    /// Panics if the state has another type: the interfaces of an engine use a single type.
+    /// Returns the state of this type that an interface keeps for the invocation, if there is one.
     pub fn attached<T: Attachment>(&self) -> Option<&T> {
-        let attachment: &dyn Any = &**self.attachment.as_ref()?;
-        Some(attachment.downcast_ref().expect("the attachment has another type"))
+        self.attachments.iter().find_map(|attachment| {
+            let attachment: &dyn Any = &**attachment;
+            attachment.downcast_ref()
+        })
     }
 
-    /// Returns the state that the interfaces keep for the invocation, if there is any.
-    ///
-    /// # Panics
-    /// Panics if the state has another type.
+    /// Returns the state of this type that an interface keeps for the invocation, if there is one.
     pub fn attached_mut<T: Attachment>(&mut self) -> Option<&mut T> {
-        let attachment: &mut dyn Any = &mut **self.attachment.as_mut()?;
-        Some(attachment.downcast_mut().expect("the attachment has another type"))
+        self.attachments.iter_mut().find_map(|attachment| {
+            let attachment: &mut dyn Any = &mut **attachment;
+            attachment.downcast_mut()
+        })
     }
 
-    /// Returns the state that the interfaces keep for the invocation. Creates it if there is none.
-    ///
-    /// # Panics
-    /// Panics if the state has another type.
+    /// Returns the state of this type that an interface keeps for the invocation. Creates it if
+    /// there is none.
     pub fn attach<T: Attachment + Default>(&mut self) -> &mut T {
-        let attachment: &mut dyn Any =
-            &mut **self.attachment.get_or_insert_with(|| Box::new(T::default()));
-        attachment.downcast_mut().expect("the attachment has another type")
+        if self.attached::<T>().is_none() {
+            self.attachments.push(Box::new(T::default()));
+        }
+        self.attached_mut().expect("the attachment has just been added")
     }
 
     pub fn end_at(&mut self, wall: AbortHandle) {
@@ -170,8 +169,7 @@ impl Invocation {
     /// `waitUntil` or a WebSocket.
     fn lingers(&self) -> bool {
         self.is_detached()
-            && (!self.is_sending
-                || self.attachment.as_ref().is_some_and(|attachment| attachment.lingers()))
+            && (!self.is_sending || self.attachments.iter().any(|attachment| attachment.lingers()))
     }
 
     fn has_ended(&self) -> bool {

@@ -277,7 +277,7 @@ impl State {
         let lingering = self.invocations.borrow().lingering();
         for id in lingering {
             if let Some(invocation) = self.invocations.borrow().get(id) {
-                invocation.attachment.iter().for_each(|attachment| attachment.end_with_restart());
+                invocation.attachments.iter().for_each(|attachment| attachment.end_with_restart());
             }
             let why = "ended after its response: its turns are too long for this shard, and the Worker has moved to a \
                  lane; reopen WebSockets to reach it there";

@@ -100,7 +100,7 @@ async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Out
     let prepare = |invocation: &mut Invocation| {
         invocation.headers = headers;
         invocation.streams = streams;
-        invocation.attachment = attachment;
+        invocation.attachments.extend(attachment);
         invocation.call_context = call_context;
     };
     let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| {
