@@ -8,7 +8,7 @@
 use crate::revision::CompatibilityFlag;
 
 /// The supported Node.js modules, by the names in Node.js's documentation.
-pub const BUILTINS: [&str; 28] = [
+pub const BUILTINS: [&str; 30] = [
     "assert",
     "assert/strict",
     "async_hooks",
@@ -17,6 +17,8 @@ pub const BUILTINS: [&str; 28] = [
     "crypto",
     "diagnostics_channel",
     "events",
+    "fs",
+    "fs/promises",
     "http",
     "https",
     "os",
@@ -127,9 +129,9 @@ mod tests {
 
     #[test]
     fn the_error_for_an_unknown_node_module_lists_the_known_ones() {
-        let error = builtin("node:fs", FLAG).unwrap_err();
+        let error = builtin("node:sqlite", FLAG).unwrap_err();
         assert!(error.to_string().contains("buffer, "), "{error}");
-        assert_eq!(builtin("fs", FLAG), Ok(None));
+        assert_eq!(builtin("sqlite", FLAG), Ok(None));
         assert_eq!(builtin("./buffer", []), Ok(None));
     }
 }

@@ -16,6 +16,11 @@
       "node-buffer-text.js": ["bufferText"],
       "node-equal.js": ["equality"],
       "node-events-static.js": ["eventStatics"],
+      "node-fs-calls.js": ["fsCalls", "fsStats"],
+      "node-fs-open.js": ["fsConstants", "fsOpen"],
+      "node-fs-promises.js": ["fsDirectory", "fsPromises"],
+      "node-fs-streams.js": ["fsStreams"],
+      "node-fs-tree.js": ["fsTree"],
       "node-http-client.js": ["httpClient"],
       "node-http-incoming.js": ["httpIncoming", "httpSocket"],
       "node-http-outgoing.js": ["httpOutgoing"],
@@ -44,6 +49,7 @@
       "assert/strict": ["assert", "strict"],
       "cloudflare:node": ["httpServer", "cloudflare"],
       "cloudflare:workers": "workers",
+      "fs/promises": "fsPromises",
       "path/posix": "path",
       "stream/consumers": "streamConsumers",
       "stream/promises": "streamPromises",
@@ -53,7 +59,7 @@
     };
     // The other modules.
     const NAMED = [
-      "assert", "async_hooks", "buffer", "console", "crypto", "diagnostics_channel", "events", "http", "https", "os", "path",
+      "assert", "async_hooks", "buffer", "console", "crypto", "diagnostics_channel", "events", "fs", "http", "https", "os", "path",
       "perf_hooks", "process", "querystring", "stream", "string_decoder", "timers", "tty", "url", "util", "zlib",
     ];
 
