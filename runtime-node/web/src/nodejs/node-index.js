@@ -5,7 +5,7 @@
 (function (internal) {
   "use strict";
 
-  const { ReflectOwnKeys } = internal.primordials;
+  const { ObjectKeys } = internal.primordials;
 
   internal.define("index", () => {
     // The values that a file defines, besides the value `name` of a file `node-name.js`.
@@ -27,7 +27,6 @@
       "node-http-server.js": ["httpServer"],
       "node-http.js": ["httpAgent", "httpStatus", "https"],
       "node-os.js": ["perf_hooks", "tty"],
-      "node-process.js": ["timers"],
       "node-stream-duplex.js": ["duplex", "writableProperties"],
       "node-stream-iterate.js": ["streamConsumers", "streamFrom", "streamOperators"],
       "node-stream-pipeline.js": ["finished", "pipeline", "streamPromises"],
@@ -38,6 +37,10 @@
       "node-stream-web.js": ["streamWeb", "streamWebModule"],
       "node-stream-writable.js": ["writable"],
       "node-stream.js": ["legacyStream"],
+      "node-stubs.js": [
+        "child_process", "cluster", "constants", "dgram", "domain", "http2", "inspector", "repl", "test", "trace_events", "v8", "vm",
+        "wasi", "worker_threads",
+      ],
       "node-util-types.js": ["utilTypes"],
       "workers.js": ["workers"],
     };
@@ -50,21 +53,26 @@
       "cloudflare:node": ["httpServer", "cloudflare"],
       "cloudflare:workers": "workers",
       "fs/promises": "fsPromises",
+      "inspector/promises": "inspector",
       "path/posix": "path",
+      "readline/promises": ["readline", "promises"],
       "stream/consumers": "streamConsumers",
       "stream/promises": "streamPromises",
       "stream/web": "streamWebModule",
+      sys: "util",
       "timers/promises": ["timers", "promises"],
       "util/types": "utilTypes",
     };
     // The other modules.
     const NAMED = [
-      "assert", "async_hooks", "buffer", "console", "crypto", "diagnostics_channel", "events", "fs", "http", "https", "os", "path",
-      "perf_hooks", "process", "querystring", "stream", "string_decoder", "timers", "tty", "url", "util", "zlib",
+      "assert", "async_hooks", "buffer", "child_process", "cluster", "console", "constants", "crypto", "dgram",
+      "diagnostics_channel", "domain", "events", "fs", "http", "http2", "https", "inspector", "module", "os", "path",
+      "perf_hooks", "process", "punycode", "querystring", "readline", "repl", "stream", "string_decoder", "test", "timers",
+      "trace_events", "tty", "url", "util", "v8", "vm", "wasi", "worker_threads", "zlib",
     ];
 
     const files = { __proto__: null };
-    const defining = ReflectOwnKeys(DEFINED);
+    const defining = ObjectKeys(DEFINED);
     for (let i = 0; i < defining.length; i++) {
       const names = DEFINED[defining[i]];
       for (let j = 0; j < names.length; j++) files[names[j]] = defining[i];

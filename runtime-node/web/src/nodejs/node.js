@@ -65,6 +65,8 @@
       case "global": return globalThis;
       case "process": return use("process");
       case "setImmediate": return use("timers").setImmediate;
+      case "setInterval": return use("timers").setInterval;
+      case "setTimeout": return use("timers").setTimeout;
     }
     return lazy(name);
   };
