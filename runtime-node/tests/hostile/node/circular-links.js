@@ -6,7 +6,7 @@ import fs from 'node:fs';
 export default {
   fetch() {
     fs.symlinkSync('/tmp', '/tmp/l0');
-    for (let i = 1; i < 30; i++) fs.symlinkSync(`/tmp/l${i - 1}/`.repeat(300), `/tmp/l${i}`);
+    for (let i = 1; i < 30; i++) fs.symlinkSync(`l${i - 1}/`.repeat(300), `/tmp/l${i}`);
     try {
       return new Response(fs.realpathSync('/tmp/l29'));
     } catch (error) {

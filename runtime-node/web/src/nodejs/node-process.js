@@ -6,6 +6,7 @@
   const {
     BigInt, DateNow, MathTrunc, ObjectDefineProperty, PromisePrototypeThen, PromiseResolve, ReflectApply,
     ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, StringPrototypeEndsWith, StringPrototypeSlice,
+    SymbolToStringTag,
   } = internal.primordials;
   const { ops } = internal;
 
@@ -127,6 +128,8 @@
         return (DateNow() - began) / 1000;
       },
     };
+    // Packages recognize Node.js by this name.
+    ObjectDefineProperty(process, SymbolToStringTag, { __proto__: null, value: "process", configurable: true });
     const names = ReflectOwnKeys(members);
     for (let i = 0; i < names.length; i++) {
       ObjectDefineProperty(process, names[i], ReflectGetOwnPropertyDescriptor(members, names[i]));
