@@ -51,11 +51,11 @@ fn modules_of_node_js_need_a_compatibility_flag() {
     let found = compile(&all, "worker.js").unwrap_err();
     assert_eq!(found.len(), 2);
     assert!(found.iter().all(|error| error.to_string().contains("nodejs_compat")), "{found:?}");
-    let fs = modules(&[("worker.js", &format!("import 'node:fs';\n{HANDLER}"))]);
+    let sqlite = modules(&[("worker.js", &format!("import 'node:sqlite';\n{HANDLER}"))]);
     assert!(
-        super::compile(&fs, "worker.js", &flags).unwrap_err()[0]
+        super::compile(&sqlite, "worker.js", &flags).unwrap_err()[0]
             .to_string()
-            .contains("\"node:fs\" is not supported")
+            .contains("\"node:sqlite\" is not supported")
     );
 }
 

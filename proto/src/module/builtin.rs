@@ -1,6 +1,6 @@
 //! Modules that the runtime provides: `cloudflare:sockets` and `cloudflare:workers`, which programs
-//! for Cloudflare Workers import, and the supported modules of Node.js, for Workers that enable them
-//! with a compatibility flag.
+//! for Cloudflare Workers import, and, for Workers that enable them with a compatibility flag, the
+//! supported modules of Node.js and `cloudflare:node`, which hands requests to their HTTP servers.
 //!
 //! A Node.js module can be imported as `node:buffer` or as `buffer`, as in Node.js. A Worker's own
 //! module takes precedence over a built-in module of the same name.
@@ -8,36 +8,60 @@
 use crate::revision::CompatibilityFlag;
 
 /// The supported Node.js modules, by the names in Node.js's documentation.
-pub const BUILTINS: [&str; 30] = [
+pub const BUILTINS: [&str; 54] = [
     "assert",
     "assert/strict",
     "async_hooks",
     "buffer",
+    "child_process",
+    "cluster",
     "console",
+    "constants",
     "crypto",
+    "dgram",
     "diagnostics_channel",
     "dns",
     "dns/promises",
+    "domain",
     "events",
+    "fs",
+    "fs/promises",
+    "http",
+    "http2",
+    "https",
+    "inspector",
+    "inspector/promises",
+    "module",
     "net",
     "os",
     "path",
     "path/posix",
     "perf_hooks",
     "process",
+    "punycode",
     "querystring",
+    "readline",
+    "readline/promises",
+    "repl",
     "stream",
     "stream/consumers",
     "stream/promises",
     "stream/web",
     "string_decoder",
+    "sys",
+    "test",
     "timers",
     "timers/promises",
     "tls",
+    "trace_events",
     "tty",
     "url",
     "util",
     "util/types",
+    "v8",
+    "vm",
+    "wasi",
+    "worker_threads",
     "zlib",
 ];
 
@@ -48,6 +72,9 @@ const SCHEME: &str = "node:";
 /// one that exports a Worker's bindings and invocation context, for code that receives no `env` and
 /// no `ctx`.
 const CLOUDFLARE: [&str; 2] = ["cloudflare:sockets", "cloudflare:workers"];
+
+/// The module that hands requests to servers of `node:http`.
+const SERVERS: &str = "cloudflare:node";
 
 /// The URL scheme of these modules.
 const CLOUDFLARE_SCHEME: &str = "cloudflare:";
@@ -83,9 +110,10 @@ pub fn builtin(
     }
     let marked = specifier.strip_prefix(SCHEME);
     let name = marked.unwrap_or(specifier);
-    let is_known = BUILTINS.contains(&name);
+    let is_known = BUILTINS.contains(&name) || specifier == SERVERS;
     let has_flag = flags.into_iter().any(|flag| flag == CompatibilityFlag::NodejsCompat);
     match (is_known, has_flag) {
+        (true, true) if specifier == SERVERS => Ok(Some(specifier.to_owned())),
         (true, true) => Ok(Some(format!("{SCHEME}{name}"))),
         (true, false) => Err(NotBuiltin::NeedsFlag(specifier.to_owned())),
         (false, _) if marked.is_some() || specifier.starts_with(CLOUDFLARE_SCHEME) => {
@@ -124,10 +152,17 @@ mod tests {
     }
 
     #[test]
+    fn the_module_for_servers_of_node_js_needs_the_flag() {
+        assert_eq!(builtin(SERVERS, FLAG), Ok(Some(SERVERS.to_owned())));
+        assert_eq!(builtin(SERVERS, []), Err(NotBuiltin::NeedsFlag(SERVERS.to_owned())));
+        assert!(builtin("node:cloudflare:node", FLAG).is_err());
+    }
+
+    #[test]
     fn the_error_for_an_unknown_node_module_lists_the_known_ones() {
-        let error = builtin("node:fs", FLAG).unwrap_err();
+        let error = builtin("node:sqlite", FLAG).unwrap_err();
         assert!(error.to_string().contains("buffer, "), "{error}");
-        assert_eq!(builtin("fs", FLAG), Ok(None));
+        assert_eq!(builtin("sqlite", FLAG), Ok(None));
         assert_eq!(builtin("./buffer", []), Ok(None));
     }
 }

@@ -2,6 +2,7 @@
 //! properties of an object that only V8 can read.
 
 pub(crate) mod buffer;
+pub(crate) mod files;
 pub(crate) mod hash;
 
 use tenon_engine::snapshot;

@@ -14,8 +14,9 @@ use crate::globals;
 use crate::realm::Realm;
 use crate::thrown::Thrown;
 
-/// Properties that the flag `nodejs_compat` adds to the global object.
-const GLOBALS: [&str; 5] = ["Buffer", "clearImmediate", "global", "process", "setImmediate"];
+/// Properties that the flag `nodejs_compat` adds to the global object, or replaces.
+const GLOBALS: [&str; 7] =
+    ["Buffer", "clearImmediate", "global", "process", "setImmediate", "setInterval", "setTimeout"];
 
 /// Returns the key of the built-in module to which a specifier refers, or `None` if it refers to
 /// none.

@@ -4,6 +4,8 @@
 (function (internal) {
   "use strict";
 
+  const { Map } = internal.primordials;
+
   internal.define("os", () => {
     const none = () => [];
     return {
@@ -33,11 +35,46 @@
 
   internal.define("perf_hooks", () => {
     const { lazy } = internal.hooks;
-    const exported = { constants: {} };
+    // A Worker has no entries of performance besides its own marks and measures, which are not
+    // observed, and no statistics of its event loop.
+    class PerformanceObserver {
+      static supportedEntryTypes = [];
+      disconnect() {}
+      observe() {}
+      takeRecords() {
+        return [];
+      }
+    }
+    const histogram = () => ({
+      count: 0, exceeds: 0, max: 0, mean: 0 / 0, min: 0, percentiles: new Map(), stddev: 0 / 0, disable: () => false, enable: () => false,
+      percentile: () => 0, record() {}, recordDelta() {}, reset() {},
+    });
+    const exported = {
+      PerformanceObserver,
+      constants: {
+        NODE_PERFORMANCE_GC_MAJOR: 4, NODE_PERFORMANCE_GC_MINOR: 1, NODE_PERFORMANCE_GC_INCREMENTAL: 8, NODE_PERFORMANCE_GC_WEAKCB: 16,
+      },
+      createHistogram: histogram,
+      eventLoopUtilization: () => ({ idle: 0, active: 0, utilization: 0 }),
+      monitorEventLoopDelay: histogram,
+      timerify: (call) => call,
+    };
     const names = ["performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure"];
     for (let i = 0; i < names.length; i++) exported[names[i]] = lazy(names[i]);
     return exported;
   });
 
-  internal.define("tty", () => ({ isatty: () => false }));
+  internal.define("tty", () => {
+    const { refused } = internal.node;
+    const none = "there is no terminal";
+    return {
+      ReadStream: function ReadStream() {
+        throw refused("tty.ReadStream", none);
+      },
+      WriteStream: function WriteStream() {
+        throw refused("tty.WriteStream", none);
+      },
+      isatty: () => false,
+    };
+  });
 })

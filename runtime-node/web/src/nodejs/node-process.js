@@ -1,14 +1,14 @@
-// node:process and node:timers.
+// node:process.
 //: module
 (function (internal) {
   "use strict";
 
   const {
-    BigInt, DateNow, MathTrunc, ObjectDefineProperty, Promise, PromisePrototypeThen, PromiseResolve, ReflectApply,
+    BigInt, DateNow, MathTrunc, ObjectDefineProperty, PromisePrototypeThen, PromiseResolve, ReflectApply,
     ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, StringPrototypeEndsWith, StringPrototypeSlice,
+    SymbolToStringTag,
   } = internal.primordials;
   const { ops } = internal;
-  const { clearInterval, clearTimeout, setInterval, setTimeout } = internal.platform;
 
   const run = (callback, args) => {
     try {
@@ -17,86 +17,6 @@
       internal.reportError(error);
     }
   };
-
-  // ---- Timers
-
-  internal.define("timers", () => {
-    const { abortError, needFunction, needSignal } = internal.node;
-
-    class Immediate {
-      #timer;
-      constructor(timer) {
-        this.#timer = timer;
-      }
-      // A timer never keeps an invocation alive, so `ref` and `unref` have no effect.
-      ref() {
-        return this;
-      }
-      unref() {
-        return this;
-      }
-      hasRef() {
-        return false;
-      }
-      static clear(immediate) {
-        if (immediate !== null && typeof immediate === "object" && #timer in immediate) clearTimeout(immediate.#timer);
-      }
-    }
-    const { clear } = Immediate;
-    delete /** @type {any} */ (Immediate).clear;
-
-    const setImmediate = (callback, ...args) => {
-      needFunction(callback, "callback");
-      return new Immediate(setTimeout(() => run(callback, args), 0));
-    };
-    const clearImmediate = (immediate) => clear(immediate);
-
-    // Returns a promise of `value`. `begin(resolve)` starts the operation; if the signal aborts,
-    // `end(begun)` cancels it.
-    const promiseFor = (value, options, begin, end) => {
-      const signal = options?.signal;
-      return new Promise((resolve, reject) => {
-        if (signal === undefined) {
-          begin(() => resolve(value));
-          return;
-        }
-        needSignal(signal, "options.signal");
-        const { isAborted, onAbort } = internal.abort();
-        if (isAborted(signal)) {
-          reject(abortError(signal));
-          return;
-        }
-        const begun = begin(() => {
-          forget();
-          resolve(value);
-        });
-        const forget = onAbort(signal, () => {
-          end(begun);
-          reject(abortError(signal));
-        });
-      });
-    };
-
-    const promises = {
-      setTimeout(delay, value, options) {
-        return promiseFor(value, options, (resolve) => setTimeout(resolve, delay), clearTimeout);
-      },
-      setImmediate(value, options) {
-        return promiseFor(value, options, (resolve) => setTimeout(resolve, 0), clearTimeout);
-      },
-      async *setInterval(delay, value, options) {
-        for (;;) yield await promises.setTimeout(delay, value, options);
-      },
-      scheduler: {
-        wait: (delay, options) => promises.setTimeout(delay, undefined, options),
-        yield: () => promises.setImmediate(),
-      },
-    };
-
-    return { clearImmediate, clearInterval, clearTimeout, promises, setImmediate, setInterval, setTimeout };
-  });
-
-  // ---- The process
 
   internal.define("process", () => {
     const { needFunction, refused } = internal.node;
@@ -189,17 +109,27 @@
       getBuiltinModule(name) {
         return internal.find(`${name}`);
       },
+      cpuUsage: () => ({ user: 0, system: 0 }),
+      getegid: () => 0,
+      geteuid: () => 0,
+      getgid: () => 0,
+      getuid: () => 0,
       kill() {
         throw refused("process.kill", "there are no other processes");
       },
+      // A Worker learns nothing about the machine.
+      memoryUsage: () => ({ rss: 0, heapTotal: 0, heapUsed: 0, external: 0, arrayBuffers: 0 }),
       nextTick(callback, ...args) {
         needFunction(callback, "callback");
         PromisePrototypeThen(PromiseResolve(undefined), () => run(callback, args));
       },
+      umask: () => 0o022,
       uptime() {
         return (DateNow() - began) / 1000;
       },
     };
+    // Packages recognize Node.js by this name.
+    ObjectDefineProperty(process, SymbolToStringTag, { __proto__: null, value: "process", configurable: true });
     const names = ReflectOwnKeys(members);
     for (let i = 0; i < names.length; i++) {
       ObjectDefineProperty(process, names[i], ReflectGetOwnPropertyDescriptor(members, names[i]));

@@ -3,10 +3,10 @@
 (function (internal) {
   "use strict";
 
-  const { ArrayBufferIsView, TypeError, Uint8Array } = internal.primordials;
+  const { ArrayBufferIsView, Symbol, TypeError, Uint8Array } = internal.primordials;
 
   internal.define("string_decoder", () => {
-    const { coded, invalid } = internal.node;
+    const { coded, hidden, invalid } = internal.node;
     const { Buffer } = internal.use("buffer");
     const ALIASES = { __proto__: null, "utf-8": "utf8", "ucs2": "utf16le", "ucs-2": "utf16le", "utf-16le": "utf16le", "binary": "latin1" };
 
@@ -32,58 +32,62 @@
       return bytes.length - odd >= 2 && high >= 0xD8 && high <= 0xDB ? odd + 2 : odd;
     }
 
-    class StringDecoder {
-      /** @type {any} */
-      #rest = new Uint8Array(0);
+    // The bytes of an incomplete character.
+    const REST = Symbol("rest");
 
-      constructor(encoding = "utf8") {
-        const name = `${encoding ?? "utf8"}`.toLowerCase();
-        if (!Buffer.isEncoding(name)) throw coded(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${encoding}`);
-        this.encoding = ALIASES[name] ?? name;
+    // StringDecoder is a function and not a class, so that constructor functions can call it to
+    // inherit from it.
+    /** @returns {void} */
+    function StringDecoder(encoding = "utf8") {
+      const name = `${encoding ?? "utf8"}`.toLowerCase();
+      if (!Buffer.isEncoding(name)) throw coded(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${encoding}`);
+      this.encoding = ALIASES[name] ?? name;
+      hidden(this, { [REST]: new Uint8Array(0) });
+    }
+
+    function open(encoding, bytes) {
+      switch (encoding) {
+        case "utf8": return openUtf8(bytes);
+        case "utf16le": return openUtf16(bytes);
+        case "base64": case "base64url": return bytes.length % 3;
+        default: return 0;
       }
+    }
 
-      #open(bytes) {
-        switch (this.encoding) {
-          case "utf8": return openUtf8(bytes);
-          case "utf16le": return openUtf16(bytes);
-          case "base64": case "base64url": return bytes.length % 3;
-          default: return 0;
-        }
-      }
-
+    hidden(StringDecoder.prototype, {
       write(chunk) {
         if (typeof chunk === "string") return chunk;
         if (!ArrayBufferIsView(chunk)) throw invalid("buf", "an instance of Buffer, TypedArray, or DataView", chunk);
         const given = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-        const bytes = this.#rest.length === 0 ? given : Buffer.concat([this.#rest, given]);
-        const end = bytes.length - this.#open(bytes);
-        this.#rest = Buffer.from(bytes.subarray(end));
+        const bytes = this[REST].length === 0 ? given : Buffer.concat([this[REST], given]);
+        const end = bytes.length - open(this.encoding, bytes);
+        this[REST] = Buffer.from(bytes.subarray(end));
         return bytes.toString(this.encoding, 0, end);
-      }
+      },
 
       end(chunk = undefined) {
         const text = chunk === undefined ? "" : this.write(chunk);
-        const rest = this.#rest;
-        this.#rest = new Uint8Array(0);
+        const rest = this[REST];
+        this[REST] = new Uint8Array(0);
         return text + (rest.length === 0 ? "" : rest.toString(this.encoding));
-      }
+      },
 
       text(chunk, offset) {
-        this.#rest = new Uint8Array(0);
+        this[REST] = new Uint8Array(0);
         return this.write(chunk.subarray(offset));
-      }
+      },
 
       get lastNeed() {
-        const rest = this.#rest;
+        const rest = this[REST];
         if (rest.length === 0) return 0;
         if (this.encoding !== "utf8") return this.encoding === "utf16le" ? 2 - rest.length % 2 : 3 - rest.length;
         return (rest[0] >= 0xF0 ? 4 : rest[0] >= 0xE0 ? 3 : 2) - rest.length;
-      }
+      },
 
       get lastTotal() {
-        return this.#rest.length === 0 ? 0 : this.#rest.length + this.lastNeed;
-      }
-    }
+        return this[REST].length === 0 ? 0 : this[REST].length + this.lastNeed;
+      },
+    });
     return { StringDecoder };
   });
 })

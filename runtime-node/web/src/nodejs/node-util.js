@@ -132,7 +132,7 @@
       needFunction(original, "original");
       // The callbacks of timers do not receive an error and a value.
       const timers = internal.use("timers");
-      const custom = original === setTimeout ? timers.promises.setTimeout
+      const custom = original === setTimeout || original === timers.setTimeout ? timers.promises.setTimeout
         : original === timers.setImmediate ? timers.promises.setImmediate
         : original[PROMISIFIED];
       if (custom !== undefined && custom !== null) {

@@ -17,10 +17,12 @@
 //                         properties are its exports, or a value that only these files use
 //   internal.node         the shared code of `node-shared.js`
 //
+// `node-index.js` lists the modules, and the values that a file defines under other names.
+//
 // A Worker that changes the language's built-in objects may change the behavior of these modules,
 // as in Node.js. The Worker still cannot reach `ops` or the identity of the running code (see
 // bootstrap.js).
-//: after base64.js navigator.js url.js
+//: after base64.js navigator.js response.js url.js
 (function (internal) {
   "use strict";
 
@@ -30,46 +32,21 @@
   const { hooks, ops } = internal;
 
   const {
-    URL, URLSearchParams, atob, btoa, clearInterval, clearTimeout, queueMicrotask, setInterval, setTimeout,
+    Headers, Response, URL, URLSearchParams, atob, btoa, clearInterval, clearTimeout, queueMicrotask, setInterval, setTimeout,
   } = /** @type {any} */ (globalThis);
   const platform = {
     __proto__: null,
-    URL, URLSearchParams, atob, btoa, clearInterval, clearTimeout, queueMicrotask, setInterval, setTimeout,
+    Headers, Response, URL, URLSearchParams, atob, btoa, clearInterval, clearTimeout, queueMicrotask, setInterval, setTimeout,
   };
 
-  // For each value that is not defined in `node-<name>.js`, the file that defines it.
-  const FILES = {
-    __proto__: null,
-    asyncContext: "node-async_hooks.js", bufferNumbers: "node-buffer-numbers.js", bufferText: "node-buffer-text.js",
-    duplex: "node-stream-duplex.js", equality: "node-equal.js", eventStatics: "node-events-static.js",
-    finished: "node-stream-pipeline.js", legacyStream: "node-stream.js", netAddresses: "node-net.js",
-    netSocket: "node-net-socket.js", perf_hooks: "node-os.js", pipeline: "node-stream-pipeline.js",
-    readable: "node-stream-readable.js", readableRest: "node-stream-readable-rest.js",
-    readableState: "node-stream-readable-state.js", socketConnections: "sockets.js", sockets: "sockets.js",
-    streamConsumers: "node-stream-iterate.js", streamFrom: "node-stream-iterate.js", streamOperators: "node-stream-iterate.js",
-    streamPromises: "node-stream-pipeline.js", streamShared: "node-stream-state.js", streamWeb: "node-stream-web.js",
-    streamWebModule: "node-stream-web.js", timers: "node-process.js", tty: "node-os.js", utilTypes: "node-util-types.js",
-    workers: "workers.js", writable: "node-stream-writable.js", writableProperties: "node-stream-duplex.js",
-  };
-  // The value of each module: a defined name, or a property of a defined name.
-  const MODULES = {
-    __proto__: null,
-    "cloudflare:sockets": "sockets", "cloudflare:workers": "workers",
-    assert: "assert", "assert/strict": ["assert", "strict"], async_hooks: "async_hooks", buffer: "buffer", console: "console",
-    crypto: "crypto", diagnostics_channel: "diagnostics_channel", dns: "dns", "dns/promises": ["dns", "promises"],
-    events: "events", net: "net", os: "os", path: "path", "path/posix": "path",
-    perf_hooks: "perf_hooks", process: "process", querystring: "querystring", stream: "stream",
-    "stream/consumers": "streamConsumers", "stream/promises": "streamPromises", "stream/web": "streamWebModule",
-    string_decoder: "string_decoder", timers: "timers",
-    "timers/promises": ["timers", "promises"], tls: "tls", tty: "tty", url: "url", util: "util", "util/types": "utilTypes",
-    zlib: "zlib",
-  };
-
-  const { define, use } = internal.registry((name) => ops.lateScript(FILES[name] ?? `node-${name}.js`)(scope));
+  const { define, use } = internal.registry((name) => {
+    const file = name === "index" ? undefined : use("index").files[name];
+    ops.lateScript(file ?? `node-${name}.js`)(scope);
+  });
   const find = (specifier) => {
     const SCHEME = "node:";
     const name = StringPrototypeStartsWith(specifier, SCHEME) ? StringPrototypeSlice(specifier, SCHEME.length) : specifier;
-    const module = MODULES[name];
+    const module = use("index").modules[name];
     return typeof module === "object" ? use(module[0])[module[1]] : module && use(module);
   };
   const scope = {
@@ -88,6 +65,8 @@
       case "global": return globalThis;
       case "process": return use("process");
       case "setImmediate": return use("timers").setImmediate;
+      case "setInterval": return use("timers").setInterval;
+      case "setTimeout": return use("timers").setTimeout;
     }
     return lazy(name);
   };

@@ -75,3 +75,10 @@ check("a StringDecoder waits for the rest of a character", () => {
   equal([decoder.write(Buffer.from([0xE2])), decoder.write(Buffer.from([0x61])), decoder.end()], ["", "\uFFFDa", ""]);
   equal(throws("TypeError", () => new StringDecoder("x")).code, "ERR_UNKNOWN_ENCODING");
 });
+
+check("a constructor function can inherit from StringDecoder", () => {
+  function Mine() { StringDecoder.call(this, "utf8"); }
+  Mine.prototype = StringDecoder.prototype;
+  const mine = new Mine();
+  equal([mine.write(Buffer.from([0xe2, 0x82])), mine.write(Buffer.from([0xac])), Object.keys(mine)], ["", "€", ["encoding"]]);
+});

@@ -24,6 +24,7 @@ check("process describes a generic Node.js process", () => {
   equal([process.platform, process.cwd(), process.argv.length, typeof process.pid], ["linux", "/", 1, "number"]);
   equal([/^v\d+\.\d+\.\d+$/.test(process.version), process.versions.node], [true, process.version.slice(1)]);
   equal([env === process.env, Object.keys(env), env.NOTHING], [true, [], undefined]);
+  equal([Object.prototype.toString.call(process), process.umask(), process.memoryUsage().rss], ["[object process]", 18, 0]);
   env.ADDED = "x";
   equal(process.env.ADDED, "x");
   delete env.ADDED;

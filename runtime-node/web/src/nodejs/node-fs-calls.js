@@ -1,0 +1,328 @@
+// node:fs: the functions that work on paths, in their synchronous form, from which the other forms
+// are made.
+//: module
+(function (internal) {
+  "use strict";
+
+  const { BigInt, Date, DateNow, Error, Uint8Array } = internal.primordials;
+  const { ops } = internal;
+
+  internal.define("fsStats", () => {
+    const { hidden } = internal.node;
+    const { KINDS } = internal.use("fsTree");
+    const kindOf = (stats) => Number(stats.mode) & 0o170000;
+
+    /** @returns {void} */
+    function Stats() {}
+    hidden(Stats.prototype, {
+      isBlockDevice: () => false,
+      isCharacterDevice() { return kindOf(this) === KINDS.device; },
+      isDirectory() { return kindOf(this) === KINDS.directory; },
+      isFIFO: () => false,
+      isFile() { return kindOf(this) === KINDS.file; },
+      isSocket: () => false,
+      isSymbolicLink() { return kindOf(this) === KINDS.link; },
+    });
+
+    function statsOf(node, options) {
+      const stats = new Stats();
+      const big = options?.bigint === true;
+      const number = big ? BigInt : Number;
+      const { size } = node;
+      const numbers = {
+        dev: 1, mode: KINDS[node.kind] | node.mode, nlink: node.links, uid: 0, gid: 0, rdev: 0, blksize: 4096, ino: node.inode, size,
+        blocks: Math.ceil(size / 512),
+      };
+      for (const name in numbers) stats[name] = number(numbers[name]);
+      const times = { atime: node.accessed, mtime: node.modified, ctime: node.changed, birthtime: node.created };
+      for (const name in times) {
+        stats[`${name}Ms`] = number(Math.trunc(times[name]));
+        if (big) stats[`${name}Ns`] = BigInt(Math.trunc(times[name])) * 1000000n;
+        stats[name] = new Date(times[name]);
+      }
+      return stats;
+    }
+
+    class Dirent {
+      name;
+      parentPath;
+      #kind;
+      constructor(name, parentPath, kind) {
+        this.name = name;
+        this.parentPath = parentPath;
+        this.#kind = kind;
+      }
+      get path() { return this.parentPath; }
+      isBlockDevice() { return false; }
+      isCharacterDevice() { return this.#kind === "device"; }
+      isDirectory() { return this.#kind === "directory"; }
+      isFIFO() { return false; }
+      isFile() { return this.#kind === "file"; }
+      isSocket() { return false; }
+      isSymbolicLink() { return this.#kind === "link"; }
+    }
+    return { Dirent, Stats, statsOf };
+  });
+
+  internal.define("fsCalls", () => {
+    const { coded, invalid, needInteger } = internal.node;
+    const { Buffer } = internal.use("buffer");
+    const tree = internal.use("fsTree");
+    const { Dirent, statsOf } = internal.use("fsStats");
+    const { Directory, Link, existing, failure, find, pathOf, writable } = tree;
+
+    const encoded = (text, options) => {
+      const encoding = typeof options === "string" ? options : options?.encoding;
+      if (encoding === undefined || encoding === null || encoding === "utf8" || encoding === "utf-8") return text;
+      return encoding === "buffer" ? Buffer.from(text) : Buffer.from(text).toString(encoding);
+    };
+
+    // Returns the milliseconds that a time stands for: a Date, or seconds.
+    function timeOf(value, name) {
+      const time = value instanceof Date ? value.getTime() : Number(value) * 1000;
+      if (time !== time || Math.abs(time) === Infinity) throw invalid(name, "an instance of Date or of type number", value);
+      return time;
+    }
+    function modeOf(mode, name = "mode") {
+      if (typeof mode === "string" && /^[0-7]+$/.test(mode)) return parseInt(mode, 8) & 0o7777;
+      return needInteger(mode, name, 0, 2 ** 32 - 1) & 0o7777;
+    }
+    function changeable(path, syscall, follow = true) {
+      const node = existing(pathOf(path), syscall, follow);
+      if (node.isFixed) throw failure("EROFS", syscall, path);
+      return node;
+    }
+    const setTimes = (node, accessed, modified) => {
+      node.accessed = timeOf(accessed, "atime");
+      node.modified = timeOf(modified, "mtime");
+      node.changed = DateNow();
+    };
+
+    const W_OK = 2, X_OK = 1, COPYFILE_EXCL = 1;
+
+    function access(path, mode = 0) {
+      needInteger(mode, "mode", 0, 7);
+      const node = existing(pathOf(path), "access");
+      if (mode & W_OK && node.isFixed && node.kind !== "device") throw failure("EROFS", "access", path);
+      if (mode & X_OK && node.kind !== "directory" && (node.mode & 0o111) === 0) throw failure("EACCES", "access", path);
+    }
+
+    function stats(path, options, syscall, follow) {
+      const name = pathOf(path);
+      if (options?.throwIfNoEntry !== false) return statsOf(existing(name, syscall, follow), options);
+      try {
+        return statsOf(existing(name, syscall, follow), options);
+      } catch (/** @type {any} */ error) {
+        if (error.code !== "ENOENT" && error.code !== "ENOTDIR") throw error;
+        return undefined;
+      }
+    }
+
+    function mkdir(path, options = undefined) {
+      const name = pathOf(path);
+      const recursive = options?.recursive === true;
+      const mode = modeOf((typeof options === "object" ? options?.mode : options) ?? 0o777);
+      if (!recursive) {
+        const { directory, name: last, node } = find(name, "mkdir", false);
+        if (node !== undefined) throw failure("EEXIST", "mkdir", path);
+        if (directory.isFixed) throw failure("EROFS", "mkdir", path);
+        directory.set(last, new Directory(directory, mode));
+        return undefined;
+      }
+      // Each missing parent is made in turn.
+      let first;
+      const parts = name.split("/");
+      for (let i = 1; i <= parts.length; i++) {
+        const part = parts.slice(0, i).join("/");
+        if (part === "") continue;
+        const { directory, name: last, node } = find(part, "mkdir", true, path);
+        if (node !== undefined) {
+          if (node.kind !== "directory") throw failure(i === parts.length ? "EEXIST" : "ENOTDIR", "mkdir", path);
+          continue;
+        }
+        if (directory.isFixed) throw failure("EROFS", "mkdir", path);
+        directory.set(last, new Directory(directory, mode));
+        first ??= part;
+      }
+      return first;
+    }
+
+    function mkdtemp(prefix, options = undefined) {
+      const start = pathOf(prefix, "prefix");
+      const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+      const random = new Uint8Array(6);
+      ops.randomFill(random);
+      const path = `${start}${[...random].map((byte) => LETTERS[byte % LETTERS.length]).join("")}`;
+      const { directory, name, node } = writable(path, "mkdtemp", false, `${start}XXXXXX`);
+      if (node !== undefined) throw failure("EEXIST", "mkdtemp", `${start}XXXXXX`);
+      directory.set(name, new Directory(directory, 0o700));
+      return encoded(path, options);
+    }
+
+    function readdir(path, options = undefined) {
+      const start = pathOf(path);
+      const node = existing(start, "scandir");
+      if (node.kind !== "directory") throw failure("ENOTDIR", "scandir", path);
+      const found = [];
+      const left = [{ node, path: start, prefix: "" }];
+      for (let at = left.pop(); at !== undefined; at = left.pop()) {
+        for (const name of at.node.names().sort()) {
+          const entry = at.node.get(name);
+          const shown = encoded(options?.withFileTypes ? name : at.prefix + name, options);
+          found.push(options?.withFileTypes ? new Dirent(shown, at.path, entry.kind) : shown);
+          if (options?.recursive === true && entry.kind === "directory") {
+            left.push({ node: entry, path: `${at.path.replace(/\/$/, "")}/${name}`, prefix: `${at.prefix}${name}/` });
+          }
+        }
+      }
+      return found;
+    }
+
+    function rmdir(path) {
+      const { directory, name, node } = writable(pathOf(path), "rmdir");
+      if (node === undefined) throw failure("ENOENT", "rmdir", path);
+      if (node.kind !== "directory") throw failure("ENOTDIR", "rmdir", path);
+      if (node.names().length > 0) throw failure("ENOTEMPTY", "rmdir", path);
+      directory.remove(name);
+    }
+
+    function rm(path, options = undefined) {
+      let found;
+      try {
+        found = find(pathOf(path), "rm", false);
+        if (found.node === undefined) throw failure("ENOENT", "rm", path);
+      } catch (/** @type {any} */ error) {
+        if (options?.force === true && error.code === "ENOENT") return;
+        throw error;
+      }
+      const { directory, name, node } = found;
+      if (node.kind === "directory" && options?.recursive !== true) {
+        const error = coded(Error, "ERR_FS_EISDIR", `Path is a directory: rm returned EISDIR (is a directory) ${path}`);
+        throw Object.assign(error, { name: "SystemError", errno: 21, syscall: "rm", path });
+      }
+      // The directory of an invocation's files itself remains.
+      if (node.kind === "directory" && node.parent === tree.root && !node.isFixed) {
+        for (const each of node.names()) node.remove(each);
+      } else if (node.isFixed || directory.isFixed) throw failure("EROFS", "rm", path);
+      else directory.remove(name);
+    }
+
+    function rename(from, to) {
+      const source = writable(pathOf(from, "oldPath"), "rename", false, from, to);
+      if (source.node === undefined) throw failure("ENOENT", "rename", from, to);
+      const target = writable(pathOf(to, "newPath"), "rename", false, from, to);
+      const { node } = source;
+      if (node === target.node) return;
+      if (node.kind === "directory") {
+        for (let at = target.directory; ; at = at.parent) {
+          if (at === node) throw failure("EINVAL", "rename", from, to);
+          if (at === at.parent) break;
+        }
+        if (target.node !== undefined && target.node.kind !== "directory") throw failure("ENOTDIR", "rename", from, to);
+        if (target.node?.names().length > 0) throw failure("ENOTEMPTY", "rename", from, to);
+      } else if (target.node?.kind === "directory") throw failure("EISDIR", "rename", from, to);
+      if (target.node !== undefined) target.directory.remove(target.name);
+      source.directory.remove(source.name);
+      node.links++;
+      target.directory.set(target.name, node);
+    }
+
+    function copyFile(from, to, mode = 0) {
+      needInteger(mode, "mode", 0, 7);
+      const source = existing(pathOf(from, "src"), "copyfile", true, from, to);
+      if (source.kind === "directory") throw failure("EISDIR", "copyfile", from, to);
+      const { directory, name, node } = writable(pathOf(to, "dest"), "copyfile", true, from, to);
+      if (node !== undefined && mode & COPYFILE_EXCL) throw failure("EEXIST", "copyfile", from, to);
+      if (node?.kind === "directory") throw failure("EISDIR", "copyfile", from, to);
+      if (node === source) return;
+      const content = source.read(0, source.size);
+      const copy = node ?? new tree.File(source.mode | 0o200);
+      copy.resize(0);
+      copy.write(content, 0);
+      if (node === undefined) directory.set(name, copy);
+    }
+
+    // Copies a file, or a directory with `recursive`.
+    function cp(from, to, options = undefined) {
+      const start = existing(pathOf(from, "src"), "cp", options?.dereference === true, from, to);
+      if (start.kind === "directory" && options?.recursive !== true) {
+        throw coded(Error, "ERR_FS_EISDIR", `Recursive option not enabled, cannot copy a directory: cp returned EISDIR (${from} is a directory) ${from}`);
+      }
+      const real = start.kind === "directory" ? `${tree.realPath(from, "cp")}/` : null;
+      if (real !== null && `${internal.use("path").resolve(pathOf(to, "dest"))}/`.startsWith(real)) {
+        throw coded(Error, "ERR_FS_CP_EINVAL", `Cannot copy ${from} to a subdirectory of self ${to}`);
+      }
+      const left = [[pathOf(from), pathOf(to)]];
+      for (let pair = left.pop(); pair !== undefined; pair = left.pop()) {
+        const [source, target] = pair;
+        if (options?.filter !== undefined && !options.filter(source, target)) continue;
+        const node = existing(source, "cp", options?.dereference === true, from, to);
+        if (node.kind === "directory") {
+          mkdir(target, { recursive: true });
+          for (const name of node.names()) left.push([`${source}/${name}`, `${target}/${name}`]);
+        } else if (find(target, "cp", false, from, to).node !== undefined && (options?.force === false || options?.errorOnExist)) {
+          if (options?.errorOnExist) throw coded(Error, "ERR_FS_CP_EEXIST", `Target already exists: cp returned EEXIST (${target} already exists) ${target}`);
+        } else if (node.kind === "link") {
+          if (find(target, "cp", false, from, to).node !== undefined) unlink(target);
+          symlink(node.target, target);
+        } else copyFile(source, target);
+      }
+    }
+
+    function unlink(path) {
+      const { directory, name, node } = writable(pathOf(path), "unlink");
+      if (node === undefined) throw failure("ENOENT", "unlink", path);
+      if (node.kind === "directory") throw failure("EISDIR", "unlink", path);
+      directory.remove(name);
+    }
+
+    function symlink(target, path) {
+      const text = pathOf(target, "target");
+      if (text === "" || text.length > 4096) throw failure(text === "" ? "ENOENT" : "ENAMETOOLONG", "symlink", target, path);
+      const { directory, name, node } = writable(pathOf(path), "symlink", false, target, path);
+      if (node !== undefined) throw failure("EEXIST", "symlink", target, path);
+      directory.set(name, new Link(text));
+    }
+
+    function link(from, to) {
+      const node = existing(pathOf(from, "existingPath"), "link", false, from, to);
+      if (node.kind === "directory") throw failure("EPERM", "link", from, to);
+      if (node.isFixed) throw failure("EXDEV", "link", from, to);
+      const found = writable(pathOf(to, "newPath"), "link", false, from, to);
+      if (found.node !== undefined) throw failure("EEXIST", "link", from, to);
+      node.links++;
+      found.directory.set(found.name, node);
+    }
+
+    function readlink(path, options = undefined) {
+      const node = existing(pathOf(path), "readlink", false);
+      if (node.kind !== "link") throw failure("EINVAL", "readlink", path);
+      return encoded(node.target, options);
+    }
+
+    const calls = {
+      access, copyFile, cp, link, mkdir, mkdtemp, readdir, readlink, rename, rm, rmdir, symlink, unlink,
+      chmod(path, mode) {
+        const node = changeable(path, "chmod");
+        node.mode = modeOf(mode);
+      },
+      chown(path) {
+        changeable(path, "chown");
+      },
+      lchown(path) {
+        changeable(path, "lchown", false);
+      },
+      lstat: (path, options = undefined) => stats(path, options, "lstat", false),
+      lutimes: (path, accessed, modified) => setTimes(changeable(path, "lutime", false), accessed, modified),
+      realpath: (path, options = undefined) => encoded(tree.realPath(pathOf(path), "realpath"), options),
+      stat: (path, options = undefined) => stats(path, options, "stat", true),
+      // The memory of the isolate is the only bound, and is not revealed.
+      statfs: (path) => {
+        existing(pathOf(path), "statfs");
+        return { type: 0, bsize: 4096, blocks: 0, bfree: 0, bavail: 0, files: 0, ffree: 0 };
+      },
+      utimes: (path, accessed, modified) => setTimes(changeable(path, "utime"), accessed, modified),
+    };
+    return { calls, modeOf, setTimes };
+  });
+})

@@ -1,0 +1,189 @@
+// node:fs/promises: FileHandle, and the functions that return promises.
+//: module
+(function (internal) {
+  "use strict";
+
+  const { ArrayBufferIsView, Error, ObjectAssign, Promise, SymbolAsyncDispose, SymbolAsyncIterator } = internal.primordials;
+
+  // node:fs: a directory that is read entry by entry.
+  internal.define("fsDirectory", () => {
+    const { coded, needFunction } = internal.node;
+    const { calls } = internal.use("fsCalls");
+    const { nextTick } = internal.use("process");
+
+    class Dir {
+      path;
+      #entries;
+      #isClosed = false;
+      constructor(path, options) {
+        this.path = path;
+        this.#entries = calls.readdir(path, { ...options, withFileTypes: true }).reverse();
+      }
+      readSync() {
+        if (this.#isClosed) throw coded(Error, "ERR_DIR_CLOSED", "Directory handle was closed");
+        return this.#entries.pop() ?? null;
+      }
+      closeSync() {
+        if (this.#isClosed) throw coded(Error, "ERR_DIR_CLOSED", "Directory handle was closed");
+        this.#isClosed = true;
+      }
+      read(callback = undefined) {
+        if (callback === undefined) return new Promise((resolve) => resolve(this.readSync()));
+        nextTick(needFunction(callback, "callback"), null, this.readSync());
+        return undefined;
+      }
+      close(callback = undefined) {
+        if (callback === undefined) return new Promise((resolve) => resolve(this.closeSync()));
+        this.closeSync();
+        nextTick(needFunction(callback, "callback"), null);
+        return undefined;
+      }
+      async *entries() {
+        try {
+          for (let entry = this.readSync(); entry !== null; entry = this.readSync()) yield entry;
+        } finally {
+          if (!this.#isClosed) this.closeSync();
+        }
+      }
+      [SymbolAsyncIterator]() {
+        return this.entries();
+      }
+      async [SymbolAsyncDispose]() {
+        if (!this.#isClosed) this.closeSync();
+      }
+    }
+    return Dir;
+  });
+
+  internal.define("fsPromises", () => {
+    const { coded, invalid, refused } = internal.node;
+    const { Buffer } = internal.use("buffer");
+    const EventEmitter = /** @type {any} */ (internal.use("events"));
+    const { calls: named } = internal.use("fsCalls");
+    const { calls: opens, transfers } = internal.use("fsOpen");
+    const { ReadStream, WriteStream } = internal.use("fsStreams");
+    const Dir = internal.use("fsDirectory");
+    const constants = internal.use("fsConstants");
+
+    // A function becomes one that returns a promise and is not a constructor.
+    const asynchronous = (call) => async (...args) => call(...args);
+
+    class FileHandle extends EventEmitter {
+      #fd;
+      constructor(fd) {
+        super();
+        this.#fd = fd;
+      }
+      get fd() {
+        return this.#fd;
+      }
+      #open() {
+        if (this.#fd === -1) throw coded(Error, "EBADF", "file closed");
+        return this.#fd;
+      }
+      async appendFile(data, options = undefined) {
+        await writeFile(this, data, options);
+      }
+      async chmod(mode) {
+        opens.fchmod(this.#open(), mode);
+      }
+      async chown() {
+        opens.fchown(this.#open());
+      }
+      async close() {
+        if (this.#fd === -1) return;
+        const fd = this.#fd;
+        this.#fd = -1;
+        opens.close(fd);
+        this.emit("close");
+      }
+      createReadStream(options = undefined) {
+        return new ReadStream(undefined, { ...options, fd: this });
+      }
+      createWriteStream(options = undefined) {
+        return new WriteStream(undefined, { ...options, fd: this });
+      }
+      async datasync() {
+        opens.fdatasync(this.#open());
+      }
+      async read(buffer = undefined, offset = undefined, length = undefined, position = undefined) {
+        if (!ArrayBufferIsView(buffer)) ({ buffer = Buffer.alloc(16384), offset, length, position } = buffer ?? {});
+        return { bytesRead: transfers.read(this.#open(), buffer, offset, length, position), buffer };
+      }
+      async readFile(options = undefined) {
+        return opens.readFile(this.#open(), options);
+      }
+      readLines(options = undefined) {
+        return internal.find("readline").createInterface({ input: this.createReadStream(options), crlfDelay: 1 / 0 });
+      }
+      readableWebStream() {
+        return internal.use("streamWeb").readableToWeb(this.createReadStream({ autoClose: false }));
+      }
+      async readv(buffers, position = undefined) {
+        return { bytesRead: transfers.readv(this.#open(), buffers, position), buffers };
+      }
+      async stat(options = undefined) {
+        return opens.fstat(this.#open(), options);
+      }
+      async sync() {
+        opens.fsync(this.#open());
+      }
+      async truncate(length = 0) {
+        opens.ftruncate(this.#open(), length);
+      }
+      async utimes(accessed, modified) {
+        opens.futimes(this.#open(), accessed, modified);
+      }
+      async write(data, offset = undefined, length = undefined, position = undefined) {
+        return { bytesWritten: transfers.write(this.#open(), data, offset, length, position), buffer: data };
+      }
+      async writeFile(data, options = undefined) {
+        await writeFile(this, data, options);
+      }
+      async writev(buffers, position = undefined) {
+        return { bytesWritten: transfers.writev(this.#open(), buffers, position), buffers };
+      }
+      async [SymbolAsyncDispose]() {
+        await this.close();
+      }
+    }
+
+    const plain = (file) => (file instanceof FileHandle ? file.fd : file);
+    const optionsOf = (options) => (typeof options === "string" ? { encoding: options } : options);
+
+    // The data may be an iterable, such as a stream, of which each piece is written in turn.
+    async function writeFile(file, data, options = undefined) {
+      const target = plain(file);
+      if (typeof data === "string" || ArrayBufferIsView(data)) {
+        opens.writeFile(target, data, options);
+        return;
+      }
+      if (typeof data?.[SymbolAsyncIterator] !== "function" && typeof data?.[Symbol.iterator] !== "function") {
+        throw invalid("data", "of type string or an instance of Buffer, TypedArray, DataView, or Stream", data);
+      }
+      const fd = typeof target === "number" ? target : opens.open(target, options?.flag ?? "w", options?.mode);
+      try {
+        for await (const chunk of data) opens.writeFile(fd, chunk, options);
+      } finally {
+        if (fd !== target) opens.close(fd);
+      }
+    }
+
+    const promises = {};
+    for (const name of Object.keys(named)) promises[name] = asynchronous(named[name]);
+    return ObjectAssign(promises, {
+      constants, writeFile,
+      appendFile: (file, data, options = undefined) => writeFile(file, data, { flag: "a", ...optionsOf(options) }),
+      lchmod: asynchronous(() => {
+        throw refused("fs.lchmod", "symbolic links have no permissions");
+      }),
+      open: async (path, flags = "r", mode = 0o666) => new FileHandle(opens.open(path, flags, mode)),
+      opendir: async (path, options = undefined) => new Dir(path, options),
+      readFile: async (file, options = undefined) => opens.readFile(plain(file), options),
+      truncate: async (path, length = 0) => opens.truncate(path, length),
+      async *watch() {
+        throw refused("fs.watch", "no other program changes the files of a Worker");
+      },
+    });
+  });
+})

@@ -1,0 +1,232 @@
+// node:http: ClientRequest, a request that is sent with `fetch`.
+//
+// The request is sent when it ends or, if it does not end in the tick of the first write, with the
+// rest of its body as a stream. Redirects are not followed, and content codings are decoded, as
+// `fetch` does: the headers of the response describe the decoded body.
+//: module
+(function (internal) {
+  "use strict";
+
+  const { ArrayIsArray, Error, ObjectSetPrototypeOf, ReflectApply, Symbol, TypeError } = internal.primordials;
+
+  internal.define("httpClient", () => {
+    const { abortError, badValue, coded, hidden, invalid, needFunction, needSignal } = internal.node;
+    const { lazy } = internal.hooks;
+    const { Headers, URL, clearTimeout, setTimeout } = internal.platform;
+    const { Buffer } = internal.use("buffer");
+    const { nextTick } = internal.use("process");
+    const STATUS_CODES = internal.use("httpStatus");
+    const newSocket = internal.use("httpSocket");
+    const { IncomingMessage, receive } = internal.use("httpIncoming");
+    const { DELIVER, OutgoingMessage, listOf } = internal.use("httpOutgoing");
+
+    const TARGET = Symbol("url");
+    const CONTROLLER = Symbol("controller");
+    const TIMER = Symbol("timer");
+    const NOT_PATH = /[^\x21-\xff]/;
+    const NOT_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/;
+
+    // The methods whose requests have no body unless the program writes one.
+    const BODILESS = ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "TRACE"];
+
+    // Returns the options that a URL stands for.
+    function optionsOf(url) {
+      const { hash, hostname, href, password, pathname, port, protocol, search, username } = url;
+      return {
+        protocol, hostname: hostname[0] === "[" ? hostname.slice(1, -1) : hostname, hash, search, pathname, href, path: pathname + search,
+        ...(port !== "" && { port: Number(port) }),
+        ...((username || password) && { auth: `${decodeURIComponent(username)}:${decodeURIComponent(password)}` }),
+      };
+    }
+
+    // Returns the URL of the origin. The parts of a URL besides the host are not taken from `host`.
+    function originOf(protocol, host, port) {
+      const literal = host.includes(":") && host[0] !== "[" ? `[${host}]` : host;
+      let url = null;
+      try {
+        url = new URL(`${protocol}//${literal}${port === undefined ? "" : `:${port}`}`);
+      } catch {
+        // reported below
+      }
+      if (url === null || url.pathname !== "/" || url.search !== "" || url.hash !== "" || url.username !== "" || url.password !== "") {
+        throw badValue("options.host", host, "is not a valid host");
+      }
+      return url.origin;
+    }
+
+    /** @returns {void} */
+    function ClientRequest(input, options, callback, defaults = { protocol: "http:", agent: undefined }) {
+      ReflectApply(OutgoingMessage, this, []);
+      if (typeof input === "string") input = optionsOf(new URL(input));
+      else if (internal.isURL(input)) input = optionsOf(input);
+      else {
+        callback = options;
+        options = input;
+        input = null;
+      }
+      if (typeof options === "function") {
+        callback = options;
+        options = undefined;
+      }
+      const given = { ...input, ...options };
+
+      const agent = given.agent === undefined || given.agent === null ? defaults.agent
+        : given.agent === false ? new defaults.agent.constructor() : given.agent;
+      if (agent !== undefined && typeof agent.addRequest !== "function" && typeof agent.getName !== "function") {
+        throw invalid("options.agent", "an instance of Agent-like Object, or undefined, or false", given.agent);
+      }
+      const protocol = given.protocol || agent?.protocol || defaults.protocol;
+      if (protocol !== "http:" && protocol !== "https:") {
+        throw coded(TypeError, "ERR_INVALID_PROTOCOL", `Protocol "${protocol}" not supported. Expected "${defaults.protocol}"`);
+      }
+      const path = given.path ? `${given.path}` : "/";
+      if (NOT_PATH.test(path)) throw coded(TypeError, "ERR_UNESCAPED_CHARACTERS", "Request path contains unescaped characters");
+      const method = given.method === undefined || given.method === null ? "GET" : given.method;
+      if (typeof method !== "string") throw invalid("options.method", "of type string", method);
+      if (NOT_TOKEN.test(method)) throw coded(TypeError, "ERR_INVALID_HTTP_TOKEN", `Method must be a valid HTTP token ["${method}"]`);
+      const host = given.hostname || given.host || "localhost";
+      if (typeof host !== "string") throw invalid("options.host", "of type string, undefined or null", host);
+      const port = given.port || given.defaultPort;
+
+      this.agent = agent;
+      this.method = method.toUpperCase();
+      this.path = path;
+      this.host = host;
+      this.protocol = protocol;
+      this.aborted = false;
+      this.maxHeadersCount = null;
+      this.res = null;
+      this.reusedSocket = false;
+      this.timeout = undefined;
+      this.useChunkedEncodingByDefault = !BODILESS.includes(this.method);
+      hidden(this, {
+        [TARGET]: originOf(protocol, host, port || undefined) + (path[0] === "/" ? path : `/${path}`),
+        [CONTROLLER]: null,
+        [TIMER]: undefined,
+      });
+      // An origin without a path is the only URL of `OPTIONS *`.
+      if (path === "*") this[TARGET] = originOf(protocol, host, port || undefined);
+
+      setAll(this, given.headers);
+      if (given.auth && !this.hasHeader("authorization")) {
+        this.setHeader("Authorization", `Basic ${Buffer.from(`${given.auth}`).toString("base64")}`);
+      }
+      if (!this.hasHeader("host") && given.setHost !== false) this.setHeader("Host", new URL(this[TARGET]).host);
+
+      if (callback !== undefined) this.once("response", needFunction(callback, "callback"));
+      if (given.timeout !== undefined) this.setTimeout(given.timeout);
+      if (given.signal) {
+        needSignal(given.signal, "options.signal");
+        const { isAborted, onAbort } = internal.abort();
+        if (isAborted(given.signal)) nextTick(() => this.destroy(abortError(given.signal)));
+        else this.once("close", onAbort(given.signal, () => this.destroy(abortError(given.signal))));
+      }
+      nextTick(() => {
+        if (this.destroyed) return;
+        this.socket = newSocket({ encrypted: protocol === "https:", remotePort: port, servername: host });
+        this.emit("socket", this.socket);
+      });
+    }
+    ObjectSetPrototypeOf(ClientRequest.prototype, OutgoingMessage.prototype);
+    ObjectSetPrototypeOf(ClientRequest, OutgoingMessage);
+
+    function setAll(request, headers) {
+      if (ArrayIsArray(headers)) {
+        const pairs = ArrayIsArray(headers[0]) ? headers.flat() : headers;
+        if (pairs.length % 2 !== 0) throw badValue("options.headers", headers);
+        for (let i = 0; i < pairs.length; i += 2) request.appendHeader(pairs[i], pairs[i + 1]);
+      } else if (headers) {
+        for (const name of Object.keys(headers)) request.setHeader(name, headers[name]);
+      }
+    }
+
+    hidden(ClientRequest.prototype, {
+      _implicitHeader() {
+        this._header = `${this.method} ${this.path} HTTP/1.1\r\n`;
+        if (`${this.getHeader("expect") ?? ""}`.toLowerCase() === "100-continue") nextTick(() => this.emit("continue"));
+      },
+      [DELIVER](body) {
+        const list = listOf(this);
+        const headers = new Headers();
+        const isBodiless = this.method === "GET" || this.method === "HEAD";
+        for (let i = 0; i < list.length; i += 2) {
+          // `fetch` states the length of a body that is complete, and the host.
+          if (list[i] === "host" || (list[i] === "content-length" && (body === null || body.length !== undefined))) continue;
+          headers.append(list[i], list[i + 1]);
+        }
+        if (isBodiless && body !== null) {
+          this.destroy(coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", `A ${this.method} request with a body cannot be sent from a Worker`));
+          return;
+        }
+        this[CONTROLLER] = new (lazy("AbortController"))();
+        const { signal } = this[CONTROLLER];
+        const init = { method: this.method, headers, body, duplex: "half", redirect: "manual", signal };
+        lazy("fetch")(this[TARGET], init).then((response) => respond(this, response), (error) => {
+          if (!this.destroyed) this.destroy(failureOf(error, this));
+        });
+      },
+      _destroy(error, callback) {
+        clearTimeout(this[TIMER]);
+        if (this.res === null) {
+          error ??= coded(Error, "ECONNRESET", "socket hang up");
+        } else if (!this.res.complete) this.res.destroy(error ?? coded(Error, "ECONNRESET", "aborted"));
+        if (this.res === null || !this.res.complete) this[CONTROLLER]?.abort(error);
+        ReflectApply(OutgoingMessage.prototype._destroy, this, [error, callback]);
+      },
+      abort() {
+        if (this.aborted) return;
+        this.aborted = true;
+        nextTick(() => this.emit("abort"));
+        this.destroy();
+      },
+      clearTimeout(callback) {
+        this.setTimeout(0, callback);
+      },
+      onSocket() {},
+      setNoDelay() {},
+      setSocketKeepAlive() {},
+      setTimeout(milliseconds, callback = undefined) {
+        if (callback) this.once("timeout", callback);
+        clearTimeout(this[TIMER]);
+        this.timeout = milliseconds;
+        if (milliseconds > 0 && !this.destroyed) this[TIMER] = setTimeout(() => this.emit("timeout"), milliseconds);
+        return this;
+      },
+    });
+
+    // Native errors of `fetch` in the terms of system calls.
+    const CODES = {
+      __proto__: null, connect: ["ECONNREFUSED", "connect"], dns: ["ENOTFOUND", "getaddrinfo"], resolve: ["ENOTFOUND", "getaddrinfo"],
+      timeout: ["ETIMEDOUT", "connect"],
+    };
+    function failureOf(cause, request) {
+      const [code, syscall] = CODES[cause?.cause?.stage] ?? ["ECONNRESET", "read"];
+      const error = coded(Error, code, `${syscall} ${code} ${request.host}: ${cause?.message}`);
+      return Object.assign(error, { syscall, hostname: request.host, cause });
+    }
+
+    function respond(request, response) {
+      if (request.destroyed) {
+        response.body?.cancel().catch(() => {});
+        return;
+      }
+      const { list, status, statusText } = internal.responseRecord(response);
+      const message = new IncomingMessage(request.socket);
+      message.statusCode = status;
+      message.statusMessage = statusText || STATUS_CODES[status] || "";
+      message.req = request;
+      message.url = "";
+      request.res = message;
+      receive(message, list, response.body, null);
+      const isOver = () => {
+        clearTimeout(request[TIMER]);
+        request.destroy();
+      };
+      message.once("close", isOver);
+      // The response of a request without a listener is discarded.
+      if (!request.emit("response", message)) message._dump();
+    }
+
+    return { ClientRequest };
+  });
+})
