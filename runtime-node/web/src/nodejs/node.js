@@ -41,6 +41,10 @@
   const FILES = {
     __proto__: null,
     asyncContext: "node-async_hooks.js", bufferNumbers: "node-buffer-numbers.js", bufferText: "node-buffer-text.js",
+    cryptoAgreement: "node-crypto-ecdh.js", cryptoCiphers: "node-crypto-cipher.js", cryptoData: "node-crypto-data.js",
+    cryptoDerivation: "node-crypto-derive.js", cryptoGeneration: "node-crypto-generate.js", cryptoHashes: "node-crypto-hash.js",
+    cryptoKeyObjects: "node-crypto-keys.js", cryptoPem: "node-crypto-pem.js", cryptoRandom: "node-crypto-random.js",
+    cryptoRsa: "node-crypto-rsa.js", cryptoSignatures: "node-crypto-sign.js",
     duplex: "node-stream-duplex.js", equality: "node-equal.js", eventStatics: "node-events-static.js",
     finished: "node-stream-pipeline.js", legacyStream: "node-stream.js", perf_hooks: "node-os.js",
     pipeline: "node-stream-pipeline.js", readable: "node-stream-readable.js", readableRest: "node-stream-readable-rest.js",
