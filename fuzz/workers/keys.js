@@ -1,5 +1,6 @@
 // Checks that an imported key is exported unchanged, and that its signatures can be verified.
 
+import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { attempt, attemptLater, checker, same, sameBytes } from "./check.js";
 
 const ALGORITHMS = [
@@ -31,10 +32,37 @@ async function use(key, algorithm, data) {
   }
 }
 
+// Returns the value of `make`, or undefined if it throws an error of Node.js, which has a code.
+const attemptCoded = (make) => attempt(() => {
+  try {
+    return make();
+  } catch (error) {
+    if (typeof error?.code !== "string") throw error;
+    return undefined;
+  }
+});
+
+// Reads a key as Node.js does: as text, and in every format of DER.
+function readWithNode(bytes) {
+  const text = attemptCoded(() => createPublicKey({ key: bytes }));
+  if (text !== undefined) same(createPublicKey(text.export({ format: "pem", type: "spki" })).equals(text), true, "a key in PEM");
+  for (const type of ["spki", "pkcs1"]) attemptCoded(() => createPublicKey({ key: bytes, format: "der", type }));
+  for (const type of ["pkcs8", "pkcs1", "sec1"]) {
+    const key = attemptCoded(() => createPrivateKey({ key: bytes, format: "der", type }));
+    if (key === undefined) continue;
+    const written = key.export({ format: "der", type });
+    same(createPrivateKey({ key: written, format: "der", type }).equals(key), true, type);
+    const hash = key.asymmetricKeyType === "ed25519" ? null : "sha256";
+    const signature = attemptCoded(() => sign(hash, bytes, key));
+    if (signature !== undefined) same(verify(hash, bytes, key, signature), true, "a signature by the same key");
+  }
+}
+
 export default checker(async (reader) => {
   const [algorithm, format, usages] = [reader.pick(ALGORITHMS), reader.pick(FORMATS), reader.number()];
   const allowed = USAGES.filter((_, i) => (usages >> i) & 1);
   const bytes = reader.rest;
+  if (format !== "jwk") readWithNode(bytes);
   const data = format === "jwk" ? attempt(() => JSON.parse(new TextDecoder().decode(bytes))) : bytes;
   if (data === undefined) return;
   const read = (data) => attemptLater(() => crypto.subtle.importKey(format, data, algorithm, true, allowed));

@@ -127,4 +127,4 @@ pub use platform::{IS_PATCHED as V8_IS_PATCHED, init};
 pub use response::{FetchResponse, ResponseBody};
 pub use sending::Sending;
 pub use streams::Body;
-pub use watchdog::Watchdog;
+pub use watchdog::{Watchdog, is_turn_over};

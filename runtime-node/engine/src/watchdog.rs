@@ -238,6 +238,13 @@ impl TurnTimer {
     }
 }
 
+/// Returns whether the running turn of the isolate has used up its CPU time, or the isolate has
+/// exceeded its memory limit. Native code that computes for a long time asks this from time to
+/// time, and gives up, because a termination stops only JavaScript.
+pub fn is_turn_over(isolate: &v8::Isolate) -> bool {
+    isolate.get_slot::<Arc<TurnTimer>>().is_some_and(|timer| timer.is_over())
+}
+
 impl Armed {
     fn is_over(&self) -> bool {
         self.expired || self.exhausted.load(Ordering::Relaxed)

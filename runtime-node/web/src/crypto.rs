@@ -17,17 +17,17 @@
 //! of the algorithm, checks of the usages, and the order of errors. A failure here is a `DataError`
 //! or an `OperationError` whose message tells the Worker's author what to do.
 
-mod arguments;
+pub(crate) mod arguments;
 pub(crate) mod cipher;
-mod curve;
+pub(crate) mod curve;
 pub(crate) mod derive;
 pub(crate) mod digest;
-mod encoding;
-mod hash;
-mod keys;
-mod lc;
+pub(crate) mod encoding;
+pub(crate) mod hash;
+pub(crate) mod keys;
+pub(crate) mod lc;
 pub(crate) mod material;
-mod operation;
+pub(crate) mod operation;
 pub(crate) mod random;
 pub(crate) mod rsa;
 pub(crate) mod sign;

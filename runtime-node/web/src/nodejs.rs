@@ -2,8 +2,13 @@
 //! properties of an object that only V8 can read.
 
 pub(crate) mod buffer;
+pub(crate) mod cipher;
+pub(crate) mod encrypted;
 pub(crate) mod files;
 pub(crate) mod hash;
+pub(crate) mod keys;
+pub(crate) mod scrypt;
+pub(crate) mod sign;
 
 use tenon_engine::snapshot;
 use tenon_engine::state::State;

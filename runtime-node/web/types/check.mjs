@@ -77,7 +77,7 @@ const TYPES = {
   Content: "string | View | null", Evaluation: "Promise<unknown>", LateScript: "(internal: object) => void",
   Method: "string", RedirectMode: "string", SocketData: "string | View", Url: "string",
   Crypted: "ArrayBuffer | Ticket", Curve: "string", Data: "View", Hash: "string", KeyRef: "Handle",
-  LengthOrHash: "number | string", SecretSource: "View | Handle",
+  LengthOrHash: "number | string", Salt: "number", SecretSource: "View | Handle",
   Encoding: "number", Input: "string | (string | undefined)[]", Named: "string", Names: "string[]",
   PromiseState: "'pending' | 'fulfilled' | 'rejected'", True: "true",
 };

@@ -91,6 +91,7 @@ impl Isolate {
         vm.isolate.set_slot(engine.buffers.clone());
         vm.isolate.set_slot(engine.compiled.clone());
         vm.isolate.set_slot(engine.interfaces.builtins());
+        vm.isolate.set_slot(Arc::clone(&engine.turn_timer));
         engine.interfaces.initialize(&mut vm.isolate, &state);
         let isolate = Rc::new(Self {
             engine: Rc::clone(engine),

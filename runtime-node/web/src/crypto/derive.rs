@@ -94,10 +94,8 @@ pub(crate) fn crypto_pbkdf2<'s>(
     let mut work = Pbkdf2::new(mac, salt.to_vec(), iterations, len);
     perform(scope, cost, move |slice| {
         let _charged = &room;
-        match work.run_slice(slice) {
-            Some(true) => {
-                Some(Ok(Output::Secret(Key::Secret(Secret::new(std::mem::take(&mut work.out))))))
-            }
+        match work.run_slice(&|| slice.is_some_and(Slice::is_over)) {
+            Some(true) => Some(Ok(Output::Secret(Key::Secret(Secret::new(work.take()))))),
             Some(false) => None,
             None => Some(Err(failed())),
         }
@@ -112,7 +110,7 @@ const LITTLE_INPUT: usize = 16 << 10;
 const STRIDE: u32 = 256;
 
 /// A derivation in progress. Each block of the output is the exclusive or of a chain of MACs.
-struct Pbkdf2 {
+pub(crate) struct Pbkdf2 {
     mac: Mac,
     salt: Vec<u8>,
     iterations: u32,
@@ -127,7 +125,7 @@ struct Pbkdf2 {
 }
 
 impl Pbkdf2 {
-    fn new(mac: Mac, salt: Vec<u8>, iterations: u32, len: usize) -> Self {
+    pub(crate) fn new(mac: Mac, salt: Vec<u8>, iterations: u32, len: usize) -> Self {
         let (last, sum) = [(); 2].map(|()| Zeroizing::new(vec![0; mac.len()])).into();
         Self { mac, salt, iterations, out: vec![0; len], done: 0, iteration: 0, last, sum }
     }
@@ -145,9 +143,9 @@ impl Pbkdf2 {
         if cost < LITTLE { Duration::ZERO } else { cost }
     }
 
-    /// Continues until the slice is over. Returns whether the output is complete; `None` if a call
-    /// of AWS-LC failed.
-    fn run_slice(&mut self, slice: Option<&Slice<'_>>) -> Option<bool> {
+    /// Continues until `is_over` returns true. Returns whether the output is complete; `None` if a
+    /// call of AWS-LC failed.
+    pub(crate) fn run_slice(&mut self, is_over: &dyn Fn() -> bool) -> Option<bool> {
         while self.done < self.out.len() {
             if self.iteration == 0 {
                 self.begin()?;
@@ -161,11 +159,16 @@ impl Pbkdf2 {
             if self.iteration == self.iterations {
                 self.end();
             }
-            if self.done < self.out.len() && slice.is_some_and(Slice::is_over) {
+            if self.done < self.out.len() && is_over() {
                 return Some(false);
             }
         }
         Some(true)
+    }
+
+    /// Takes the complete output.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
     }
 
     fn begin(&mut self) -> Option<()> {
@@ -224,7 +227,7 @@ mod tests {
             for (iterations, len) in [(1, 1), (2, 20), (256, 64), (257, 200), (1000, 33)] {
                 let mac = Mac::new(hash, b"password").unwrap();
                 let mut ours = Pbkdf2::new(mac, b"salt".to_vec(), iterations, len);
-                assert_eq!(ours.run_slice(None), Some(true));
+                assert_eq!(ours.run_slice(&|| false), Some(true));
                 let mut expected = vec![0; len];
                 let count = iterations.try_into().unwrap();
                 aws_lc_rs::pbkdf2::derive(theirs, count, b"salt", b"password", &mut expected);

@@ -1,17 +1,18 @@
 //! Serialization of keys: raw, as `SubjectPublicKeyInfo` (RFC 5280 §4.1.2.7) and as
 //! `PrivateKeyInfo` (RFC 5208), which contain the structures of RSA (RFC 8017 §A.1) and of curves
-//! (RFC 5915, RFC 8410).
+//! (RFC 5915, RFC 8410); and these structures by themselves, which only Node.js reads and writes.
 
 use pkcs1::{RsaPrivateKey, RsaPublicKey, UintRef};
 use pkcs8::PrivateKeyInfoRef;
 use pkcs8::der::asn1::{AnyRef, BitStringRef, Null, ObjectIdentifier, OctetStringRef};
 use pkcs8::der::{Decode, Encode};
 use pkcs8::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
-use sec1::EcPrivateKey;
+use sec1::{EcParameters, EcPrivateKey};
 use tenon_engine::thrown::Thrown;
 use zeroize::Zeroizing;
 
 use super::curve::{Curve, CurveKey};
+use super::keys::Key;
 use super::lc::{RsaPart, RsaPrivate};
 use super::rsa::RsaKey;
 
@@ -88,16 +89,24 @@ fn expect_rsa(found: AlgorithmIdentifierRef<'_>) -> Result<(), Thrown> {
 pub(crate) fn rsa_from_spki(der: &[u8]) -> Result<RsaKey, Thrown> {
     let info = SubjectPublicKeyInfoRef::from_der(der).map_err(malformed)?;
     expect_rsa(info.algorithm)?;
-    let bits = info.subject_public_key.as_bytes().ok_or_else(|| malformed(()))?;
-    let key: RsaPublicKey<UintRef<'_>> = RsaPublicKey::from_der(bits).map_err(malformed)?;
+    rsa_from_public(info.subject_public_key.as_bytes().ok_or_else(|| malformed(()))?)
+}
+
+/// Imports an `RSAPublicKey`.
+pub(crate) fn rsa_from_public(der: &[u8]) -> Result<RsaKey, Thrown> {
+    let key: RsaPublicKey<UintRef<'_>> = RsaPublicKey::from_der(der).map_err(malformed)?;
     RsaKey::from_parts(key.modulus.as_bytes(), key.public_exponent.as_bytes(), None)
 }
 
 pub(crate) fn rsa_from_pkcs8(der: &[u8]) -> Result<RsaKey, Thrown> {
     let info = PrivateKeyInfoRef::from_der(der).map_err(malformed)?;
     expect_rsa(info.algorithm)?;
-    let key: RsaPrivateKey<UintRef<'_>> =
-        RsaPrivateKey::from_der(info.private_key.as_bytes()).map_err(malformed)?;
+    rsa_from_private(info.private_key.as_bytes())
+}
+
+/// Imports an `RSAPrivateKey`.
+pub(crate) fn rsa_from_private(der: &[u8]) -> Result<RsaKey, Thrown> {
+    let key: RsaPrivateKey<UintRef<'_>> = RsaPrivateKey::from_der(der).map_err(malformed)?;
     let private = RsaPrivate {
         d: key.private_exponent.as_bytes(),
         p: key.prime1.as_bytes(),
@@ -110,13 +119,23 @@ pub(crate) fn rsa_from_pkcs8(der: &[u8]) -> Result<RsaKey, Thrown> {
 }
 
 pub(crate) fn rsa_to_spki(key: &RsaKey) -> Option<Vec<u8>> {
+    to_spki(rsa_algorithm(), &rsa_to_public(key)?)
+}
+
+/// Exports an `RSAPublicKey`.
+pub(crate) fn rsa_to_public(key: &RsaKey) -> Option<Vec<u8>> {
     let (n, e) = (key.rsa.part(RsaPart::Modulus)?, key.rsa.part(RsaPart::PublicExponent)?);
     let key =
         RsaPublicKey { modulus: UintRef::new(&n).ok()?, public_exponent: UintRef::new(&e).ok()? };
-    to_spki(rsa_algorithm(), &key.to_der().ok()?)
+    key.to_der().ok()
 }
 
 pub(crate) fn rsa_to_pkcs8(key: &RsaKey) -> Option<Vec<u8>> {
+    to_pkcs8(rsa_algorithm(), &Zeroizing::new(rsa_to_private(key)?))
+}
+
+/// Exports an `RSAPrivateKey`.
+pub(crate) fn rsa_to_private(key: &RsaKey) -> Option<Vec<u8>> {
     let part = |part| key.rsa.part(part);
     let (n, e, d) =
         (part(RsaPart::Modulus)?, part(RsaPart::PublicExponent)?, part(RsaPart::PrivateExponent)?);
@@ -134,7 +153,7 @@ pub(crate) fn rsa_to_pkcs8(key: &RsaKey) -> Option<Vec<u8>> {
         coefficient: UintRef::new(&qi).ok()?,
         other_prime_infos: None,
     };
-    to_pkcs8(rsa_algorithm(), &Zeroizing::new(key.to_der().ok()?))
+    key.to_der().ok()
 }
 
 // ---- Curves
@@ -171,6 +190,25 @@ pub(crate) fn curve_from_pkcs8(curve: Curve, der: &[u8]) -> Result<CurveKey, Thr
     Ok(key)
 }
 
+/// Imports an `ECPrivateKey`, which must name its curve.
+pub(crate) fn curve_from_private(der: &[u8]) -> Result<CurveKey, Thrown> {
+    let key = EcPrivateKey::from_der(der).map_err(malformed)?;
+    let named = key.parameters.and_then(EcParameters::named_curve);
+    let curve = CURVES.into_iter().find(|curve| {
+        let identifiers = Identifiers::of(*curve);
+        named.is_some() && identifiers.curve == named
+    });
+    let private = CurveKey::from_private(curve.ok_or_else(unsupported)?, key.private_key);
+    private.ok_or_else(invalid_key)
+}
+
+/// Exports an `ECPrivateKey`; `None` for keys on other curves.
+pub(crate) fn curve_to_private(key: &CurveKey) -> Option<Vec<u8>> {
+    let parameters = Some(EcParameters::NamedCurve(Identifiers::of(key.curve).curve?));
+    let (private_key, public_key) = (key.private()?, Some(key.public()));
+    EcPrivateKey { private_key, parameters, public_key }.to_der().ok()
+}
+
 pub(crate) fn curve_to_spki(key: &CurveKey) -> Option<Vec<u8>> {
     to_spki(Identifiers::of(key.curve).to_algorithm(), key.public())
 }
@@ -185,6 +223,39 @@ pub(crate) fn curve_to_pkcs8(key: &CurveKey) -> Option<Vec<u8>> {
         OctetStringRef::new(private).ok()?.to_der().ok()?
     };
     to_pkcs8(Identifiers::of(key.curve).to_algorithm(), &Zeroizing::new(inner))
+}
+
+// ---- Any algorithm
+
+const CURVES: [Curve; 5] = [Curve::P256, Curve::P384, Curve::P521, Curve::Ed25519, Curve::X25519];
+
+fn unsupported() -> Thrown {
+    data("Only keys of RSA and of the curves P-256, P-384, P-521, Ed25519 and X25519 are supported")
+}
+
+/// Returns the curve of an algorithm; `None` for RSA.
+fn curve_of(algorithm: AlgorithmIdentifierRef<'_>) -> Result<Option<Curve>, Thrown> {
+    if algorithm.oid == RSA {
+        return Ok(None);
+    }
+    let is_for = |curve: &Curve| Identifiers::of(*curve).expect(algorithm).is_ok();
+    CURVES.into_iter().find(is_for).map(Some).ok_or_else(unsupported)
+}
+
+pub(crate) fn from_spki(der: &[u8]) -> Result<Key, Thrown> {
+    let info = SubjectPublicKeyInfoRef::from_der(der).map_err(malformed)?;
+    Ok(match curve_of(info.algorithm)? {
+        Some(curve) => Key::Curve(curve_from_spki(curve, der)?),
+        None => Key::Rsa(rsa_from_spki(der)?),
+    })
+}
+
+pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Key, Thrown> {
+    let info = PrivateKeyInfoRef::from_der(der).map_err(malformed)?;
+    Ok(match curve_of(info.algorithm)? {
+        Some(curve) => Key::Curve(curve_from_pkcs8(curve, der)?),
+        None => Key::Rsa(rsa_from_pkcs8(der)?),
+    })
 }
 
 // ---- Enclosing structures

@@ -1,17 +1,21 @@
 //! Functions of AWS-LC that `aws-lc-rs` does not have: RSA with any hash, salt and exponent,
-//! AES-GCM with any nonce and tag, AES key wrap with keys of 192 bits, and repeated HMAC without
-//! copying its state each time; the copies would be half of the cost of PBKDF2. This module is
-//! independent of the interface of Web Crypto.
+//! AES-GCM with any nonce and tag, AES key wrap with keys of 192 bits, ciphers that are fed
+//! incrementally, compressed points, and repeated HMAC without copying its state each time; the
+//! copies would be half of the cost of PBKDF2. This module is independent of the interfaces of Web
+//! Crypto and of Node.js.
 //!
 //! Every function takes slices and returns vectors; no pointer leaves these files except inside an
-//! [`Rsa`] or a [`Mac`]. `None` and `false` mean that AWS-LC refused; the reason is not examined,
+//! [`Rsa`], a [`Mac`] or a [`Stream`]. `None` and `false` mean that AWS-LC refused; the reason is not examined,
 //! and its per-thread error queue is cleared.
 
 #![allow(unsafe_code)] // Calls a C library.
 
 mod aes;
 mod mac;
+mod point;
 mod rsa;
+mod rsa_v1_5;
+mod stream;
 
 use std::ffi::c_int;
 
@@ -21,7 +25,9 @@ use super::hash::Hash;
 
 pub(crate) use aes::{gcm, key_wrap};
 pub(crate) use mac::Mac;
+pub(crate) use point::convert_point;
 pub(crate) use rsa::{Rsa, RsaPart, RsaPrivate};
+pub(crate) use stream::Stream;
 
 /// Returns whether a call succeeded. The errors are discarded, because no caller acts on a specific
 /// one.

@@ -18,7 +18,7 @@ use crate::ops::MaybePromise;
 
 /// A signature scheme with its parameters.
 #[derive(Clone, Copy)]
-enum Scheme {
+pub(crate) enum Scheme {
     Hmac(Hash),
     Pkcs1(Hash),
     Pss(Hash, c_int),
@@ -68,7 +68,8 @@ impl Scheme {
         }
     }
 
-    fn sign(self, key: &Key, digest: &[u8]) -> Option<Vec<u8>> {
+    /// Signs a digest, or the data if the scheme has no digest.
+    pub(crate) fn sign(self, key: &Key, digest: &[u8]) -> Option<Vec<u8>> {
         match (self, key) {
             (Self::Hmac(_), _) => Some(digest.to_vec()),
             (Self::Pkcs1(hash), Key::Rsa(key)) => key.rsa.sign_pkcs1(hash, digest),
@@ -79,7 +80,7 @@ impl Scheme {
         }
     }
 
-    fn verify(self, key: &Key, digest: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn verify(self, key: &Key, digest: &[u8], signature: &[u8]) -> bool {
         match (self, key) {
             (Self::Hmac(_), _) => verify_slices_are_equal(digest, signature).is_ok(),
             (Self::Pkcs1(hash), Key::Rsa(key)) => key.rsa.verify_pkcs1(hash, digest, signature),

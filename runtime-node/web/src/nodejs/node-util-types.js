@@ -28,6 +28,7 @@
     }
     define("isTypedArray", (value) => TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined);
     define("isArrayBufferView", ArrayBufferIsView);
+    define("isKeyObject", (value) => internal.use("cryptoKeyObjects").isKeyObject(value));
     define("isCryptoKey", (value) => internal.cryptoKeys().isCryptoKey(value));
     define("isBoxedPrimitive", (value) =>
       types.isBigIntObject(value) || types.isBooleanObject(value) || types.isNumberObject(value) ||

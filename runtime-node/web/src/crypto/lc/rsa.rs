@@ -58,6 +58,11 @@ impl Rsa {
         NonNull::new(unsafe { lc::RSA_new() }).map(Self)
     }
 
+    /// Returns a pointer to the key, which lives as long as this value.
+    pub(super) fn as_ptr(&self) -> *mut lc::RSA {
+        self.0.as_ptr()
+    }
+
     /// Generates a key.
     ///
     /// # Arguments
@@ -158,7 +163,7 @@ impl Rsa {
     }
 
     /// Returns the length of a signature or a ciphertext, in bytes.
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         // SAFETY: reads the key.
         unsafe { lc::RSA_size(self.0.as_ptr()) as usize }
     }

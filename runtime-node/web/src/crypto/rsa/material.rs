@@ -46,7 +46,7 @@ pub(crate) fn rsa_generate<'s>(
 }
 
 /// Returns the exponent if a key with this length and this exponent can be generated.
-fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
+pub(crate) fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
     let (shortest, longest) = (LENGTHS.start(), LENGTHS.end());
     if !LENGTHS.contains(&bits) || !bits.is_multiple_of(STEP) {
         let limit = format!(

@@ -1,0 +1,123 @@
+//! The native half of `node-crypto-keys.js`: keys in the formats that Web Crypto does not read, and
+//! the generation of RSA keys on the shard's thread.
+
+use pkcs8::der::{Decode as _, Header, Reader as _, SliceReader};
+use tenon_engine::is_turn_over;
+use tenon_engine::thrown::Thrown;
+use tenon_op::op;
+
+use crate::crypto::arguments::Data;
+use crate::crypto::curve::{Curve, CurveKey};
+use crate::crypto::encoding::{self, data};
+use crate::crypto::keys::{self, Handle, Key, KeyRef};
+use crate::crypto::lc::{Rsa, convert_point};
+use crate::crypto::operation::{buffer, failed};
+use crate::crypto::rsa::RsaKey;
+use crate::crypto::rsa::material::check;
+
+/// The longest serialized key that is accepted, in bytes: several times as long as an RSA key of
+/// the longest modulus.
+const LONGEST: usize = 64 << 10;
+
+/// Imports a key of any algorithm.
+///
+/// # Arguments
+/// * `format` - `spki`, `pkcs8`, `pkcs1-public`, `pkcs1-private`, `sec1` or `certificate`.
+#[op]
+pub(crate) fn key_read<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    format: String,
+    der: Data,
+) -> Result<Handle<'s>, Thrown> {
+    if der.len() > LONGEST {
+        return Err(data("The key is too long"));
+    }
+    let key = match format.as_str() {
+        "spki" => encoding::from_spki(&der)?,
+        "pkcs8" => encoding::from_pkcs8(&der)?,
+        "pkcs1-public" => Key::Rsa(encoding::rsa_from_public(&der)?),
+        "pkcs1-private" => Key::Rsa(encoding::rsa_from_private(&der)?),
+        "sec1" => Key::Curve(encoding::curve_from_private(&der)?),
+        "certificate" => encoding::from_spki(certified(&der).ok_or_else(malformed)?)?,
+        _ => return Err(failed()),
+    };
+    keys::hold(scope, key)
+}
+
+fn malformed() -> Thrown {
+    data("The key is not valid in its format")
+}
+
+/// Returns the `SubjectPublicKeyInfo` of a certificate (RFC 5280 §4.1). The signature of the
+/// certificate is not verified.
+fn certified(der: &[u8]) -> Option<&[u8]> {
+    let to_be_signed = SliceReader::new(inner(der)?).ok()?.tlv_bytes().ok()?;
+    let mut fields = SliceReader::new(inner(to_be_signed)?).ok()?;
+    // The version is missing in certificates of the first version.
+    if fields.peek_byte()? == 0xA0 {
+        fields.tlv_bytes().ok()?;
+    }
+    // The serial number, the algorithm of the signature, the issuer, the validity, the subject.
+    for _ in 0..5 {
+        fields.tlv_bytes().ok()?;
+    }
+    fields.tlv_bytes().ok()
+}
+
+/// Returns the content of an element.
+fn inner(der: &[u8]) -> Option<&[u8]> {
+    let mut reader = SliceReader::new(der).ok()?;
+    let header = Header::decode(&mut reader).ok()?;
+    reader.read_slice(header.length()).ok()
+}
+
+/// Returns the name of a key's curve in Web Crypto, `RSA`, or `secret`.
+#[op]
+pub(crate) fn key_kind(key: KeyRef) -> &'static str {
+    match &*key {
+        Key::Secret(_) => "secret",
+        Key::Rsa(_) => "RSA",
+        Key::Curve(key) => match key.curve {
+            Curve::P256 => "P-256",
+            Curve::P384 => "P-384",
+            Curve::P521 => "P-521",
+            Curve::Ed25519 => "Ed25519",
+            Curve::X25519 => "X25519",
+        },
+    }
+}
+
+/// Makes a private RSA key on this thread. Gives up when the turn is over: its termination then
+/// ends the Worker's code.
+#[op]
+pub(crate) fn rsa_generate_here<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    bits: u32,
+    exponent: Data,
+) -> Result<Handle<'s>, Thrown> {
+    let exponent = check(bits, &exponent)?;
+    let mut may_continue = || !is_turn_over(scope);
+    let rsa = Rsa::generate(bits, exponent, &mut may_continue).ok_or_else(failed)?;
+    keys::hold(scope, Key::Rsa(RsaKey { rsa, is_private: true }))
+}
+
+/// Makes the private key of a curve with these bytes; `undefined` if they are not one.
+#[op]
+pub(crate) fn curve_from_private<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    curve: Curve,
+    bytes: Data,
+) -> Option<Result<Handle<'s>, Thrown>> {
+    CurveKey::from_private(curve, &bytes).map(|key| keys::hold(scope, Key::Curve(key)))
+}
+
+/// Converts the encoding of a point of a curve; `undefined` if the bytes do not encode one.
+#[op]
+pub(crate) fn point_convert<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    curve: Curve,
+    bytes: Data,
+    compresses: bool,
+) -> Option<Result<v8::Local<'s, v8::ArrayBuffer>, Thrown>> {
+    convert_point(curve, &bytes, compresses).map(|point| buffer(scope, point))
+}

@@ -1,0 +1,126 @@
+// node:crypto: the data of all its functions, callbacks, native states that are freed with their
+// owners, and streams that become streams when they are used as such.
+//: module
+(function (internal) {
+  "use strict";
+
+  const {
+    FinalizationRegistry, FinalizationRegistryPrototypeRegister, FinalizationRegistryPrototypeUnregister, MathMin,
+    ObjectDefineProperty, ObjectSetPrototypeOf, PromisePrototypeThen, ReflectApply, TypedArrayPrototypeGetBuffer,
+    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset, Uint8Array,
+  } = internal.primordials;
+  const { bufferSource } = internal.webidl;
+  const { setTimeout } = internal.platform;
+
+  internal.define("cryptoData", () => {
+    const { invalid } = internal.node;
+    const { Buffer } = internal.use("buffer");
+
+    const DATA = "of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer";
+    // The maximum number of bytes per native call, because such a call cannot be terminated.
+    const STEP = 2 ** 18;
+    // The maximum of most lengths and counts.
+    const MOST = 2 ** 31 - 1;
+
+    // Returns the bytes of a string or a buffer source.
+    function bytesOf(value, encoding, name) {
+      if (typeof value === "string") return Buffer.from(value, encoding === "buffer" ? undefined : encoding);
+      const bytes = bufferSource(value);
+      if (bytes === null) throw invalid(name, DATA, value);
+      return bytes;
+    }
+    const as = (bytes, encoding) =>
+      (encoding === undefined || encoding === null || encoding === "buffer" ? bytes : bytes.toString(encoding));
+
+    // Calls `use` with one part of the bytes after the other.
+    function inSteps(bytes, use) {
+      const length = TypedArrayPrototypeGetByteLength(bytes);
+      if (length <= STEP) {
+        use(bytes);
+        return;
+      }
+      for (let at = 0; at < length; at += STEP) {
+        const from = TypedArrayPrototypeGetByteOffset(bytes) + at;
+        use(new Uint8Array(TypedArrayPrototypeGetBuffer(bytes), from, MathMin(STEP, length - at)));
+      }
+    }
+
+    // ---- Callbacks
+
+    const later = (callback, ...results) => setTimeout(() => {
+      try {
+        ReflectApply(callback, undefined, results);
+      } catch (error) {
+        internal.reportError(error);
+      }
+    }, 0);
+
+    // Calls back with the result of a promise, as `finish` converts it, or with its error.
+    const settle = (promise, callback, finish) => {
+      PromisePrototypeThen(promise, (value) => {
+        let result;
+        try {
+          result = finish(value);
+        } catch (error) {
+          later(callback, error);
+          return;
+        }
+        later(callback, null, result);
+      }, (error) => later(callback, error));
+    };
+
+    // ---- Native states
+
+    // Returns functions that register the owner of a native state, which has a number, and that
+    // forget the owner when it has closed the state. If the owner is collected before that, `close`
+    // is called. The registry is created on first use, because a snapshot cannot contain one.
+    function keeper(close) {
+      let registry = null;
+      return {
+        keep(owner, number) {
+          registry ??= new FinalizationRegistry(close);
+          FinalizationRegistryPrototypeRegister(registry, owner, number, owner);
+          return number;
+        },
+        forget: (owner) => FinalizationRegistryPrototypeUnregister(registry, owner),
+      };
+    }
+
+    // ---- Streams
+
+    // Returns a class whose instances inherit from a class of streams. An instance gets the state of
+    // a stream when that is first read: few hashes and ciphers are used as streams.
+    function lazily(Base) {
+      /** @returns {void} */
+      function Lazy(options) {
+        if (options !== undefined) set(this, "_options", options);
+      }
+      ObjectSetPrototypeOf(Lazy.prototype, Base.prototype);
+      ObjectSetPrototypeOf(Lazy, Base);
+      const states = ["_readableState", "_writableState"];
+      for (let i = 0; i < states.length; i++) {
+        const name = states[i];
+        ObjectDefineProperty(Lazy.prototype, name, {
+          __proto__: null,
+          get() {
+            if (this === Lazy.prototype) return undefined;
+            for (let j = 0; j < states.length; j++) set(this, states[j], undefined);
+            ReflectApply(Base, this, [this._options]);
+            return this[name];
+          },
+          set(value) {
+            set(this, name, value);
+          },
+          enumerable: false,
+          configurable: true,
+        });
+      }
+      return /** @type {any} */ (Lazy);
+    }
+    const set = (object, name, value) => ObjectDefineProperty(object, name, {
+      __proto__: null, value, writable: true, enumerable: false, configurable: true,
+    });
+
+    return { __proto__: null, DATA, MOST, as, bytesOf, inSteps, keeper, later, lazily, settle };
+  });
+})
