@@ -10,13 +10,14 @@
 //!   isolate and permits.
 //! - [`placing`]: asks the supervisor where a revision runs; [`quarantine_cache`]: remembers which
 //!   revisions the supervisor refuses; [`starting`]: a cold start.
-//! - [`background`]: background tasks of a shard.
+//! - [`background`]: background tasks of a shard; [`coverage`]: decides when bytecode is made.
 //! - [`weight`]: detects revisions that are too heavy for a shard; [`weighing`]: reports them.
 //!
 //! Nothing here is `Send`: a request runs on the thread that read it.
 
 mod admitted;
 mod background;
+mod coverage;
 mod placing;
 mod quarantine_cache;
 mod resident;
@@ -48,6 +49,7 @@ use crate::upkeep;
 use admitted::InFlight;
 use admitted::{AdmissionRequest, GaugeGuard};
 pub use admitted::{Admitted, Permits};
+use coverage::Coverage;
 use placing::Placing;
 use quarantine_cache::QuarantineCache;
 use resident::{Resident, Start};
@@ -80,8 +82,8 @@ pub struct Shard {
     /// Revisions that the supervisor ordered this shard to release while they were starting.
     unwanted: RefCell<FxHashSet<RevisionDigest>>,
     quarantines: RefCell<QuarantineCache>,
-    /// Isolates that compiled their modules because no usable bytecode was available.
-    uncompiled: RefCell<Vec<Weak<Isolate>>>,
+    /// Isolates whose bytecode is to be made.
+    uncovered: RefCell<Vec<(Weak<Isolate>, Rc<Coverage>)>>,
     bytecode_is_due: Notify,
 }
 
@@ -138,7 +140,7 @@ impl Shard {
             spares_are_due: Notify::new(),
             unwanted: RefCell::default(),
             quarantines: RefCell::default(),
-            uncompiled: RefCell::default(),
+            uncovered: RefCell::default(),
             bytecode_is_due: Notify::new(),
         })
     }

@@ -103,6 +103,7 @@ impl Admitted {
         let pass = self.pass().await?;
         let outcome = self.resident.isolate.deliver(pass, request).await;
         self.shard.weigh(&self.resident);
+        self.shard.count_invocation(&self.resident);
         let response = outcome?;
         let permits = match self.tunnel {
             Some(place) if response.status == StatusCode::SWITCHING_PROTOCOLS.as_u16() => {
@@ -125,6 +126,7 @@ impl Admitted {
         let pass = self.pass().await?;
         let outcome = self.resident.isolate.deliver_scheduled(pass, event).await;
         self.shard.weigh(&self.resident);
+        self.shard.count_invocation(&self.resident);
         outcome?;
         Ok(Permits::Request { _in_flight: self.permits })
     }

@@ -7,6 +7,7 @@ use tenon_engine::Isolate;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::WorkerId;
 
+use super::coverage::Coverage;
 use super::weight::Weight;
 use crate::admission::DeadlineSemaphore;
 use crate::pool::{Condition, Occupant, Spent};
@@ -26,6 +27,8 @@ pub(super) struct Resident {
     pub(super) request_body_bytes: u64,
     /// The cost of the isolate's requests, for the supervisor.
     pub(super) weight: Rc<Weight>,
+    /// The invocations that the bytecode reflects.
+    pub(super) coverage: Rc<Coverage>,
 }
 
 impl Occupant for Resident {
