@@ -12,7 +12,8 @@ fuzz_target!(|data: &[u8]| {
     // checksum.
     let head = Bytecode::default().encode();
     let checksum = crc32fast::hash(data).to_le_bytes();
-    let version = &head[..head.len() - checksum.len()];
+    let invocations = size_of::<u32>();
+    let version = &head[..head.len() - checksum.len() - invocations];
     match Bytecode::decode(&[version, &checksum, data].concat()) {
         Ok(bytecode) => assert_eq!(Bytecode::decode(&bytecode.encode()), Ok(bytecode)),
         Err(why) => assert_eq!(why, MalformedBytecode::Damaged),

@@ -78,6 +78,7 @@ fn main() {
         let json = Bytes::from(json(16 << 10));
         bench.warm("warm, echo of 16 KB of JSON", WEB, 1, || post("/echo", &json)).await;
         let (spare, bytecode, nothing) = (Ahead::Spare, Ahead::Bytecode, Ahead::Nothing);
+        let early = Ahead::EarlyBytecode;
         bench.cold("cold start, 1 KB, spare ready", &padded(1 << 10), &[spare]).await;
         bench.cold("cold start, 1 KB", &padded(1 << 10), &[nothing]).await;
         bench.cold("cold start, 100 KB", &padded(100 << 10), &[nothing]).await;
@@ -87,6 +88,10 @@ fn main() {
         bench
             .cold("cold start, 1 MiB, bytecode, spare", &padded(1 << 20), &[bytecode, spare])
             .await;
+        let dash = format!("{}// —\n", padded(1 << 20));
+        bench.cold("the same, a dash in a comment", &dash, &[bytecode, spare]).await;
+        bench.cold("cold start, 100 KB in use", &in_use(100 << 10), &[bytecode, spare]).await;
+        bench.cold("the same, bytecode of the start", &in_use(100 << 10), &[early, spare]).await;
     });
 }
 
@@ -95,7 +100,10 @@ fn main() {
 enum Ahead {
     Nothing,
     Spare,
+    /// Bytecode that is made after a request.
     Bytecode,
+    /// Bytecode that is made before the first request.
+    EarlyBytecode,
 }
 
 struct Bench {
@@ -161,8 +169,10 @@ impl Bench {
         let _neighbor = self.start(EMPTY).await;
         let worker = Worker::new(source);
         let used = self.load(&worker, None).await;
+        let early = used.bytecode().filter(|_| ahead.contains(&Ahead::EarlyBytecode));
         fetch(&used, browser()).await;
-        let bytecode = used.bytecode().filter(|_| ahead.contains(&Ahead::Bytecode)).map(Arc::new);
+        let bytecode = used.bytecode().filter(|_| ahead.contains(&Ahead::Bytecode));
+        let bytecode = early.or(bytecode).map(Arc::new);
         let mut taken = Vec::with_capacity(COLD);
         let cpu = cpu_time();
         for _ in 0..COLD {
@@ -303,11 +313,22 @@ fn json(len: usize) -> String {
 /// Returns the hello Worker padded to at least `len` bytes with code like that of a bundle:
 /// functions of a few lines each, none of which is called.
 fn padded(len: usize) -> String {
-    let mut source = HELLO.to_owned();
-    for n in 0.. {
-        if source.len() >= len {
-            break;
-        }
+    bundle(HELLO, len).0
+}
+
+/// Returns a Worker like that of [`padded`], whose handler calls all functions.
+fn in_use(len: usize) -> String {
+    let handler = "export default { fetch() { all(); return new Response('well') } }\n";
+    let (source, functions) = bundle(handler, len);
+    let calls = (0..functions).map(|n| format!("reduce{n}([{{ key: 1 }}]);"));
+    format!("{source}function all() {{ {} }}", calls.collect::<String>())
+}
+
+/// Appends functions to a Worker, and returns its source and the number of these functions.
+fn bundle(worker: &str, len: usize) -> (String, usize) {
+    let mut source = worker.to_owned();
+    let mut n = 0;
+    while source.len() < len {
         source.push_str(&format!(
             "function reduce{n}(items, options = {{}}) {{
   const {open} seen, total {close} = {{ seen: new Map(), total: {n} }};
@@ -322,8 +343,9 @@ fn padded(len: usize) -> String {
             open = '{',
             close = '}',
         ));
+        n += 1;
     }
-    source
+    (source, n)
 }
 
 impl Row {

@@ -10,7 +10,8 @@
 //!   isolate and permits.
 //! - [`placing`]: asks the supervisor where a revision runs; [`quarantine_cache`]: remembers which
 //!   revisions the supervisor refuses; [`starting`]: a cold start.
-//! - [`background`]: background tasks of a shard; [`profiling`]: profiles a Worker in a lane.
+//! - [`background`]: background tasks of a shard; [`coverage`]: decides when bytecode is made.
+//! - [`profiling`]: profiles a Worker in a lane.
 //! - [`weight`]: detects revisions that are too heavy for a shard; [`weighing`]: reports them.
 //! - [`heat`]: detects Workers that need more than one shard.
 //!
@@ -18,6 +19,7 @@
 
 mod admitted;
 mod background;
+mod coverage;
 mod heat;
 mod placing;
 mod profiling;
@@ -52,6 +54,7 @@ use crate::upkeep;
 use admitted::InFlight;
 use admitted::{AdmissionRequest, GaugeGuard};
 pub use admitted::{Admitted, Answer, Permits};
+use coverage::Coverage;
 use heat::ShardHeat;
 use placing::Placing;
 use profiling::Profiling;
@@ -92,8 +95,8 @@ pub struct Shard {
     /// The Worker before each of whose requests the supervisor is asked.
     consulted: RefCell<Option<WorkerId>>,
     profiling: RefCell<Option<Profiling>>,
-    /// Isolates that compiled their modules because no usable bytecode was available.
-    uncompiled: RefCell<Vec<Weak<Isolate>>>,
+    /// Isolates whose bytecode is to be made.
+    uncovered: RefCell<Vec<(Weak<Isolate>, Rc<Coverage>)>>,
     bytecode_is_due: Notify,
 }
 
@@ -158,7 +161,7 @@ impl Shard {
             event_loop: Handle::current().metrics(),
             consulted: RefCell::default(),
             profiling: RefCell::default(),
-            uncompiled: RefCell::default(),
+            uncovered: RefCell::default(),
             bytecode_is_due: Notify::new(),
         })
     }

@@ -1,6 +1,7 @@
 //! Compiles one module of code into its imports, its exports and the generated JavaScript, or into
 //! its errors.
 
+use std::ops::Range;
 use std::thread;
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use oxc_semantic::SemanticBuilder;
 use tenon_proto::module::ModuleKind;
 
 use super::CompileError;
+use super::comments;
 use super::links::ModuleLinks;
 use super::typescript::{self, Jsx};
 
@@ -36,6 +38,8 @@ pub(super) struct Code<'a> {
     pub(super) links: ModuleLinks,
     /// The generated JavaScript and its source map, if the module was not JavaScript.
     pub(super) generated: Option<(Bytes, Option<Bytes>)>,
+    /// The positions of comments that are not in ASCII ([`comments`]).
+    pub(super) comments: Vec<Range<usize>>,
 }
 
 /// Compiles a module.
@@ -108,7 +112,8 @@ fn compile_here<'a>(file: &str, source: &'a str, jsx: Jsx) -> Result<Code<'a>, V
         }
         _ => None,
     };
-    Ok(Code { source, links: ModuleLinks::of(&program), generated })
+    let comments = comments::not_in_ascii(source, &program.comments);
+    Ok(Code { source, links: ModuleLinks::of(&program), generated, comments })
 }
 
 fn fail_if_any<'d>(

@@ -16,7 +16,7 @@
 //! is compiled by itself, as with TypeScript's `isolatedModules`.
 //!
 //! - [`code`]: one module of code.
-//! - [`typescript`]: the compilation of TypeScript.
+//! - [`typescript`]: the compilation of TypeScript; [`comments`]: the comments of JavaScript.
 //! - [`data`]: one module of any other kind.
 //! - [`links`]: imports and exports between modules.
 //! - [`maps`]: the source maps that are generated and those that authors provide.
@@ -26,6 +26,7 @@
 //! Tenant code may be hostile: see [`code::on_large_stack`].
 
 mod code;
+mod comments;
 mod data;
 mod error;
 mod links;
@@ -189,12 +190,12 @@ fn compile_all(
         match ModuleKind::of(file) {
             ModuleKind::JavaScript | ModuleKind::TypeScript => {
                 match code::compile(file, content, jsx) {
-                    Ok(Code { source, links: found, generated }) => {
+                    Ok(Code { source, links: found, generated, comments }) => {
                         links.add(file, source, found);
-                        let (code, map) = match generated {
-                            Some((code, map)) => (code, map),
-                            None => maps::from_author(modules, file, source, content),
-                        };
+                        let (code, map) = generated.unwrap_or_else(|| {
+                            let (code, map) = maps::from_author(modules, file, source, content);
+                            (comments::in_ascii(code, &comments), map)
+                        });
                         compiled.insert(file.clone(), code);
                         maps.extend(map.map(|map| (file.clone(), map)));
                     }

@@ -10,6 +10,8 @@ fn compile(
     super::compile(modules, entrypoint, &BTreeSet::new())
 }
 
+const MAP: &str = r#"{"version":3,"sources":["a.ts"],"mappings":"AAAA"}"#;
+
 const HANDLER: &str = "export default { fetch() { return new Response() } }";
 
 fn modules(sources: &[(&str, &str)]) -> BTreeMap<String, Bytes> {
@@ -67,6 +69,19 @@ fn every_export_of_a_node_module_may_be_re_exported() {
         super::compile(&all, "worker.js", &BTreeSet::from([CompatibilityFlag::NodejsCompat]))
             .is_ok()
     );
+}
+
+#[test]
+fn a_module_is_compiled_to_ascii_unless_its_code_contains_other_characters() {
+    let worker = format!("// © Ada\nimport './b.js'; // é\n{HANDLER}\n//# sourceMappingURL=é.map");
+    let compiled = compile(
+        &modules(&[("worker.js", &worker), ("b.js", "const b = 'é'; // é"), ("é.map", MAP)]),
+        "worker.js",
+    );
+    let compiled = compiled.unwrap();
+    assert_eq!(compiled["worker.js"], worker.replace(['©', 'é'], "?"));
+    assert_eq!(compiled["b.js"], "const b = 'é'; // é");
+    assert!(compiled.contains_key("worker.js.map"), "{:?}", compiled.keys());
 }
 
 #[test]

@@ -17,11 +17,12 @@ const LEAST: usize = 8 << 10;
 const MOST: usize = 8 << 20;
 
 /// The magic number at the beginning of encoded bytecode, with the version of the encoding.
-const MAGIC: [u8; 8] = *b"tenoncc1";
+const MAGIC: [u8; 8] = *b"tenoncc2";
 
 /// Bytecode by module name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Bytecode {
+    invocations: u32,
     modules: BTreeMap<String, Vec<u8>>,
 }
 
@@ -73,15 +74,29 @@ impl Bytecode {
         self.modules.get(module).map(Vec::as_slice)
     }
 
+    /// Sets the number of invocations that the isolate had handled when the bytecode was made.
+    #[must_use]
+    pub fn with_invocations(self, invocations: u32) -> Self {
+        Self { invocations, ..self }
+    }
+
+    /// Returns the number of invocations that the isolate had handled when the bytecode was made.
+    /// V8 compiles a function when it is first called, so bytecode of more invocations has more
+    /// functions.
+    pub fn invocations(&self) -> u32 {
+        self.invocations
+    }
+
     /// Returns the total size of the modules' names and bytecode, in bytes.
     pub fn size(&self) -> usize {
         self.modules.iter().map(|(name, bytecode)| name.len() + bytecode.len()).sum()
     }
 
-    /// Encodes the bytecode: the magic number, V8's version, a checksum, and then the name and
-    /// bytecode of each module, each of them preceded by its length.
+    /// Encodes the bytecode: the magic number, V8's version, a checksum, the number of invocations,
+    /// and then the name and bytecode of each module, each of them preceded by its length.
     pub fn encode(&self) -> Vec<u8> {
-        let mut body = Vec::with_capacity(self.size() + 16 * self.modules.len());
+        let mut body = Vec::with_capacity(4 + self.size() + 16 * self.modules.len());
+        body.extend_from_slice(&self.invocations.to_le_bytes());
         for field in self.modules.iter().flat_map(|(name, bytecode)| [name.as_bytes(), bytecode]) {
             body.extend_from_slice(&(field.len() as u64).to_le_bytes());
             body.extend_from_slice(field);
@@ -102,7 +117,11 @@ impl Bytecode {
         if u32::from_le_bytes(*checksum) != crc32fast::hash(body) {
             return Err(MalformedBytecode::Damaged);
         }
-        let mut decoded = Self::default();
+        let (invocations, rest) =
+            body.split_first_chunk::<4>().ok_or(MalformedBytecode::Damaged)?;
+        body = rest;
+        let invocations = u32::from_le_bytes(*invocations);
+        let mut decoded = Self { invocations, ..Self::default() };
         while !body.is_empty() {
             let name = String::from_utf8(field(&mut body)?.to_vec())
                 .map_err(|_| MalformedBytecode::Damaged)?;
@@ -134,21 +153,21 @@ mod tests {
 
     /// Encodes modules. V8's version tag depends on its flags, which `init` sets: without the call
     /// to `init`, the tag might change during a test.
-    fn encoded(modules: BTreeMap<String, Vec<u8>>) -> Vec<u8> {
+    fn encoded(modules: BTreeMap<String, Vec<u8>>, invocations: u32) -> Vec<u8> {
         crate::init();
-        Bytecode { modules }.encode()
+        Bytecode { invocations, modules }.encode()
     }
 
     proptest! {
         #[test]
-        fn encoded_bytecode_can_be_decoded(modules: BTreeMap<String, Vec<u8>>) {
-            let bytes = encoded(modules.clone());
-            prop_assert_eq!(Bytecode::decode(&bytes), Ok(Bytecode { modules }));
+        fn encoded_bytecode_can_be_decoded(modules: BTreeMap<String, Vec<u8>>, invocations: u32) {
+            let bytes = encoded(modules.clone(), invocations);
+            prop_assert_eq!(Bytecode::decode(&bytes), Ok(Bytecode { invocations, modules }));
         }
 
         #[test]
         fn a_changed_byte_of_encoded_bytecode_is_detected(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index, flip in 1..=255_u8) {
-            let mut bytes = encoded(modules);
+            let mut bytes = encoded(modules, 7);
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
             prop_assert!(Bytecode::decode(&bytes).is_err());
@@ -156,7 +175,7 @@ mod tests {
 
         #[test]
         fn truncated_bytecode_is_refused(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index) {
-            let bytes = encoded(modules);
+            let bytes = encoded(modules, 7);
             prop_assert!(Bytecode::decode(&bytes[..at.index(bytes.len())]).is_err());
         }
     }

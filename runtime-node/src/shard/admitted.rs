@@ -111,6 +111,7 @@ impl Admitted {
         let now = Instant::now();
         self.shard.weigh(&self.resident, now);
         let is_hot = self.shard.is_hot(&self.resident, now);
+        self.shard.count_invocation(&self.resident);
         let response = outcome?;
         let permits = match self.tunnel {
             Some(place) if response.status == StatusCode::SWITCHING_PROTOCOLS.as_u16() => {
@@ -133,6 +134,7 @@ impl Admitted {
         let pass = self.pass().await?;
         let outcome = self.resident.isolate.deliver_scheduled(pass, event).await;
         self.shard.weigh(&self.resident, Instant::now());
+        self.shard.count_invocation(&self.resident);
         outcome?;
         Ok(Permits::Request { _in_flight: self.permits })
     }

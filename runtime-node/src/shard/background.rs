@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_local;
 
 use super::Shard;
+use super::resident::Resident;
 use crate::child::{Command, Supervisor};
 use crate::memory::{self, Pressure};
 use crate::pool::{Eviction, Notice};
@@ -110,17 +111,27 @@ impl Shard {
         }
     }
 
-    /// Stores, for later starts, the bytecode of modules that had to be compiled. The task waits
+    /// Counts an invocation that has been answered or has failed, and orders bytecode if it is due.
+    pub(super) fn count_invocation(&self, resident: &Resident) {
+        if resident.coverage.count(Instant::now()) {
+            let ordered = (Rc::downgrade(&resident.isolate), Rc::clone(&resident.coverage));
+            self.uncovered.borrow_mut().push(ordered);
+            self.bytecode_is_due.notify_one();
+        }
+    }
+
+    /// Stores, for later starts, the bytecode of functions that had to be compiled. The task waits
     /// for an idle thread before it makes the bytecode of an isolate.
     pub async fn keep_bytecode(self: Rc<Self>) {
         loop {
             self.bytecode_is_due.notified().await;
-            for isolate in self.uncompiled.take() {
+            for (isolate, coverage) in self.uncovered.take() {
                 self.until_quiet().await;
                 let Some(isolate) = isolate.upgrade() else { continue };
                 if isolate.condemned().is_none()
                     && let Some(bytecode) = isolate.bytecode()
                 {
+                    let bytecode = bytecode.with_invocations(coverage.invocations());
                     self.source.keep(isolate.digest(), bytecode.encode().into()).await;
                 }
             }

@@ -7,6 +7,7 @@ use tenon_engine::Isolate;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::WorkerId;
 
+use super::coverage::Coverage;
 use super::heat::WorkerHeat;
 use super::weight::Weight;
 use crate::admission::DeadlineSemaphore;
@@ -29,6 +30,8 @@ pub(super) struct Resident {
     pub(super) weight: Rc<Weight>,
     /// The load that the isolate causes, for routers.
     pub(super) heat: Rc<WorkerHeat>,
+    /// The invocations that the bytecode reflects.
+    pub(super) coverage: Rc<Coverage>,
 }
 
 impl Occupant for Resident {

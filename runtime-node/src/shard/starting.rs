@@ -7,15 +7,17 @@ use std::time::Instant;
 
 use futures::FutureExt as _;
 use tenon_engine::share::Share;
-use tenon_engine::{Bytecode, BytecodeLookup, Isolate};
+use tenon_engine::{Bytecode, Isolate};
 use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::RevisionDigest;
+use tenon_proto::revision::StatePolicy;
 
+use super::coverage::Coverage;
 use super::resident::{Resident, Start};
 use super::weight::Weight;
 use super::{Shard, start_panicked};
 use crate::admission::{DeadlineSemaphore, Refusal};
-use crate::child::Delivery;
+use crate::child::{Delivery, Supervisor};
 use crate::pool::{Launch, Retry};
 use crate::source::{self, Sourced};
 
@@ -126,19 +128,17 @@ impl Shard {
                 .inspect_err(|why| tracing::info!(revision = digest.short(), %why, "ignoring unusable bytecode"))
                 .ok()
         });
+        let bytecode = bytecode.map(Arc::new);
         let (worker, limits) = (revision.worker.clone(), revision.limits);
+        let resets = revision.state == StatePolicy::Reset;
         self.metrics.starts.count_spare_lookup(had_spares && self.engine.has_spare(&limits));
         self.demand.borrow_mut().started(Instant::now());
         self.spares_are_due.notify_one();
         // The engine's copy of the revision belongs to this thread alone; module bytes are not
         // copied.
-        let isolate = Isolate::start(
-            &self.engine,
-            digest,
-            Rc::new((*revision).clone()),
-            bytecode.map(Arc::new),
-        )
-        .await?;
+        let isolate =
+            Isolate::start(&self.engine, digest, Rc::new((*revision).clone()), bytecode.clone())
+                .await?;
         let is_copy = self.adopt(&isolate, &revision);
         let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
         // Regardless of its own limit, a Worker leaves half of the shard to the other Workers.
@@ -148,6 +148,11 @@ impl Shard {
         let tunnels = DeadlineSemaphore::new(u32::MAX, 0);
         let weight = if is_copy { Weight::unreported() } else { self.weigh_start(&isolate) };
         let weight = Rc::new(weight);
+        // On a shard, making bytecode delays neighbors. The realms of a Worker that resets share no
+        // compiled functions, and bytecode is made from the first one.
+        let renews = !resets && self.supervisor.as_ref().is_none_or(Supervisor::is_lane);
+        let (lookup, now) = (isolate.bytecode_lookup(), Instant::now());
+        let coverage = Coverage::new(lookup, bytecode.as_deref(), renews, now);
         Ok(Resident {
             worker,
             isolate,
@@ -157,6 +162,7 @@ impl Shard {
             request_body_bytes,
             weight,
             heat: Rc::default(),
+            coverage: Rc::new(coverage),
         })
     }
 
@@ -164,10 +170,6 @@ impl Shard {
     fn register(&self, isolate: &Rc<Isolate>) {
         let lookup = isolate.bytecode_lookup();
         lookup.into_iter().for_each(|lookup| self.metrics.starts.count_bytecode_lookup(lookup));
-        if lookup.is_some_and(|lookup| lookup != BytecodeLookup::Hit) {
-            self.uncompiled.borrow_mut().push(Rc::downgrade(isolate));
-            self.bytecode_is_due.notify_one();
-        }
         self.living.borrow_mut().push(Rc::downgrade(isolate));
     }
 }

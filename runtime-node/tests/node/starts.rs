@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use tenon_proto::failure::{FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 
-use crate::harness::{TestNode, await_condition, trials};
+use crate::harness::{Deployed, TestNode, await_condition, trials};
 
 trials! {
     many_requests_for_a_cold_worker_wait_for_one_start,
@@ -26,6 +27,8 @@ trials! {
     a_worker_with_a_large_memory_limit_does_not_take_a_spare,
     workers_start_without_spares,
     bytecode_outlives_the_process_and_is_made_again_if_damaged,
+    bytecode_contains_the_functions_that_run_before_the_first_response,
+    bytecode_is_made_again_after_further_requests,
 }
 
 const COUNTER: &str = "let n = 0; export default { fetch: () => new Response(String(++n)) }";
@@ -278,4 +281,51 @@ async fn bytecode_outlives_the_process_and_is_made_again_if_damaged(name: &'stat
     std::fs::write(&file, &bytes).unwrap();
     answers_with("miss", &bytes).await;
     answers_with("hit", &bytes).await;
+}
+
+/// Returns code that defines `all`, which calls hundreds of functions.
+fn used_by_all() -> String {
+    let functions = (0..500).map(|n| format!("function f{n}(x) {{ return [x, {n}].join(); }}\n"));
+    let calls = (0..500).map(|n| format!("f{n}(1);"));
+    format!("{}function all() {{ {} }}\n", functions.collect::<String>(), calls.collect::<String>())
+}
+
+/// A size, in bytes, that the bytecode of [`used_by_all`] exceeds only if the functions have run.
+const ALL: u64 = 100_000;
+
+async fn bytecode_contains_the_functions_that_run_before_the_first_response(name: &'static str) {
+    let directory = tempfile::tempdir().unwrap();
+    let code = directory.path().join("code");
+    let node = TestNode::with(name, |config| config.pool.code_cache_dir = Some(code.clone())).await;
+    let waits = "export default { async fetch(request) { await request.text(); all(); return new Response() } }";
+    let worker = node.worker("waits", &format!("{}{waits}", used_by_all()), |_| {});
+    let upload = node.client().upload(&worker);
+    node.await_metric("tenon_cold_starts_total", &[("outcome", "ok")], 1).await;
+    // Meanwhile, the thread is idle, and is free to make bytecode for another Worker.
+    let other = node.worker("other", &format!("{}{COUNTER}", used_by_all()), |_| {});
+    node.client().get(&other).await.unwrap();
+    let size = async |worker: &Deployed| {
+        let file = code.join(worker.digest.to_string());
+        await_condition("the bytecode's file", || file.exists()).await;
+        file.metadata().unwrap().len()
+    };
+    assert!(size(&other).await < ALL);
+    upload.end().await.unwrap();
+    let made = size(&worker).await;
+    assert!(made > ALL, "{made} bytes");
+}
+
+async fn bytecode_is_made_again_after_further_requests(name: &'static str) {
+    let directory = tempfile::tempdir().unwrap();
+    let code = directory.path().join("code");
+    let node = TestNode::with(name, |config| config.pool.code_cache_dir = Some(code.clone())).await;
+    let methods = "export default { fetch({ method }) { if (method === 'POST') all(); return new Response() } }";
+    let worker = node.worker("methods", &format!("{}{methods}", used_by_all()), |_| {});
+    node.client().get(&worker).await.unwrap();
+    let size = || Some(code.join(worker.digest.to_string()).metadata().ok()?.len());
+    await_condition("the first bytecode", || size().is_some_and(|size| size < ALL)).await;
+    for _ in 0..3 {
+        node.client().post(&worker, Bytes::new()).await.unwrap();
+    }
+    await_condition("bytecode of more functions", || size().is_some_and(|size| size > ALL)).await;
 }

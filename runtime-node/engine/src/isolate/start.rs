@@ -126,9 +126,10 @@ impl Isolate {
 
     /// Returns the bytecode of the functions that the Worker has used so far, or `None` if the
     /// isolate must never be entered again or its heap is full. Takes a few milliseconds per
-    /// megabyte.
+    /// megabyte, which do not count as the time for which the isolate has blocked its thread,
+    /// because they do not recur.
     pub fn bytecode(&self) -> Option<Bytecode> {
-        self.enter(|scope, realm| {
+        self.enter_unmeasured(|scope, realm| {
             let context = v8::Local::new(scope, &realm.context);
             Some(modules::bytecode(&mut v8::ContextScope::new(scope, context), realm))
         })

@@ -171,6 +171,16 @@ impl Isolate {
         &self,
         work: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i, ()>, &Realm) -> Option<R>,
     ) -> Option<R> {
+        self.enter_unmeasured(|scope, realm| {
+            self.longest_blocking_time.measure(|| work(scope, realm))
+        })
+    }
+
+    /// Enters the isolate like [`Self::enter`], for work that does not count as the Worker's.
+    pub(crate) fn enter_unmeasured<R>(
+        &self,
+        work: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i, ()>, &Realm) -> Option<R>,
+    ) -> Option<R> {
         if self.is_sealed() {
             return None;
         }
@@ -178,7 +188,7 @@ impl Isolate {
             let mut entered = Entered::enter(self);
             let vm = &mut *entered.vm;
             v8::scope!(let scope, &mut *vm.isolate);
-            let found = self.longest_blocking_time.measure(|| work(scope, &vm.realm));
+            let found = work(scope, &vm.realm);
             (found, vm.guard.is_exhausted())
         };
         if exhausted {
