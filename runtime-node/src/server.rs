@@ -94,16 +94,15 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     let (head, digest) = messages.head().await?;
     let observation = shard.metrics().begin(digest);
     let (worker, request_id) = (head.worker.clone(), head.request_id.clone());
-    // The phase that the request has reached, which a failure at the deadline names.
-    let phase = Cell::new(Phase::Start);
+    let progress = Progress { phase: Cell::new(Phase::Start), is_cold: Cell::new(false) };
     let deadline = Instant::now() + timeout.unwrap_or(DEFAULT_TIMEOUT);
-    let answer = answer(shard, head, digest, deadline, messages, &phase);
+    let answer = answer(shard, head, digest, deadline, messages, &progress);
     let outcome = match timeout {
         None => answer.await,
         Some(timeout) => tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| {
             Err(Failure::new(
                 FailureCode::WallLimitExceeded,
-                phase.get(),
+                progress.phase.get(),
                 "the caller's deadline has passed",
             ))
         }),
@@ -111,7 +110,7 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     match outcome {
         Ok(answer) => {
             observation.end(None);
-            Ok(Reply::of(answer))
+            Ok(Reply::of(answer, progress.is_cold.get()))
         }
         Err(failure) => {
             observation.end(Some(failure.code));
@@ -121,15 +120,24 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     }
 }
 
+/// What is known about a request that has no answer yet.
+struct Progress {
+    /// The phase that the request has reached, which a failure at the deadline names.
+    phase: Cell<Phase>,
+    /// Whether the request has waited for a start of its isolate.
+    is_cold: Cell<bool>,
+}
+
 async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     shard: &Rc<Shard>,
     head: InvokeHead,
     digest: RevisionDigest,
     deadline: Instant,
     messages: Messages<B>,
-    phase: &Cell<Phase>,
+    progress: &Progress,
 ) -> Result<Answer, Failure> {
     let mut admitted = shard.admit(&head.worker, digest, deadline, head.stay).await?;
+    progress.is_cold.set(admitted.is_cold());
     let mut limit = admitted.request_body_bytes();
     if head.requests_tunnel() {
         admitted = admitted.with_tunnel()?;
@@ -142,7 +150,7 @@ async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     let body = if head.more_body { messages.body(head.body, limit) } else { Body::Full(head.body) };
     let InvokeHead { request_id, method, url, headers, depth, services, scheduled, .. } = head;
     let call_context = CallContext { depth, services };
-    phase.set(Phase::Handler);
+    progress.phase.set(Phase::Handler);
     match scheduled {
         Some(Scheduled { cron, time_ms }) => {
             handle(admitted, ScheduledEvent { request_id, cron, time_ms, call_context }).await

@@ -210,7 +210,10 @@ impl Shard {
         };
         let (namespace, _) = worker.split_once('/').ok_or_else(mismatch)?;
         let tenant = self.tenants.borrow_mut().arrive(namespace, Instant::now());
-        let request = AdmissionRequest { tenant, worker: worker.into(), digest, stay, deadline };
+        let is_cold = Cell::new(false);
+        let worker_id = worker.into();
+        let request =
+            AdmissionRequest { tenant, worker: worker_id, digest, stay, deadline, is_cold };
         loop {
             if self.draining.get() {
                 return Err(self.shed(Refusal::Draining));
@@ -277,6 +280,7 @@ impl Shard {
                     (resident, permit)
                 }
                 ResidentOrStart::Cold(start) => {
+                    request.is_cold.set(true);
                     let permit = self.acquire(&start.semaphore, request).await?;
                     // Requests that were admitted, or were waiting in the queue, see the outcome of
                     // the start. A request that found the queue full does not.

@@ -102,10 +102,11 @@ mod tests {
             body in prop_oneof![Just(0_usize), 0_usize..300, 16_000_usize..70_000],
             more_body: bool,
             is_hot: bool,
+            cold: bool,
         ) {
             let headers = headers.into_iter().map(|(name, value)| Header { name, value: value.into() }).collect();
             let body = vec![7; body];
-            let mut head = ResponseHead { status, headers, body: Bytes::new(), more_body, is_hot };
+            let mut head = ResponseHead { status, headers, body: Bytes::new(), more_body, is_hot, cold };
             let part = read(&Prologue::of_head(&head, body.len()), &body);
             head.body = body.into();
             prop_assert_eq!(part, Part::Head(head));

@@ -74,7 +74,7 @@ pub(crate) fn from_reply(
     client: &Arc<Client>,
 ) -> Result<Response<ResponseBody>, Failure> {
     let Reply { head, rest } = reply;
-    let ResponseHead { status, headers, body, more_body, is_hot: _ } = head;
+    let ResponseHead { status, headers, body, more_body, .. } = head;
     let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.filter(|status| !status.is_informational()).ok_or_else(|| {
         Failure::new(

@@ -44,7 +44,9 @@ pub struct Reply {
 }
 
 impl Reply {
-    pub(super) fn of(Answer { response, permits, is_hot }: Answer) -> Self {
+    /// # Arguments
+    /// * `cold` - whether the request has waited for a start of its isolate.
+    pub(super) fn of(Answer { response, permits, is_hot }: Answer, cold: bool) -> Self {
         let FetchResponse { status, headers, body } = response;
         let (mut rest, stream) = match body {
             ResponseBody::Full(piece) => (piece, None),
@@ -52,8 +54,8 @@ impl Reply {
         };
         let inline = rest.split_to(INLINE_BODY);
         let more_body = !rest.is_empty() || stream.is_some();
-        let head =
-            ResponseHead { status: status.into(), headers, body: Bytes::new(), more_body, is_hot };
+        let status = status.into();
+        let head = ResponseHead { status, headers, body: Bytes::new(), more_body, is_hot, cold };
         let first = Some(message(&Prologue::of_head(&head, inline.len()), inline));
         let trailers = Some(Trailers::Success);
         Self { first, rest, stream, trailers, _permits: Some(permits) }

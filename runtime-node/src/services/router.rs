@@ -251,7 +251,7 @@ async fn read_response(response: Response<Incoming>) -> Result<CallResponse, Fai
     let Some(invoke_response::Part::Head(head)) = first else {
         return Err(violation("the first message is not the head"));
     };
-    let ResponseHead { status, headers, body: first, more_body, is_hot: _ } = head;
+    let ResponseHead { status, headers, body: first, more_body, .. } = head;
     let status = u16::try_from(status).map_err(|_| violation("the head has no status"))?;
     if !more_body {
         // Only trailers follow; they state whether the call succeeded.

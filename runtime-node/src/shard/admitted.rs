@@ -1,5 +1,6 @@
 //! An admitted request, with its isolate and its permits.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -25,6 +26,8 @@ pub(super) struct AdmissionRequest {
     pub(super) stay: bool,
     /// The caller's deadline; earlier deadlines are served first.
     pub(super) deadline: tokio::time::Instant,
+    /// Whether the request has waited for a start.
+    pub(super) is_cold: Cell<bool>,
 }
 
 /// A request that is admitted to a Worker's isolate.
@@ -85,6 +88,11 @@ impl Drop for GaugeGuard {
 }
 
 impl Admitted {
+    /// Returns whether the request has waited for a start of its isolate.
+    pub fn is_cold(&self) -> bool {
+        self.admission.is_cold.get()
+    }
+
     /// Returns the largest request body that the Worker accepts, in bytes.
     pub fn request_body_bytes(&self) -> u64 {
         self.resident.request_body_bytes

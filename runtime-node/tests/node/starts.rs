@@ -38,8 +38,11 @@ async fn many_requests_for_a_cold_worker_wait_for_one_start(name: &'static str) 
     let node = TestNode::start(name).await;
     let counter = node.worker("counter", COUNTER, |_| {});
     let answers = futures::future::join_all((0..20).map(|_| node.client().get(&counter))).await;
+    let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
+    assert!(answers.iter().all(|answer| answer.cold), "a request did not wait");
+    assert!(!node.client().get(&counter).await.unwrap().cold, "a request waited for no start");
     let mut counts: Vec<u32> =
-        answers.into_iter().map(|answer| answer.unwrap().text().parse().unwrap()).collect();
+        answers.iter().map(|answer| answer.text().parse().unwrap()).collect();
     counts.sort_unstable();
     assert_eq!(counts, (1..=20).collect::<Vec<_>>());
     assert_eq!(node.catalog.fetches(), 1);

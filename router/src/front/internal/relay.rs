@@ -104,6 +104,7 @@ pub(crate) fn file(answer: Answer, permit: Permit) -> Response<Relay> {
         body,
         more_body: file.is_some(),
         is_hot: false,
+        cold: false,
     };
     let message = frame::encode(&InvokeResponse { part: Some(Part::Head(head)) });
     let relay = Relay {

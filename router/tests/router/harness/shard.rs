@@ -267,15 +267,8 @@ fn bodies(
 }
 
 fn answer(status: u32, headers: Vec<Header>, body: Bytes, more_body: bool) -> InvokeResponse {
-    InvokeResponse {
-        part: Some(invoke_response::Part::Head(ResponseHead {
-            status,
-            headers,
-            body,
-            more_body,
-            is_hot: false,
-        })),
-    }
+    let head = ResponseHead { status, headers, body, more_body, is_hot: false, cold: false };
+    InvokeResponse { part: Some(invoke_response::Part::Head(head)) }
 }
 
 fn body(piece: Bytes) -> InvokeResponse {

@@ -34,6 +34,8 @@ pub(crate) struct WorkerResponse {
     pub(crate) body: Vec<u8>,
     /// The response asks routers to spread the Worker's requests.
     pub(crate) is_hot: bool,
+    /// Whether the request has waited for a start of its isolate.
+    pub(crate) cold: bool,
 }
 
 impl WorkerResponse {
@@ -227,17 +229,13 @@ async fn read(
     let Some(invoke_response::Part::Head(head)) = first else {
         panic!("a response began with {first:?}")
     };
-    let mut answer = WorkerResponse {
-        status: head.status,
-        headers: head.headers,
-        body: head.body.to_vec(),
-        is_hot: head.is_hot,
-    };
+    let ResponseHead { status, headers, body, more_body, is_hot, cold } = head;
+    let mut answer = WorkerResponse { status, headers, body: body.to_vec(), is_hot, cold };
     while let Some(message) = messages.message().await? {
         let Some(invoke_response::Part::Body(piece)) = message.part else {
             panic!("expected a piece of the body, received {message:?}")
         };
-        assert!(head.more_body, "the head did not announce a body");
+        assert!(more_body, "the head did not announce a body");
         answer.body.extend_from_slice(&piece);
     }
     Ok(answer)
