@@ -148,8 +148,10 @@ async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
         return Err(too_large(limit, Phase::Admission));
     }
     let body = if head.more_body { messages.body(head.body, limit) } else { Body::Full(head.body) };
-    let InvokeHead { request_id, method, url, headers, depth, services, scheduled, .. } = head;
-    let call_context = CallContext { depth, services };
+    let InvokeHead { request_id, method, url, headers, depth, services, scheduled, trace, .. } =
+        head;
+    let trace = (!trace.is_empty()).then(|| trace.into());
+    let call_context = CallContext { depth, services, trace };
     progress.phase.set(Phase::Handler);
     match scheduled {
         Some(Scheduled { cron, time_ms }) => {

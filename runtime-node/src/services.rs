@@ -100,6 +100,7 @@ fn head(call: &Call) -> InvokeHead {
         worker: call.callee.to_string(),
         caller: call.caller.to_string(),
         depth: call.request.call_context.depth,
+        trace: call.request.call_context.trace.as_deref().unwrap_or_default().to_owned(),
         assets: call.assets,
         digest: call
             .digest

@@ -20,6 +20,7 @@ const BODY: u32 = 7;
 const MORE_BODY: u32 = 8;
 const SERVICES: u32 = 12;
 const STAY: u32 = 13;
+const TRACE: u32 = 15;
 // The numbers of the fields of `Header`, which are also those of `Service`.
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
@@ -69,6 +70,11 @@ impl HeadWriter {
     /// Adds a Worker that the invoked Worker may call, and the digest of its current revision.
     pub fn service(&mut self, worker: &str, digest: &[u8; 32]) {
         self.pair(SERVICES, worker, digest);
+    }
+
+    /// Adds the context of the request's span.
+    pub fn trace(&mut self, context: &str) {
+        put(TRACE, context.as_bytes(), &mut self.buffer);
     }
 
     fn pair(&mut self, field: u32, name: &str, value: &[u8]) {
@@ -136,11 +142,12 @@ mod tests {
             worker in ".*", digest in any::<[u8; 32]>(), id in ".*", method in "[A-Z]+", host in ".*", path in ".{0,300}",
             headers in prop::collection::vec((".*", any::<Vec<u8>>()), 0..20),
             services in prop::collection::vec((".*", any::<[u8; 32]>()), 0..5),
-            body in any::<Vec<u8>>(), more: bool,
+            trace in ".*", body in any::<Vec<u8>>(), more: bool,
         ) {
             let mut writer = HeadWriter::new(&worker, &digest, &id, &method, ["http://", &host, &path]);
             headers.iter().for_each(|(name, value)| writer.header(name, value));
             services.iter().for_each(|(worker, digest)| writer.service(worker, digest));
+            writer.trace(&trace);
             let service = |(worker, digest): (String, [u8; 32])| Service { worker, digest: digest.to_vec().into() };
             let header = |(name, value): (String, Vec<u8>)| Header { name, value: value.into() };
             let expected = InvokeHead {
@@ -153,6 +160,7 @@ mod tests {
                 body: body.clone().into(),
                 more_body: more,
                 services: services.into_iter().map(service).collect(),
+                trace,
                 ..InvokeHead::default()
             };
             let head = writer.finish(&body, more);

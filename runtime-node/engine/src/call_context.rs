@@ -1,5 +1,7 @@
 //! The context in which an invocation calls other Workers.
 
+use std::rc::Rc;
+
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::runtime::Service;
 
@@ -11,6 +13,8 @@ pub struct CallContext {
     /// The revisions that, according to the router, served the callable Workers when the invocation
     /// began.
     pub services: Vec<Service>,
+    /// The context of the invocation's span, which its calls continue.
+    pub trace: Option<Rc<str>>,
 }
 
 impl CallContext {

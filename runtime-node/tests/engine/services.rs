@@ -221,7 +221,10 @@ async fn a_call_carries_its_depth_and_the_serving_revision(shard: Rc<Shard>) {
     let worker =
         shard.handler(source).service("ONE", "one").service("TWO", "two").start().await.unwrap();
     let services = vec![Service { worker: "test/two".to_owned(), digest: vec![7; 32].into() }];
-    let request = FetchRequest { call_context: CallContext { depth: 3, services }, ..request("/") };
+    let request = FetchRequest {
+        call_context: CallContext { depth: 3, services, ..CallContext::default() },
+        ..request("/")
+    };
     worker.0.fetch(request).await.unwrap();
     let calls = other.calls.borrow();
     assert_eq!((calls[0].depth, calls[0].digest), (4, None));

@@ -15,6 +15,7 @@ use crate::harness::{Deployed, TestNode, await_condition, trials};
 trials! {
     a_warm_worker_of_the_shard_is_called_without_a_router,
     a_worker_that_is_not_warm_is_called_by_name_through_a_router,
+    a_call_continues_the_trace_of_its_request,
     a_warm_older_revision_is_not_called,
     bodies_stream_through_a_call_in_both_directions,
     a_called_worker_has_its_own_limits,
@@ -85,6 +86,26 @@ async fn a_worker_that_is_not_warm_is_called_by_name_through_a_router(name: &'st
         1,
         "the warm callee on the shard was called through the router"
     );
+}
+
+async fn a_call_continues_the_trace_of_its_request(name: &'static str) {
+    let (node, router) = node_and_router(name).await;
+    let other = node.handler("other", "return new Response('other')");
+    // The Worker in between runs on the shard, and its call leaves the shard.
+    let between = node.caller("between", CALLS, "other");
+    let caller = node.caller("caller", CALLS, "between");
+    router.add_worker(&other);
+    node.client().get(&between).await.unwrap();
+    for trace in ["", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"] {
+        let digest = Bytes::copy_from_slice(between.digest.as_bytes());
+        let services = vec![Service { worker: between.worker.to_string(), digest }];
+        let head = InvokeHead { trace: trace.to_owned(), services, ..head(&caller) };
+        let answer = node.client().call(head, stream::empty()).await.unwrap();
+        assert_eq!(answer.text(), "other");
+        let calls = router.calls();
+        let last = calls.last().unwrap();
+        assert_eq!((last.trace.as_str(), last.depth), (trace, 2));
+    }
 }
 
 async fn a_warm_older_revision_is_not_called(name: &'static str) {

@@ -197,8 +197,11 @@ fn call(
         }
         Callee::Assets => (worker.clone(), Some(state.digest), true),
     };
-    let call_context =
-        CallContext { depth: caller.call_context.depth.saturating_add(1), services: Vec::new() };
+    let call_context = CallContext {
+        depth: caller.call_context.depth.saturating_add(1),
+        services: Vec::new(),
+        trace: caller.call_context.trace.clone(),
+    };
     let request_id = caller.request_id.to_string();
     drop(invocations);
     let request = fetch_request(request, request_id, call_context);
