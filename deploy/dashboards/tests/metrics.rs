@@ -44,6 +44,7 @@ fn registered() -> BTreeSet<String> {
         "operator/catalog",
         "router",
         "router/https",
+        "router/spans",
         "runtime-node",
         "runtime-node/engine",
         "runtime-node/egress",

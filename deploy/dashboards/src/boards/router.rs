@@ -22,6 +22,7 @@ pub(super) fn dashboard() -> Dashboard {
     .row("Clients", clients())
     .row("Compression", compression())
     .row("Static files", assets())
+    .row("Spans", spans())
     .row("Catalog", catalog())
     .row("Process", process("router"))
 }
@@ -277,6 +278,15 @@ fn assets() -> [Panel; 2] {
             )],
         ),
     ]
+}
+
+fn spans() -> [Panel; 1] {
+    [Panel::areas(
+        "Spans",
+        Unit::PerSecond,
+        "Spans of requests, by what has become of them: exported to the collector, dropped because the collector is too slow, or failed because it cannot be reached or refuses them.",
+        &[("sum by (fate) (rate(tenon_router_spans_total{@}[$__rate_interval]))", "{{fate}}")],
+    )]
 }
 
 fn catalog() -> [Panel; 4] {
