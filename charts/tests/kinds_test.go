@@ -31,6 +31,13 @@ image:
   pullSecrets: [registry, another]
   digests: {router: "sha256:` + strings.Repeat("0a", 32) + `"}
 log: {level: "warn,tenon_router=debug", format: pretty}
+tracing:
+  endpoint: https://collector.example.com:4317
+  ratio: 0.05
+  errors: false
+  attributes: {k8s.cluster.name: east, deployment.environment.name: production}
+  headersSecret: collector
+  caConfigMap: collector-ca
 priorityClass: {create: true, name: tenants, value: 1000000000}
 certificates: {mode: certManager}
 operator: &component

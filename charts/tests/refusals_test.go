@@ -60,6 +60,9 @@ func TestInvalidValuesAreRefusedByName(t *testing.T) {
 		{`rbac: {create: false}`, "/rbac.*create"},
 		{`metrics: {podMonitor: {interval: often}}`, "/metrics/podMonitor/interval"},
 		{`metrics: {dashboards: {labels: {grafana_dashboard: 1}}}`, "/metrics/dashboards/labels/grafana_dashboard"},
+		{`tracing: {endpoint: "collector:4317"}`, "/tracing/endpoint"},
+		{`tracing: {ratio: 2}`, "/tracing/ratio"},
+		{`tracing: {attributes: {a: "b,c"}}`, "/tracing/attributes/a"},
 		{`test: {timeoutSeconds: 0}`, "/test/timeoutSeconds"},
 	} {
 		_, err := renderChart(load(t, platform), bad.values)

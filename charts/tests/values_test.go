@@ -40,7 +40,7 @@ type value struct {
 }
 
 // Maps that are documented as one value, because the user or Kubernetes defines their keys.
-var whole = regexp.MustCompile(`(^commonLabels|[lL]abels|[aA]nnotations|nodeSelector|affinity|resources|behavior|runtimePool\.(limits|rateLimits|egress))$`)
+var whole = regexp.MustCompile(`(^commonLabels|[lL]abels|[aA]nnotations|nodeSelector|affinity|resources|behavior|tracing\.attributes|runtimePool\.(limits|rateLimits|egress))$`)
 
 func documented(t *testing.T, chart string) []value {
 	t.Helper()
@@ -223,6 +223,8 @@ var others = map[string]string{
 	"interval":                  "1m",
 	"metrics.dashboards.labels": `{grafana_dashboard: "2"}`,
 	"test.pool":                 "another",
+	"tracing.endpoint":          "http://collector:4317",
+	"tracing.ratio":             "0.5",
 	// This value affects only the grace period, and only if it is the largest of the three.
 	"router.drain.requestGraceSeconds": "100",
 }
@@ -256,7 +258,12 @@ var contexts = map[string]string{
 	"metrics.podMonitor.interval":                       `metrics: {podMonitor: {enabled: true}}`,
 	"metrics.podMonitor.labels":                         `metrics: {podMonitor: {enabled: true}}`,
 	"metrics.prometheusRule.labels":                     `metrics: {prometheusRule: {enabled: true}}`,
+	"tracing.ratio":                                     traced,
+	"tracing.errors":                                    traced,
+	"tracing.attributes":                                traced,
 }
+
+const traced = `tracing: {endpoint: "http://collector:4317"}`
 
 const ownSecrets = `certificates: {mode: existingSecret, existingSecret: {operator: a, router: b, runtimeNode: c}}`
 

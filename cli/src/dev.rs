@@ -316,6 +316,7 @@ fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<ten
         access_log: args.access_log,
         debug_headers: false,
         compression: true,
+        spans: None,
         client_memory: tenon_router::memory::for_clients(Path::new("/")),
         client_connections: tenon_router::descriptors::for_clients(),
         pace: tenon_router::Pace::default(),

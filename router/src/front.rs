@@ -22,6 +22,7 @@
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
 //!   [`accept_encoding`]: the parts of a request that the router interprets.
+//! - [`span`]: the span of a request, and its trace.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
 //!   to https.
 //! - [`response`], [`error`]: what the client receives.
@@ -49,6 +50,7 @@ mod proxy_protocol;
 pub(crate) mod response;
 pub(crate) mod scheme;
 mod session;
+mod span;
 pub(crate) mod target;
 
 use std::io;
@@ -180,6 +182,7 @@ pub(crate) async fn run(
     sweeper.abort();
     figures.abort();
     thread.meters.flush();
+    thread.spans.as_ref().inspect(|spans| spans.flush());
     drop((leaving, drain));
     Ok(())
 }

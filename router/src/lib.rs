@@ -60,3 +60,4 @@ pub use router::{Config, IDLE_TIMEOUT, Router, SpawnError};
 pub use sites::SitesConfig;
 pub use table::Pin;
 pub use tenon_https::{Https, HttpsError, HttpsSettings};
+pub use tenon_spans::{SpanArgs, SpansConfig};

@@ -17,8 +17,8 @@ use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{self, Role, Tls, TlsArgs};
 use tenon_router::{
-    Config, Https, HttpsSettings, IDLE_TIMEOUT, Pace, Router, SitesConfig, TrustedProxies,
-    descriptors, memory,
+    Config, Https, HttpsSettings, IDLE_TIMEOUT, Pace, Router, SitesConfig, SpanArgs,
+    TrustedProxies, descriptors, memory,
 };
 
 #[global_allocator]
@@ -36,6 +36,9 @@ struct Args {
 
     #[command(flatten)]
     tls: TlsArgs,
+
+    #[command(flatten)]
+    spans: SpanArgs,
 
     /// Address on which clients connect.
     #[arg(long, env = "TENON_LISTEN", default_value = "0.0.0.0:8080")]
@@ -194,6 +197,7 @@ fn config(args: &Args, tls: Option<Tls>, https: Option<Https>) -> anyhow::Result
         access_log: args.access_log,
         debug_headers: args.debug_headers,
         compression: args.compression,
+        spans: args.spans.config("tenon-router", &name)?,
         client_memory: args
             .client_memory
             .map_or_else(|| memory::for_clients(Path::new("/")), |mib| u64::from(mib) << 20),

@@ -43,6 +43,21 @@ pub(crate) enum Outcome {
     Failed(FailureCode),
 }
 
+impl Outcome {
+    /// Returns the status that the client gets.
+    pub(crate) fn status(self) -> u16 {
+        match self {
+            Self::Answered(status) => status.as_u16(),
+            Self::Failed(code) => code.http_status(),
+        }
+    }
+
+    /// Returns whether the server is to blame for the result.
+    pub(crate) fn is_error(self) -> bool {
+        self.status() >= 500
+    }
+}
+
 label_values! {
     /// The direction of a tunnel's data, by its destination.
     pub(crate) enum Way {

@@ -5,6 +5,7 @@
 
 use prometheus::{IntGauge, Registry};
 use tenon_lifecycle::event_loop;
+use tenon_spans::SpanMetrics;
 
 use crate::clients::metrics::ClientFamilies;
 use crate::compression::metrics::CompressionMetrics;
@@ -26,6 +27,7 @@ pub(crate) struct Metrics {
     pub(crate) clients: ClientFamilies,
     pub(crate) upstream: UpstreamFamilies,
     pub(crate) compression: CompressionMetrics,
+    pub(crate) spans: SpanMetrics,
     pub(crate) tunnels: IntGauge,
     pub(crate) sites: SiteMetrics,
 }
@@ -41,6 +43,7 @@ impl Metrics {
             clients: ClientFamilies::register(registry)?,
             upstream: UpstreamFamilies::register(registry)?,
             compression: CompressionMetrics::register(registry)?,
+            spans: SpanMetrics::register(registry)?,
             tunnels: slots::register(registry)?,
             sites: SiteMetrics::register(registry)?,
         })

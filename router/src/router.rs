@@ -16,6 +16,7 @@ use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::WorkerId;
+use tenon_spans::SpansConfig;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
@@ -58,6 +59,8 @@ pub struct Config {
     pub debug_headers: bool,
     /// Compresses Workers' responses for clients that accept it.
     pub compression: bool,
+    /// The spans of requests. `None` records none.
+    pub spans: Option<SpansConfig>,
     /// The memory that clients may occupy, in bytes: connections, heads, and bodies in transit.
     pub client_memory: u64,
     /// The maximum number of simultaneous client connections.
@@ -81,6 +84,9 @@ pub struct Config {
 /// connection first, a load balancer could send a request on the connection at the same moment, and
 /// this request would fail.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(620);
+
+/// The maximum time that the export of the last spans takes.
+const LAST_SPANS: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
@@ -153,6 +159,13 @@ impl Router {
         .map_err(SpawnError::Sites)?;
 
         let (counted_tx, reporter) = Reporter::new();
+        let (spans, exporter) = match config.spans {
+            Some(spans) => {
+                let (parts, exporter) = tenon_spans::channel(spans, threads, metrics.spans.clone());
+                (Some(parts), Some(catalog_runtime.spawn(exporter.run())))
+            }
+            None => (None, None),
+        };
         let shared = Shared {
             tls: config.tls,
             https: config.https.map(|(_, https)| https),
@@ -160,6 +173,7 @@ impl Router {
             sites: sites.clone(),
             limited_clients: Arc::default(),
             counted_tx,
+            spans,
         };
 
         let mut threads = Vec::new();
@@ -194,7 +208,7 @@ impl Router {
             let runtime = runtime()?;
             threads.push(vital::spawn(format!("router-{i}"), move || thread.run(&runtime))?);
         }
-        drop((threads_rx, drain));
+        drop((threads_rx, drain, shared));
 
         let ready = readiness.hold("catalog");
         let publisher = catalog::Publisher { published: published.clone(), changes_tx };
@@ -205,6 +219,10 @@ impl Router {
                 tokio::select! {
                     never = client.run(reporter) => match never {},
                     () = threads_tx.closed() => {}
+                }
+                // The last spans are exported once every thread has dropped its recorder.
+                if let Some(exporter) = exporter {
+                    _ = tokio::time::timeout(LAST_SPANS, exporter).await;
                 }
             });
         })?);

@@ -4,7 +4,7 @@
 //!  Published (shared) ─► View ─┐
 //!  upstream: links, budget ────┼─► the path of a request
 //!  clients, permits, tunnels ──┤
-//!  compression ────────────────┤
+//!  compression, spans ─────────┤
 //!  meters, ids ────────────────┘
 //! ```
 //!
@@ -22,6 +22,7 @@ use prometheus::IntGauge;
 use tenon_https::Https;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_spans::{Recorder, RecorderParts};
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
@@ -69,6 +70,8 @@ pub(crate) struct RouterThread {
     pub(crate) clients: Clients,
     /// The compression of Workers' responses, unless it is disabled.
     pub(crate) compression: Option<Rc<Compression>>,
+    /// The spans of requests, unless they are disabled.
+    pub(crate) spans: Option<Rc<Recorder>>,
     table: RefCell<TableCache>,
     changes_rx: watch::Receiver<()>,
     permits: Quota,
@@ -122,6 +125,7 @@ pub(crate) struct Shared {
     pub(crate) limited_clients: Arc<rate::Clients>,
     /// Receives the figures of measured Workers.
     pub(crate) counted_tx: mpsc::Sender<Counted>,
+    pub(crate) spans: Option<RecorderParts>,
 }
 
 struct TableCache {
@@ -137,7 +141,7 @@ impl RouterThread {
     pub(crate) fn new(
         name: &str,
         settings: Settings,
-        Shared { tls, https, trusted_proxies, sites, limited_clients, counted_tx }: Shared,
+        Shared { tls, https, trusted_proxies, sites, limited_clients, counted_tx, spans }: Shared,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
     ) -> Rc<Self> {
@@ -175,6 +179,7 @@ impl RouterThread {
             compression: settings
                 .compression
                 .then(|| Compression::new(metrics.compression.clone())),
+            spans: spans.map(Recorder::new),
             leaving: Cell::new(false),
             table: RefCell::new(TableCache { published: Cache::new(published), view }),
             changes_rx,
@@ -243,6 +248,11 @@ impl RouterThread {
     /// Fails with `overloaded` if this address has reached its share.
     pub(crate) fn admit_tunnel(&self, accounts: &Accounts) -> Result<TunnelSlot, Failure> {
         self.tunnels.take(&accounts.tunnels).ok_or_else(overloaded)
+    }
+
+    /// Returns whether a request that fails has a span, although it is not sampled.
+    pub(crate) fn records_failures(&self) -> bool {
+        self.spans.as_ref().is_some_and(|spans| spans.records_errors())
     }
 
     /// Returns a request id of 128 random bits.

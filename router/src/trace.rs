@@ -1,4 +1,5 @@
-//! Records where a request went, for the access log and for a client that requests debug headers.
+//! Records where a request went, for the access log, for the span of the request, and for a client
+//! that requests debug headers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,6 +7,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use tenon_proto::id::WorkerId;
+use tenon_proto::runtime::ResponseHead;
+use tenon_spans::{Context, OpenSpan, Span};
 
 use crate::meters::Outcome;
 use crate::table::Shard;
@@ -16,13 +19,14 @@ const NODE: HeaderName = HeaderName::from_static("tenon-node");
 const SHARD: HeaderName = HeaderName::from_static("tenon-shard");
 const REQUEST_ID: HeaderName = HeaderName::from_static("tenon-request-id");
 
-/// The request as the access log shows it.
+/// The request as the access log and its span show it.
 pub(crate) struct LoggedRequest<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) peer: IpAddr,
     /// The calling Worker, if there is one.
     pub(crate) caller: Option<&'a str>,
     pub(crate) method: &'a str,
+    pub(crate) scheme: &'a str,
     pub(crate) host: Option<&'a str>,
     pub(crate) path: &'a str,
     pub(crate) protocol: Version,
@@ -33,13 +37,19 @@ pub(crate) fn is_requested(headers: &HeaderMap) -> bool {
     headers.get(DEBUG).is_some_and(|value| value == "1")
 }
 
-/// The record of where a request went, for debug headers and the access log.
+/// The record of where a request went.
 pub(crate) struct Trace {
     pub(crate) for_caller: bool,
     pub(crate) for_log: bool,
+    /// The span of the request, if it has one.
+    pub(crate) span: Option<Box<OpenSpan>>,
+    /// Whether the request gets a span if it fails.
+    pub(crate) for_failure: bool,
     worker: Option<WorkerId>,
     shard: Option<Arc<Shard>>,
     attempts: u32,
+    /// Whether the request has waited for a cold start, if the node has answered.
+    is_cold: Option<bool>,
 }
 
 impl Trace {
@@ -49,13 +59,27 @@ impl Trace {
     /// * `for_caller`: whether the response has debug headers.
     /// * `for_log`: whether the access log has a line for the request.
     pub(crate) fn new(for_caller: bool, for_log: bool) -> Self {
-        Self { for_caller, for_log, worker: None, shard: None, attempts: 0 }
+        Self {
+            for_caller,
+            for_log,
+            span: None,
+            for_failure: false,
+            worker: None,
+            shard: None,
+            attempts: 0,
+            is_cold: None,
+        }
     }
 
     /// Returns whether names must be kept. All threads share the reference counts of names, so
     /// names are cloned only if needed.
     fn is_wanted(&self) -> bool {
-        self.for_caller || self.for_log
+        self.for_caller || self.for_log || self.span.is_some()
+    }
+
+    /// Returns the context that the Worker gets, if the request has a span.
+    pub(crate) fn context(&self) -> Option<Context> {
+        self.span.as_ref().map(|span| span.context())
     }
 
     pub(crate) fn worker(&mut self, worker: &WorkerId) {
@@ -65,6 +89,33 @@ impl Trace {
     pub(crate) fn shard(&mut self, shard: &Arc<Shard>) {
         self.attempts += 1;
         self.shard = self.is_wanted().then(|| shard.clone());
+    }
+
+    /// Returns whether the request gets a span because of its outcome.
+    pub(crate) fn records_failure(&self, outcome: Outcome) -> bool {
+        self.for_failure && outcome.is_error()
+    }
+
+    /// Records that a shard has answered.
+    pub(crate) fn answered(&mut self, shard: &Arc<Shard>, head: &ResponseHead) {
+        self.is_cold = Some(head.cold);
+        if head.status >= 500 {
+            self.failed_on(shard);
+        }
+    }
+
+    /// Records that the request has failed, or that an attempt has failed, on a shard.
+    pub(crate) fn failed_on(&mut self, shard: &Arc<Shard>) {
+        if self.for_failure {
+            self.shard = Some(shard.clone());
+        }
+    }
+
+    /// Records the Worker of a request that has failed, or whose response is an error.
+    pub(crate) fn failed_for(&mut self, worker: &WorkerId) {
+        if self.for_failure {
+            self.worker = Some(worker.clone());
+        }
     }
 
     pub(crate) fn write(&self, headers: &mut HeaderMap, request_id: &str) {
@@ -85,9 +136,9 @@ impl Trace {
     }
 
     pub(crate) fn log(&self, request: &LoggedRequest<'_>, outcome: Outcome, took: Duration) {
-        let (status, code) = match outcome {
-            Outcome::Answered(status) => (status.as_u16(), None),
-            Outcome::Failed(code) => (code.http_status(), Some(code.as_str())),
+        let code = match outcome {
+            Outcome::Answered(_) => None,
+            Outcome::Failed(code) => Some(code.as_str()),
         };
         tracing::info!(
             target: "tenon::access",
@@ -98,7 +149,8 @@ impl Trace {
             host = request.host,
             path = request.path,
             protocol = ?request.protocol,
-            status,
+            trace_id = self.context().map(|context| tracing::field::display(context.trace_id())),
+            status = outcome.status(),
             code,
             duration_us = took.as_micros() as u64,
             worker = self.worker.as_ref().map(WorkerId::as_str),
@@ -107,4 +159,68 @@ impl Trace {
             attempts = self.attempts,
         );
     }
+
+    /// Adds the outcome of a request to its span.
+    pub(crate) fn describe(&self, span: &mut Span, outcome: Outcome) {
+        if let Some(worker) = &self.worker {
+            span.text("tenon.worker", worker.as_str());
+        }
+        if let Some(shard) = &self.shard {
+            span.text("tenon.node", &shard.node);
+            span.text("tenon.shard", &shard.id.to_string());
+        }
+        span.number("tenon.attempts", self.attempts.into());
+        if let Some(is_cold) = self.is_cold {
+            span.flag("faas.coldstart", is_cold);
+        }
+        span.number("http.response.status_code", outcome.status().into());
+        match outcome {
+            Outcome::Failed(code) if outcome.is_error() => span.fail(code.as_str()),
+            Outcome::Answered(status) if outcome.is_error() => span.fail(status.as_str()),
+            Outcome::Failed(code) => span.text("error.type", code.as_str()),
+            Outcome::Answered(_) => {}
+        }
+    }
+}
+
+impl LoggedRequest<'_> {
+    /// Adds the request to its span.
+    pub(crate) fn describe(&self, span: &mut Span) {
+        let method = known_method(self.method);
+        span.name(method.unwrap_or("HTTP"));
+        span.text("http.request.method", method.unwrap_or("_OTHER"));
+        if method.is_none() {
+            span.text("http.request.method_original", self.method);
+        }
+        span.text("url.scheme", self.scheme);
+        span.text("url.path", self.path);
+        let protocol = match self.protocol {
+            Version::HTTP_10 => "1.0",
+            Version::HTTP_11 => "1.1",
+            _ => "2",
+        };
+        span.text("network.protocol.version", protocol);
+        span.text("client.address", &self.peer.to_canonical().to_string());
+        span.text("tenon.request_id", self.request_id);
+        self.host.inspect(|host| span.text("server.address", host));
+        self.caller.inspect(|caller| span.text("tenon.caller", caller));
+    }
+}
+
+/// Returns the name of a method that is well known. Clients can send any other word.
+fn known_method(method: &str) -> Option<&'static str> {
+    // The last one stands for scheduled events.
+    const NAMES: [&str; 10] = [
+        "GET",
+        "HEAD",
+        "POST",
+        "PUT",
+        "DELETE",
+        "CONNECT",
+        "OPTIONS",
+        "TRACE",
+        "PATCH",
+        "SCHEDULED",
+    ];
+    NAMES.into_iter().find(|name| *name == method)
 }

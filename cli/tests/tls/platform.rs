@@ -180,6 +180,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
         access_log: false,
         debug_headers: false,
         compression: true,
+        spans: None,
         client_memory: 64 << 20,
         client_connections: 1000,
         pace: tenon_router::Pace::default(),

@@ -223,7 +223,9 @@ async fn serve_http1(
         }
         let in_flight = client.begin_request();
         let served = path::serve(thread.clone(), caller.clone(), request);
-        async { served.await.map(|response| WrittenResponse::of(response, in_flight)) }
+        async {
+            served.await.map(|(response, span)| WrittenResponse::of(response, in_flight, span))
+        }
     });
     let mut connection = http1::Builder::new()
         // The sweep enforces the timeout for heads.
@@ -272,7 +274,9 @@ async fn serve_http2(
         has_request.set(true);
         let in_flight = client.begin_request();
         let served = path::serve(thread.clone(), caller.clone(), request);
-        async { served.await.map(|response| WrittenResponse::of(response, in_flight)) }
+        async {
+            served.await.map(|(response, span)| WrittenResponse::of(response, in_flight, span))
+        }
     });
     let connection = http2::Builder::new(Local)
         .timer(TokioTimer::new())

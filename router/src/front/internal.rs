@@ -20,6 +20,7 @@ mod messages;
 mod relay;
 
 use std::convert::Infallible;
+use std::mem;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -41,6 +42,7 @@ use crate::front::internal::messages::Messages;
 use crate::front::internal::relay::{Held, Relay};
 use crate::front::response;
 use crate::front::session;
+use crate::front::span::{self, Lineage};
 use crate::meters::Outcome;
 use crate::table::Worker;
 use crate::thread::{Accounts, Permit, RouterThread};
@@ -93,28 +95,39 @@ async fn answer(
         head.request_id = thread.request_id();
     }
     let mut trace = Trace::new(false, thread.settings.access_log);
-    let line = trace.for_log.then(|| LogLine::of(&head));
-    let result = invoke(thread, accounts, head, messages, &mut trace).await;
+    let lineage = Lineage::of_call(&head);
+    trace.span = span::begin(thread, &lineage, started, || logged(&head, peer));
+    trace.for_failure = trace.span.is_none() && thread.records_failures();
+    let result = invoke(thread, accounts, &mut head, messages, &mut trace).await;
     let outcome = match &result {
         Ok(reply) => Outcome::Answered(reply.status()),
         Err(failure) => Outcome::Failed(failure.code),
     };
     let elapsed = started.elapsed();
     thread.meters.observe(outcome, elapsed);
-    if let Some(line) = line {
-        trace.log(&line.to_request(peer), outcome, elapsed);
+    if trace.records_failure(outcome)
+        && let Ok(worker) = head.worker.parse()
+    {
+        trace.failed_for(&worker);
     }
-    match result {
+    let request = logged(&head, peer);
+    if trace.for_log {
+        trace.log(&request, outcome, elapsed);
+    }
+    let span = span::answered(thread, &mut trace, &lineage, &request, outcome, elapsed);
+    let mut response = match result {
         Ok(CallReply::Worker(reply, held)) => relay::reply(reply, held),
         Ok(CallReply::Assets(answer, permit)) => relay::file(answer, permit),
         Err(failure) => relay::failure(&failure),
-    }
+    };
+    response.body_mut().hold_span(span);
+    response
 }
 
 async fn invoke(
     thread: &Rc<RouterThread>,
     accounts: &Accounts,
-    mut head: InvokeHead,
+    head: &mut InvokeHead,
     messages: Messages,
     trace: &mut Trace,
 ) -> Result<CallReply, Failure> {
@@ -123,11 +136,14 @@ async fn invoke(
     let id: Option<WorkerId> = head.worker.parse().ok();
     let worker = id.and_then(|id| view.worker(&id)).ok_or_else(|| no_worker(&head.worker))?;
     trace.worker(&worker.id);
+    if let Some(context) = trace.context() {
+        span::set(&context, head);
+    }
 
     let permit = thread.admit(accounts)?;
     if head.assets {
         let revision = worker.with_digest(&head.digest).unwrap_or(worker);
-        return Ok(CallReply::Assets(assets::answer_call(thread, revision, &head).await?, permit));
+        return Ok(CallReply::Assets(assets::answer_call(thread, revision, head).await?, permit));
     }
     let session = |affinity: &_| session::of_call(&head.headers, affinity);
     let worker = worker.draw(session, || thread.random() as u64);
@@ -140,14 +156,20 @@ async fn invoke(
         .more_body
         .then(|| Rc::new(Upload::new(Box::new(messages), limit, head.body.len() as u64, None)));
 
-    let idempotency = idempotency(&head);
+    let idempotency = idempotency(head);
     let service = |service: &Worker| Service {
         worker: service.id.to_string(),
         digest: service.digest.as_bytes().to_vec().into(),
     };
     head.services = view.services_of(worker).map(|of| thread.draw(of)).map(service).collect();
     head.digest = worker.digest.as_bytes().to_vec().into();
-    let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
+    let request = InvokeRequest { part: Some(Part::Head(mem::take(head))) };
+    let message = frame::encode(&request);
+    if let Some(Part::Head(sent)) = request.part {
+        // The log and the span need the rest of the head.
+        *head =
+            InvokeHead { headers: Vec::new(), body: Bytes::new(), services: Vec::new(), ..sent };
+    }
     let call = Call { peer: accounts.peer, head: &message, upload: upload.as_ref(), idempotency };
     let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
     let held = match (response::switches_protocols(&reply), slot) {
@@ -206,38 +228,18 @@ fn no_worker(id: &str) -> Failure {
     Failure::new(FailureCode::WorkerNotFound, Phase::Admission, message)
 }
 
-/// The parts of a call's head that the access log needs after the head has been forwarded.
-struct LogLine {
-    request_id: String,
-    caller: String,
-    method: String,
-    url: String,
-}
-
-impl LogLine {
-    fn of(head: &InvokeHead) -> Self {
-        let event = || "SCHEDULED".to_owned();
-        let method = if head.scheduled.is_some() { event() } else { head.method.clone() };
-        Self {
-            request_id: head.request_id.clone(),
-            caller: head.caller.clone(),
-            method,
-            url: head.url.clone(),
-        }
-    }
-
-    fn to_request(&self, peer: IpAddr) -> LoggedRequest<'_> {
-        let after_scheme = self.url.split_once("://").map_or("", |(_, rest)| rest);
-        let (host, path) =
-            after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
-        LoggedRequest {
-            request_id: &self.request_id,
-            peer,
-            caller: Some(self.caller.as_str()).filter(|caller| !caller.is_empty()),
-            method: &self.method,
-            host: Some(host).filter(|host| !host.is_empty()),
-            path: path.split(['?', '#']).next().unwrap_or_default(),
-            protocol: Version::HTTP_2,
-        }
+/// Returns a call as the access log and its span show it.
+fn logged(head: &InvokeHead, peer: IpAddr) -> LoggedRequest<'_> {
+    let (scheme, after_scheme) = head.url.split_once("://").unwrap_or_default();
+    let (host, path) = after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
+    LoggedRequest {
+        request_id: &head.request_id,
+        peer,
+        caller: Some(head.caller.as_str()).filter(|caller| !caller.is_empty()),
+        method: if head.scheduled.is_some() { "SCHEDULED" } else { &head.method },
+        scheme,
+        host: Some(host).filter(|host| !host.is_empty()),
+        path: path.split(['?', '#']).next().unwrap_or_default(),
+        protocol: Version::HTTP_2,
     }
 }

@@ -24,6 +24,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::{self, OnUpgrade};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::invoke::HeadWriter;
+use tenon_spans::OpenSpan;
 
 use crate::clients::head::Refusal;
 use crate::clients::{ByteHandling, Client, REQUEST};
@@ -38,10 +39,11 @@ use crate::front::https;
 use crate::front::response::{self, ResponseBody};
 use crate::front::scheme::Scheme;
 use crate::front::session;
+use crate::front::span::{self, Lineage};
 use crate::front::target::Target;
 use crate::meters::Outcome;
 use crate::table::{Limited, Worker};
-use crate::thread::{self, Accounts, RouterThread};
+use crate::thread::{self, Accounts, RouterThread, View};
 use crate::trace::{self, LoggedRequest, Trace};
 use crate::tunnel::Tunnel;
 use crate::upstream::forward::{self, Call, Idempotency};
@@ -61,12 +63,34 @@ struct Received {
     request_id: String,
 }
 
-/// Serves one request of one client.
+impl Received {
+    /// Returns the request as the access log and its span show it.
+    fn logged(&self) -> LoggedRequest<'_> {
+        let Self { parts, sender, request_id } = self;
+        let host = parts.uri.authority().map(|authority| authority.as_str());
+        LoggedRequest {
+            request_id,
+            peer: sender.address,
+            caller: None,
+            method: parts.method.as_str(),
+            scheme: sender.scheme.as_str(),
+            host: host.or_else(|| parts.headers.get(header::HOST)?.to_str().ok()),
+            path: parts.uri.path(),
+            protocol: parts.version,
+        }
+    }
+
+    fn lineage(&self) -> Lineage<'_> {
+        Lineage::Client { headers: &self.parts.headers, is_trusted: self.sender.is_trusted }
+    }
+}
+
+/// Serves one request of one client. Returns the response, and the request's span if it has one.
 pub(crate) async fn serve(
     thread: Rc<RouterThread>,
     caller: Rc<Caller>,
     mut request: Request<Incoming>,
-) -> Result<Response<ResponseBody>, Infallible> {
+) -> Result<(Response<ResponseBody>, Option<Box<OpenSpan>>), Infallible> {
     let started = Instant::now();
     let upgrade = upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
@@ -75,18 +99,20 @@ pub(crate) async fn serve(
         headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
     let settings = &thread.settings;
     let for_caller = settings.debug_headers || trace::is_requested(&parts.headers);
-    let mut trace = Trace::new(for_caller, settings.access_log);
-
     let received = Received { parts, sender, request_id };
+    let mut trace = Trace::new(for_caller, settings.access_log);
+    trace.span = span::begin(&thread, &received.lineage(), started, || received.logged());
+    trace.for_failure = trace.span.is_none() && thread.records_failures();
+
     let answered = answer(&thread, &caller, &received, body, upgrade, &mut trace).await;
-    let Received { parts, sender, request_id } = received;
+    let Received { parts, sender, request_id } = &received;
     let (mut response, outcome) = match answered {
         Ok(response) => {
             let outcome = Outcome::Answered(response.status());
             (response, outcome)
         }
         Err(Refused { failure, limited }) => {
-            let mut response = error::response(&failure, &parts, &request_id);
+            let mut response = error::response(&failure, parts, request_id);
             limited.inspect(|limited| error::add_rate_limit(response.headers_mut(), limited));
             if parts.extensions.get() == Some(&Refusal::TooLong) {
                 *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
@@ -105,40 +131,32 @@ pub(crate) async fn serve(
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if trace.for_caller {
-        trace.write(response.headers_mut(), &request_id);
+        trace.write(response.headers_mut(), request_id);
     }
     https::add_hsts(thread.https.as_ref(), sender.scheme, response.headers_mut());
     let elapsed = started.elapsed();
     thread.meters.observe(outcome, elapsed);
-    if thread.settings.access_log {
-        let host = parts.uri.authority().map(|authority| authority.as_str());
-        let host = host.or_else(|| parts.headers.get(header::HOST)?.to_str().ok());
-        let request = LoggedRequest {
-            request_id: &request_id,
-            peer: sender.address,
-            caller: None,
-            method: parts.method.as_str(),
-            host,
-            path: parts.uri.path(),
-            protocol: parts.version,
-        };
-        trace.log(&request, outcome, elapsed);
+    let mut span = None;
+    if trace.for_log || trace.span.is_some() || trace.records_failure(outcome) {
+        let request = received.logged();
+        if trace.for_log {
+            trace.log(&request, outcome, elapsed);
+        }
+        let lineage = received.lineage();
+        span = span::answered(&thread, &mut trace, &lineage, &request, outcome, elapsed);
     }
-    Ok(response)
+    Ok((response, span))
 }
 
 async fn answer(
     thread: &Rc<RouterThread>,
     caller: &Caller,
-    Received { parts, sender, request_id }: &Received,
+    received: &Received,
     body: Incoming,
     upgrade: OnUpgrade,
     trace: &mut Trace,
 ) -> Result<Response<ResponseBody>, Refused> {
-    let Caller { address, scheme: _, client, accounts } = caller;
-    // Clients behind a trusted proxy share its connections, but each has its own account.
-    let behind_proxy = sender.is_trusted.then(|| thread.accounts(sender.address));
-    let accounts = behind_proxy.as_ref().unwrap_or(accounts);
+    let Received { parts, sender, .. } = received;
     if let Some(refusal) = parts.extensions.get() {
         return Err(refusal_failure(*refusal).into());
     }
@@ -154,7 +172,36 @@ async fn answer(
     let session = |affinity: &_| session::of_client(&parts.headers, affinity);
     let worker = worker.draw(session, || thread.random() as u64);
     trace.worker(&worker.id);
+    let matched = Matched { view: &view, worker, handshake, method, target: &target };
+    let answered = run(thread, caller, received, body, upgrade, matched, trace).await;
+    let is_error = |response: &Response<_>| response.status().is_server_error();
+    if answered.is_err() || answered.as_ref().is_ok_and(is_error) {
+        trace.failed_for(&worker.id);
+    }
+    answered
+}
 
+/// A request whose Worker is known.
+struct Matched<'a> {
+    view: &'a View,
+    worker: &'a Worker,
+    handshake: Option<Handshake>,
+    method: &'a Method,
+    target: &'a Target<'a>,
+}
+
+async fn run(
+    thread: &Rc<RouterThread>,
+    Caller { address, client, accounts, .. }: &Caller,
+    Received { parts, sender, request_id }: &Received,
+    body: Incoming,
+    upgrade: OnUpgrade,
+    Matched { view, worker, handshake, method, target }: Matched<'_>,
+    trace: &mut Trace,
+) -> Result<Response<ResponseBody>, Refused> {
+    // Clients behind a trusted proxy share its connections, but each has its own account.
+    let behind_proxy = sender.is_trusted.then(|| thread.accounts(sender.address));
+    let accounts = behind_proxy.as_ref().unwrap_or(accounts);
     // A static file needs no Worker.
     if let Some(assets) = &worker.assets
         && handshake.is_none()
@@ -212,10 +259,15 @@ async fn answer(
         url,
     );
     let handshake = tunnel.as_ref().map(|(handshake, _)| handshake);
-    let replaced = |name: &HeaderName| handshake.is_some_and(|handshake| handshake.replaces(name));
+    let context = trace.context();
+    let replaced = |name: &HeaderName| {
+        handshake.is_some_and(|handshake| handshake.replaces(name))
+            || context.is_some() && span::replaces(name, sender.is_trusted)
+    };
     let edge = Edge { sender: *sender, host: target.authority(), peer: *address, request_id };
     headers::write(&mut head, &parts.headers, replaced, &edge);
     handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
+    context.inspect(|context| span::write(context, &mut head));
     view.services_of(worker)
         .map(|service| thread.draw(service))
         .for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
@@ -224,7 +276,7 @@ async fn answer(
     // Pick and forward, and repeat if that may help.
     let call =
         Call { peer: accounts.peer, head: &head, upload, idempotency: Idempotency::of(method) };
-    let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
+    let reply = forward::forward(&thread.upstream, view, worker, call, trace).await?;
 
     // Answer.
     let Some((handshake, tunnel)) = tunnel else {

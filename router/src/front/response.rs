@@ -15,6 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::runtime::invoke_response::Part;
 use tenon_proto::runtime::{Header, ResponseHead};
+use tenon_spans::{DISCONNECTED, OpenSpan};
 use tokio::task::spawn_local;
 
 use crate::clients::{Client, InFlight};
@@ -208,6 +209,15 @@ pub(crate) enum TruncatedBody {
 }
 
 impl TruncatedBody {
+    /// Returns the reason as a word.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Node(error) => error.reason(),
+            Self::File(_) | Self::Compression(_) => "internal",
+            Self::OutOfMemory => "overloaded",
+        }
+    }
+
     fn file(error: io::Error) -> Self {
         tracing::error!(%error, "cannot read a static file");
         Self::File(error)
@@ -254,12 +264,18 @@ pub(crate) struct WrittenResponse {
     body: ResponseBody,
     _memory: Option<Hold>,
     in_flight: InFlight,
+    /// The span of the request, which ends with this value.
+    span: Option<Box<OpenSpan>>,
 }
 
 impl WrittenResponse {
     /// Takes memory for a complete response that waits for its client. If there is none, the
     /// response is replaced by an empty 503.
-    pub(crate) fn of(response: Response<ResponseBody>, in_flight: InFlight) -> Response<Self> {
+    pub(crate) fn of(
+        response: Response<ResponseBody>,
+        in_flight: InFlight,
+        span: Option<Box<OpenSpan>>,
+    ) -> Response<Self> {
         let (mut parts, mut body) = response.into_parts();
         let len = match &body {
             ResponseBody::Full(Some(whole)) => whole.len(),
@@ -272,7 +288,7 @@ impl WrittenResponse {
             parts = Response::new(()).into_parts().0;
             parts.status = StatusCode::SERVICE_UNAVAILABLE;
         }
-        Response::from_parts(parts, Self { body, _memory: memory, in_flight })
+        Response::from_parts(parts, Self { body, _memory: memory, in_flight, span })
     }
 }
 
@@ -285,9 +301,15 @@ impl Body for WrittenResponse {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, TruncatedBody>>> {
         // hyper polls again once the client has taken the previous frame.
-        let Self { body, in_flight, .. } = &mut *self;
+        let Self { body, in_flight, span, .. } = &mut *self;
         in_flight.unread(false);
         let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+        if let (Some(span), Some(frame)) = (span, &frame) {
+            match frame {
+                Ok(frame) => span.count_sent(frame.data_ref().map_or(0, Bytes::len)),
+                Err(error) => span.span.fail(error.reason()),
+            }
+        }
         in_flight.unread(matches!(&frame, Some(Ok(_))) && !body.is_end_stream());
         Poll::Ready(frame)
     }
@@ -298,6 +320,16 @@ impl Body for WrittenResponse {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl Drop for WrittenResponse {
+    fn drop(&mut self) {
+        if let Some(span) = &mut self.span
+            && !self.body.is_end_stream()
+        {
+            span.span.fail(DISCONNECTED);
+        }
     }
 }
 

@@ -98,6 +98,7 @@ async fn forward_with_retries(
         trace.shard(target.link.shard());
         let next = match forwarding.attempt(&target).await {
             Ok(reply) => {
+                trace.answered(target.link.shard(), &reply.head);
                 if let Some(upload) = upload {
                     upload.settle();
                 }
@@ -106,6 +107,7 @@ async fn forward_with_retries(
             }
             Err(Ended::Left(next)) => next,
             Err(Ended::Failed(error)) => {
+                trace.failed_on(target.link.shard());
                 let error = forwarding.examine(&target, error).await;
                 match forwarding.next_after(&target, &error) {
                     Some(next) => next,

@@ -3,6 +3,7 @@
 
 mod catalog;
 mod client;
+mod collector;
 mod internal;
 mod node;
 mod shard;
@@ -20,10 +21,13 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Tls, scheme};
 use tenon_proto::catalog::{Route, WatchResponse, Worker};
-use tenon_router::{Config, Https, IDLE_TIMEOUT, Pace, Router, SitesConfig, TrustedProxies};
+use tenon_router::{
+    Config, Https, IDLE_TIMEOUT, Pace, Router, SitesConfig, SpansConfig, TrustedProxies,
+};
 
 pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, FullResponse, full, raw, streamed};
+pub(crate) use collector::{Collector, Reaction, config as spans_config, text as attribute};
 pub(crate) use internal::{InternalCaller, head};
 pub(crate) use node::{Node, Process};
 pub(crate) use shard::{BYE, Behavior, WELCOME};
@@ -54,6 +58,7 @@ pub(crate) struct Scenario {
 pub(crate) struct Options {
     pub(crate) debug_headers: bool,
     pub(crate) compression: bool,
+    pub(crate) spans: Option<SpansConfig>,
     pub(crate) client_memory: u64,
     pub(crate) client_connections: u64,
     pub(crate) pace: Pace,
@@ -73,6 +78,7 @@ impl Default for Options {
         Self {
             debug_headers: true,
             compression: true,
+            spans: None,
             client_memory: 256 << 20,
             client_connections: 10_000,
             pace: Pace::default(),
@@ -124,6 +130,7 @@ impl Scenario {
             access_log: true,
             debug_headers: options.debug_headers,
             compression: options.compression,
+            spans: options.spans,
             client_memory: options.client_memory,
             client_connections: options.client_connections,
             idle_timeout: IDLE_TIMEOUT,

@@ -23,6 +23,7 @@ mod rate_limits;
 mod retry;
 mod routing;
 mod silence;
+mod spans;
 mod spread;
 mod tls;
 mod traffic;

@@ -16,6 +16,7 @@ use tenon_proto::frame;
 use tenon_proto::invoke::Prologue;
 use tenon_proto::runtime::invoke_response::Part;
 use tenon_proto::runtime::{Header, InvokeResponse, ResponseHead};
+use tenon_spans::OpenSpan;
 use tonic::Status;
 
 use crate::front::assets::{Answer, Content};
@@ -40,6 +41,8 @@ pub(crate) struct Relay {
     file: Option<FileStream>,
     trailers: Option<HeaderMap>,
     held: Option<Held>,
+    /// The span of the call, which ends with this value.
+    span: Option<Box<OpenSpan>>,
 }
 
 /// The resources that a reply holds until its last byte has been sent.
@@ -140,6 +143,13 @@ fn trailers(failure: Option<Failure>) -> HeaderMap {
         trailers.insert(GRPC_STATUS, i32::from(status.code()).into());
     }
     trailers
+}
+
+impl Relay {
+    /// Keeps a span open until the reply has been relayed.
+    pub(crate) fn hold_span(&mut self, span: Option<Box<OpenSpan>>) {
+        self.span = span;
+    }
 }
 
 impl Body for Relay {
