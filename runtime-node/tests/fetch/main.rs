@@ -6,6 +6,7 @@
 mod aborts;
 mod answers;
 mod bodies;
+mod clients;
 mod events;
 mod failures;
 mod floods;
@@ -64,6 +65,7 @@ fn main() {
         aborts::trials(),
         answers::trials(),
         bodies::trials(),
+        clients::trials(),
         events::trials(),
         failures::trials(),
         floods::trials(),

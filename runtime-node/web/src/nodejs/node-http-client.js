@@ -56,7 +56,8 @@
 
     /** @returns {void} */
     function ClientRequest(input, options, callback, defaults = { protocol: "http:", agent: undefined }) {
-      ReflectApply(OutgoingMessage, this, []);
+      // The request ends with its response.
+      ReflectApply(OutgoingMessage, this, [{ autoDestroy: false }]);
       if (typeof input === "string") input = optionsOf(new URL(input));
       else if (internal.isURL(input)) input = optionsOf(input);
       else {
@@ -194,10 +195,9 @@
       },
     });
 
-    // Native errors of `fetch` in the terms of system calls.
+    // The codes and system calls that stand for the stages at which `fetch` fails.
     const CODES = {
-      __proto__: null, connect: ["ECONNREFUSED", "connect"], dns: ["ENOTFOUND", "getaddrinfo"], resolve: ["ENOTFOUND", "getaddrinfo"],
-      timeout: ["ETIMEDOUT", "connect"],
+      __proto__: null, connect: ["ECONNREFUSED", "connect"], policy: ["EACCES", "connect"], resolve: ["ENOTFOUND", "getaddrinfo"],
     };
     function failureOf(cause, request) {
       const [code, syscall] = CODES[cause?.cause?.stage] ?? ["ECONNRESET", "read"];
