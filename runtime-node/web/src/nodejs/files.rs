@@ -26,13 +26,15 @@ pub(crate) fn invocation_object<'s>(
 ) -> Option<v8::Local<'s, v8::Object>> {
     let state = State::of(scope);
     let id = state.current(scope)?;
-    let mut invocations = state.invocations.borrow_mut();
-    let Files(kept) = invocations.get_mut(id)?.attach();
+    // V8 is not called while the table is borrowed.
+    let kept =
+        state.invocations.borrow().get(id)?.attached::<Files>().and_then(|files| files.0.clone());
     if let Some(object) = kept {
-        return Some(v8::Local::new(scope, &*object));
+        return Some(v8::Local::new(scope, object));
     }
     let object = v8::Object::new(scope);
-    *kept = Some(v8::Global::new(scope, object));
+    let global = v8::Global::new(scope, object);
+    state.invocations.borrow_mut().get_mut(id)?.attach::<Files>().0 = Some(global);
     Some(object)
 }
 
