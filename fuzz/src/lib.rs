@@ -24,7 +24,7 @@
 //! - an author: objects, schedules, modules, source maps and static files (`worker`, `schedule`,
 //!   `compile`, `maps`, `assets`);
 //! - a running Worker: the Web interfaces, in a real isolate ([`Host`]) (`url`, `codecs`,
-//!   `bodies`, `keys`, `wasm`);
+//!   `bodies`, `html`, `keys`, `wasm`);
 //! - a disk: bytecode (`bytecode`).
 //!
 //! Files that a developer gives to `tenon dev` are not among these sources, because no attacker

@@ -127,6 +127,7 @@ export const VALUES = {
   URL: [() => new URL('https://host/'), () => new URL('https://host/?' + 'a=b&'.repeat(2 ** 16))],
   URLSearchParams: [() => new URLSearchParams('a=b&'.repeat(2 ** 16)), () => new URLSearchParams()],
   URLPattern: [() => new URLPattern({ pathname: '/:a/*' })],
+  HTMLRewriter: [() => new HTMLRewriter(), () => new HTMLRewriter().on('*', { element() {}, text() {} }).onDocument({ end() {} })],
   Blob: [() => new Blob(['a'.repeat(2 ** 24)]), () => new Blob([])],
   FormData: [() => new FormData()],
   TextEncoder: [() => new TextEncoder()],

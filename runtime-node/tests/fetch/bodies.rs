@@ -18,6 +18,7 @@ fetching![
     a_response_body_is_read_as_it_arrives,
     a_large_body_passes_through_in_constant_memory,
     a_body_passes_through_a_workers_own_stream,
+    a_large_document_is_rewritten_in_constant_memory,
     an_unread_body_is_not_sent,
     a_stream_is_sent_as_it_is_produced,
     a_stream_that_fails_fails_its_request,
@@ -89,6 +90,39 @@ async fn a_body_passes_through_a_workers_own_stream(shard: Rc<Shard>) {
         shard.handler(&body).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (16, 2_000));
     let response = worker.get().await.unwrap();
     assert_eq!(response.body.collect().await.unwrap().len(), 4 * MEBIBYTE);
+}
+
+async fn a_large_document_is_rewritten_in_constant_memory(shard: Rc<Shard>) {
+    const ROWS: usize = 32;
+    let row = |class: &str| format!("<tr{class}><td>{}<td>end</tr>\n", "text ".repeat(200));
+    let piece = Bytes::from(row(" class=\"row\"").repeat(ROWS));
+    let origin = Origin::plain(move |_| {
+        let piece = piece.clone();
+        let mut answer = streamed(stream::iter((0..1000).map(move |_| piece.clone())));
+        answer.headers_mut().insert("content-type", "text/html".parse().unwrap());
+        answer
+    })
+    .await;
+    let body = format!(
+        "let rows = 0;
+         const rewriter = new HTMLRewriter()
+           .on('.row', {{ element: (row) => void (rows++, row.removeAttribute('class')) }})
+           .onDocument({{ end: async (end) => void end.append(`${{rows}} rows`) }});
+         return rewriter.transform(await fetch('{}'))",
+        origin.url("/")
+    );
+    let worker =
+        shard.handler(&body).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (16, 10_000));
+    let ResponseBody::Stream(mut body) = worker.get().await.unwrap().body else {
+        panic!("the body is not a stream")
+    };
+    let (mut read, mut last) = (0, Bytes::new());
+    while let Some(piece) = body.next().await {
+        last = piece.unwrap();
+        read += last.len();
+    }
+    assert!(last.ends_with(b"32000 rows"), "{last:?}");
+    assert_eq!(read, 1000 * ROWS * row("").len() + "32000 rows".len());
 }
 
 async fn an_unread_body_is_not_sent(shard: Rc<Shard>) {

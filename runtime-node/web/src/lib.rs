@@ -13,6 +13,7 @@
 //! - [`delivery`]: the start of a Worker and the delivery of events; [`timers`]; `events`.
 //! - [`fetch`], [`streams`], [`url`], [`encoding`], [`crypto`], [`cache`], [`clone`], [`console`],
 //!   [`websocket`], [`wasm`]: the standards of those names.
+//! - [`htmlrewriter`]: `HTMLRewriter` of Cloudflare Workers.
 //! - [`service`]: calls to other Workers; [`sockets`]: TCP connections; [`nodejs`]: modules of
 //!   Node.js.
 //! - [`ops`]: the arguments and results of native functions.
@@ -27,6 +28,7 @@ mod crypto;
 mod delivery;
 mod encoding;
 mod fetch;
+mod htmlrewriter;
 mod nodejs;
 mod ops;
 mod service;

@@ -78,7 +78,7 @@ const TYPES = {
   Method: "string", RedirectMode: "string", SocketData: "string | View", Url: "string",
   Crypted: "ArrayBuffer | Ticket", Curve: "string", Data: "View", Hash: "string", KeyRef: "Handle",
   LengthOrHash: "number | string", Salt: "number", SecretSource: "View | Handle",
-  Encoding: "number", Input: "string | (string | undefined)[]", Named: "string", Names: "string[]",
+  Encoding: "number", HandlerList: "(string | number | null)[]", Input: "string | (string | undefined)[]", Named: "string", Names: "string[]",
   PromiseState: "'pending' | 'fulfilled' | 'rejected'", True: "true",
 };
 const GENERIC = {

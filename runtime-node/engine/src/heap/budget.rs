@@ -163,7 +163,13 @@ impl Charge {
         granted
     }
 
-    fn shrink_to(&mut self, bytes: usize) {
+    /// Returns the number of bytes that count.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Counts only `bytes` from now on, if that is less than before.
+    pub fn shrink_to(&mut self, bytes: usize) {
         let excess = self.bytes.saturating_sub(bytes);
         self.budget.used.fetch_sub(excess, Ordering::Relaxed);
         self.bytes -= excess;

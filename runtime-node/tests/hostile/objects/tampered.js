@@ -4,7 +4,7 @@ const { defineProperty, ownKeys } = Reflect;
 const no = () => { throw new Error('tampered'); };
 export default {
   async fetch(request, env, ctx) {
-    const { Blob, File, FormData, MessageChannel, Response, URLPattern, structuredClone, performance, scheduler, AbortSignal, Promise } = globalThis;
+    const { Blob, File, FormData, MessageChannel, Response, URLPattern, HTMLRewriter, structuredClone, performance, scheduler, AbortSignal, Promise } = globalThis;
     const bytes = new Uint8Array([1]);
     const map = new Map([[1, { a: [1] }]]);
     const append = FormData.prototype.append;
@@ -32,7 +32,12 @@ export default {
     performance.measure('n', 'm');
     const pattern = new URLPattern('https://host/:a\\?x=:b');
     const match = pattern.exec('https://host/1?x=2').pathname.groups.a;
+    const rewriter = new HTMLRewriter().on('p', {
+      element: async (p) => void p.setAttribute('c', p.getAttribute('a')).append(new Response('&')).onEndTag((end) => void end.after(p.x)),
+      text: (chunk) => void chunk.before(chunk.text),
+    });
+    const page = await rewriter.transform(new Response('<p a=b>x</p>')).text();
     await scheduler.wait(1, { signal: AbortSignal.timeout(1000) });
-    return new Response(back.get('b') === 'x%22"\r\n' && match === '1' && data.map && made.bytes ? 'held' : 'lost');
+    return new Response(back.get('b') === 'x%22"\r\n' && match === '1' && page === '<p a=b c="b">xx&amp;</p>undefined' && data.map && made.bytes ? 'held' : 'lost');
   },
 };

@@ -184,6 +184,20 @@
     return new Response(WRAP, r);
   };
 
+  // Creates a Response with another body. It has the status and the headers of `r`, except
+  // Content-Length.
+  internal.responseWith = (r, body) => {
+    const list = [];
+    for (let i = 0; i < r.list.length; i += 2) {
+      if (r.list[i] === "content-length") continue;
+      list[list.length] = r.list[i];
+      list[list.length] = r.list[i + 1];
+    }
+    const copy = record(r.status, list, body);
+    copy.statusText = r.statusText;
+    return new Response(WRAP, copy);
+  };
+
   // Returns the record {status, statusText, list, …} of a value for which `isResponse` is true.
   internal.responseRecord = recordOf;
 

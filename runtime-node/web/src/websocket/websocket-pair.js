@@ -13,7 +13,8 @@
   const { ops } = internal;
 
   internal.later("webSocketPairs", ["WebSocketPair"], () => {
-    const { ABNORMAL, BINARY, CLOSED, IS_CLOSING, TEXT, handOut, handleEvent, make, newEnd, within } = internal.webSockets();
+    const { ABNORMAL, BINARY, CLOSED, IS_CLOSING, TEXT, handOut, handleEvent, make, newEnd } = internal.webSockets();
+    const { within } = internal.stores();
     const NO_CODE = 1005;
 
     // ---- Messages between the ends of a pair: {data}, or {code, reason} as the last

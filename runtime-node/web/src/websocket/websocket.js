@@ -8,7 +8,7 @@
 // A socket has an end of one of two kinds: a native socket {owner, number} (`sockets.rs`),
 // an operation of the invocation `owner`; or one half of a pair in this isolate
 // (`websocket-pair.js`), which sends to its peer.
-//: late, after fetch.js messages.js
+//: late, after fetch.js messages.js stores.js
 (function (internal) {
   "use strict";
 
@@ -18,9 +18,6 @@
   } = internal.primordials;
   const { DOMString, USVString, bufferSource, clamped, dictionary, expose, isObject, needs, sequence, unsigned } =
     internal.webidl;
-  const {
-    getContinuationPreservedEmbedderData: carried, setContinuationPreservedEmbedderData: carry,
-  } = internal.extras;
   const { ops } = internal;
 
   internal.later("webSockets", ["CloseEvent", "WebSocket"], () => {
@@ -30,6 +27,7 @@
     const { bytesOf, isBlob, newBlob } = internal.blobs();
     const { DOMException } = internal.exceptions();
     const { lookup } = internal.headers;
+    const stores = internal.stores();
 
     const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;
     // Events of a native socket (`sockets/reader.rs`).
@@ -83,26 +81,11 @@
       __proto__: null, socket: null, owner, number, peer: null, first: null, last: null, started: false, stores: null,
     });
 
-    // AsyncLocalStorage values (`node-async_hooks.js`): listeners see the values that were current
-    // when the socket was accepted.
-    const OWNER = 0, STORES = 1;
-    const isHeld = (now) => typeof now === "object" && now !== null;
-    function within(stores, callback) {
-      const before = carried();
-      const owner = isHeld(before) ? before[OWNER] : before;
-      carry(stores === null ? owner : [owner, stores]);
-      try {
-        return callback();
-      } finally {
-        carry(before);
-      }
-    }
-
     function start(end) {
       if (end.started) return;
       end.started = true;
-      const now = carried();
-      if (isHeld(now)) end.stores = now[STORES];
+      // Listeners see the values of AsyncLocalStorages that are current now.
+      end.stores = stores.current();
       if (end.owner === 0) return internal.webSocketPairs().start(end);
       const { socket } = end;
       const onEvent = (kind, a, b, c, d, e) => handleEvent(socket, kind, a, b, c, d, e);
@@ -385,7 +368,7 @@
     const ofLink = ({ owner, number }) => make(newEnd(owner, number));
     return {
       __proto__: null, CloseEvent, WebSocket, BINARY, CLOSED, TEXT, IS_CLOSING, ABNORMAL, handOut, handleEvent, isWebSocket, make, newEnd,
-      ofLink, within,
+      ofLink,
     };
   });
 })

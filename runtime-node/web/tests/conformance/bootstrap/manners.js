@@ -52,6 +52,7 @@ const REQUIRED = {
   File: [2, {}],
   FormData: [0, { ...FORM, getAll: 1 }],
   Headers: [0, { ...FORM, getSetCookie: 0 }],
+  HTMLRewriter: [0, { on: 2, onDocument: 1, transform: 1 }],
   MessageChannel: [0, {}],
   MessageEvent: [1, { initMessageEvent: 1 }],
   MessagePort: [0, { close: 0, postMessage: 1, start: 0 }],

@@ -197,3 +197,20 @@ check("a store is kept when a promise is rejected", async () => {
     equal(storage.getStore(), 1);
   });
 });
+
+check("the handlers of an HTMLRewriter have the store of the call of transform", async () => {
+  const storage = new AsyncLocalStorage();
+  const seen = [];
+  const see = () => void seen.push(storage.getStore());
+  const rewriter = storage.run("on", () => new HTMLRewriter().on("p", {
+    async element(p) {
+      see();
+      await scheduler.wait(1);
+      see();
+      p.onEndTag(see);
+    },
+  }));
+  const response = storage.run("transform", () => rewriter.transform(new Response("<p></p>")));
+  await storage.run("read", () => response.text());
+  equal([seen, storage.getStore()], [["transform", "transform", "transform"], undefined]);
+});

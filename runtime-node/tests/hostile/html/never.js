@@ -1,0 +1,8 @@
+// Returns a promise that never settles from a handler.
+// expect: no_response
+export default {
+  async fetch() {
+    const response = new HTMLRewriter().on('p', { element: () => new Promise(() => {}) }).transform(new Response('<p>'));
+    return new Response(await response.text());
+  },
+};
