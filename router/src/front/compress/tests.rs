@@ -78,7 +78,8 @@ fn the_response_to_head_has_the_same_headers() {
 
 #[test]
 fn content_that_must_not_or_need_not_be_compressed_is_not() {
-    let cases: [(&str, u16, &[(&str, &str)], usize); 15] = [
+    type Case = (&'static str, u16, &'static [(&'static str, &'static str)], usize);
+    let cases: [Case; 15] = [
         ("has no type", 200, &[], 5000),
         ("is an image", 200, &[("content-type", "image/png")], 5000),
         ("is gRPC", 200, &[("content-type", "application/grpc-web+json")], 5000),
