@@ -14,6 +14,7 @@ use std::process::Command;
 use std::{fs, io};
 
 use serde::Deserialize;
+use tenon_proto::module::BUILTINS;
 
 use super::PACKAGES;
 
@@ -39,53 +40,10 @@ const OPTIONS: [&str; 18] = [
     "--color=false",
 ];
 
-/// The modules of Node.js that a program may import without the prefix `node:`.
-const NODEJS: [&str; 42] = [
-    "assert",
-    "async_hooks",
-    "buffer",
-    "child_process",
-    "cluster",
-    "console",
-    "constants",
-    "crypto",
-    "dgram",
-    "diagnostics_channel",
-    "dns",
-    "domain",
-    "events",
-    "fs",
-    "http",
-    "http2",
-    "https",
-    "inspector",
-    "module",
-    "net",
-    "os",
-    "path",
-    "perf_hooks",
-    "process",
-    "punycode",
-    "querystring",
-    "readline",
-    "repl",
-    "stream",
-    "string_decoder",
-    "sys",
-    "timers",
-    "tls",
-    "trace_events",
-    "tty",
-    "url",
-    "util",
-    "v8",
-    "vm",
-    "wasi",
-    "worker_threads",
-    "zlib",
-];
+/// The module of Node.js that programs can import only with the prefix `node:`.
+const PREFIXED: &str = "test";
 
-/// A project whose code is bundled.
+/// A project, and the Worker that is made of its code.
 pub(super) struct Project<'a> {
     pub(super) directory: &'a Path,
     /// The main module, by a path relative to the directory.
@@ -185,7 +143,9 @@ impl Project<'_> {
             .arg(flag("--outdir=", out))
             .arg(flag("--metafile=", metafile));
         if self.has_nodejs {
-            command.args(NODEJS.map(|module| format!("--alias:{module}=node:{module}")));
+            // An alias applies to the paths below a module as well.
+            let bare = BUILTINS.iter().filter(|name| !name.contains('/') && **name != PREFIXED);
+            command.args(bare.map(|module| format!("--alias:{module}=node:{module}")));
         }
         command.args(banner.map(|banner| format!("--banner:js={banner}")));
         let output = command
