@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use futures::TryFutureExt as _;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client};
 use serde_json::json;
 use tenon_catalog::TrafficReport;
 use tenon_crds::Worker;
@@ -34,7 +34,7 @@ use tokio::time::sleep;
 
 use crate::index::SharedIndex;
 use crate::metrics::Metrics;
-use crate::worker::queue;
+use crate::worker::{queue, status_patch};
 use backlog::Backlog;
 use sum::{Change, change};
 pub use sum::{counts, measurement};
@@ -161,15 +161,7 @@ impl FiguresWriter {
             Change::Set(figures) => json!({"rolloutFigures": figures}),
             Change::Remove => json!({}),
         };
-        let patch = json!({
-            "apiVersion": Worker::api_version(&()),
-            "kind": Worker::kind(&()),
-            "metadata": {
-                "uid": worker.metadata.uid,
-                "resourceVersion": worker.metadata.resource_version,
-            },
-            "status": status,
-        });
+        let patch = status_patch(worker, &status);
         let workers: Api<Worker> = Api::namespaced(self.client.clone(), id.namespace());
         let params = PatchParams::apply(MANAGER).force();
         workers.patch_status(id.name(), &params, &Patch::Apply(patch)).await.map(drop)

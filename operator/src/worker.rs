@@ -21,7 +21,8 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, Resource};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 use tenon_compiler::process::{Compiler, CompilerError};
 use tenon_crds::{Worker, WorkerRevision};
 use tenon_proto::id::WorkerId;
@@ -206,15 +207,7 @@ impl Reconciler {
             applied.map_err(|source| ReconcileError::Apply { name, source })?;
         }
         if let Some(status) = plan.status {
-            let patch = json!({
-                "apiVersion": Worker::api_version(&()),
-                "kind": Worker::kind(&()),
-                "metadata": {
-                    "uid": worker.metadata.uid,
-                    "resourceVersion": worker.metadata.resource_version,
-                },
-                "status": status,
-            });
+            let patch = status_patch(worker, &status);
             match workers.patch_status(id.name(), &apply, &Patch::Apply(patch)).await {
                 // The Worker was changed or deleted meanwhile, so the plan is outdated. The watch
                 // reports it, and the Worker is planned again.
@@ -269,4 +262,18 @@ impl Reconciler {
         }
         written.map(|()| next)
     }
+}
+
+/// Returns the patch that applies these fields of a Worker's status. The API server refuses it if
+/// the Worker has changed since it was read, or has been replaced.
+pub(crate) fn status_patch(worker: &Worker, status: &impl Serialize) -> Value {
+    json!({
+        "apiVersion": Worker::api_version(&()),
+        "kind": Worker::kind(&()),
+        "metadata": {
+            "uid": worker.metadata.uid,
+            "resourceVersion": worker.metadata.resource_version,
+        },
+        "status": status,
+    })
 }
