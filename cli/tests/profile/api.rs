@@ -190,6 +190,8 @@ async fn forward(upgrade: OnUpgrade, node: Node, requests: Arc<Mutex<Vec<Profile
         let error = "dial tcp4 127.0.0.1:9091: connect: connection refused";
         to_client.send(on(1, error.as_bytes())).await.unwrap();
         to_client.close().await.unwrap();
+        // A connection that is cut while the client writes would hide the error from it.
+        while let Some(Ok(_)) = from_client.next().await {}
         return;
     };
     let (ours, theirs) = tokio::io::duplex(64 << 10);

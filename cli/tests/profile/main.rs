@@ -109,7 +109,11 @@ fn a_failed_command_says_why_and_leaves_no_file() {
         ),
         (Node::Answers(responses(broken)), "cart", "cannot write profile.out"),
         (Node::Answers(responses([])), "cart", "cannot write profile.out"),
-        (Node::Refuses, "cart", "if nothing listens there, the node's version is older"),
+        (
+            Node::Refuses,
+            "cart",
+            "connection refused; if nothing listens there, the node's version is older",
+        ),
         (
             Node::Forbidden,
             "cart",
