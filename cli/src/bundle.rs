@@ -38,7 +38,7 @@ const PACKAGES: &str = "node_modules";
 /// The state of the projects since the last build.
 #[derive(Default)]
 pub(crate) struct Bundler {
-    /// A hash of the sources of each project whose command has run.
+    /// For each project whose build command has run, a hash of its sources after that.
     built: BTreeMap<PathBuf, u64>,
 }
 
@@ -89,8 +89,7 @@ impl Bundler {
     }
 }
 
-/// Bundles a Worker. Returns the name of the ConfigMap whose place the modules take, and the
-/// modules.
+/// Bundles a Worker's code. Returns the modules, and the name of the ConfigMap that they replace.
 fn bundle(
     directory: &Path,
     main: &str,

@@ -1,4 +1,4 @@
-//! Tests projects whose code is bundled, as wrangler's are, with the real esbuild.
+//! Tests that the real esbuild bundles the code of projects, among them wrangler's.
 #![allow(clippy::unwrap_used)] // Clippy recognizes only functions that are marked as tests.
 
 use std::fs;
