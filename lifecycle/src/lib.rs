@@ -12,7 +12,7 @@
 //! - [`admin`]: probes and metrics, on a thread that nothing else can starve.
 //! - [`drain`]: finish what is in flight, then exit.
 //! - [`tls`]: processes of the platform authenticate one another by certificates;
-//!   [`open_connection`]: gRPC over a connection that is open already.
+//!   [`open_connection`]: gRPC over a connection that is already open.
 //! - [`cache`], [`disk_cache`]: least-recently-used caches, in memory and on disk.
 //! - [`vital`]: threads whose panic ends the process.
 //! - [`metrics`]: metric families, and metrics by the values of a label; [`process`]: the process's
