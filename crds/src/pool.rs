@@ -89,7 +89,7 @@ pub struct RuntimePoolSpec {
     #[serde(default, skip_serializing_if = "PoolLimits::is_empty")]
     pub limits: PoolLimits,
 
-    /// Rates of the requests of clients for the pool's Workers.
+    /// Limits on the rates of clients' requests for the pool's Workers.
     #[serde(default, skip_serializing_if = "PoolRateLimits::is_empty")]
     pub rate_limits: PoolRateLimits,
 
@@ -145,7 +145,7 @@ impl PoolLimits {
     }
 }
 
-/// Rates of the requests of clients for a pool's Workers.
+/// Limits on the rates of clients' requests for a pool's Workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolRateLimits {
     /// Rate of all Workers of a namespace together, for each namespace. Workers may set lower rates
@@ -207,7 +207,7 @@ fn quantities(_: &mut SchemaGenerator) -> Schema {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimePoolStatus {
-    /// The `metadata.generation` that the rest of the status describes; -1 before the first.
+    /// The `metadata.generation` that the rest of the status describes; initially -1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Number of nodes.

@@ -94,7 +94,7 @@ pub struct WorkerSpec {
     #[schemars(length(min = 1, max = 42), regex(pattern = name::POOL))]
     pub pool: String,
 
-    /// Routes of the requests that the Worker handles. By default every path of
+    /// Routes of the requests that the Worker handles. Defaults to every path of
     /// `<name>.<namespace>.<domain>`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
@@ -102,7 +102,7 @@ pub struct WorkerSpec {
         .message("spec.routes: duplicate host and path; keep one of them"))]
     pub routes: Vec<Route>,
 
-    /// Revisions among which requests are divided. By default all requests go to the latest
+    /// Revisions among which requests are divided. By default, all requests go to the latest
     /// accepted revision. A rollback names an earlier one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = traffic::MAX_TARGETS))]
@@ -117,7 +117,7 @@ pub struct WorkerSpec {
     pub traffic: Vec<TrafficTarget>,
 
     /// Shares by which each new revision takes over the requests, and conditions under which it is
-    /// taken back. By default it gets all requests at once.
+    /// taken back. By default, it gets all requests at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Rollout>,
 
@@ -125,11 +125,11 @@ pub struct WorkerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<SessionAffinity>,
 
-    /// Whether other shards help the Worker's own one if that is busy with the Worker's requests.
+    /// Whether other shards help when the Worker's own shard is busy with the Worker's requests.
     #[serde(default)]
     pub affinity: Affinity,
 
-    /// Rates of the requests of clients. A change makes no new revision.
+    /// Limits on the rates of clients' requests. A change creates no new revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limits: Option<RateLimits>,
 
@@ -400,8 +400,8 @@ pub enum Affinity {
     /// One, as long as it can serve all requests; then as many as necessary.
     #[default]
     Preferred,
-    /// One in any case, so that all requests see the same global state. Requests beyond what this
-    /// shard can serve wait or fail.
+    /// Always one, so that all requests see the same global state. Requests beyond what this shard
+    /// can serve wait or fail.
     Strict,
 }
 
