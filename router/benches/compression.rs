@@ -1,8 +1,9 @@
 //! Measures the size and the cost of responses in each content coding.
 //!
-//! The order in which the router prefers the codings follows from this table: the one whose result
-//! is nearly as small as that of the others, and takes the least time. The limit is: 64 KiB, the
-//! most that a thread compresses in a turn of its event loop, take at most 1 ms.
+//! The router's order of preference follows from this table: the results are nearly equal in size,
+//! so the router prefers the coding that takes the least time. The table also shows whether the
+//! bound of a turn holds: a thread compresses at most 64 KiB in a turn of its event loop, which
+//! must take at most 1 ms.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -11,11 +12,11 @@ use std::time::{Duration, Instant};
 use tenon_router::coding::Coding;
 use tenon_router::coding::encoder::{Encoder, Then};
 
-/// The content that is encoded in each measurement, in bytes.
+/// The amount of content that each measurement encodes, in bytes.
 const AMOUNT: usize = 16 << 20;
 
 fn main() {
-    // Longer than every window.
+    // The text must be longer than every window.
     let pages = concat!(
         include_str!("../../ARCHITECTURE.md"),
         include_str!("../../CONTRIBUTING.md"),

@@ -286,7 +286,8 @@ impl Client {
         *lock(&self.refusal) = Some(refusal);
     }
 
-    /// Returns the reason why a request was refused. The current request is its stand-in.
+    /// Returns the reason why a request was refused. The current request is a placeholder
+    /// for the refused one.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         *lock(&self.refusal)
     }

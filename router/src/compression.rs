@@ -8,8 +8,8 @@
 //!
 //! A complete body is compressed by an encoder that the thread keeps for all complete bodies, so it
 //! takes no memory while it waits. A stream takes a slot, and memory for an encoder of its own. A
-//! response for which there is no slot or no memory is sent as it is: compression delays and refuses
-//! nothing.
+//! response for which there is no slot or no memory is sent uncompressed, and is never delayed or
+//! refused.
 //!
 //! - [`turns`]: the bound on the time that compression takes from other requests.
 //! - [`metrics`]: the bytes that were compressed.
@@ -34,8 +34,8 @@ use crate::compression::turns::Turns;
 use crate::quota::{Hold, Peer, Quota};
 
 /// The codings by preference. `cargo bench --bench compression` measures the reason: at the levels
-/// of [`encoder`](crate::coding::encoder), the results have nearly the same size, and take the least time with zstd and the
-/// most with brotli.
+/// of [`encoder`](crate::coding::encoder), the results have nearly the same size, and zstd takes
+/// the least time and brotli the most.
 pub(crate) const ORDER: [Coding; 3] = [Coding::Zstd, Coding::Gzip, Coding::Brotli];
 
 /// The maximum number of streams that a thread compresses at the same time.

@@ -17,7 +17,7 @@
 //! | `upstream` | shards: picking, connections, attempts, retries | `table` |
 //! | [`table`] | the content of the catalog: routes, the ring of shards, rate limits | |
 //! | `clients` | clients' connections: filtering, and the resources that each may take | |
-//! | `compression` | the encoders of responses, and what they may take | `clients` |
+//! | `compression` | the encoders of responses, within bounds of time and memory | `clients` |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
 //! `server` is the operators' server of the catalog. Any group may use [`coding`], `figures`,

@@ -81,8 +81,8 @@ struct Args {
     #[arg(long, env = "TENON_PROXY_PROTOCOL", requires = "trusted_proxies")]
     proxy_protocol: bool,
 
-    /// Directory for static files of Workers, which no other process may use. By default a
-    /// temporary directory.
+    /// Directory for static files of Workers, which no other process may use. By default, a
+    /// temporary directory is used.
     #[arg(long, env = "TENON_ASSETS_CACHE_DIR", value_name = "DIRECTORY")]
     assets_cache_dir: Option<PathBuf>,
 
@@ -100,7 +100,7 @@ struct Args {
     #[arg(long, env = "TENON_CATALOG", value_name = "URL")]
     catalog: Uri,
 
-    /// Number of serving threads. By default one for each CPU.
+    /// Number of serving threads. Defaults to the number of CPUs.
     #[arg(long, env = "TENON_THREADS")]
     threads: Option<NonZeroUsize>,
 
@@ -118,13 +118,13 @@ struct Args {
     #[arg(long, env = "TENON_COMPRESSION", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     compression: bool,
 
-    /// Memory that clients may occupy, in MiB: connections, request heads and bodies in transit. By
-    /// default half of the container's limit, or of the machine's memory.
+    /// Memory that clients may occupy, in MiB: connections, request heads and bodies in transit.
+    /// Defaults to half of the container's limit, or of the machine's memory.
     #[arg(long, env = "TENON_CLIENT_MEMORY", value_name = "MIB")]
     client_memory: Option<u32>,
 
     /// Seconds after which a client's connection is closed if it is idle between two requests. Set
-    /// it higher than the idle time-out of a load balancer in front of the router. When memory is
+    /// it higher than the idle timeout of a load balancer in front of the router. When memory is
     /// short, idle connections are closed earlier. HTTP/2 connections stay for as long as their
     /// client answers pings.
     #[arg(long, env = "TENON_IDLE_TIMEOUT", value_name = "SECONDS", default_value_t = IDLE_TIMEOUT.as_secs_f64())]

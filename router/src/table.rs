@@ -44,7 +44,7 @@ const POSITIONS: u16 = ShardId::lane(0).0;
 
 /// The time for which a revision is new. After a longer time, nodes that have learned of the
 /// revision would send its requests back.
-const NEWS: Duration = Duration::from_secs(5);
+const NEW_FOR: Duration = Duration::from_secs(5);
 
 /// The current table, which any thread reads without a lock.
 pub type Published = Arc<ArcSwap<Table>>;
@@ -90,7 +90,7 @@ pub struct Worker {
     traffic: Option<Box<Traffic>>,
     /// All requests go to the first candidate, however hot the Worker is.
     pub is_strict: bool,
-    /// The rates of the requests of clients, if any is limited. All revisions share them.
+    /// The limits on the rates of clients' requests, if there are any. All revisions share them.
     pub rates: Option<Arc<Rates>>,
     /// The measurement for which the requests of each revision are counted, if the Worker is
     /// measured.
@@ -400,8 +400,8 @@ impl Worker {
     }
 
     /// Returns whether the revision is so new that nodes are unlikely to know it.
-    pub fn is_news(&self, now: Instant) -> bool {
-        self.announced.is_some_and(|announced| now.saturating_duration_since(announced) < NEWS)
+    pub fn is_new(&self, now: Instant) -> bool {
+        self.announced.is_some_and(|announced| now.saturating_duration_since(announced) < NEW_FOR)
     }
 }
 

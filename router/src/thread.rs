@@ -105,7 +105,7 @@ pub(crate) struct Accounts {
     pub(crate) tunnels: Account,
 }
 
-/// What a thread needs to follow the catalog.
+/// The published table, and the notifications of its changes.
 #[derive(Clone)]
 pub(crate) struct Announcements {
     pub(crate) published: Published,
@@ -113,7 +113,7 @@ pub(crate) struct Announcements {
     pub(crate) changes_rx: watch::Receiver<()>,
 }
 
-/// What all threads share besides the table.
+/// The state that all threads share besides the table.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) tls: Option<Tls>,

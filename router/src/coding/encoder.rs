@@ -1,8 +1,8 @@
 //! Encodes one response in a content coding, piece by piece.
 //!
 //! The levels are those at which a thread compresses text at hundreds of megabytes per second, and
-//! the windows are at most 64 KiB: a larger window takes more memory for each stream, and makes
-//! texts of web pages hardly smaller.
+//! the windows are at most 64 KiB: a larger window takes more memory for each stream, and
+//! hardly makes the text of web pages smaller.
 
 use std::io::{self, Write as _};
 
@@ -196,7 +196,7 @@ mod tests {
         decoded
     }
 
-    /// Returns content that is not as long as it looks: every other kilobyte cannot be compressed.
+    /// Returns content of which every other kilobyte cannot be compressed.
     fn content(len: usize) -> Vec<u8> {
         let mut random = fastrand::Rng::with_seed(1);
         let kilobyte = |i: usize| match i % 2 {

@@ -33,12 +33,12 @@ impl CompressionMetrics {
         Ok(Self {
             read: registry.counters_by(
                 "tenon_router_compression_read_bytes_total",
-                "Bytes of Workers' responses that were compressed, by content coding.",
+                "Bytes of Workers' responses before their compression, by content coding.",
                 "coding",
             )?,
             written: registry.counters_by(
                 "tenon_router_compression_written_bytes_total",
-                "Bytes that the compression of Workers' responses resulted in, by content coding.",
+                "Bytes of Workers' responses after their compression, by content coding.",
                 "coding",
             )?,
             refused: registry.counters_by(

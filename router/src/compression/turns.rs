@@ -5,8 +5,8 @@
 //! ```
 //!
 //! In a turn of the event loop, between two looks at the sockets, the thread compresses a bounded
-//! amount of content. Bodies that want to compress more wait in line. The more other work a turn
-//! has, the smaller is the share of compression.
+//! amount of content. Bodies that need more wait in a queue. The more other work a turn has, the
+//! smaller the share of compression.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ struct Shared {
     is_refilling: Cell<bool>,
 }
 
-/// The place of one body in the line.
+/// The place of one body in the queue.
 pub(crate) struct Place {
     turns: Turns,
     left: PollSemaphore,
@@ -72,7 +72,7 @@ impl Turns {
             spawn_local(async move {
                 yield_now().await;
                 shared.is_refilling.set(false);
-                // Content that was granted permits and then left has returned them already.
+                // A body that left the queue after it was granted permits has returned them.
                 let returned = shared.left.available_permits();
                 shared.left.add_permits(TURN.saturating_sub(returned));
             });
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_leaves_the_line_does_not_hold_up_the_others() {
+    fn a_body_that_leaves_the_queue_does_not_hold_up_the_others() {
         run(async {
             let turns = Turns::default();
             assert!(turns.take(TURN));

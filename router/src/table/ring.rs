@@ -18,7 +18,7 @@
 //! So a lost slot gives each of its keys to that key's next candidate, and no other key moves.
 //!
 //! This module is pure. The hashes are SHA-256 and splitmix64's finalizer and never change, so that
-//! routers of different versions and platforms agree, also after a restart.
+//! routers of different versions and platforms agree, even after a restart.
 
 use sha2::{Digest as _, Sha256};
 use tenon_proto::id::{ShardId, WorkerId};

@@ -173,7 +173,7 @@ fn a_preview_belongs_to_its_variant_as_long_as_the_entry_has_it() {
 }
 
 #[test]
-fn only_an_added_revision_is_news() {
+fn only_an_added_revision_is_new() {
     let mut table = Table::default();
     table.apply(WatchResponse { kind: Kind::Snapshot.into(), ..workers(vec![worker("a/b", "b")]) });
     let variants = vec![variant(8, 10, "next--b")];
@@ -181,7 +181,7 @@ fn only_an_added_revision_is_news() {
     table.apply(WatchResponse { kind: Kind::Delta.into(), ..workers(vec![divided]) });
     let now = Instant::now();
     let entry = table.worker(&"a/b".parse().unwrap()).unwrap();
-    assert!(!entry.is_news(now) && entry.variants().all(|variant| variant.is_news(now)));
+    assert!(!entry.is_new(now) && entry.variants().all(|variant| variant.is_new(now)));
 }
 
 #[test]

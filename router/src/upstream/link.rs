@@ -55,7 +55,7 @@ pub(crate) struct Link {
     /// The URI of [`INVOKE_PATH`] on this shard.
     uri: Uri,
     tls: Option<Tls>,
-    /// The silence of the shard is no failure.
+    /// The silence of the shard is not a failure.
     may_pause: bool,
     state: RefCell<State>,
     health: Cell<Health>,
@@ -96,7 +96,7 @@ impl Link {
     /// Creates a link without a connection.
     ///
     /// # Arguments
-    /// * `may_pause`: whether the silence of the shard is no failure.
+    /// * `may_pause`: whether the shard may be silent without having failed.
     /// * `bulkhead`: bounds the requests of this thread that the shard may have.
     pub(crate) fn new(
         shard: Arc<Shard>,
@@ -217,7 +217,7 @@ impl Link {
             State::Open(sender) if !sender.is_closed() => return Ok(sender.clone()),
             State::Connecting(connecting) => connecting.clone(),
             idle => {
-                // The task completes even if all requests that wait for it are cancelled.
+                // The task completes even if all requests that wait for it are canceled.
                 let task = spawn_local(self.clone().connect());
                 let ended =
                     task.map(|ended| ended.unwrap_or(Err(Unreachable(ConnectFailure::Refused))));

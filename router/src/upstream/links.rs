@@ -27,7 +27,7 @@ impl Links {
     ///
     /// # Arguments
     /// * `in_flight`: the number of requests that the thread may have in flight.
-    /// * `shards_may_pause`: whether the silence of a shard is no failure.
+    /// * `shards_may_pause`: whether shards may be silent without having failed.
     pub(crate) fn new(
         in_flight: usize,
         tls: Option<Tls>,

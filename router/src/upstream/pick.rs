@@ -379,6 +379,6 @@ impl<'a> Picker<'a> {
         let (Worker { digest, .. }, now) = (self.worker, Instant::now());
         let mut placements = self.upstream.placements.borrow_mut();
         placements.is_in_lane(digest, now)
-            || self.worker.is_news(now) && placements.is_first_sight(digest, now)
+            || self.worker.is_new(now) && placements.is_first_sight(digest, now)
     }
 }

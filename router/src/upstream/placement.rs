@@ -133,7 +133,7 @@ impl Entry {
 pub(crate) enum Move {
     Lane,
     Shard,
-    /// A lane that must run the request in any case.
+    /// A lane that must run the request, wherever the Worker is placed.
     Stay,
 }
 

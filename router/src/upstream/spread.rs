@@ -11,9 +11,9 @@
 //! of the ring, as many as the width says, and of these to the one with the fewest requests of this
 //! thread. This bounds the load of each shard, as consistent hashing with bounded loads does
 //! (Mirrokni, Thorup and Zadimoghaddam, 2018, <https://arxiv.org/abs/1608.01350>), but only Workers
-//! that cause load leave their first shard, and all others stay warm where they are. The requests
-//! of a Worker that is not hot any more return to fewer shards, one at a time, because a narrow
-//! Worker needs less memory.
+//! that cause load leave their first shard, and all others stay warm where they are. When a
+//! Worker is no longer hot, its requests return to fewer shards, one at a time, because a Worker on
+//! fewer shards needs less memory.
 //!
 //! A shard that is new to the Worker gets one request at a time until it has responded, because it
 //! has to start the Worker first.

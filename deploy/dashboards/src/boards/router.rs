@@ -1,5 +1,5 @@
 //! The dashboard of routers, with the load of their threads, the destinations of requests, and the
-//! failures on the way to these.
+//! failures on the way to them.
 
 use super::{installation, process};
 use crate::model::{Dashboard, Panel, Variable};
@@ -284,7 +284,7 @@ fn spans() -> [Panel; 1] {
     [Panel::areas(
         "Spans",
         Unit::PerSecond,
-        "Spans of requests, by what has become of them: exported to the collector, dropped because the collector is too slow, or failed because it cannot be reached or refuses them.",
+        "Spans of requests: exported to the collector, dropped because the collector is too slow, or failed because it cannot be reached or refuses them.",
         &[("sum by (fate) (rate(tenon_router_spans_total{@}[$__rate_interval]))", "{{fate}}")],
     )]
 }

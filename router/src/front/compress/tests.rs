@@ -77,7 +77,7 @@ fn the_response_to_head_has_the_same_headers() {
 }
 
 #[test]
-fn content_that_must_not_or_need_not_be_compressed_is_not() {
+fn content_that_must_not_or_need_not_be_compressed_is_sent_unchanged() {
     type Case = (&'static str, u16, &'static [(&'static str, &'static str)], usize);
     let cases: [Case; 15] = [
         ("has no type", 200, &[], 5000),
@@ -91,8 +91,8 @@ fn content_that_must_not_or_need_not_be_compressed_is_not() {
         ("must not be transformed", 200, &[TEXT, ("cache-control", "public, No-Transform")], 5000),
         ("is partial", 206, &[TEXT], 5000),
         ("has a range", 200, &[TEXT, ("content-range", "bytes 0-4999/9000")], 5000),
-        ("is no content", 204, &[TEXT], 5000),
-        ("resets the client's form", 205, &[TEXT], 5000),
+        ("has the status 204", 204, &[TEXT], 5000),
+        ("has the status 205", 205, &[TEXT], 5000),
         ("has a digest", 200, &[TEXT, ("content-digest", "sha-256=:AA==:")], 5000),
         ("is longer than a turn", 200, &[TEXT], TURN + 1),
     ];
@@ -113,7 +113,7 @@ fn content_that_must_not_or_need_not_be_compressed_is_not() {
 }
 
 #[test]
-fn content_that_a_client_does_not_accept_compressed_varies_nevertheless() {
+fn the_uncompressed_response_has_vary_too() {
     let cases: [&[(&str, &str)]; 4] = [
         &[],
         &[("accept-encoding", "deflate")],
