@@ -28,8 +28,8 @@ use crate::manifest::Manifests;
 /// The annotation that names the module to bundle, by a path relative to the Worker's file.
 pub(crate) const MAIN: &str = "tenon.dev/main";
 
-/// The annotation with a shell command that builds what the Worker consists of. The command runs in
-/// the directory of the Worker's file, before anything else is read.
+/// The annotation with a shell command that builds the Worker's files. The command runs in the
+/// directory of the Worker's file, before anything else is read.
 pub(crate) const BUILD: &str = "tenon.dev/build";
 
 /// The folder of npm packages, in which nothing changes while a project is developed.
@@ -43,8 +43,8 @@ pub(crate) struct Bundler {
 }
 
 impl Bundler {
-    /// Runs the build commands of the Workers, each of them unless no source has changed since it
-    /// ran last.
+    /// Runs the build command of each Worker, unless no source has changed since the command last
+    /// ran.
     pub(crate) fn build(&mut self, manifests: &mut Manifests) {
         let commands = manifests.workers.iter().filter_map(|(id, (location, worker))| {
             let command = worker.annotations().get(BUILD)?;
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_and_ignored_files_are_no_sources() {
+    fn packages_and_ignored_files_are_not_sources() {
         let project = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = project.path().join(path);

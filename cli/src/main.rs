@@ -10,8 +10,8 @@
 //! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
 //! with files in place of the Kubernetes API. `manifest` parses the files into objects, `bundle`
 //! builds code that needs a bundler, `inspect` serves debuggers, `tail` follows the logs of a
-//! cluster's nodes, `profile` profiles a Worker on one of them, `status`, `revisions`, `rollback` and
-//! `secret` read or change a Worker on a cluster, `init` creates a project, `import` writes a
+//! cluster's nodes, `profile` profiles a Worker on one of them, `status`, `revisions`, `rollback`
+//! and `secret` read or change a Worker on a cluster, `init` creates a project, `import` writes a
 //! manifest from a wrangler project, and `types` writes the type of `env` from a manifest.
 
 mod assets;
@@ -80,7 +80,7 @@ enum Command {
     Import(import::Args),
     /// Write the TypeScript type of a Worker's `env` from its manifest.
     Types(types::Args),
-    /// Print a script of completions that the shell can source.
+    /// Print a script of completions for a shell to source.
     Completions { shell: clap_complete::Shell },
 }
 

@@ -42,7 +42,8 @@ use crate::cluster::ClusterArgs;
 use crate::output::printable;
 use file::ProfileFile;
 
-/// Time for which the reason of a failed port-forward is awaited. It arrives with the failure.
+/// Time for which the command waits for the reason of a failed port-forward, which arrives with the
+/// failure.
 const REASON: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
@@ -228,10 +229,10 @@ impl Forward {
             | Code::FailedPrecondition
             | Code::Aborted
             | Code::DeadlineExceeded => {
-                anyhow!("{node} has taken no profile: {message}")
+                anyhow!("{node} took no profile: {message}")
             }
             Code::Unimplemented => anyhow!(
-                "{node} takes no profiles, because its version is older; upgrade Tenon, or choose another --node"
+                "{node} cannot take profiles, because its version is older; upgrade Tenon, or choose another --node"
             ),
             _ => {
                 let reason = async { self.forwarder.take_error(PROFILE_PORT)?.await };

@@ -183,7 +183,7 @@ impl Translator {
         true
     }
 
-    /// Binds each secret that is no variable to a key of a Secret with the Worker's name.
+    /// Binds each secret that is not also a variable to a key of a Secret with the Worker's name.
     fn secrets(&mut self, names: &[String]) {
         let vars = self.spec.get("vars").and_then(Value::as_object);
         let secrets = names.iter().filter(|name| vars.is_none_or(|vars| !vars.contains_key(*name)));
