@@ -1,4 +1,4 @@
-//! Adds up what routers report about the revisions of rollouts, in the statuses of their Workers.
+//! Adds up the routers' figures about the revisions of rollouts, in the statuses of their Workers.
 //!
 //! ```text
 //!  catalog ── router's report ─► backlog ─► queue ─► sum (pure) ─► status.rolloutFigures
@@ -45,9 +45,10 @@ const MANAGER: &str = "tenon-operator-figures";
 /// Kind of this work in metrics.
 const KIND: &str = "WorkerFigures";
 
-/// Time for which a finished write keeps its place among the concurrent writes. It limits the writes
-/// of one Worker's figures to one every two seconds, and those of all Workers to sixteen per second,
-/// for any number of reports: each write makes every replica derive the Worker's entry again.
+/// Time for which a finished write keeps its place among the concurrent writes. It limits the
+/// writes of one Worker's figures to one every two seconds, and those of all Workers to sixteen per
+/// second, for any number of reports: each write makes every replica derive the Worker's entry
+/// again.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Maximum number of concurrent writes, including those that pause.

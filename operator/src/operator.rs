@@ -340,7 +340,7 @@ impl Certificate {
 }
 
 /// Stands for election once every kind has been listed. A leader that saw only a part of the
-/// cluster would take what it has not seen for deleted; until then, another replica can lead.
+/// cluster would treat all other objects as deleted. Until then, another replica can lead.
 async fn stand_for_election(
     election: Election,
     leading_tx: watch::Sender<bool>,
@@ -364,7 +364,7 @@ async fn reconcile(
     metrics: Arc<Metrics>,
 ) {
     let all = || {
-        // The questions are those of an earlier term.
+        // The acknowledgements so far answered questions of an earlier term.
         acknowledgements.forget_all();
         index.with(|index| index.workers().cloned().collect())
     };

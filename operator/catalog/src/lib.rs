@@ -284,8 +284,8 @@ impl Catalog {
     }
 
     /// Checks a part of a node's report. Returns the report, and whether its revision serves now. A
-    /// quarantine may also be about a recently superseded revision: a tenant cannot
-    /// avoid the quarantine by replacing a revision and restoring it.
+    /// quarantine may also be about a recently superseded revision, so a tenant cannot avoid the
+    /// quarantine by replacing a revision and restoring it.
     fn check_report(
         &self,
         node: &str,

@@ -1,4 +1,4 @@
-//! Decides what a Worker's status says about the requests of a rollout. This module is pure.
+//! Decides how a Worker's status changes with the figures of its rollout. This module is pure.
 
 use tenon_crds::{RevisionFigures, RolloutFigures, RolloutPhase, RolloutStatus, WorkerStatus};
 use tenon_proto::figures::{Figures, Latencies};

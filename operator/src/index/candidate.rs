@@ -29,8 +29,7 @@ pub struct Candidate {
     pub routes: Vec<(Route, Holder)>,
     /// The hosts of the previews that its spec requests, each with its holder.
     pub previews: Vec<(Route, Holder)>,
-    /// The Secrets that do not exist although revisions bind them that may serve besides the latest
-    /// one, by revision.
+    /// The missing Secrets of the revisions that may serve besides the latest one, by revision.
     pub missing_secrets: BTreeMap<String, MissingSecret>,
     /// Its revisions in the catalog whose bindings are resolved, with their digests.
     pub serving: Vec<(Arc<Revision>, RevisionDigest)>,

@@ -10,8 +10,8 @@
 //! Compilation takes time, and its input is hostile. The compilation ([`tenon_compiler`]) and the
 //! download of an artifact ([`crate::artifacts`]) therefore run elsewhere, between [`draft`] and
 //! [`plan`]. [`placement`] decides where the revision may be served, [`rollout`] which share of the
-//! requests it gets, and [`propagation`] whether routers serve it. If the API server refuses the revision, the Worker is planned again with that
-//! refusal.
+//! requests it gets, and [`propagation`] whether routers serve it. If the API server refuses the
+//! revision, the Worker is planned again with that refusal.
 
 mod artifact;
 mod events;

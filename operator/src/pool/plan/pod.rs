@@ -201,7 +201,7 @@ fn credentials(egress: &PoolEgress) -> Vec<EnvVar> {
 }
 
 /// Returns the volume for compiled code, and its mount. Compiled code survives restarts of the
-/// container, also after a crash, and is deleted with the Pod.
+/// container, even after a crash, and is deleted with the Pod.
 fn cache() -> (Volume, VolumeMount) {
     let directory = EmptyDirVolumeSource {
         size_limit: Some(Quantity(CACHE_SIZE_LIMIT.to_owned())),

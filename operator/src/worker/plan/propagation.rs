@@ -32,8 +32,8 @@ impl Propagation {
     /// Returns the state of a revision with its placement.
     ///
     /// # Arguments
-    /// * `before` - the current status. Unless its `Programmed` has a reason of propagation, what it
-    ///   accepts was acknowledged before.
+    /// * `before` - the current status. Unless its `Programmed` has a reason of propagation,
+    ///   routers have acknowledged what it accepts.
     pub(super) fn new(
         candidate: &Candidate,
         before: &WorkerStatus,

@@ -10,8 +10,8 @@
 //!
 //! A step ends when its duration has passed, a router has acknowledged its division, and the
 //! revision has had enough requests without a sign that it is worse. The rollout of a Worker that
-//! gets few requests goes on after ten times the duration. Everything that a decision needs is in
-//! the Worker's status, so a successor continues where a leader ended.
+//! gets few requests proceeds after ten times the duration. Everything that a decision needs is in
+//! the Worker's status, so a new leader continues where its predecessor stopped.
 
 mod analysis;
 
@@ -29,14 +29,14 @@ use crate::health::verdict::whole_seconds;
 use crate::index::Candidate;
 use analysis::{Verdict, judge};
 
-/// The type of the condition about the rollout.
+/// The type of the condition that reports the rollout.
 pub(super) const CONDITION: &str = "RolledOut";
 
 /// A step ends after this many times its duration even if the revision has had fewer requests than
 /// it needs to be judged.
-const PATIENCE: i64 = 10;
+const MAX_DURATIONS: i64 = 10;
 
-/// The state of a rollout, and what follows from it.
+/// The decision about a rollout: its new status, and the time of the next decision.
 #[derive(Debug)]
 pub(super) struct Decision {
     pub status: RolloutStatus,
@@ -158,7 +158,7 @@ impl Situation<'_> {
             let seconds = duration.as_secs().saturating_mul(times);
             began.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
         };
-        let (end, latest_end) = (after(1), after(PATIENCE));
+        let (end, latest_end) = (after(1), after(MAX_DURATIONS));
         let may_end = self.now >= end;
         let is_judged = has_enough || self.now >= latest_end;
         let verdict = judge(analysis, &new, &old, stable);
@@ -242,8 +242,8 @@ impl Situation<'_> {
         Decision { status, next: None }
     }
 
-    /// Returns the figures of a revision in the current step, once the step has begun by the clock of
-    /// this leader.
+    /// Returns the figures of a revision in the current step, once the step has begun by this
+    /// leader's clock.
     fn figures_of(&self, known: &RolloutStatus, name: &str) -> Figures {
         let began = whole_seconds(known.step_started_at.0);
         let is_about_step = |figures: &&RolloutFigures| {
@@ -255,7 +255,7 @@ impl Situation<'_> {
     }
 }
 
-/// Returns the status of the condition about a rollout.
+/// Returns the status of the condition that reports a rollout.
 pub(super) fn condition_status(phase: RolloutPhase) -> ConditionStatus {
     match phase {
         RolloutPhase::Completed => ConditionStatus::True,

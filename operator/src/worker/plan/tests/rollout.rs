@@ -143,7 +143,7 @@ fn a_bad_revision_is_taken_back_and_the_stable_one_is_kept() {
 }
 
 #[test]
-fn a_rollout_goes_on_and_is_taken_back_while_the_newest_spec_is_not_accepted() {
+fn a_rollout_proceeds_and_is_taken_back_while_the_newest_spec_is_not_accepted() {
     let (rolling, [one, two]) = rolling();
     let broken = with_code(rolling, BAD);
     let done = plan(&broken, after(1));
