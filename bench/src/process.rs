@@ -198,7 +198,7 @@ impl Process {
             let kib = text
                 .lines()
                 .find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
-            // A process that is ending has no memory any more, and therefore no such line.
+            // A process that is ending no longer has memory, and therefore has no such line.
             Ok(kib.unwrap_or(0_u64) * 1024)
         })
     }

@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
         Some(modules) => SourceState::Modules(revision::join_modules(modules, [])),
         None => SourceState::MissingConfigMap("config".to_owned()),
     };
-    // The revision that a rollout replaces exists, so that the rollout goes on.
+    // The revision that a rollout replaces exists, so that the rollout proceeds.
     let rollout = worker.status.iter().flat_map(|status| &status.rollout);
     let stable = rollout.filter_map(|rollout| rollout.stable.as_deref()).map(|name| {
         let spec =
