@@ -286,7 +286,7 @@ impl Client {
         *lock(&self.refusal) = Some(refusal);
     }
 
-    /// Returns the reason why a request was refused. The current request is a placeholder
+    /// Returns the reason why a request was refused. The current request is the stand-in
     /// for the refused one.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         *lock(&self.refusal)

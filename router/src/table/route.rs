@@ -108,7 +108,7 @@ impl<T> Routes<T> {
     /// Returns the target that serves a request.
     ///
     /// # Arguments
-    /// * `host`: a host in any case, with or without a port.
+    /// * `host`: a host in upper, lower or mixed case, with or without a port.
     /// * `path`: a path that begins with a slash and has no query.
     pub fn find(&self, host: &str, path: &str) -> Option<&T> {
         let name = without_port(host);
