@@ -264,8 +264,7 @@ impl Catalog {
             let digest = part.1;
             let outcome = match self.check_report(node, part) {
                 Ok((report, serves)) => {
-                    // The other nodes are told now, not only once the Worker's status has been
-                    // written.
+                    // The other nodes are told now, before the Worker's status has been written.
                     if let WorkerHealth::Quarantined { duration, times, .. } = report.health {
                         self.refuse(digest, &report.worker, duration, times);
                     }
