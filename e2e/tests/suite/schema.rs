@@ -36,7 +36,7 @@ const MAX_CONCURRENT: usize = 16;
 /// Minimum number of mutants of each kind.
 const MIN_MUTANTS: usize = 1_000;
 
-/// Maximum length of a text in the report of a wrong verdict, in characters.
+/// Maximum length of a string in the report of a wrong verdict, in characters.
 const MAX_SHOWN: usize = 400;
 
 pub async fn an_object_that_violates_its_schema_is_refused_naming_the_field(

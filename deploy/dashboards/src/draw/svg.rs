@@ -19,7 +19,7 @@ pub(super) enum Weight {
     Bold,
 }
 
-/// The point of a text that is placed at its coordinates.
+/// The point of a text element that is placed at its coordinates.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
