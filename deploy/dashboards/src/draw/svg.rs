@@ -80,7 +80,7 @@ impl Svg {
         ));
     }
 
-    /// Draws a small text of an axis or a legend.
+    /// Draws small text of an axis or a legend.
     pub(super) fn label(&mut self, x: f64, y: f64, anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
