@@ -14,6 +14,7 @@
 //! and `secret` read or change a Worker on a cluster, `init` creates a project, `import` writes a
 //! manifest from a wrangler project, and `types` writes the type of `env` from a manifest.
 
+mod annotation;
 mod assets;
 mod bundle;
 mod check;

@@ -37,7 +37,6 @@ use crate::metrics::Metrics;
 use crate::worker::{queue, status_patch};
 use backlog::Backlog;
 use sum::{Change, change};
-pub use sum::{counts, measurement};
 
 /// The field manager of the written field.
 const MANAGER: &str = "tenon-operator-figures";

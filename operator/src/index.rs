@@ -39,8 +39,8 @@ use tenon_proto::revision::Revision;
 use crate::artifacts::Source;
 use crate::claims::{Claims, Holder};
 use crate::endpoints;
-use crate::figures;
 use crate::limits;
+use crate::measurement::measurement;
 use crate::revision::{self, MissingSecret};
 
 pub use candidate::{Candidate, Published, SourceState};
@@ -275,7 +275,7 @@ impl Index {
             session_affinity: revision::session_affinity(accepted),
             strict_affinity: accepted.affinity == Affinity::Strict,
             rate_limits: limits::rates(accepted.rate_limits, of_pool.unwrap_or_default()),
-            measurement: figures::measurement(status),
+            measurement: measurement(status),
             shares,
         }))
     }

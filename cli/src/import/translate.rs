@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::advice;
 use super::routes::{Routes, routes};
+use crate::annotation::{BUILD, MAIN};
 use crate::assets::FOLDER;
-use crate::bundle::{BUILD, MAIN};
 
 /// Name of the module that the bundler writes.
 const ENTRYPOINT: &str = "index.js";

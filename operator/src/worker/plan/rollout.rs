@@ -24,9 +24,9 @@ use tenon_proto::figures::Figures;
 
 use super::fault::PROPAGATION_REASONS;
 use super::traffic;
-use crate::figures;
 use crate::health::verdict::whole_seconds;
 use crate::index::Candidate;
+use crate::measurement::counts;
 use analysis::{Verdict, judge};
 
 /// The type of the condition that reports the rollout.
@@ -251,7 +251,7 @@ impl Situation<'_> {
         };
         let of_step = self.figures.filter(is_about_step);
         let mut revisions = of_step.into_iter().flat_map(|figures| &figures.revisions);
-        revisions.find(|it| it.revision == name).map(figures::counts).unwrap_or_default()
+        revisions.find(|it| it.revision == name).map(counts).unwrap_or_default()
     }
 }
 

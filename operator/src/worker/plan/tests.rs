@@ -92,7 +92,7 @@ fn announced(
         session_affinity: revision::session_affinity(accepted),
         strict_affinity: accepted.affinity == Affinity::Strict,
         rate_limits: limits::rates(accepted.rate_limits, PoolRateLimits::default()),
-        measurement: crate::figures::measurement(status),
+        measurement: crate::measurement::measurement(status),
         shares: shares.collect(),
     };
     let serving = deployment.shares.iter();

@@ -89,7 +89,7 @@ fn a_new_revision_is_rolled_out_step_by_step() {
     let second = perform(second, begun);
     let (one, two) = (second.revisions[0].name_any(), latest(&second));
     assert_eq!(shares(&second), [(&*one, 90), (&*two, 10)]);
-    assert_ne!(crate::figures::measurement(status(&second)), 0);
+    assert_ne!(crate::measurement::measurement(status(&second)), 0);
 
     let unchanged = plan(&second, after(2));
     assert!(unchanged.status.is_none() && unchanged.next == Some(after(61)));
@@ -99,7 +99,7 @@ fn a_new_revision_is_rolled_out_step_by_step() {
     assert_eq!(condition_of(&done, "RolledOut").status, ConditionStatus::True);
     let done = perform(settled, done);
     assert!(shares(&done).is_empty());
-    assert_eq!(crate::figures::measurement(status(&done)), 0);
+    assert_eq!(crate::measurement::measurement(status(&done)), 0);
     assert!(plan(&done, after(62)).status.is_none());
 }
 
