@@ -27,10 +27,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use crate::error::ConnectionError;
 use crate::frame::{self, HEADER, Head, INITIAL_WINDOW, Kind, MAX, MAX_PAYLOAD, PREFACE};
 use crate::settings::{self, Settings};
-pub use call::{Call, CallError, Writer};
+pub use call::{Call, Writer};
 pub use connection::Connection;
 pub use pulse::Pings;
 use state::State;
+pub use stream::CallError;
 
 /// Sends requests on a connection, which ends after its last sender and its last call have been
 /// dropped.

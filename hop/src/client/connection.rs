@@ -9,9 +9,9 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::call::CallError;
 use super::pulse::{Pings, Pulse};
 use super::state::State;
+use super::stream::CallError;
 use crate::block::{self, RESPONSE, SUCCESS};
 use crate::error::{Code, ConnectionError};
 use crate::frame::{self, ACK, END_STREAM, HEADER, Head, Kind, MAX};

@@ -41,7 +41,7 @@ use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::op;
 
 use crate::ops::{Argument, Arguments, Maybe, View};
-use parser::Handlers;
+use recorder::Handlers;
 use rewriter::{Rewriter, Step};
 
 /// The maximum number of bytes of a stream that are inserted at a time.

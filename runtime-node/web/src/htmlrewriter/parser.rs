@@ -16,7 +16,7 @@ use lol_html::errors::RewritingError;
 use lol_html::{AsciiCompatibleEncoding, HtmlRewriter, MemorySettings, OutputSink, Settings};
 use memchr::memchr_iter;
 
-use super::recorder::{self, Shared};
+use super::recorder::{self, Handlers, Shared};
 use super::selectors::{self, Cost, InvalidSelector};
 use super::tape::Tape;
 
@@ -36,19 +36,6 @@ const OPEN: usize = 256;
 
 /// Memory of an open element that has handlers, in bytes: the handler of its end tag.
 const MATCHED: usize = 96;
-
-/// The handlers that a call of `on` or `onDocument` registers.
-#[derive(Clone, Debug)]
-pub(super) struct Handlers {
-    /// The selector; `None` for `onDocument`.
-    pub(super) selector: Option<String>,
-    /// Set for a handler of elements or, without a selector, of the document type.
-    pub(super) element: bool,
-    pub(super) comments: bool,
-    pub(super) text: bool,
-    /// Set for a handler of the document's end.
-    pub(super) end: bool,
-}
 
 /// The failure to parse a document or to create a parser.
 #[derive(Debug, thiserror::Error)]

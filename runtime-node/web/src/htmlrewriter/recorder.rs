@@ -11,8 +11,20 @@ use lol_html::{
     CommentHandler, DocumentContentHandlers, ElementContentHandlers, EndTagHandler, TextHandler,
 };
 
-use super::parser::Handlers;
 use super::tape::{Doctype, Kind, Registration, SourceAttribute, Span, Tape};
+
+/// The handlers that a call of `on` or `onDocument` registers.
+#[derive(Clone, Debug)]
+pub(super) struct Handlers {
+    /// The selector; `None` for `onDocument`.
+    pub(super) selector: Option<String>,
+    /// Set for a handler of elements or, without a selector, of the document type.
+    pub(super) element: bool,
+    pub(super) comments: bool,
+    pub(super) text: bool,
+    /// Set for a handler of the document's end.
+    pub(super) end: bool,
+}
 
 /// A tape that the handlers share with the parser's output.
 pub(super) type Shared = Rc<RefCell<Tape>>;

@@ -16,7 +16,8 @@ use rustc_hash::FxHashMap;
 
 use super::content::{Content, Inserting, NotUtf8, Total};
 use super::edit::Editing;
-use super::parser::{Handlers, ParseError, Parser};
+use super::parser::{ParseError, Parser};
+use super::recorder::Handlers;
 use super::start_tag;
 use super::tape::{ElementId, Entry, Kind, Registration, Span, Token};
 use super::token::{Current, ElementEnd, Part};

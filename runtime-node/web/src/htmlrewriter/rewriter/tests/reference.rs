@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::super::super::content::Form;
 use super::super::super::edit::Editing;
-use super::super::super::parser::Handlers;
+use super::super::super::recorder::Handlers;
 use super::super::super::tape::ElementId;
 use super::super::super::token::Place;
 use super::super::Step;
