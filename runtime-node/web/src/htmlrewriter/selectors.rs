@@ -34,7 +34,7 @@ const PARSING: usize = 3 << 20;
 /// part looks at every byte of a token, at about a nanosecond for each.
 const COMPARISONS: usize = 256 << 20;
 
-/// The minimum size of an open element in a list whose size counts towards the limit of the parser,
+/// The minimum size of an open element in a list whose size counts toward the limit of the parser,
 /// in bytes.
 const ENTRY: usize = 96;
 
