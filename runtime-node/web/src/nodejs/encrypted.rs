@@ -1,8 +1,8 @@
 //! Private keys that are encrypted with a passphrase: `EncryptedPrivateKeyInfo` (RFC 5208 §6) with
 //! PBES2 (RFC 8018 §6.2).
 //!
-//! JavaScript derives the key and decrypts, because only it can be terminated during a derivation,
-//! whose cost the author of the key has chosen.
+//! JavaScript derives the key and decrypts the content: the author of the key chose the cost of the
+//! derivation, and V8 can terminate only JavaScript.
 
 use pkcs5::EncryptionScheme;
 use pkcs5::pbes2::{self, Kdf, Pbkdf2Params, Pbkdf2Prf};
@@ -77,7 +77,7 @@ pub(crate) fn encrypted_read<'s>(
 }
 
 fn unsupported() -> Thrown {
-    data("Encrypted keys are supported with PBKDF2 or scrypt, and with AES in the mode CBC")
+    data("An encrypted key is supported only if it uses PBKDF2 or scrypt, and AES in CBC mode")
 }
 
 fn read(encrypted: &[u8]) -> der::Result<(EncryptionScheme, &[u8])> {
@@ -90,7 +90,7 @@ fn read(encrypted: &[u8]) -> der::Result<(EncryptionScheme, &[u8])> {
     Ok(parts)
 }
 
-/// Writes a key that has been encrypted in the mode CBC, with a key derived by PBKDF2 with SHA-256.
+/// Writes a key that has been encrypted in CBC mode, with a key derived by PBKDF2 with SHA-256.
 #[op]
 pub(crate) fn encrypted_write<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -4,8 +4,8 @@
 //   message[DELIVER](body, isWhole)   sends the message, once. `body` is null, bytes if `isWhole`
 //                                     is true, or otherwise a ReadableStream
 //
-// What a program writes before the end of a tick is sent together: a message that is complete by
-// then has no stream.
+// Everything that a program writes before the end of a tick is sent together: a message that is
+// complete by then has no stream.
 //: module
 (function (internal) {
   "use strict";

@@ -93,7 +93,7 @@
         throw refused("process.abort", ending);
       },
       chdir() {
-        throw refused("process.chdir", "there are no files");
+        throw refused("process.chdir", "the working directory is always /; use absolute paths");
       },
       cwd() {
         return "/";
