@@ -1,4 +1,4 @@
-//! Opens TCP connections whose bytes belong to the Worker: sockets.
+//! Opens sockets: TCP connections over which the Worker itself speaks any protocol.
 //!
 //! ```text
 //!  connect ─► allowed? ─► permit ─► connector ─┬───────────────────────────► Socket
@@ -196,9 +196,9 @@ impl Client {
     }
 }
 
-/// Bounds the kernel's buffers of a connection, which would otherwise grow to several MiB: the kernel
-/// reserves twice the given size. Makes the kernel detect that the peer has vanished, because there
-/// is no protocol that would.
+/// Bounds the kernel's buffers of a connection, which would otherwise grow to several MiB: the
+/// kernel reserves twice the given size. Makes the kernel detect that the peer has vanished,
+/// because no protocol of the node does.
 fn configure(stream: &Stream) -> io::Result<()> {
     let stream = match stream {
         Either::Left(stream) => stream,
