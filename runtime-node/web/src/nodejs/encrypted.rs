@@ -12,7 +12,7 @@ use tenon_engine::thrown::Thrown;
 use tenon_op::{Record, op};
 
 use crate::crypto::arguments::Data;
-use crate::crypto::encoding::data;
+use crate::crypto::encoding::data_error;
 use crate::crypto::operation::{buffer, failed};
 
 /// An encrypted key and the parameters of its encryption.
@@ -38,7 +38,7 @@ pub(crate) fn encrypted_read<'s>(
     encrypted: Data,
 ) -> Result<EncryptedKey<'s>, Thrown> {
     let (scheme, content) =
-        read(&encrypted).map_err(|_| data("The encrypted key is not valid in its format"))?;
+        read(&encrypted).map_err(|_| data_error("The encrypted key is not valid in its format"))?;
     let EncryptionScheme::Pbes2(parameters) = scheme else { return Err(unsupported()) };
     let (cipher, iv) = match &parameters.encryption {
         pbes2::EncryptionScheme::Aes128Cbc { iv } => ("aes-128-cbc", iv),
@@ -77,7 +77,9 @@ pub(crate) fn encrypted_read<'s>(
 }
 
 fn unsupported() -> Thrown {
-    data("An encrypted key is supported only if it uses PBKDF2 or scrypt, and AES in CBC mode")
+    data_error(
+        "An encrypted key is supported only if it uses PBKDF2 or scrypt, and AES in CBC mode",
+    )
 }
 
 fn read(encrypted: &[u8]) -> der::Result<(EncryptionScheme, &[u8])> {

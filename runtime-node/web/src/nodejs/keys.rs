@@ -8,7 +8,7 @@ use tenon_op::op;
 
 use crate::crypto::arguments::Data;
 use crate::crypto::curve::{Curve, CurveKey};
-use crate::crypto::encoding::{self, data};
+use crate::crypto::encoding::{self, data_error};
 use crate::crypto::keys::{self, Handle, Key, KeyRef};
 use crate::crypto::lc::{Rsa, convert_point};
 use crate::crypto::operation::{buffer, failed};
@@ -30,7 +30,7 @@ pub(crate) fn key_read<'s>(
     der: Data,
 ) -> Result<Handle<'s>, Thrown> {
     if der.len() > LONGEST {
-        return Err(data("The key is too long"));
+        return Err(data_error("The key is too long"));
     }
     let key = match format.as_str() {
         "spki" => encoding::from_spki(&der)?,
@@ -45,7 +45,7 @@ pub(crate) fn key_read<'s>(
 }
 
 fn malformed() -> Thrown {
-    data("The key is not valid in its format")
+    data_error("The key is not valid in its format")
 }
 
 /// Returns the `SubjectPublicKeyInfo` of a certificate (RFC 5280 §4.1). The signature of the
