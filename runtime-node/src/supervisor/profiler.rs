@@ -120,7 +120,7 @@ impl profiler_server::Profiler for Profiler {
         let duration = Duration::from_millis(request.duration_ms.into());
         if kind == ProfileKind::Unspecified || duration.is_zero() || duration > LONGEST {
             let why = format!(
-                "the node takes CPU profiles and heap snapshots, after at most {} s; choose one, and a shorter duration",
+                "the request has no kind of profile, or its duration is not allowed; choose a CPU profile or a heap snapshot, and at most {} s",
                 LONGEST.as_secs()
             );
             return Err(Status::invalid_argument(why));
