@@ -182,7 +182,7 @@ impl Parser {
     }
 
     /// Returns an upper bound on the memory of the parser, in bytes. The bound assumes that no
-    /// element has ended: the parser does not tell how many are open.
+    /// element has ended: the parser does not report how many are open.
     pub(super) fn memory(&self) -> usize {
         let Self { cost, .. } = self;
         if self.html.is_none() {

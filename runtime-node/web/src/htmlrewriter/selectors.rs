@@ -155,7 +155,7 @@ impl Cost {
 /// Returns the number of combinators in a selector, or more: the number of gaps in it.
 fn combinators(text: &[u8]) -> usize {
     let is_gap = |byte: u8| byte.is_ascii_whitespace() || byte == b'>';
-    // The gaps at a comma are none, but an escaped comma is part of a name.
+    // A gap beside a comma is not a combinator, unless the comma is escaped and part of a name.
     let commas = !text.contains(&b'\\');
     let (mut count, mut before) = (0, b',');
     let mut bytes = text.iter().copied().peekable();

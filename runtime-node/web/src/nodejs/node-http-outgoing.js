@@ -47,8 +47,8 @@
     /** @returns {void} */
     function OutgoingMessage(options) {
       ReflectApply(Writable, this, [options]);
-      // The beginning of a message in the form of HTTP/1.1, which tells packages that the headers
-      // were sent.
+      // The first line of the message in HTTP/1.1, or null before the headers are sent. Packages
+      // read it to learn whether they were sent.
       this._header = null;
       this._hasBody = true;
       this._contentLength = null;

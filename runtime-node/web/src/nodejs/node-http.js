@@ -35,8 +35,8 @@
 
   internal.define("httpStatus", () => STATUS_CODES);
 
-  // An Agent has the properties of Node.js's, but manages nothing: the client of `fetch` pools
-  // connections itself.
+  // An Agent has the properties that packages read, but manages nothing: the client of `fetch`
+  // pools connections itself.
   internal.define("httpAgent", () => {
     const { hidden, refused } = internal.node;
     const EventEmitter = internal.use("events");

@@ -1,4 +1,4 @@
-// node:process.
+// node:process: the object `process`, as far as portable programs use it.
 //: module
 (function (internal) {
   "use strict";
