@@ -40,8 +40,8 @@ use super::{Client, EgressContext};
 /// mail to any server would be used for spam.
 const MAIL_DELIVERY: u16 = 25;
 
-/// The times after which the kernel probes a silent peer, and after which it repeats the probe; and
-/// the number of probes without an answer after which the connection is lost.
+/// Time after which the kernel probes a silent peer, interval at which it repeats the probe, and
+/// number of unanswered probes after which the connection is lost.
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
