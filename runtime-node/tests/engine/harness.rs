@@ -90,7 +90,7 @@ impl Shard {
         self.worker(&format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}"))
     }
 
-    /// Returns a Worker of several modules, of which the first is the entrypoint.
+    /// Returns a Worker of several modules, the first of which is the entrypoint.
     pub(crate) fn modules(&self, modules: &[(&str, &str)]) -> Worker {
         let module =
             |(name, source): &(&str, &str)| ((*name).to_owned(), Bytes::from((*source).to_owned()));

@@ -299,8 +299,7 @@ async fn an_isolate_slightly_over_its_cpu_limit_is_retired(name: &'static str) {
     assert!(node.metric("tenon_evictions_total", &[("reason", "retired")]) >= 1);
 }
 
-/// Stand-ins for the kernel's files about the memory of a container, of which a given percentage is
-/// used.
+/// Stand-ins for the kernel's files about a container, a given percentage of whose memory is used.
 struct Memory(tempfile::TempDir);
 
 impl Memory {
