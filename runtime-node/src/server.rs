@@ -120,7 +120,7 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     }
 }
 
-/// What is known about a request that has no answer yet.
+/// The progress of a request that has no answer yet.
 struct Progress {
     /// The phase that the request has reached, which a failure at the deadline names.
     phase: Cell<Phase>,

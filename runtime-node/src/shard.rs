@@ -385,7 +385,7 @@ impl Shard {
                 let start = Start::new(self.bounds.waiting);
                 let launch = vacancy.starting(start.clone());
                 // The start runs as its own task, so that it continues after the requests that wait
-                // for it have been cancelled.
+                // for it have been canceled.
                 spawn_local(Rc::clone(self).start(launch, start.clone(), delivery));
                 Ok(ResidentOrStart::Cold(start))
             }

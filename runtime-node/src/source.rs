@@ -214,7 +214,7 @@ async fn serve(
                         _ => None,
                     };
                     if let (Some(revision), None) = (&revision, &file) {
-                        // If the receiver has been dropped, the request was cancelled.
+                        // If the receiver has been dropped, the request was canceled.
                         let _ = answer_tx.send(Ok(Sourced { revision: Arc::clone(revision), bytecode }));
                         continue;
                     }

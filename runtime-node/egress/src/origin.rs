@@ -21,8 +21,8 @@ impl Origin {
     }
 }
 
-/// Returns the name that the server's certificate must have, or `None` if the host is no valid DNS
-/// name.
+/// Returns the name that the server's certificate must have, or `None` if the host is not a
+/// valid DNS name.
 pub(super) fn server_name(host: &Host<String>) -> Option<ServerName<'static>> {
     match host {
         Host::Domain(name) => {

@@ -130,7 +130,7 @@ impl Isolate {
         self.vm.borrow().pauses.take()
     }
 
-    /// Ends everything that the isolate has begun, because its revision may not run any more. The
+    /// Ends everything that the isolate has begun, because its revision must no longer run. The
     /// caller calls this between turns.
     pub fn forbid(&self) {
         self.state.seal(FailureCode::WorkerQuarantined);

@@ -44,6 +44,8 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// Creates the reply for an answer.
+    ///
     /// # Arguments
     /// * `cold` - whether the request has waited for a start of its isolate.
     pub(super) fn of(Answer { response, permits, is_hot }: Answer, cold: bool) -> Self {
@@ -86,7 +88,7 @@ pub(super) fn status(failure: &Failure) -> HeaderMap {
     let mut failure = failure.clone();
     failure.message.truncate(failure.message.floor_char_boundary(MAX_MESSAGE));
     let mut headers = HeaderMap::new();
-    // `add_header` fails only if the status is no valid header value, which does not happen.
+    // `add_header` fails only if the status is not a valid header value, which does not happen.
     if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
         headers.insert(GRPC_STATUS, HeaderValue::from_static("2"));
     }

@@ -90,7 +90,7 @@ impl Shard {
         self.worker(&format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}"))
     }
 
-    /// Returns a Worker of several modules, of which the first is the entrypoint.
+    /// Returns a Worker of several modules, the first of which is the entrypoint.
     pub(crate) fn modules(&self, modules: &[(&str, &str)]) -> Worker {
         let module =
             |(name, source): &(&str, &str)| ((*name).to_owned(), Bytes::from((*source).to_owned()));
@@ -135,13 +135,13 @@ impl Shard {
     }
 
     /// Checks that a new Worker of the shard starts and responds.
-    pub(crate) async fn expect_a_neighbour_to_answer(&self) {
-        let neighbour = self
+    pub(crate) async fn expect_a_neighbor_to_answer(&self) {
+        let neighbor = self
             .handler("return new Response('well')")
             .start()
             .await
-            .expect("the neighbour did not start");
-        assert_eq!(neighbour.get("/").await.expect("the neighbour did not respond").text(), "well");
+            .expect("the neighbor did not start");
+        assert_eq!(neighbor.get("/").await.expect("the neighbor did not respond").text(), "well");
     }
 }
 

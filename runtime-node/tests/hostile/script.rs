@@ -18,7 +18,7 @@
 //! | `lines:` | maximum number of log lines |
 //! | `flags:` | compatibility flags |
 //! | `state:` | `Reset`, for a realm of its own for each request |
-//! | `beyond:` | ms added to the neighbour's allowed wait, for a step that cannot be split |
+//! | `beyond:` | ms added to the neighbor's allowed wait, for a step that cannot be split |
 //! | `patch:` | the patch of V8 that the script needs; without the patch, the script is skipped |
 //! | `with:` | a file of `runtime-node/web/tests/conformance` that is added as a module |
 //! | `revision:` | begins the entrypoint of another revision; each gets requests in turn |

@@ -1,5 +1,5 @@
-//! Databases that programs connect to: the parts of the protocols of Redis and PostgreSQL that their
-//! drivers need.
+//! Databases that programs connect to: the parts of the protocols of Redis and PostgreSQL that
+//! their drivers need.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ fn bulk(text: &str) -> String {
 /// query itself if it has no parameters.
 async fn serve_postgres(stream: TcpStream) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
-    // A client that asks for TLS is told to go on without.
+    // A client that requests TLS is told to continue without it.
     while startup(&mut stream).await? == SSL_REQUEST {
         stream.write_all(b"N").await?;
     }

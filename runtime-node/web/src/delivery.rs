@@ -133,7 +133,7 @@ pub(crate) fn headers_of(
     let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
     let mut left = HEADERS;
     let mut names = Vec::with_capacity((list.length() / 2).min(16) as usize);
-    // All values are written to one buffer, of which each header value then becomes a slice.
+    // All values are written to one buffer. Each header value is then a slice of this buffer.
     let mut values = Vec::new();
     for pair in 0..list.length() / 2 {
         let (name, value) =

@@ -7,7 +7,7 @@
 //!                     └──────────┴─► rewriterInsert…               a stream within the output
 //! ```
 //!
-//! - [`rewriter`]: the order of all this.
+//! - [`rewriter`]: the order of these steps.
 //! - [`token_ops`], [`edit`], [`token`], [`start_tag`]: the current token, whose handlers are
 //!   running; [`content`]: what they insert.
 //! - [`parser`], [`recorder`], [`tape`], [`selectors`]: the parser, which runs ahead of the

@@ -1,4 +1,4 @@
-//! Opens TCP connections whose bytes belong to the Worker: sockets.
+//! Opens sockets: TCP connections over which the Worker itself speaks any protocol.
 //!
 //! ```text
 //!  connect ─► allowed? ─► permit ─► connector ─┬───────────────────────────► Socket
@@ -40,8 +40,8 @@ use super::{Client, EgressContext};
 /// mail to any server would be used for spam.
 const MAIL_DELIVERY: u16 = 25;
 
-/// The times after which the kernel probes a silent peer, and after which it repeats the probe; and
-/// the number of probes without an answer after which the connection is lost.
+/// Time after which the kernel probes a silent peer, interval at which it repeats the probe, and
+/// number of unanswered probes after which the connection is lost.
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
@@ -196,9 +196,9 @@ impl Client {
     }
 }
 
-/// Bounds the kernel's buffers of a connection, which would otherwise grow to several MiB: the kernel
-/// reserves twice the given size. Makes the kernel detect that the peer has vanished, because there
-/// is no protocol that would.
+/// Bounds the kernel's buffers of a connection, which would otherwise grow to several MiB: the
+/// kernel reserves twice the given size. Makes the kernel detect that the peer has vanished,
+/// because no protocol of the node does.
 fn configure(stream: &Stream) -> io::Result<()> {
     let stream = match stream {
         Either::Left(stream) => stream,

@@ -51,28 +51,28 @@ impl Identifiers {
 
     fn expect(&self, found: AlgorithmIdentifierRef<'_>) -> Result<(), Thrown> {
         if found.oid != self.algorithm {
-            return Err(data("The key is for another algorithm"));
+            return Err(data_error("The key is for another algorithm"));
         }
         let curve = match (self.curve, found.parameters) {
             (None, None) => return Ok(()),
             (Some(_), Some(parameters)) => parameters.try_into().ok(),
             _ => None,
         };
-        if curve == self.curve { Ok(()) } else { Err(data("The key is on another curve")) }
+        if curve == self.curve { Ok(()) } else { Err(data_error("The key is on another curve")) }
     }
 }
 
-/// Returns the error for data that is not what it claims to be.
-pub(crate) fn data(message: &'static str) -> Thrown {
+/// Returns a `DataError`, for data that is not what it claims to be.
+pub(crate) fn data_error(message: &'static str) -> Thrown {
     Thrown::dom("DataError", message)
 }
 
 fn malformed<E>(_: E) -> Thrown {
-    data("The key is not valid in its format")
+    data_error("The key is not valid in its format")
 }
 
 fn invalid_key() -> Thrown {
-    data("The key is not valid for its algorithm")
+    data_error("The key is not valid for its algorithm")
 }
 
 // ---- RSA
@@ -83,7 +83,11 @@ fn rsa_algorithm() -> AlgorithmIdentifierRef<'static> {
 
 fn expect_rsa(found: AlgorithmIdentifierRef<'_>) -> Result<(), Thrown> {
     let nothing = found.parameters.is_none_or(|parameters| parameters.is_null());
-    if found.oid == RSA && nothing { Ok(()) } else { Err(data("The key is for another algorithm")) }
+    if found.oid == RSA && nothing {
+        Ok(())
+    } else {
+        Err(data_error("The key is for another algorithm"))
+    }
 }
 
 pub(crate) fn rsa_from_spki(der: &[u8]) -> Result<RsaKey, Thrown> {
@@ -161,7 +165,7 @@ pub(crate) fn rsa_to_private(key: &RsaKey) -> Option<Vec<u8>> {
 pub(crate) fn curve_from_raw(curve: Curve, bytes: &[u8]) -> Result<CurveKey, Thrown> {
     let no_point =
         "The key is not a point on its curve, or is a compressed point, which is not supported";
-    CurveKey::from_public(curve, bytes).ok_or_else(|| data(no_point))
+    CurveKey::from_public(curve, bytes).ok_or_else(|| data_error(no_point))
 }
 
 pub(crate) fn curve_from_spki(curve: Curve, der: &[u8]) -> Result<CurveKey, Thrown> {
@@ -181,11 +185,11 @@ pub(crate) fn curve_from_pkcs8(curve: Curve, der: &[u8]) -> Result<CurveKey, Thr
     }
     let inner = EcPrivateKey::from_der(inner).map_err(malformed)?;
     if inner.parameters.is_some_and(|parameters| parameters.named_curve() != identifiers.curve) {
-        return Err(data("The key is on another curve"));
+        return Err(data_error("The key is on another curve"));
     }
     let key = CurveKey::from_private(curve, inner.private_key).ok_or_else(invalid_key)?;
     if inner.public_key.is_some_and(|public| public != key.public()) {
-        return Err(data("The public key does not match the private key"));
+        return Err(data_error("The public key does not match the private key"));
     }
     Ok(key)
 }
@@ -230,7 +234,9 @@ pub(crate) fn curve_to_pkcs8(key: &CurveKey) -> Option<Vec<u8>> {
 const CURVES: [Curve; 5] = [Curve::P256, Curve::P384, Curve::P521, Curve::Ed25519, Curve::X25519];
 
 fn unsupported() -> Thrown {
-    data("Only keys of RSA and of the curves P-256, P-384, P-521, Ed25519 and X25519 are supported")
+    data_error(
+        "Only keys of RSA and of the curves P-256, P-384, P-521, Ed25519 and X25519 are supported",
+    )
 }
 
 /// Returns the curve of an algorithm; `None` for RSA.

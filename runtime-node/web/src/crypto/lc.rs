@@ -5,17 +5,17 @@
 //! Crypto and of Node.js.
 //!
 //! Every function takes slices and returns vectors; no pointer leaves these files except inside an
-//! [`Rsa`], a [`Mac`] or a [`Stream`]. `None` and `false` mean that AWS-LC refused; the reason is not examined,
-//! and its per-thread error queue is cleared.
+//! [`Rsa`], a [`Mac`] or a [`CipherContext`]. `None` and `false` mean that AWS-LC refused; the
+//! reason is not examined, and AWS-LC's per-thread error queue is cleared.
 
 #![allow(unsafe_code)] // Calls a C library.
 
 mod aes;
+mod cipher_context;
 mod mac;
 mod point;
 mod rsa;
 mod rsa_v1_5;
-mod stream;
 
 use std::ffi::c_int;
 
@@ -24,10 +24,10 @@ use aws_lc_sys as lc;
 use super::hash::Hash;
 
 pub(crate) use aes::{gcm, key_wrap};
+pub(crate) use cipher_context::CipherContext;
 pub(crate) use mac::Mac;
 pub(crate) use point::convert_point;
 pub(crate) use rsa::{Rsa, RsaPart, RsaPrivate};
-pub(crate) use stream::Stream;
 
 /// Returns whether a call succeeded. The errors are discarded, because no caller acts on a specific
 /// one.

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::arguments::Data;
 use super::curve::{Curve, CurveKey};
-use super::encoding::{self, data};
+use super::encoding::{self, data_error};
 use super::keys::{self, Handle, Key, KeyRef, LONGEST_SECRET, Secret, Ticket};
 use super::operation::{buffer, failed};
 use crate::ops::{Argument, Arguments};
@@ -98,14 +98,14 @@ pub(crate) fn curve_import<'s>(
     let y = y.unwrap_or_default();
     let public = if curve.has_points() { CurveKey::point(&x, &y) } else { x.to_vec() };
     if x.len() != curve.len() || (curve.has_points() && y.len() != curve.len()) {
-        return Err(data("The coordinates do not have the length that the curve requires"));
+        return Err(data_error("The coordinates do not have the length that the curve requires"));
     }
     let mut key = encoding::curve_from_raw(curve, &public)?;
     if let Some(d) = d {
         key = CurveKey::from_private(curve, &d)
-            .ok_or_else(|| data("'d' is not a private key of the curve"))?;
+            .ok_or_else(|| data_error("'d' is not a private key of the curve"))?;
         if key.public() != public {
-            return Err(data("The public key does not match the private key"));
+            return Err(data_error("The public key does not match the private key"));
         }
     }
     keys::hold(scope, Key::Curve(key))

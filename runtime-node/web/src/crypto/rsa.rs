@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_generated_key_supports_every_scheme_and_generation_can_be_cancelled() {
+    fn a_generated_key_supports_every_scheme_and_generation_can_be_canceled() {
         assert!(Rsa::generate(2048, &[1, 0, 1], &mut || false).is_none());
         let rsa = Rsa::generate(2048, &[1, 0, 1], &mut || true).unwrap();
         let key = RsaKey { rsa, is_private: true };

@@ -34,7 +34,7 @@ impl Total {
     }
 }
 
-/// Bytes that count towards a [`Total`].
+/// Bytes that count toward a [`Total`].
 #[derive(Debug)]
 pub(super) struct Owned {
     bytes: Vec<u8>,

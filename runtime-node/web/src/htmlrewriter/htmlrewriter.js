@@ -1,6 +1,6 @@
 // HTMLRewriter of Cloudflare Workers: changes the HTML of a response while it streams.
 //
-//   source ─► read ─► native parser ─► handlers, one after the other ─► pull ─► reader
+//   source ─► read ─► native parser ─► handlers, one after another ─► pull ─► reader
 //
 // Native code decides what comes next (`rewriter.rs`); each pull of the new body's reader does
 // these steps until there is output. If a handler returns a promise, the following steps wait for
@@ -25,7 +25,7 @@
 
     // The kinds of steps of `rewriterNext`.
     const INPUT = 0, OUTPUT = 1, DONE = 2, STREAM = 3, ELEMENT = 4, END_TAG = 5, COMMENT = 6, TEXT = 7, DOCTYPE = 8;
-    // The kinds of handlers. A document has handlers of its type instead of elements.
+    // The kinds of handlers. `onDocument` has handlers of the document type in place of elements.
     const ELEMENTS = 1, COMMENTS = 2, TEXTS = 4, ENDS = 8;
 
     const nothing = () => {};
@@ -105,7 +105,7 @@
 
       // ---- The new body
 
-      // Does the next steps, until there is output for the reader.
+      // Performs the next steps, until there is output for the reader.
       async pull(controller) {
         try {
           while (!(await this.steps(controller)));
@@ -115,11 +115,11 @@
         }
       }
 
-      // Does steps until there is output or until something has to be awaited. Returns whether
-      // there was output, or a promise of that.
+      // Performs steps until there is output, or until a promise has to be awaited. Returns whether
+      // there was output, or a promise of this result.
       steps(controller) {
         for (;;) {
-          // A handler may have cancelled the body.
+          // A handler may have canceled the body.
           if (this.number === 0) return true;
           const step = ops.rewriterNext(this.number);
           const kind = step % 16;

@@ -1,4 +1,4 @@
-//! The HTML parser: cuts a document into tokens, and finds out which handlers each token has.
+//! The HTML parser: cuts a document into tokens, and determines which handlers each token has.
 //!
 //! The crate `lol_html` calls a handler while it parses, and writes the token out when the handler
 //! returns. A handler of a Worker may be asynchronous, but V8 cannot run on a stack that waits for
@@ -30,7 +30,7 @@ const BASE: usize = 8 << 10;
 /// about 60 bytes, in a list whose capacity doubles.
 const UNFINISHED: usize = 64;
 
-/// Memory of an open element that counts towards the limit of the parser, in bytes: an entry of a
+/// Memory of an open element that counts toward the limit of the parser, in bytes: an entry of a
 /// list whose capacity doubles.
 const OPEN: usize = 256;
 
@@ -46,7 +46,7 @@ pub(super) enum ParseError {
     UnsupportedEncoding(&'static str),
     #[error(transparent)]
     Selector(#[from] InvalidSelector),
-    #[error("the selectors are too complex together; use fewer or simpler ones")]
+    #[error("the selectors together are too complex; use fewer or simpler ones")]
     TooComplex,
     #[error("{0}")]
     Document(RewritingError),
@@ -169,7 +169,7 @@ impl Parser {
     }
 
     /// Returns an upper bound on the memory of the parser, in bytes. The bound assumes that no
-    /// element has ended: the parser does not tell how many are open.
+    /// element has ended: the parser does not report how many are open.
     pub(super) fn memory(&self) -> usize {
         let Self { cost, .. } = self;
         if self.html.is_none() {

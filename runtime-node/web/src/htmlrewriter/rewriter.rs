@@ -28,7 +28,7 @@ const FULL: usize = 64 << 10;
 /// The memory of an entry of [`Rewriter::open`], in bytes, with its name and its share of the map.
 const OPEN: usize = 2 * size_of::<(ElementId, Open)>() + 32;
 
-/// What to do next.
+/// The next step of a rewriting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Feed more of the document, or end it.

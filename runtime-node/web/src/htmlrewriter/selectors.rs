@@ -34,7 +34,7 @@ const PARSING: usize = 3 << 20;
 /// part looks at every byte of a token, at about a nanosecond for each.
 const COMPARISONS: usize = 256 << 20;
 
-/// The minimum size of an open element in a list whose size counts towards the limit of the parser,
+/// The minimum size of an open element in a list whose size counts toward the limit of the parser,
 /// in bytes.
 const ENTRY: usize = 96;
 
@@ -155,7 +155,7 @@ impl Cost {
 /// Returns the number of combinators in a selector, or more: the number of gaps in it.
 fn combinators(text: &[u8]) -> usize {
     let is_gap = |byte: u8| byte.is_ascii_whitespace() || byte == b'>';
-    // The gaps at a comma are none, but an escaped comma is part of a name.
+    // A gap beside a comma is not a combinator, unless the comma is escaped and part of a name.
     let commas = !text.contains(&b'\\');
     let (mut count, mut before) = (0, b',');
     let mut bytes = text.iter().copied().peekable();

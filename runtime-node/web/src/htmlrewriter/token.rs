@@ -14,13 +14,13 @@ use super::tape::{Doctype, ElementId, Kind, Span, Tape, Token};
 pub(super) enum Place {
     Before,
     After,
-    /// At the beginning of an element.
+    /// The beginning of an element.
     Prepend,
-    /// At the end of an element or of the document.
+    /// The end of an element or of the document.
     Append,
-    /// In place of the token; for an element, of everything up to its end.
+    /// The place of the token; for an element, of everything up to its end.
     Replace,
-    /// In place of the content of an element.
+    /// The place of the content of an element.
     Inner,
 }
 
@@ -35,7 +35,8 @@ impl Place {
 pub(super) struct Surroundings {
     pub(super) before: Vec<Content>,
     pub(super) replacement: Option<Content>,
-    /// In the opposite order: later insertions are closer to the token.
+    /// The content after the token, in the opposite order: later insertions are closer to the
+    /// token.
     pub(super) after: Vec<Content>,
     pub(super) is_removed: bool,
 }
@@ -74,7 +75,7 @@ impl ElementEnd {
     }
 }
 
-/// What a token is, and the changes that only such a token can have.
+/// The kind of a token, with the changes that only this kind can have.
 #[derive(Debug)]
 pub(super) enum Part {
     Element {

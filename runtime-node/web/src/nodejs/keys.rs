@@ -8,7 +8,7 @@ use tenon_op::op;
 
 use crate::crypto::arguments::Data;
 use crate::crypto::curve::{Curve, CurveKey};
-use crate::crypto::encoding::{self, data};
+use crate::crypto::encoding::{self, data_error};
 use crate::crypto::keys::{self, Handle, Key, KeyRef};
 use crate::crypto::lc::{Rsa, convert_point};
 use crate::crypto::operation::{buffer, failed};
@@ -30,7 +30,7 @@ pub(crate) fn key_read<'s>(
     der: Data,
 ) -> Result<Handle<'s>, Thrown> {
     if der.len() > LONGEST {
-        return Err(data("The key is too long"));
+        return Err(data_error("The key is too long"));
     }
     let key = match format.as_str() {
         "spki" => encoding::from_spki(&der)?,
@@ -45,7 +45,7 @@ pub(crate) fn key_read<'s>(
 }
 
 fn malformed() -> Thrown {
-    data("The key is not valid in its format")
+    data_error("The key is not valid in its format")
 }
 
 /// Returns the `SubjectPublicKeyInfo` of a certificate (RFC 5280 §4.1). The signature of the
@@ -53,7 +53,7 @@ fn malformed() -> Thrown {
 fn certified(der: &[u8]) -> Option<&[u8]> {
     let to_be_signed = SliceReader::new(inner(der)?).ok()?.tlv_bytes().ok()?;
     let mut fields = SliceReader::new(inner(to_be_signed)?).ok()?;
-    // The version is missing in certificates of the first version.
+    // Certificates of version 1 do not contain their version.
     if fields.peek_byte()? == 0xA0 {
         fields.tlv_bytes().ok()?;
     }
@@ -87,8 +87,8 @@ pub(crate) fn key_kind(key: KeyRef) -> &'static str {
     }
 }
 
-/// Makes a private RSA key on this thread. Gives up when the turn is over: its termination then
-/// ends the Worker's code.
+/// Generates a private RSA key on this thread. Gives up when the turn is over: the termination of
+/// the turn then ends the Worker's code.
 #[op]
 pub(crate) fn rsa_generate_here<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -101,7 +101,8 @@ pub(crate) fn rsa_generate_here<'s>(
     keys::hold(scope, Key::Rsa(RsaKey { rsa, is_private: true }))
 }
 
-/// Makes the private key of a curve with these bytes; `undefined` if they are not one.
+/// Makes a private key on a curve from its bytes. Returns `undefined` if the bytes are not a
+/// private key.
 #[op]
 pub(crate) fn curve_from_private<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -111,7 +112,8 @@ pub(crate) fn curve_from_private<'s>(
     CurveKey::from_private(curve, &bytes).map(|key| keys::hold(scope, Key::Curve(key)))
 }
 
-/// Converts the encoding of a point of a curve; `undefined` if the bytes do not encode one.
+/// Converts the encoding of a point on a curve. Returns `undefined` if the bytes do not encode a
+/// point.
 #[op]
 pub(crate) fn point_convert<'s>(
     scope: &mut v8::PinScope<'s, '_>,

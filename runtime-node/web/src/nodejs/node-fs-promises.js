@@ -65,7 +65,7 @@
     const Dir = internal.use("fsDirectory");
     const constants = internal.use("fsConstants");
 
-    // A function becomes one that returns a promise and is not a constructor.
+    // Converts a function to one that returns a promise and is not a constructor.
     const asynchronous = (call) => async (...args) => call(...args);
 
     class FileHandle extends EventEmitter {
@@ -151,7 +151,7 @@
     const plain = (file) => (file instanceof FileHandle ? file.fd : file);
     const optionsOf = (options) => (typeof options === "string" ? { encoding: options } : options);
 
-    // The data may be an iterable, such as a stream, of which each piece is written in turn.
+    // The data may be an iterable, such as a stream, whose pieces are written in turn.
     async function writeFile(file, data, options = undefined) {
       const target = plain(file);
       if (typeof data === "string" || ArrayBufferIsView(data)) {

@@ -46,7 +46,8 @@
       exported[`${name}Sync`] = transfers[name];
       exported[name] = withCallback(transfers[name], (fd, data) => [data]);
     }
-    // read(fd, { buffer, … }, callback) and read(fd, callback) name or make their buffer.
+    // Also accepts read(fd, {buffer, …}, callback) and read(fd, callback). Without a buffer, makes
+    // one.
     const { read } = exported;
     exported.read = (fd, given, ...rest) => {
       const { Buffer } = internal.use("buffer");

@@ -1,11 +1,11 @@
 // node:net: Socket, a Duplex over a TCP connection (`../sockets.rs`).
 //
 //   connect() ─► connecting ─► open ─┬─► reads and writes ─► end
-//                                    └─► taken: the connection continues in a TLSSocket (node-tls.js)
+//                                    └─► taken: continues as a TLSSocket (node-tls.js)
 //
-// A Socket reads one piece ahead of its consumer, as in Node.js, and a write is done when the kernel
-// has accepted its bytes. Callbacks run in ticks of their own, so that an exception of a Worker's
-// listener is reported like any other uncaught exception.
+// A Socket reads one piece ahead of its consumer, as in Node.js, and a write is done when the
+// kernel has accepted its bytes. Callbacks run in ticks of their own, so that an exception of a
+// Worker's listener is reported like any other uncaught exception.
 //: module
 (function (internal) {
   "use strict";
@@ -52,8 +52,8 @@
       partner = null;
       bytesRead = 0;
       bytesWritten = 0;
-      // The time in milliseconds after which an idle Socket emits "timeout", the timer, and the time
-      // of the last use.
+      // The time in milliseconds after which an idle Socket emits "timeout", the timer, and the
+      // time of the last use.
       limit = 0;
       timer = 0;
       used = 0;
@@ -91,7 +91,7 @@
 
     // ---- Connecting
 
-    // Returns {options, callback} of the arguments of `connect`.
+    // Converts the arguments of `connect` to {options, callback}.
     function normalized(args) {
       const first = args[0], last = args[args.length - 1];
       const callback = typeof last === "function" ? last : undefined;
@@ -101,7 +101,7 @@
     }
 
     function portOf({ path, port }) {
-      if (path !== undefined && path !== null) throw refused("A connection to a path", "there are no files");
+      if (path !== undefined && path !== null) throw refused("A connection to a path", "there are no Unix sockets; connect to a host and port");
       if (typeof port !== "number" && typeof port !== "string") {
         throw invalid("options.port", "of type number or string", port);
       }
@@ -160,7 +160,7 @@
       else if (!socket.destroyed && !socket.isPaused()) socket.read(0);
     }
 
-    // Makes a Socket that has been destroyed as good as new.
+    // Resets a Socket that has been destroyed, so that it can connect again.
     function restart(socket) {
       const { limit } = socket[LINK];
       socket._undestroy();
@@ -228,7 +228,7 @@
     function Socket(options = undefined) {
       if (!(this instanceof Socket)) return new Socket(options);
       if (typeof options === "number" || (options?.fd !== undefined && options.fd !== null)) {
-        throw refused("A Socket of a file descriptor", "there are no files");
+        throw refused("A Socket of a file descriptor", "descriptors refer only to files; connect to a host and port");
       }
       ReflectApply(Duplex, this, [{
         allowHalfOpen: !!options?.allowHalfOpen,
@@ -323,8 +323,8 @@
         use(this, link);
         return this;
       },
-      // The following settings have no effect: small writes are never delayed, the kernel probes all
-      // connections, and a connection never keeps an invocation alive.
+      // The following settings have no effect: small writes are never delayed, the kernel probes
+      // all connections, and a connection never keeps an invocation alive.
       setNoDelay() {
         return this;
       },
@@ -376,7 +376,7 @@
       localPort: undefined,
     });
 
-    // Takes the connection of a Socket over. Returns {owner, number}.
+    // Takes over the connection of a Socket. Returns {owner, number}.
     function take(plain, taker) {
       const link = plain[LINK];
       if (!link.isOpen || plain.destroyed) throw coded(TypeError, "ERR_SOCKET_CLOSED", "Socket is closed");

@@ -41,7 +41,7 @@ pub(crate) fn convert_point(curve: Curve, bytes: &[u8], compresses: bool) -> Opt
         let point = Point(NonNull::new(lc::EC_POINT_new(group))?);
         let (at, none) = (point.0.as_ptr(), ptr::null_mut());
         let read = lc::EC_POINT_oct2point(group, at, bytes.as_ptr(), bytes.len(), none);
-        // The neutral element, which is a single zero byte, is no public key.
+        // The neutral element, which is a single zero byte, is not a public key.
         if !worked(read) || bytes.len() == 1 {
             return None;
         }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_point_are_refused() {
+    fn bytes_that_do_not_encode_a_point_are_refused() {
         for bytes in [&[][..], &[0], &[2; 33], &[4; 65], &[0xFF; 65]] {
             let point = convert_point(Curve::P256, bytes, false);
             // About half of all coordinates belong to a point.

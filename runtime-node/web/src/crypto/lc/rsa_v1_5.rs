@@ -20,7 +20,7 @@ impl Rsa {
         self.run(lc::RSA_public_encrypt, data)
     }
 
-    /// Signs data, which may be of any kind, with a private key.
+    /// Signs arbitrary data with a private key.
     pub(crate) fn sign_any(&self, data: &[u8]) -> Option<Vec<u8>> {
         self.run(lc::RSA_private_encrypt, data)
     }

@@ -25,7 +25,7 @@ const STEP: u32 = 128;
 /// The public exponents of generated keys: those in common use.
 const EXPONENTS: [&[u8]; 2] = [&[3], &[1, 0, 1]];
 
-/// A lower bound of the time to generate a key: in measurements, no key of the shortest length took
+/// A lower bound on the time to generate a key: in measurements, no key of the shortest length took
 /// less. Most keys take ten times as long, and some fifty times.
 const QUICKEST: Duration = Duration::from_millis(10);
 

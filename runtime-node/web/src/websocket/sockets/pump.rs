@@ -50,7 +50,7 @@ use write::MessageInProgress;
 /// sensible in one message.
 pub(crate) const LONGEST: usize = 32 << 20;
 
-/// The size in bytes of the library's read buffer, of which each socket has one.
+/// The size, in bytes, of the library's read buffer for each socket.
 const READ: usize = 4 * 1024;
 
 /// The maximum number of bytes that the library holds until the network accepts them: a fragment,

@@ -34,7 +34,7 @@ check("a locked stream cannot be transferred", () => {
   throws("DataCloneError", () => structuredClone(transform, { transfer: [transform] }));
 });
 
-check("cancelling a transferred stream cancels its source with a clone of the reason", async () => {
+check("canceling a transferred stream cancels its source with a clone of the reason", async () => {
   let reason;
   const stream = new ReadableStream({ cancel(given) { reason = given; } });
   const moved = structuredClone(stream, { transfer: [stream] });

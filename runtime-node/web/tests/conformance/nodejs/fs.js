@@ -15,7 +15,7 @@ started = fs.readdirSync("/tmp");
 
 const fails = (code, message, body) => equal(throws("Error", body, message).code, code);
 
-check("files of the start are gone in a request", () => {
+check("files that were written at the start do not exist in a request", () => {
   equal([started, fs.readdirSync("/tmp")], [["start"], []]);
 });
 
@@ -187,7 +187,7 @@ check("descriptors run out", () => {
   open.forEach((fd) => fs.closeSync(fd));
 });
 
-check("a file has at most a GiB", () => {
+check("a file has at most one GiB", () => {
   const fd = fs.openSync("/tmp/large", "w");
   fails("EFBIG", "file too large, write", () => fs.writeSync(fd, "x", 2 ** 40));
   fs.closeSync(fd);

@@ -1,5 +1,5 @@
 // Checks of node:net, node:tls and node:dns as far as they need no server;
-// `runtime-node/tests/fetch/tcp/node.rs` has the rest.
+// `runtime-node/tests/fetch/tcp/nodejs.rs` has the rest.
 
 import dns, { lookup, promises } from "node:dns";
 import * as dnsPromises from "node:dns/promises";

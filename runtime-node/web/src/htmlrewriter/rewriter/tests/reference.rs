@@ -25,7 +25,7 @@ pub(super) enum Action {
     Unset(&'static str),
 }
 
-/// What a handler does to a token, and what the handler of the end tag does.
+/// The actions of a handler on a token, and those of the handler of the end tag.
 #[derive(Clone, Debug)]
 pub(super) struct Actions {
     token: Vec<Action>,

@@ -1,4 +1,4 @@
-// Changes what a Socket of node:net knows about its connection, and calls its internal methods.
+// Changes the internal state of a Socket of node:net, and calls its internal methods.
 // expect: answer alive
 // flags: nodejs_compat
 import net from 'node:net';

@@ -1,4 +1,5 @@
-// Opens connections to an address that egress refuses, and resolves names, a hundred thousand times.
+// Opens connections to an address that egress refuses, and resolves names, a hundred thousand
+// times.
 // expect: answer begun or cpu_limit_exceeded or memory_limit_exceeded
 // flags: nodejs_compat
 // limits: cpu_ms=200

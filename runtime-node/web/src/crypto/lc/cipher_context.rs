@@ -16,7 +16,7 @@ const LONGEST: usize = 1 << 20;
 pub(crate) const BLOCK: usize = 16;
 
 /// An encryption or a decryption in progress.
-pub(crate) struct Stream {
+pub(crate) struct CipherContext {
     context: NonNull<lc::EVP_CIPHER_CTX>,
     encrypts: bool,
 }
@@ -44,14 +44,14 @@ fn named(name: &str) -> Option<(*const lc::EVP_CIPHER, bool)> {
     }
 }
 
-impl Stream {
+impl CipherContext {
     /// Begins an encryption or a decryption. Returns `None` if there is no cipher of this name, or
-    /// if the key or the initialization vector has another length than the cipher requires.
+    /// if the cipher does not accept the length of the key or of the initialization vector.
     pub(crate) fn new(name: &str, encrypts: bool, key: &[u8], iv: &[u8]) -> Option<Self> {
         let (cipher, has_tag) = named(name)?;
         // SAFETY: creates a context for us to free.
         let context = NonNull::new(unsafe { lc::EVP_CIPHER_CTX_new() })?;
-        let stream = Self { context, encrypts };
+        let created = Self { context, encrypts };
         let ctx = context.as_ptr();
         let (no_engine, none) = (ptr::null_mut(), ptr::null());
         // SAFETY: the context is ours alone; the key and the vector have the lengths that the
@@ -68,7 +68,7 @@ impl Stream {
             let direction = encrypts.into();
             worked(lc::EVP_CipherInit_ex(ctx, cipher, no_engine, none, none, direction))
                 && (!has_tag
-                    || stream.control(lc::EVP_CTRL_AEAD_SET_IVLEN, iv.len(), ptr::null_mut()))
+                    || created.control(lc::EVP_CTRL_AEAD_SET_IVLEN, iv.len(), ptr::null_mut()))
                 && worked(lc::EVP_CipherInit_ex(
                     ctx,
                     ptr::null(),
@@ -78,7 +78,7 @@ impl Stream {
                     direction,
                 ))
         };
-        ready.then_some(stream)
+        ready.then_some(created)
     }
 
     /// # Safety
@@ -113,7 +113,7 @@ impl Stream {
             })
     }
 
-    /// Encrypts or decrypts more data. Returns what is available of the output.
+    /// Encrypts or decrypts more data. Returns the output that is available.
     pub(crate) fn update(&mut self, data: &[u8]) -> Option<Vec<u8>> {
         if data.len() > LONGEST {
             return None;
@@ -168,7 +168,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for CipherContext {
     fn drop(&mut self) {
         // SAFETY: the context is ours, and is freed once. Its key material is overwritten.
         unsafe { lc::EVP_CIPHER_CTX_free(self.context.as_ptr()) };
@@ -182,12 +182,12 @@ mod tests {
     const AUTHENTICATED: [(&str, usize); 4] =
         [("aes-128-gcm", 16), ("aes-192-gcm", 24), ("aes-256-gcm", 32), ("chacha20-poly1305", 32)];
 
-    fn run(mut stream: Stream, data: &[u8], step: usize) -> Option<Vec<u8>> {
+    fn run(mut context: CipherContext, data: &[u8], step: usize) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         for part in data.chunks(step) {
-            out.extend(stream.update(part)?);
+            out.extend(context.update(part)?);
         }
-        out.extend(stream.finish()?);
+        out.extend(context.finish()?);
         Some(out)
     }
 
@@ -201,7 +201,7 @@ mod tests {
             ("aes-256-ecb", 32, 0),
         ] {
             let (key, iv) = (vec![1; key], vec![2; iv]);
-            let new = |encrypts| Stream::new(name, encrypts, &key, &iv).unwrap();
+            let new = |encrypts| CipherContext::new(name, encrypts, &key, &iv).unwrap();
             let secret = run(new(true), &data, 100).unwrap();
             assert_eq!(run(new(true), &data, 7).unwrap(), secret, "{name}");
             assert_eq!(run(new(false), &secret, 5).unwrap(), data, "{name}");
@@ -212,7 +212,7 @@ mod tests {
     fn only_authentic_data_is_decrypted_to_its_end() {
         for (name, key) in AUTHENTICATED {
             let (key, iv) = (vec![1; key], [2; 12]);
-            let mut one = Stream::new(name, true, &key, &iv).unwrap();
+            let mut one = CipherContext::new(name, true, &key, &iv).unwrap();
             assert!(one.authenticate(b"more"), "{name}");
             let secret = one.update(b"some data").unwrap();
             assert!(one.finish().unwrap().is_empty());
@@ -220,7 +220,7 @@ mod tests {
             for (aad, changed, works) in
                 [(&b"more"[..], 0, true), (b"less", 0, false), (b"more", 1, false)]
             {
-                let mut other = Stream::new(name, false, &key, &iv).unwrap();
+                let mut other = CipherContext::new(name, false, &key, &iv).unwrap();
                 let mut tag = tag.clone();
                 tag[3] ^= changed;
                 assert!(other.expect_tag(&tag) && other.authenticate(aad), "{name}");
@@ -231,11 +231,11 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_vectors_of_another_length_are_refused() {
-        assert!(Stream::new("aes-128-cbc", true, &[0; 15], &[0; 16]).is_none());
-        assert!(Stream::new("aes-128-cbc", true, &[0; 16], &[0; 12]).is_none());
-        assert!(Stream::new("aes-128-gcm", true, &[0; 16], &[]).is_none());
-        assert!(Stream::new("chacha20-poly1305", true, &[0; 32], &[0; 13]).is_none());
-        assert!(Stream::new("rot13", true, &[], &[]).is_none());
+    fn keys_and_vectors_of_a_wrong_length_are_refused() {
+        assert!(CipherContext::new("aes-128-cbc", true, &[0; 15], &[0; 16]).is_none());
+        assert!(CipherContext::new("aes-128-cbc", true, &[0; 16], &[0; 12]).is_none());
+        assert!(CipherContext::new("aes-128-gcm", true, &[0; 16], &[]).is_none());
+        assert!(CipherContext::new("chacha20-poly1305", true, &[0; 32], &[0; 13]).is_none());
+        assert!(CipherContext::new("rot13", true, &[], &[]).is_none());
     }
 }

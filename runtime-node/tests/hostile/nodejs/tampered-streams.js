@@ -1,5 +1,5 @@
-// Replaces the functions that the streams' own code calls, and searches their arguments for internals: native functions and
-// the number of the running invocation.
+// Replaces the functions that the streams' own code calls, and searches their arguments for
+// internals: native functions and the number of the running invocation.
 // expect: answer held
 // flags: nodejs_compat
 import { PassThrough, Readable } from 'node:stream';

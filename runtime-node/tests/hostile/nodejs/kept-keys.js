@@ -1,5 +1,5 @@
-// Tries to get the bytes of keys that are not extractable, and the handles of keys, from the
-// built-in functions and classes that it replaces.
+// Replaces built-in functions and classes, to get the bytes of keys that are not extractable and
+// the handles of keys.
 // expect: answer nothing
 // flags: nodejs_compat
 import { KeyObject, createHmac, createPrivateKey, createSecretKey, generateKeyPairSync, hkdfSync } from 'node:crypto';

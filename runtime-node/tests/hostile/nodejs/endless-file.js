@@ -1,4 +1,4 @@
-// Appends a file to itself through streams, and reads a device without an end.
+// Appends a file to itself through streams, and reads an endless device.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // flags: nodejs_compat
 // limits: cpu_ms=500 memory_mib=24

@@ -1,4 +1,5 @@
-// Writes files until memory is used up, with many names, in deep directories and with long contents.
+// Writes files until memory is used up: with many names, in deep directories, and with long
+// contents.
 // expect: memory_limit_exceeded or cpu_limit_exceeded
 // flags: nodejs_compat
 // limits: cpu_ms=2000 memory_mib=24
