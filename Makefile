@@ -116,18 +116,18 @@ bench: tools ## Measure Tenon beside other systems, in one run
 	bench/setup
 	deploy/cluster/build
 	cargo build --release --workspace $(BINARIES) --bin tenon-bench
-	cargo bench --package tenon-router --bench ring --bench compression
-	cargo bench --package tenon-runtime-node --bench engine --no-run
-	cargo test --release --package tenon-runtime-node --test hostile --no-run
+	cargo bench --workspace --bench ring --bench compression
+	cargo bench --workspace --bench engine --no-run
+	cargo test --release --workspace --test hostile --no-run
 	trap 'deploy/cluster/down' EXIT
 	deploy/cluster/up
 	deploy/cluster/run-in target/release/tenon-bench
 
 .PHONY: bench-pools
 bench-pools: tools ## Compare new, shared and pinned isolates, and the cost of a buffer by the size of its pool
-	cargo build --release --package tenon-bench --bin tenon-bench-pools
+	cargo build --release --workspace --bin tenon-bench-pools
 	target/release/tenon-bench-pools
-	cargo bench --package tenon-runtime-node --bench buffers
+	cargo bench --workspace --bench buffers
 
 # Duration of the soak in minutes.
 bench-soak: MINUTES := 180
