@@ -3,10 +3,10 @@
 
 use proptest::prelude::*;
 
-use super::super::content::Form;
-use super::super::tape::Doctype;
-use super::super::token::Place;
 use super::*;
+use crate::content::Form;
+use crate::tape::Doctype;
+use crate::token::Place;
 
 mod reference;
 
@@ -33,7 +33,7 @@ fn rewrite<'p>(
     let mut pieces = pieces.into_iter();
     let (mut input, mut out): (&[u8], _) = (&[], Vec::new());
     loop {
-        match rewriter.next().map_err(|error| error.to_string())? {
+        match rewriter.next_step().map_err(|error| error.to_string())? {
             Step::Input if !input.is_empty() => {
                 let length = rewriter.feed(input);
                 input = &input[length..];
@@ -259,7 +259,7 @@ fn the_output_comes_in_parts_of_bounded_size() {
     let document = "<a>x</a>".repeat(100_000);
     let (mut input, mut written, mut longest) = (document.as_bytes(), 0, 0);
     loop {
-        match rewriter.next().unwrap() {
+        match rewriter.next_step().unwrap() {
             Step::Input if input.is_empty() => rewriter.end(),
             Step::Input => {
                 let length = rewriter.feed(input);

@@ -8,12 +8,12 @@ use lol_html::html_content::{ContentType, Element, EndTag};
 use lol_html::{DocumentContentHandlers, ElementContentHandlers, HtmlRewriter, Settings};
 use proptest::prelude::*;
 
-use super::super::super::content::Form;
-use super::super::super::edit::Editing;
-use super::super::super::parser::Handlers;
-use super::super::super::tape::ElementId;
-use super::super::super::token::Place;
 use super::super::Step;
+use crate::content::Form;
+use crate::edit::Editing;
+use crate::parser::Handlers;
+use crate::tape::ElementId;
+use crate::token::Place;
 
 /// A change of a token.
 #[derive(Clone, Debug)]

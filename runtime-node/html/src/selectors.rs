@@ -47,7 +47,7 @@ const JUMPS: usize = 8 << 20;
 
 /// A selector that a rewriter does not accept.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum InvalidSelector {
+pub enum InvalidSelector {
     #[error("the selector has {0} bytes; at most {LONGEST} are allowed")]
     TooLong(usize),
     #[error("the selector has {0} opening parentheses; at most {PARENTHESES} are allowed")]
@@ -56,10 +56,18 @@ pub(super) enum InvalidSelector {
     Syntax(#[from] SelectorError),
 }
 
-/// Parses a selector.
+/// Checks a selector.
 ///
 /// # Errors
 /// Returns an error if the selector is malformed, too complex, or not supported.
+pub fn check(text: &str) -> Result<(), InvalidSelector> {
+    parse(text).map(drop)
+}
+
+/// Parses a selector.
+///
+/// # Errors
+/// Fails as [`check`] does.
 pub(super) fn parse(text: &str) -> Result<Selector, InvalidSelector> {
     if text.len() > LONGEST {
         return Err(InvalidSelector::TooLong(text.len()));

@@ -1,4 +1,4 @@
-//! Content that a Worker inserts into a document: escaped if it is text, and in the encoding of the
+//! Content that handlers insert into a document: escaped if it is text, and in the encoding of the
 //! document.
 
 use std::cell::Cell;
@@ -13,7 +13,7 @@ const STEP: usize = 16 << 10;
 
 /// The maximum length of a character's encoded form relative to that of its UTF-8 form: `ж`, which
 /// has two bytes, becomes `&#1078;` in an encoding without this character.
-pub(super) const LONGEST_FORM: usize = 4;
+pub const LONGEST_FORM: usize = 4;
 
 /// The memory of an [`Owned`] without its bytes, in a list whose capacity doubles.
 const OVERHEAD: usize = 96;
@@ -66,7 +66,7 @@ impl Drop for Owned {
 #[derive(Debug)]
 pub(super) enum Content {
     Bytes(Owned),
-    /// A stream of UTF-8, which JavaScript holds under this number.
+    /// A stream of UTF-8, which the caller holds under this number.
     Stream {
         number: u32,
         form: Form,
@@ -77,7 +77,7 @@ pub(super) enum Content {
 
 /// The form of inserted content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub enum Form {
     Html,
     /// Text, whose special characters become character references.
     Text,
@@ -140,7 +140,7 @@ pub(super) fn decode(bytes: &[u8], encoding: &'static Encoding) -> String {
 /// The bytes of a stream are not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the content of a stream is not UTF-8")]
-pub(super) struct NotUtf8;
+pub struct NotUtf8;
 
 /// A stream whose content is being inserted.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ impl Inserting {
         Self { number, form, partial: Vec::new() }
     }
 
-    /// Returns the number under which JavaScript holds the stream.
+    /// Returns the number under which the caller holds the stream.
     pub(super) fn number(&self) -> u32 {
         self.number
     }

@@ -4,13 +4,13 @@ use std::cell::RefMut;
 
 use encoding_rs::Encoding;
 
-use super::content::{self, Content, Form, Total};
-use super::start_tag::EditError;
-use super::tape::{Doctype, ElementId, Tape};
-use super::token::{Current, Part, Place};
+use crate::content::{self, Content, Form, Total};
+use crate::start_tag::EditError;
+use crate::tape::{Doctype, ElementId, Tape};
+use crate::token::{Current, Part, Place};
 
 /// The current token, with what is needed to read and change it.
-pub(super) struct Editing<'r> {
+pub struct Editing<'r> {
     pub(super) token: &'r mut Current,
     pub(super) tape: RefMut<'r, Tape>,
     pub(super) encoding: &'static Encoding,
@@ -19,7 +19,7 @@ pub(super) struct Editing<'r> {
 
 impl Editing<'_> {
     /// Returns the name of an element or of an end tag, in lower case.
-    pub(super) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         content::decode(self.token.name(&self.tape), self.encoding).to_ascii_lowercase()
     }
 
@@ -27,12 +27,12 @@ impl Editing<'_> {
     ///
     /// # Errors
     /// Returns an error if no tag can have this name.
-    pub(super) fn set_name(&mut self, name: &str) -> Result<(), EditError> {
+    pub fn set_name(&mut self, name: &str) -> Result<(), EditError> {
         self.token.set_name(name, self.encoding, self.total)
     }
 
     /// Returns the namespace of an element.
-    pub(super) fn namespace(&self) -> &'static str {
+    pub fn namespace(&self) -> &'static str {
         match self.token.part {
             Part::Element { namespace, .. } => namespace,
             _ => "",
@@ -40,13 +40,13 @@ impl Editing<'_> {
     }
 
     /// Returns the value of an attribute. Returns `None` if the attribute does not exist.
-    pub(super) fn attribute(&mut self, name: &str) -> Option<String> {
+    pub fn attribute(&mut self, name: &str) -> Option<String> {
         let Part::Element { tag, .. } = &mut self.token.part else { return None };
         tag.attribute(name, &self.tape, self.encoding)
     }
 
     /// Returns the names and values of all attributes: name, value, name, value, …
-    pub(super) fn attributes(&mut self) -> Vec<String> {
+    pub fn attributes(&mut self) -> Vec<String> {
         let Part::Element { tag, .. } = &mut self.token.part else { return Vec::new() };
         tag.attributes(&self.tape, self.encoding)
     }
@@ -55,32 +55,32 @@ impl Editing<'_> {
     ///
     /// # Errors
     /// Returns an error if no attribute can have this name.
-    pub(super) fn set_attribute(&mut self, name: &str, value: &str) -> Result<(), EditError> {
+    pub fn set_attribute(&mut self, name: &str, value: &str) -> Result<(), EditError> {
         let Part::Element { tag, .. } = &mut self.token.part else { return Ok(()) };
         tag.set_attribute(name, value, &self.tape, self.encoding, self.total)
     }
 
     /// Removes an attribute, if it exists.
-    pub(super) fn remove_attribute(&mut self, name: &str) {
+    pub fn remove_attribute(&mut self, name: &str) {
         if let Part::Element { tag, .. } = &mut self.token.part {
             tag.remove_attribute(name, &self.tape, self.encoding);
         }
     }
 
     /// Returns the maximum number of bytes that the insertion of a text takes.
-    pub(super) fn longest(&self, text: &str, form: Form) -> usize {
+    pub fn longest(&self, text: &str, form: Form) -> usize {
         content::longest(text, form, self.encoding)
     }
 
     /// Inserts text or HTML.
-    pub(super) fn insert(&mut self, place: Place, text: &str, form: Form) {
+    pub fn insert(&mut self, place: Place, text: &str, form: Form) {
         let mut bytes = Vec::with_capacity(text.len());
         content::write(text, form, self.encoding, &mut bytes);
         self.token.insert(place, Content::Bytes(self.total.own(bytes)));
     }
 
-    /// Inserts the stream that JavaScript holds under this number.
-    pub(super) fn insert_stream(&mut self, place: Place, number: u32, form: Form) {
+    /// Inserts the stream that the caller holds under this number.
+    pub fn insert_stream(&mut self, place: Place, number: u32, form: Form) {
         let entry = self.total.own(Vec::new());
         self.token.insert(place, Content::Stream { number, form, _entry: entry });
     }
@@ -89,7 +89,7 @@ impl Editing<'_> {
     ///
     /// # Arguments
     /// * `keeps_content` - whether only the tags of an element are removed.
-    pub(super) fn remove(&mut self, keeps_content: bool) {
+    pub fn remove(&mut self, keeps_content: bool) {
         if keeps_content {
             self.token.remove_tags();
         } else {
@@ -97,7 +97,8 @@ impl Editing<'_> {
         }
     }
 
-    pub(super) fn is_removed(&self) -> bool {
+    /// Returns whether the token has been removed or replaced.
+    pub fn is_removed(&self) -> bool {
         self.token.around.is_removed
     }
 
@@ -105,12 +106,12 @@ impl Editing<'_> {
     ///
     /// # Errors
     /// Returns an error if the element has no end tag.
-    pub(super) fn handle_end(&mut self) -> Result<ElementId, EditError> {
+    pub fn handle_end(&mut self) -> Result<ElementId, EditError> {
         self.token.handle_end()
     }
 
     /// Returns the text of a comment or of a text.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         match &self.token.part {
             Part::Comment { new_text: Some(new), .. } => content::decode(new, self.encoding),
             Part::Comment { text, .. } => self.tape.str(*text).to_owned(),
@@ -123,17 +124,17 @@ impl Editing<'_> {
     ///
     /// # Errors
     /// Returns an error if no comment can have this text.
-    pub(super) fn set_text(&mut self, text: &str) -> Result<(), EditError> {
+    pub fn set_text(&mut self, text: &str) -> Result<(), EditError> {
         self.token.set_text(text, self.encoding, self.total)
     }
 
     /// Returns whether a text is the last part of its text node.
-    pub(super) fn is_last(&self) -> bool {
+    pub fn is_last(&self) -> bool {
         matches!(self.token.part, Part::Text { is_last: true })
     }
 
     /// Returns the parts of a document type declaration.
-    pub(super) fn doctype(&self) -> Doctype {
+    pub fn doctype(&self) -> Doctype {
         match &self.token.part {
             Part::Doctype(doctype) => (**doctype).clone(),
             _ => Doctype::default(),

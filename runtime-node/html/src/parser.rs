@@ -16,9 +16,9 @@ use lol_html::errors::RewritingError;
 use lol_html::{AsciiCompatibleEncoding, HtmlRewriter, MemorySettings, OutputSink, Settings};
 use memchr::memchr_iter;
 
-use super::recorder::{self, Shared};
-use super::selectors::{self, Cost, InvalidSelector};
-use super::tape::Tape;
+use crate::recorder::{self, Shared};
+use crate::selectors::{self, Cost, InvalidSelector};
+use crate::tape::Tape;
 
 /// The number of bytes that the parser's buffer has initially.
 const BUFFER: usize = 1024;
@@ -39,20 +39,20 @@ const MATCHED: usize = 96;
 
 /// The handlers that a call of `on` or `onDocument` registers.
 #[derive(Clone, Debug)]
-pub(super) struct Handlers {
+pub struct Handlers {
     /// The selector; `None` for `onDocument`.
-    pub(super) selector: Option<String>,
+    pub selector: Option<String>,
     /// Set for a handler of elements or, without a selector, of the document type.
-    pub(super) element: bool,
-    pub(super) comments: bool,
-    pub(super) text: bool,
+    pub element: bool,
+    pub comments: bool,
+    pub text: bool,
     /// Set for a handler of the document's end.
-    pub(super) end: bool,
+    pub end: bool,
 }
 
 /// The failure to parse a document or to create a parser.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ParseError {
+pub enum ParseError {
     #[error("'{0}' is not a character encoding")]
     UnknownEncoding(String),
     #[error("a document in the encoding {0} cannot be rewritten; use UTF-8")]

@@ -5,13 +5,13 @@ use std::mem;
 
 use encoding_rs::Encoding;
 
-use super::content::{self, Content, Owned, Total};
-use super::start_tag::{self, EditError, StartTag};
-use super::tape::{Doctype, ElementId, Kind, Span, Tape, Token};
+use crate::content::{self, Content, Owned, Total};
+use crate::start_tag::{self, EditError, StartTag};
+use crate::tape::{Doctype, ElementId, Kind, Span, Tape, Token};
 
 /// Where content is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub enum Place {
     Before,
     After,
     /// At the beginning of an element.
@@ -25,8 +25,8 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// All places, by their number in JavaScript.
-    pub(super) const ALL: [Self; 6] =
+    /// All places. JavaScript names a place by its index.
+    pub const ALL: [Self; 6] =
         [Self::Before, Self::After, Self::Prepend, Self::Append, Self::Replace, Self::Inner];
 }
 

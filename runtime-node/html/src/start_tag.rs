@@ -2,12 +2,12 @@
 
 use encoding_rs::Encoding;
 
-use super::content::{self, Owned, Total};
-use super::tape::{SourceAttribute, Span, Tape};
+use crate::content::{self, Owned, Total};
+use crate::tape::{SourceAttribute, Span, Tape};
 
 /// The failure to change a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum EditError {
+pub enum EditError {
     #[error("a name must not be empty")]
     EmptyName,
     #[error("the name of a tag must begin with an ASCII letter")]

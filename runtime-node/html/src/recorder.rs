@@ -11,8 +11,8 @@ use lol_html::{
     CommentHandler, DocumentContentHandlers, ElementContentHandlers, EndTagHandler, TextHandler,
 };
 
-use super::parser::Handlers;
-use super::tape::{Doctype, Kind, Registration, SourceAttribute, Span, Tape};
+use crate::parser::Handlers;
+use crate::tape::{Doctype, Kind, Registration, SourceAttribute, Span, Tape};
 
 /// A tape that the handlers share with the parser's output.
 pub(super) type Shared = Rc<RefCell<Tape>>;

@@ -46,10 +46,10 @@ impl Span {
 
 /// The number of an element that has handlers. Numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ElementId(pub(super) u32);
+pub struct ElementId(pub u32);
 
 /// The number of a registration of handlers, in the order of `on` and `onDocument`.
-pub(super) type Registration = u32;
+pub type Registration = u32;
 
 /// An attribute as written in a start tag. The spans refer to the bytes of the tape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,10 +102,10 @@ pub(super) enum Kind {
 
 /// The parts of a document type declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Doctype {
-    pub(super) name: Option<String>,
-    pub(super) public_id: Option<String>,
-    pub(super) system_id: Option<String>,
+pub struct Doctype {
+    pub name: Option<String>,
+    pub public_id: Option<String>,
+    pub system_id: Option<String>,
 }
 
 /// See the module's documentation.

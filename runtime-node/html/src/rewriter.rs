@@ -6,22 +6,22 @@
 //!                                  └─► output to take, when the token is written
 //! ```
 //!
-//! JavaScript calls [`Rewriter::next`] in a loop and does what the [`Step`] says. Between two calls
-//! any time may pass. The order of all effects is that of the document, because the next token is
-//! taken from the tape only after the last one has been written.
+//! The caller calls [`Rewriter::next_step`] in a loop and does what the [`Step`] says. Between two
+//! calls any time may pass. The order of all effects is that of the document, because the next
+//! token is taken from the tape only after the last one has been written.
 
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::content::{Content, Inserting, NotUtf8, Total};
-use super::edit::Editing;
-use super::parser::{Handlers, ParseError, Parser};
-use super::start_tag;
-use super::tape::{ElementId, Entry, Kind, Registration, Span, Token};
-use super::token::{Current, ElementEnd, Part};
+use crate::content::{Content, Inserting, NotUtf8, Total};
+use crate::edit::Editing;
+use crate::parser::{Handlers, ParseError, Parser};
+use crate::start_tag;
+use crate::tape::{ElementId, Entry, Kind, Registration, Span, Token};
+use crate::token::{Current, ElementEnd, Part};
 
-/// The number of bytes of output at which [`Rewriter::next`] asks for the output to be taken.
+/// The number of bytes of output at which [`Rewriter::next_step`] asks for the output to be taken.
 const FULL: usize = 64 << 10;
 
 /// The memory of an entry of [`Rewriter::open`], in bytes, with its name and its share of the map.
@@ -29,19 +29,20 @@ const OPEN: usize = 2 * size_of::<(ElementId, Open)>() + 32;
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     /// Feed more of the document, or end it.
     Input,
     /// Take the output.
     Output,
     /// Insert the next bytes of the stream with this number, or end the stream.
     Stream(u32),
-    /// Run a handler of the current token.
+    /// Run a handler of the current token: of an element, and so on. The number tells which.
     Element(Registration),
     EndTag(ElementId),
     Comment(Registration),
     Text(Registration),
     Doctype(Registration),
+    /// Run a handler of the document's end.
     End(Registration),
     /// Take the output, which is the last.
     Done,
@@ -54,8 +55,8 @@ struct Open {
     end: ElementEnd,
 }
 
-/// See the module's documentation.
-pub(super) struct Rewriter {
+/// A rewriter of one document. The caller decides what the handlers do; see [`Step`].
+pub struct Rewriter {
     parser: Parser,
     current: Option<Current>,
     open: FxHashMap<ElementId, Open>,
@@ -77,7 +78,7 @@ impl Rewriter {
     /// # Errors
     /// Returns an error if a selector or the encoding is not supported, or if there are too many
     /// selectors.
-    pub(super) fn new(handlers: &[Handlers], encoding: &str) -> Result<Self, ParseError> {
+    pub fn new(handlers: &[Handlers], encoding: &str) -> Result<Self, ParseError> {
         Ok(Self {
             parser: Parser::new(handlers, encoding)?,
             current: None,
@@ -93,7 +94,7 @@ impl Rewriter {
     }
 
     /// Feeds the beginning of `input`, after the step [`Step::Input`]. Returns the number of bytes.
-    pub(super) fn feed(&mut self, input: &[u8]) -> usize {
+    pub fn feed(&mut self, input: &[u8]) -> usize {
         self.parser.tape().clear();
         self.parser.parse(input).unwrap_or_else(|error| {
             self.failure = Some(error);
@@ -102,7 +103,7 @@ impl Rewriter {
     }
 
     /// Ends the document, after the step [`Step::Input`].
-    pub(super) fn end(&mut self) {
+    pub fn end(&mut self) {
         self.parser.tape().clear();
         self.failure = self.parser.end().err();
         self.has_ended = true;
@@ -112,7 +113,7 @@ impl Rewriter {
     ///
     /// # Errors
     /// Returns an error if the document cannot be parsed.
-    pub(super) fn next(&mut self) -> Result<Step, ParseError> {
+    pub fn next_step(&mut self) -> Result<Step, ParseError> {
         loop {
             if self.output.len() >= FULL {
                 return Ok(Step::Output);
@@ -265,7 +266,7 @@ impl Rewriter {
     ///
     /// # Errors
     /// Returns an error if the bytes are not UTF-8.
-    pub(super) fn insert_bytes(&mut self, bytes: &[u8]) -> Result<(), NotUtf8> {
+    pub fn insert_bytes(&mut self, bytes: &[u8]) -> Result<(), NotUtf8> {
         let Self { parser, inserting, output, .. } = self;
         inserting.as_mut().map_or(Ok(()), |one| one.write(bytes, parser.encoding(), output))
     }
@@ -274,24 +275,24 @@ impl Rewriter {
     ///
     /// # Errors
     /// Returns an error if the stream ends within a character.
-    pub(super) fn end_stream(&mut self) -> Result<(), NotUtf8> {
+    pub fn end_stream(&mut self) -> Result<(), NotUtf8> {
         self.inserting.take().map_or(Ok(()), Inserting::end)
     }
 
     /// Takes the output, which may be empty.
-    pub(super) fn take_output(&mut self) -> Vec<u8> {
+    pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
     }
 
     /// Returns the current token, with what is needed to read and change it.
-    pub(super) fn current(&mut self) -> Option<Editing<'_>> {
+    pub fn current(&mut self) -> Option<Editing<'_>> {
         let Self { parser, current, total, .. } = self;
         let encoding = parser.encoding();
         Some(Editing { token: current.as_mut()?, tape: parser.tape(), encoding, total })
     }
 
     /// Returns the memory of the rewriter, in bytes.
-    pub(super) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         self.parser.memory()
             + self.parser.tape().memory()
             + self.output.capacity()
