@@ -14,7 +14,7 @@
 //! - [`turns`]: the bound on the time that compression takes from other requests.
 //! - [`metrics`]: the bytes that were compressed.
 //!
-//! The group depends on `clients` and `quota`. It belongs to one thread.
+//! The group depends on `tenon-clients`. It belongs to one thread.
 
 pub(crate) mod metrics;
 pub(crate) mod turns;
@@ -24,14 +24,14 @@ use std::io;
 use std::rc::Rc;
 
 use bytes::Bytes;
+use tenon_clients::Client;
+use tenon_clients::quota::{Hold, Peer, Quota};
 use tenon_lifecycle::metrics::EnumMap;
 
-use crate::clients::Client;
 use crate::coding::Coding;
 use crate::coding::encoder::{Encoder, Then};
 use crate::compression::metrics::{CompressionMetrics, Lack};
 use crate::compression::turns::Turns;
-use crate::quota::{Hold, Peer, Quota};
 
 /// The codings by preference. `cargo bench --bench compression` measures the reason: at the levels
 /// of [`encoder`](crate::coding::encoder), the results have nearly the same size, and take the least time with zstd and the

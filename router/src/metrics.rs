@@ -4,10 +4,10 @@
 //! A family has a child for each thread if threads would otherwise contend for a cache line.
 
 use prometheus::{IntGauge, Registry};
+use tenon_clients::metrics::ClientFamilies;
 use tenon_lifecycle::event_loop;
 use tenon_spans::SpanMetrics;
 
-use crate::clients::metrics::ClientFamilies;
 use crate::compression::metrics::CompressionMetrics;
 use crate::meters::RequestFamilies;
 use crate::sites::metrics::SiteMetrics;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::Uri;
 use prometheus::Registry;
+use tenon_clients::pace::Pace;
 use tenon_https::Https;
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
@@ -23,7 +24,6 @@ use tokio::task::{LocalSet, spawn_local};
 use tonic::transport::Endpoint;
 
 use crate::catalog::{self, CatalogMetrics};
-use crate::clients::pace::Pace;
 use crate::figures::Reporter;
 use crate::front::forwarded::TrustedProxies;
 use crate::front::{self, Listeners};

@@ -11,7 +11,7 @@
 //! - [`Rates`]: the rate limits of a Worker.
 //! - `shares`: how evenly the ring distributes Workers, as metrics.
 //!
-//! This module depends on [`rate`](crate::rate) alone. It is pure except for the publication.
+//! This module depends on [`tenon_clients::rate`] alone. It is pure except for the publication.
 
 mod rates;
 pub mod ring;

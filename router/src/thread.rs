@@ -19,6 +19,11 @@ use std::time::{Duration, Instant};
 
 use arc_swap::Cache;
 use prometheus::IntGauge;
+use tenon_clients::Clients;
+use tenon_clients::metrics::ClientMetrics;
+use tenon_clients::pace::Pace;
+use tenon_clients::quota::{Account, Hold, Peer, Quota};
+use tenon_clients::rate;
 use tenon_https::Https;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
@@ -26,16 +31,11 @@ use tenon_spans::{Recorder, RecorderParts};
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
-use crate::clients::Clients;
-use crate::clients::metrics::ClientMetrics;
-use crate::clients::pace::Pace;
 use crate::compression::Compression;
 use crate::figures::{Counted, ThreadFigures};
 use crate::front::forwarded::TrustedProxies;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
-use crate::quota::{Account, Hold, Peer, Quota};
-use crate::rate;
 use crate::sites::Sites;
 use crate::table::{Published, Table, Worker};
 use crate::tunnel::slots::{TunnelSlot, Tunnels};

@@ -43,6 +43,7 @@ fn registered() -> BTreeSet<String> {
         "operator",
         "operator/catalog",
         "router",
+        "router/clients",
         "router/https",
         "router/spans",
         "runtime-node",

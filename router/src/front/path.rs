@@ -22,12 +22,12 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::{self, OnUpgrade};
+use tenon_clients::head::Refusal;
+use tenon_clients::{ByteHandling, Client, REQUEST};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::invoke::HeadWriter;
 use tenon_spans::OpenSpan;
 
-use crate::clients::head::Refusal;
-use crate::clients::{ByteHandling, Client, REQUEST};
 use crate::front::assets;
 use crate::front::body::{self, RequestBody};
 use crate::front::compress;

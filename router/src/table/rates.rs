@@ -5,11 +5,11 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenon_clients::quota::Peer;
+use tenon_clients::rate::{Bucket, Clients, Rate};
 use tenon_proto::catalog;
 
 use super::Worker;
-use crate::quota::Peer;
-use crate::rate::{Bucket, Clients, Rate};
 
 /// The rate limits of a Worker's requests.
 #[derive(Debug, Default)]

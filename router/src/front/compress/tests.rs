@@ -1,7 +1,7 @@
+use tenon_clients::Clients;
 use tokio::task::LocalSet;
 
 use super::*;
-use crate::clients::Clients;
 use crate::compression::metrics::CompressionMetrics;
 
 /// Returns the response to a client that accepts gzip, after compression.

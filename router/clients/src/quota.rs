@@ -32,7 +32,7 @@ const FORGET: usize = 1024;
 /// An address that has a share: an IPv4 address, or a prefix of 64 bits, which is what an IPv6
 /// subscriber has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Peer(IpAddr);
+pub struct Peer(IpAddr);
 
 impl From<IpAddr> for Peer {
     fn from(address: IpAddr) -> Self {
@@ -45,7 +45,8 @@ impl From<IpAddr> for Peer {
     }
 }
 
-pub(crate) struct Quota {
+/// A resource that addresses share.
+pub struct Quota {
     capacity: usize,
     used: Arc<AtomicUsize>,
     peers: RefCell<Peers>,
@@ -69,7 +70,7 @@ struct Share {
 
 /// One address's account with a quota.
 #[derive(Clone, Debug)]
-pub(crate) struct Account {
+pub struct Account {
     capacity: usize,
     used: Arc<AtomicUsize>,
     mine: Arc<Share>,
@@ -77,17 +78,19 @@ pub(crate) struct Account {
 
 /// An amount that has been taken. Dropping the hold gives the amount back.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub struct Hold {
     account: Account,
     amount: usize,
 }
 
 impl Quota {
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// Creates a quota of which nothing has been taken.
+    pub fn new(capacity: usize) -> Self {
         Self { capacity, used: Arc::default(), peers: RefCell::default() }
     }
 
-    pub(crate) fn used(&self) -> usize {
+    /// Returns the amount that all addresses hold together.
+    pub fn used(&self) -> usize {
         self.used.load(Relaxed)
     }
 
@@ -95,7 +98,8 @@ impl Quota {
         self.used() > self.capacity / 2
     }
 
-    pub(crate) fn account(&self, peer: Peer) -> Account {
+    /// Returns the account of an address.
+    pub fn account(&self, peer: Peer) -> Account {
         let peers = &mut *self.peers.borrow_mut();
         let known = peers.by_address.get(&peer).and_then(Weak::upgrade);
         let mine = known.unwrap_or_else(|| {
@@ -113,7 +117,8 @@ impl Quota {
 
 impl Account {
     /// Takes an amount if it is free and this address may have it.
-    pub(crate) fn take(&self, amount: usize) -> Option<Hold> {
+    #[inline]
+    pub fn take(&self, amount: usize) -> Option<Hold> {
         let mut hold = Hold { account: self.clone(), amount: 0 };
         hold.resize(amount).then_some(hold)
     }
@@ -146,14 +151,17 @@ impl Account {
 }
 
 impl Hold {
-    pub(crate) fn amount(&self) -> usize {
+    /// Returns the amount that is held.
+    #[inline]
+    pub fn amount(&self) -> usize {
         self.amount
     }
 
     /// Grows the hold to `amount` if the difference is available, or shrinks it. Shrinking always
     /// succeeds.
     #[must_use = "nothing has been taken if the result is false"]
-    pub(crate) fn resize(&mut self, amount: usize) -> bool {
+    #[inline]
+    pub fn resize(&mut self, amount: usize) -> bool {
         let allowed = amount <= self.amount || self.account.allows(amount - self.amount);
         if allowed {
             self.account.change(self.amount, amount);
@@ -164,6 +172,7 @@ impl Hold {
 }
 
 impl Drop for Hold {
+    #[inline]
     fn drop(&mut self) {
         self.account.change(self.amount, 0);
     }

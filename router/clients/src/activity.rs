@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 /// The time for which a client may leave all its responses unread before its connection can be
 /// ended to make room for another connection.
-pub(super) const UNREAD_FOR: Duration = Duration::from_secs(5);
+pub(crate) const UNREAD_FOR: Duration = Duration::from_secs(5);
 
-pub(crate) struct Activity {
+/// The activity of one connection.
+pub struct Activity {
     /// The thread's start.
     epoch: Instant,
     in_flight: AtomicUsize,
@@ -32,7 +33,7 @@ pub(crate) struct Activity {
 
 impl Activity {
     /// Returns the activity of a new connection, which waits for its client and has no buffers.
-    pub(super) fn new(epoch: Instant) -> Self {
+    pub(crate) fn new(epoch: Instant) -> Self {
         let activity = Self {
             epoch,
             in_flight: AtomicUsize::new(0),
@@ -47,11 +48,11 @@ impl Activity {
         activity
     }
 
-    pub(super) fn begin_request(&self) {
+    pub(crate) fn begin_request(&self) {
         self.in_flight.store(self.in_flight.load(Relaxed) + 1, Relaxed);
     }
 
-    pub(super) fn end_request(&self) {
+    pub(crate) fn end_request(&self) {
         self.has_served.store(true, Relaxed);
         self.in_flight.store(self.in_flight.load(Relaxed) - 1, Relaxed);
         self.wait();
@@ -61,7 +62,7 @@ impl Activity {
     ///
     /// # Arguments
     /// * `is_unread`: true if a response has begun to wait, and false if one no longer waits.
-    pub(super) fn count_unread(&self, is_unread: bool) {
+    pub(crate) fn count_unread(&self, is_unread: bool) {
         let unread = self.unread.load(Relaxed);
         self.unread.store(if is_unread { unread + 1 } else { unread - 1 }, Relaxed);
         if is_unread {
@@ -81,7 +82,7 @@ impl Activity {
     }
 
     /// Records whether the connection has given up its buffers.
-    pub(crate) fn set_resting(&self, resting: bool) {
+    pub fn set_resting(&self, resting: bool) {
         self.resting.store(resting, Relaxed);
     }
 
@@ -90,39 +91,39 @@ impl Activity {
         self.unsent.store(unsent, Relaxed);
     }
 
-    pub(super) fn is_resting(&self) -> bool {
+    pub(crate) fn is_resting(&self) -> bool {
         self.resting.load(Relaxed)
     }
 
-    pub(super) fn has_requests(&self) -> bool {
+    pub(crate) fn has_requests(&self) -> bool {
         self.in_flight.load(Relaxed) > 0
     }
 
     /// Returns whether the connection is idle, so that it can give up its buffers.
-    pub(crate) fn may_rest(&self) -> bool {
+    pub fn may_rest(&self) -> bool {
         !self.has_requests() && !self.in_head.load(Relaxed) && !self.unsent.load(Relaxed)
     }
 
     /// Returns whether the connection is between two requests.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.has_served.load(Relaxed) && self.may_rest()
     }
 
     /// Returns whether the connection may be ended to make room for another connection, because it
     /// has no request in flight, or its client has left all responses unread for [`UNREAD_FOR`].
-    pub(super) fn can_end(&self) -> bool {
+    pub(crate) fn can_end(&self) -> bool {
         let (in_flight, unread) = (self.in_flight.load(Relaxed), self.unread.load(Relaxed));
         in_flight == 0 || in_flight == unread && self.waited(Instant::now()) >= UNREAD_FOR
     }
 
     /// Returns the time for which the connection has waited for its client.
-    pub(super) fn waited(&self, now: Instant) -> Duration {
+    pub(crate) fn waited(&self, now: Instant) -> Duration {
         let since = self.waiting_since.load(Relaxed);
         Duration::from_millis(self.millis(now).wrapping_sub(since).into())
     }
 
     /// Returns the time since the thread's start.
-    pub(super) fn uptime(&self) -> Duration {
+    pub(crate) fn uptime(&self) -> Duration {
         self.epoch.elapsed()
     }
 
@@ -138,12 +139,12 @@ impl Activity {
 
     /// Moves the beginning of the wait back to the thread's start.
     #[cfg(test)]
-    pub(super) fn wait_since_start(&self) {
+    pub(crate) fn wait_since_start(&self) {
         self.waiting_since.store(0, Relaxed);
     }
 
     #[cfg(test)]
-    pub(super) fn unread(&self) -> usize {
+    pub(crate) fn unread(&self) -> usize {
         self.unread.load(Relaxed)
     }
 }

@@ -5,20 +5,20 @@ use tenon_lifecycle::metrics::Register as _;
 
 /// The metrics of all threads.
 #[derive(Clone)]
-pub(crate) struct ClientFamilies {
+pub struct ClientFamilies {
     connections: IntGaugeVec,
     memory: IntGaugeVec,
     shed: IntCounter,
 }
 
 /// The metrics of one thread. No other thread writes the gauges.
-pub(crate) struct ClientMetrics {
+pub struct ClientMetrics {
     /// The number of open connections of clients, and of the platform's own processes.
-    pub(crate) connections: IntGauge,
+    pub connections: IntGauge,
     /// The memory that clients hold, in bytes.
-    pub(crate) memory: IntGauge,
+    pub memory: IntGauge,
     /// The number of connections that all threads have closed or refused for lack of memory.
-    pub(crate) shed: IntCounter,
+    pub shed: IntCounter,
 }
 
 impl ClientFamilies {
@@ -26,7 +26,7 @@ impl ClientFamilies {
     ///
     /// # Errors
     /// Fails if the registry already has metrics of these names.
-    pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             connections: registry.gauges(
                 "tenon_router_connections",
@@ -45,7 +45,11 @@ impl ClientFamilies {
         })
     }
 
-    pub(crate) fn thread(&self, thread: &str) -> ClientMetrics {
+    /// Returns the metrics of one thread.
+    ///
+    /// # Arguments
+    /// * `thread`: identifies the thread.
+    pub fn thread(&self, thread: &str) -> ClientMetrics {
         ClientMetrics {
             connections: self.connections.with_label_values(&[thread]),
             memory: self.memory.with_label_values(&[thread]),

@@ -54,7 +54,7 @@ pub(crate) enum Step {
 
 /// The reason why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     #[error("the request does not begin like an HTTP request")]
     NotHttp,
     #[error("a line of the request's head ends without a carriage return")]

@@ -73,7 +73,7 @@ impl Bucket {
     ///
     /// # Errors
     /// Fails as [`Rate::admit`] does.
-    pub(crate) fn admit(&self, rate: Rate, now: u64, routers: NonZeroU32) -> Result<(), Duration> {
+    pub fn admit(&self, rate: Rate, now: u64, routers: NonZeroU32) -> Result<(), Duration> {
         let mut accounted = self.0.load(Relaxed);
         loop {
             let next = rate.admit(accounted, now, routers)?;
@@ -86,7 +86,7 @@ impl Bucket {
 }
 
 /// The limits of all clients of all Workers.
-pub(crate) struct Clients {
+pub struct Clients {
     started: Instant,
     /// The seed of the hashes. Clients do not know it, so that no client can choose the places of
     /// another.
@@ -102,7 +102,7 @@ impl Default for Clients {
 
 impl Clients {
     /// Returns the time since the start, in nanoseconds.
-    pub(crate) fn now(&self) -> u64 {
+    pub fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
@@ -114,7 +114,7 @@ impl Clients {
     ///
     /// # Errors
     /// Fails as [`Rate::admit`] does.
-    pub(crate) fn admit(
+    pub fn admit(
         &self,
         of: u64,
         peer: Peer,

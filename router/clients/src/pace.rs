@@ -38,7 +38,7 @@ impl Default for Pace {
 }
 
 /// The time that a client has left to send one body.
-pub(crate) struct PaceTimer {
+pub struct PaceTimer {
     left: Left,
     /// Fires when the time is up, or earlier. The alarm is reset when it has fired too early, and
     /// not with each piece.
@@ -46,17 +46,18 @@ pub(crate) struct PaceTimer {
 }
 
 impl PaceTimer {
-    pub(crate) fn new(pace: Pace) -> Self {
+    /// Creates the timer of a body of which nothing has arrived.
+    pub fn new(pace: Pace) -> Self {
         Self { left: Left { pace, left: pace.grace, since: None }, alarm: None }
     }
 
     /// Records that bytes have arrived.
-    pub(crate) fn received(&mut self, bytes: usize) {
+    pub fn received(&mut self, bytes: usize) {
         self.left.received(bytes, Instant::now);
     }
 
     /// Waits until the time of a client that sends nothing is up.
-    pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let end = self.left.end(Instant::now);
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
         loop {

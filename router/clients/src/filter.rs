@@ -20,9 +20,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::clients::head::{MAX_HEAD, Messages, Refusal, Step};
-use crate::clients::preface::{Opening, Protocol};
-use crate::clients::{self, ByteHandling, Client};
+use crate::head::{MAX_HEAD, Messages, Refusal, Step};
+use crate::preface::{Opening, Protocol};
+use crate::{ByteHandling, Client, HTTP1, HTTP2, UNREAD};
 
 /// The stand-in for a refused head.
 const STAND_IN: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
@@ -38,12 +38,13 @@ const READ: usize = 16 * 1024;
 const IGNORED: usize = 256 * 1024;
 
 /// Returns the reason for the refusal if a request is the stand-in for a refused head.
-pub(crate) fn refusal<T>(client: &Client, request: &http::Request<T>) -> Option<Refusal> {
+pub fn refusal<T>(client: &Client, request: &http::Request<T>) -> Option<Refusal> {
     // A client may use this method itself. In this case, nothing has been refused.
     if request.method().as_str() == REFUSED { client.refusal() } else { None }
 }
 
-pub(crate) struct HeadFilter {
+/// See the module's documentation.
+pub struct HeadFilter {
     stream: Opening,
     client: Arc<Client>,
     messages: Messages,
@@ -69,16 +70,18 @@ enum Stage {
 }
 
 impl HeadFilter {
-    pub(crate) fn new(stream: Opening, client: Arc<Client>) -> Self {
+    /// Filters the connection of a client, whose first bytes have been read.
+    pub fn new(stream: Opening, client: Arc<Client>) -> Self {
         let (stage, base) = match stream.protocol() {
-            Protocol::Http1 => (Stage::Following, clients::HTTP1),
-            Protocol::Http2 => (Stage::Through, clients::HTTP2),
+            Protocol::Http1 => (Stage::Following, HTTP1),
+            Protocol::Http2 => (Stage::Through, HTTP2),
         };
         let messages = Messages::default();
         Self { stream, client, messages, held: Vec::new(), ready: 0, stage, base, is_behind: false }
     }
 
-    pub(crate) fn protocol(&self) -> Protocol {
+    /// Returns the protocol of the connection.
+    pub fn protocol(&self) -> Protocol {
         self.stream.protocol()
     }
 
@@ -86,7 +89,7 @@ impl HeadFilter {
     ///
     /// # Errors
     /// Fails if the connection is broken.
-    pub(crate) async fn readable(&self) -> io::Result<()> {
+    pub async fn readable(&self) -> io::Result<()> {
         if !self.held.is_empty() || self.stream.has_more() {
             Ok(())
         } else {
@@ -156,7 +159,7 @@ impl HeadFilter {
         self.client.activity.set_unsent(true);
         if written.is_pending() {
             self.is_behind = true;
-            if !self.client.grow(self.base + self.held.capacity() + clients::UNREAD + waits) {
+            if !self.client.grow(self.base + self.held.capacity() + UNREAD + waits) {
                 let message = "no memory is left for a client that reads slowly";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::OutOfMemory, message)));
             }

@@ -9,7 +9,7 @@ use futures::task::AtomicWaker;
 
 /// An instruction to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub enum Order {
     /// The connection gives up its buffers.
     Rest = 1,
     /// The connection ends.
@@ -18,7 +18,7 @@ pub(crate) enum Order {
 
 /// The instruction that a connection has not followed yet.
 #[derive(Default)]
-pub(crate) struct Orders {
+pub struct Orders {
     /// An [`Order`], or 0.
     pending: AtomicU8,
     waker: AtomicWaker,
@@ -26,7 +26,7 @@ pub(crate) struct Orders {
 
 impl Orders {
     /// Gives an instruction, unless a stronger one is pending.
-    pub(super) fn give(&self, order: Order) {
+    pub(crate) fn give(&self, order: Order) {
         if self.pending.load(Relaxed) < order as u8 {
             self.pending.store(order as u8, Relaxed);
             self.waker.wake();
@@ -34,12 +34,12 @@ impl Orders {
     }
 
     /// Returns whether the connection must end.
-    pub(super) fn must_end(&self) -> bool {
+    pub(crate) fn must_end(&self) -> bool {
         self.pending.load(Relaxed) == Order::End as u8
     }
 
     /// Waits for an instruction. [`Order::End`] stays pending.
-    pub(crate) async fn next(&self) -> Order {
+    pub async fn next(&self) -> Order {
         let order = poll_fn(|cx| {
             self.waker.register(cx.waker());
             match self.pending.load(Relaxed) {

@@ -14,14 +14,15 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub enum Protocol {
     Http1,
     Http2,
 }
 
 /// A connection whose first bytes have been read.
-pub(crate) struct Opening {
+pub struct Opening {
     stream: Stream,
     first: [u8; PREFACE.len()],
     len: usize,
@@ -34,7 +35,7 @@ impl Opening {
     /// # Errors
     /// Fails if the connection breaks first. A connection that ends first counts as HTTP/1, whose
     /// parser reports the error.
-    pub(crate) async fn read(mut stream: Stream) -> io::Result<Self> {
+    pub async fn read(mut stream: Stream) -> io::Result<Self> {
         let (mut first, mut len) = ([0; PREFACE.len()], 0);
         while len < PREFACE.len() && first[..len] == PREFACE[..len] {
             match stream.read(&mut first[len..]).await? {

@@ -1,5 +1,5 @@
-//! The connections of a thread's clients: the memory that each connection holds, and which
-//! connection is ended when no memory is left.
+//! The connections of a thread's clients, and what each client may take: the memory that each
+//! connection holds, and which connection is ended when no memory is left; shares and rates.
 //!
 //! ```text
 //!  admitted ──► waiting: for a head, its end, or the next ──► requests in flight ──┐
@@ -13,8 +13,8 @@
 //! address that holds the most memory, the one that has waited longest is ended. The larger a crowd
 //! of clients, the larger its part of the sample, so no order needs to be maintained.
 //!
-//! This group of modules covers the layer below HTTP: the bytes of a connection, and the resources
-//! that a connection may take.
+//! This crate covers the layer below HTTP: the bytes of a connection, and the resources that a
+//! connection may take.
 //!
 //! - [`preface`]: distinguishes HTTP/1 and HTTP/2 by the first bytes.
 //! - [`filter`], [`head`]: pass whole and unambiguous HTTP/1 messages to hyper.
@@ -22,20 +22,26 @@
 //! - [`metrics`]: counters of clients.
 //! - [`activity`], [`order`]: whether a connection works or waits, and instructions to it.
 //! - [`memory`], [`descriptors`]: the limits for all clients of the process together.
+//! - [`quota`]: how addresses share a resource. Pure.
+//! - [`rate`]: how many requests may arrive in a time. Pure.
 //!
-//! The group depends on `quota`, and on no other group. Its types are `Send`, because hyper
-//! requires that of upgraded connections; only the owning thread uses them, so no lock is ever
-//! contended.
+//! The crate knows nothing of the router that uses it. Its types are `Send`, because hyper requires
+//! that of upgraded connections; only the owning thread uses them, so no lock is ever contended.
+//! [`rate`] alone is shared by all threads.
 
-pub(crate) mod activity;
+mod activity;
 pub mod descriptors;
-pub(crate) mod filter;
-pub(crate) mod head;
+pub mod filter;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+pub mod head;
 pub mod memory;
-pub(crate) mod metrics;
-pub(crate) mod order;
-pub(crate) mod pace;
-pub(crate) mod preface;
+pub mod metrics;
+pub mod order;
+pub mod pace;
+pub mod preface;
+pub mod quota;
+pub mod rate;
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
@@ -44,39 +50,43 @@ use std::time::{Duration, Instant};
 
 use tenon_https::TlsMemory;
 
-use crate::clients::activity::Activity;
-use crate::clients::head::Refusal;
-use crate::clients::order::{Order, Orders};
+pub use crate::activity::Activity;
+use crate::head::Refusal;
+use crate::order::{Order, Orders};
 use crate::quota::{Account, Hold, Peer, Quota};
 
 /// The timeout for a client to send the head of a request. The timeout for the first
 /// request begins with the connection.
-pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The idle time after which a connection rests, which means that it gives up its buffers.
-pub(crate) const REST_AFTER: Duration = Duration::from_secs(1);
+const REST_AFTER: Duration = Duration::from_secs(1);
 
 /// The idle time after which a connection rests while more than half of the memory is taken.
 const REST_SOON: Duration = Duration::from_millis(50);
 
 /// The interval between two sweeps over the connections.
-pub(crate) const SWEEP: Duration = Duration::from_millis(250);
+pub const SWEEP: Duration = Duration::from_millis(250);
 
-/// The memory that a connection takes, in bytes, while it rests, works in HTTP/1, or works in
-/// HTTP/2: the socket in the kernel, the task and, while it works, the buffers of the protocol.
-pub(crate) const RESTING: usize = 6 * 1024;
-pub(crate) const HTTP1: usize = 24 * 1024;
-pub(crate) const HTTP2: usize = 64 * 1024;
+/// The memory that a connection takes while it rests, in bytes: the socket in the kernel, and the
+/// task.
+const RESTING: usize = 6 * 1024;
+/// The memory that a connection takes while it works in HTTP/1, in bytes, with the buffers of the
+/// protocol.
+pub const HTTP1: usize = 24 * 1024;
+/// The memory that a connection takes while it works in HTTP/2, in bytes, with the buffers of the
+/// protocol.
+pub const HTTP2: usize = 64 * 1024;
 
 /// The amount of unsent data, in bytes, from which the kernel accepts no more data.
-pub(crate) const UNSENT: u32 = 32 * 1024;
+pub const UNSENT: u32 = 32 * 1024;
 /// The maximum memory that the kernel takes for a response that its client does not read, in bytes:
 /// the unsent data, and the largest buffer that the kernel begins below [`UNSENT`].
-pub(crate) const UNREAD: usize = UNSENT as usize + 64 * 1024;
+const UNREAD: usize = UNSENT as usize + 64 * 1024;
 
 /// The memory that a request takes in addition to its body, in bytes: the parsed head, and the
 /// message that is made from the head.
-pub(crate) const REQUEST: usize = 8 * 1024;
+pub const REQUEST: usize = 8 * 1024;
 
 /// The number of connections in a sample, from which one connection is chosen to be ended.
 const SAMPLE: usize = 24;
@@ -89,7 +99,7 @@ const SHED: usize = 32;
 const GROWTHS: u32 = 16;
 
 /// The clients of a thread.
-pub(crate) struct Clients {
+pub struct Clients {
     memory: Quota,
     connections: Quota,
     idle_timeout: Duration,
@@ -106,15 +116,16 @@ struct List {
 }
 
 /// A client's connection.
-pub(crate) struct Client {
+pub struct Client {
     account: Account,
     /// The memory that the connection takes for TLS.
     tls: TlsMemory,
     held: Mutex<Held>,
     list: Weak<Mutex<List>>,
     index: AtomicUsize,
-    pub(crate) activity: Activity,
-    pub(crate) orders: Orders,
+    pub activity: Activity,
+    /// The instructions to the task of the connection.
+    pub orders: Orders,
     handling: AtomicU8,
     refusal: Mutex<Option<Refusal>>,
 }
@@ -128,7 +139,7 @@ struct Held {
 
 /// The treatment of the bytes that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ByteHandling {
+pub enum ByteHandling {
     /// The bytes are HTTP/1, and are checked.
     Checked = 0,
     /// The bytes are held until it is known whether they belong to a tunnel.
@@ -138,10 +149,10 @@ pub(crate) enum ByteHandling {
 }
 
 /// A connection, which is counted until this value is dropped.
-pub(crate) struct Admitted(pub(crate) Arc<Client>);
+pub struct Admitted(Arc<Client>);
 
 /// A request of a connection. This value is dropped when the response has been written.
-pub(crate) struct InFlight {
+pub struct InFlight {
     client: Arc<Client>,
     is_unread: bool,
 }
@@ -153,7 +164,7 @@ impl Clients {
     /// * `memory`: the memory limit for all connections together, in bytes.
     /// * `connections`: the maximum number of connections.
     /// * `idle_timeout`: the maximum idle time of a connection between two requests.
-    pub(crate) fn new(memory: usize, connections: usize, idle_timeout: Duration) -> Self {
+    pub fn new(memory: usize, connections: usize, idle_timeout: Duration) -> Self {
         let [memory, connections] = [memory, connections].map(Quota::new);
         Self { memory, connections, idle_timeout, list: Arc::default(), started: Instant::now() }
     }
@@ -163,7 +174,7 @@ impl Clients {
     ///
     /// # Arguments
     /// * `tls`: the memory that the connection takes for TLS.
-    pub(crate) fn admit(&self, address: IpAddr, tls: TlsMemory) -> Option<Admitted> {
+    pub fn admit(&self, address: IpAddr, tls: TlsMemory) -> Option<Admitted> {
         let peer = Peer::from(address);
         let (account, descriptors) = (self.memory.account(peer), self.connections.account(peer));
         let held = take_or_shed(&self.list, &account, || {
@@ -190,7 +201,7 @@ impl Clients {
 
     /// Ends connections that have waited for too long, and tells other waiting connections to give
     /// up their buffers.
-    pub(crate) fn sweep(&self) {
+    pub fn sweep(&self) {
         let now = Instant::now();
         let rest_after = if self.memory.is_half_taken() { REST_SOON } else { REST_AFTER };
         for client in &lock(&self.list).clients {
@@ -210,43 +221,43 @@ impl Clients {
     }
 
     /// Returns the memory that clients hold, in bytes.
-    pub(crate) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         self.memory.used()
     }
 
     /// Returns the number of connections that were ended or refused for lack of memory.
-    pub(crate) fn shed(&self) -> u64 {
+    pub fn shed(&self) -> u64 {
         lock(&self.list).shed
     }
 }
 
 impl Client {
     /// Records that a request has arrived.
-    pub(crate) fn begin_request(self: &Arc<Self>) -> InFlight {
+    pub fn begin_request(self: &Arc<Self>) -> InFlight {
         self.activity.begin_request();
         InFlight { client: self.clone(), is_unread: false }
     }
 
     /// Takes memory beyond that of the connection itself. If necessary, other connections that wait
     /// are ended.
-    pub(crate) fn memory(&self, bytes: usize) -> Option<Hold> {
+    pub fn memory(&self, bytes: usize) -> Option<Hold> {
         take_or_shed(self.list.upgrade().as_deref()?, &self.account, || self.account.take(bytes))
     }
 
     /// Takes memory as [`Client::memory`] does, but only if it is free: no connection is ended.
-    pub(crate) fn free_memory(&self, bytes: usize) -> Option<Hold> {
+    pub fn free_memory(&self, bytes: usize) -> Option<Hold> {
         self.account.take(bytes)
     }
 
     /// Reduces the memory that the connection holds to the memory that it needs while it rests.
-    pub(crate) fn rest(&self) {
+    pub fn rest(&self) {
         let _shrinking_always_succeeds = lock(&self.held).memory.resize(RESTING + self.tls.resting);
     }
 
     /// Sets the memory that the connection itself holds, in bytes, without the memory for TLS.
     /// Returns `false` if there is not enough memory.
     #[must_use]
-    pub(crate) fn hold(&self, bytes: usize) -> bool {
+    pub fn hold(&self, bytes: usize) -> bool {
         let bytes = bytes + self.tls.active;
         let resize = || lock(&self.held).memory.resize(bytes).then_some(());
         resize().is_some()
@@ -270,11 +281,15 @@ impl Client {
         false
     }
 
-    pub(crate) fn pass(&self, handling: ByteHandling) {
+    /// Sets the treatment of the bytes that the client sends.
+    #[inline]
+    pub fn pass(&self, handling: ByteHandling) {
         self.handling.store(handling as u8, Relaxed);
     }
 
-    pub(crate) fn handling(&self) -> ByteHandling {
+    /// Returns the treatment of the bytes that the client sends.
+    #[inline]
+    pub fn handling(&self) -> ByteHandling {
         match self.handling.load(Relaxed) {
             0 => ByteHandling::Checked,
             1 => ByteHandling::Held,
@@ -304,12 +319,14 @@ impl Client {
 }
 
 impl InFlight {
-    pub(crate) fn client(&self) -> &Arc<Client> {
+    /// Returns the client whose request this is.
+    #[inline]
+    pub fn client(&self) -> &Arc<Client> {
         &self.client
     }
 
     /// Records whether the response waits for the client to read on.
-    pub(crate) fn unread(&mut self, is_unread: bool) {
+    pub fn unread(&mut self, is_unread: bool) {
         if std::mem::replace(&mut self.is_unread, is_unread) != is_unread {
             self.client.activity.count_unread(is_unread);
         }
@@ -320,6 +337,13 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         self.unread(false);
         self.client.activity.end_request();
+    }
+}
+
+impl Admitted {
+    /// Returns the client whose connection this is.
+    pub fn client(&self) -> &Arc<Client> {
+        &self.0
     }
 }
 
