@@ -18,6 +18,8 @@ use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::WorkerId;
 use tenon_spans::SpansConfig;
+use tenon_table::shares::Shares;
+use tenon_table::{Pin, Published, Table};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
@@ -30,8 +32,6 @@ use crate::front::{self, Listeners};
 use crate::metrics::{LOOPS, Metrics};
 use crate::server::{self, Server};
 use crate::sites::{Sites, SitesConfig};
-use crate::table::shares::Shares;
-use crate::table::{Pin, Published, Table};
 use crate::thread::{Announcements, RouterThread, Settings, Shared};
 
 /// The configuration of a router.

@@ -28,6 +28,7 @@ use tenon_https::Https;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_spans::{Recorder, RecorderParts};
+use tenon_table::{Published, Table, Worker};
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
@@ -37,7 +38,6 @@ use crate::front::forwarded::TrustedProxies;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::sites::Sites;
-use crate::table::{Published, Table, Worker};
 use crate::tunnel::slots::{TunnelSlot, Tunnels};
 use crate::upstream::Upstream;
 use crate::upstream::links::Links;

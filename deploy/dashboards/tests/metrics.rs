@@ -46,6 +46,7 @@ fn registered() -> BTreeSet<String> {
         "router/clients",
         "router/https",
         "router/spans",
+        "router/table",
         "runtime-node",
         "runtime-node/engine",
         "runtime-node/egress",

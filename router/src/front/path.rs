@@ -27,6 +27,7 @@ use tenon_clients::{ByteHandling, Client, REQUEST};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::invoke::HeadWriter;
 use tenon_spans::OpenSpan;
+use tenon_table::{Limited, Worker};
 
 use crate::front::assets;
 use crate::front::body::{self, RequestBody};
@@ -42,7 +43,6 @@ use crate::front::session;
 use crate::front::span::{self, Lineage};
 use crate::front::target::Target;
 use crate::meters::Outcome;
-use crate::table::{Limited, Worker};
 use crate::thread::{self, Accounts, RouterThread, View};
 use crate::trace::{self, LoggedRequest, Trace};
 use crate::tunnel::Tunnel;

@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tenon_proto::failure::FailureCode;
+use tenon_table::ring::{Candidates, Key, SlotIndex};
+use tenon_table::{Pool, Worker};
 
-use crate::table::ring::{Candidates, Key, SlotIndex};
-use crate::table::{Pool, Worker};
 use crate::upstream::Upstream;
 use crate::upstream::health::ConnectFailure;
 use crate::upstream::link::Link;

@@ -9,7 +9,7 @@ use tenon_clients::quota::Peer;
 use tenon_clients::rate::{Bucket, Clients, Rate};
 use tenon_proto::catalog;
 
-use super::Worker;
+use crate::Worker;
 
 /// The rate limits of a Worker's requests.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ type SharedRate = (Rate, Arc<Bucket>);
 type NamespaceKey = (Arc<str>, Arc<str>);
 
 /// The rates of namespaces, by namespace and pool.
-pub(super) type NamespaceRates = BTreeMap<NamespaceKey, SharedRate>;
+pub(crate) type NamespaceRates = BTreeMap<NamespaceKey, SharedRate>;
 
 /// The limit that a request has exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Limited {
 
 impl Rates {
     /// Returns the rate limits of an entry of the catalog, if there are any.
-    pub(super) fn new(limits: &catalog::RateLimits) -> Option<Self> {
+    pub(crate) fn new(limits: &catalog::RateLimits) -> Option<Self> {
         let rate = |limit: &Option<catalog::RateLimit>| {
             let catalog::RateLimit { requests_per_second, burst } = limit.as_ref()?;
             Rate::new(*requests_per_second, *burst)
@@ -53,7 +53,7 @@ impl Rates {
     }
 
     /// Returns the rates of the Worker, of each client and of the namespace.
-    pub(super) fn all(&self) -> [Option<Rate>; 3] {
+    pub(crate) fn all(&self) -> [Option<Rate>; 3] {
         [
             self.worker.as_ref().map(|(rate, _)| *rate),
             self.client,
@@ -66,7 +66,7 @@ impl Rates {
     ///
     /// # Errors
     /// Returns the first limit that the request exceeds.
-    pub(crate) fn admit(
+    pub fn admit(
         &self,
         key: u64,
         peer: Peer,
@@ -90,13 +90,13 @@ impl Rates {
 
 impl Worker {
     /// Sets the rates of the Worker and its variants.
-    pub(super) fn set_rates(&mut self, rates: Option<Arc<Rates>>) {
+    pub(crate) fn set_rates(&mut self, rates: Option<Arc<Rates>>) {
         self.for_each_variant(|variant| variant.rates.clone_from(&rates));
         self.rates = rates;
     }
 
     /// Returns the rate of the Worker's namespace, with the namespace and the pool.
-    pub(super) fn namespace_rate(&self) -> Option<(NamespaceKey, SharedRate)> {
+    pub(crate) fn namespace_rate(&self) -> Option<(NamespaceKey, SharedRate)> {
         let rate = self.rates.as_ref()?.namespace.clone()?;
         Some((self.namespace_key(), rate))
     }
@@ -108,7 +108,7 @@ impl Worker {
     /// Takes over the state of the Worker's limit from the previous entry, and the state of the
     /// namespace's limit from the namespace's other Workers, so that a deployment does not admit
     /// another burst.
-    pub(super) fn keep_rates(&mut self, last: Option<&Self>, namespaces: &mut NamespaceRates) {
+    pub(crate) fn keep_rates(&mut self, last: Option<&Self>, namespaces: &mut NamespaceRates) {
         let Some(rates) = &self.rates else { return };
         // The accounted time of one rate says nothing about another.
         let before = last.and_then(|last| last.rates.as_ref()?.worker.clone());
@@ -132,8 +132,8 @@ impl Worker {
 mod tests {
     use tenon_proto::catalog::{RateLimit, RateLimits, WatchResponse};
 
-    use super::super::Table;
     use super::*;
+    use crate::Table;
 
     fn limit(burst: u32) -> Option<RateLimit> {
         Some(RateLimit { requests_per_second: 1, burst })

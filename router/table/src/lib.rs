@@ -9,14 +9,14 @@
 //! - [`traffic`]: which of a Worker's revisions serves a request.
 //! - [`ring`]: which shards a Worker's requests go to, in order.
 //! - [`Rates`]: the rate limits of a Worker.
-//! - `shares`: how evenly the ring distributes Workers, as metrics.
+//! - [`shares`]: how evenly the ring distributes Workers, as metrics.
 //!
-//! This module depends on [`tenon_clients::rate`] alone. It is pure except for the publication.
+//! The crate knows nothing of the router that uses it. It is pure except for the publication.
 
 mod rates;
 pub mod ring;
 pub mod route;
-pub(crate) mod shares;
+pub mod shares;
 pub mod traffic;
 
 use std::collections::BTreeMap;
@@ -32,11 +32,11 @@ use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{self, WatchResponse, node};
 use tenon_proto::id::{RevisionDigest, ShardId, SiteId, WorkerId};
 
-use crate::table::rates::NamespaceRates;
-pub use crate::table::rates::{Limited, Rates};
-use crate::table::ring::{Key, Ring, Seed};
-use crate::table::route::{Route, Routes};
-use crate::table::traffic::Traffic;
+use crate::rates::NamespaceRates;
+pub use crate::rates::{Limited, Rates};
+use crate::ring::{Key, Ring, Seed};
+use crate::route::{Route, Routes};
+use crate::traffic::Traffic;
 
 /// The number of possible ids of shards, and of lanes: the ids of lanes begin where those of shards
 /// end. No node has as many shards or lanes.
@@ -52,6 +52,7 @@ pub type Published = Arc<ArcSwap<Table>>;
 /// The Workers by id.
 type Workers = GenericHashMap<WorkerId, Arc<Worker>, foldhash::fast::RandomState, DefaultSharedPtr>;
 
+/// See the crate's documentation.
 #[derive(Clone, Default)]
 pub struct Table {
     workers: Workers,
@@ -94,7 +95,7 @@ pub struct Worker {
     pub rates: Option<Arc<Rates>>,
     /// The measurement for which the requests of each revision are counted, if the Worker is
     /// measured.
-    pub(crate) measurement: Option<NonZeroU64>,
+    pub measurement: Option<NonZeroU64>,
 }
 
 /// The static files of a Worker.
@@ -234,10 +235,13 @@ impl Table {
     }
 
     /// Returns the Worker that serves a host and path.
+    #[inline]
     pub fn route(&self, host: &str, path: &str) -> Option<&Arc<Worker>> {
         self.routes.find(host, path)
     }
 
+    /// Returns a Worker by id.
+    #[inline]
     pub fn worker(&self, id: &WorkerId) -> Option<&Arc<Worker>> {
         self.workers.get(id)
     }
@@ -250,11 +254,13 @@ impl Table {
     }
 
     /// Returns the number of routers, which share rate limits.
+    #[inline]
     pub fn routers(&self) -> NonZeroU32 {
         NonZeroU32::new(self.routers).unwrap_or(NonZeroU32::MIN)
     }
 
     /// Returns a pool by name, or `None` if none of its nodes is ready.
+    #[inline]
     pub fn pool(&self, name: &str) -> Option<&Arc<Pool>> {
         self.pools.get(name)
     }
@@ -289,18 +295,22 @@ impl Table {
 
     /// Returns the version of the nodes. Two tables of one router with the same version have the
     /// same nodes.
+    #[inline]
     pub fn nodes_version(&self) -> u64 {
         self.nodes_version
     }
 
+    /// Returns the number of Workers.
     pub fn worker_count(&self) -> usize {
         self.workers.len()
     }
 
+    /// Returns the number of routes.
     pub fn route_count(&self) -> usize {
         self.routes.len()
     }
 
+    /// Returns the number of nodes, including draining ones.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
@@ -319,7 +329,7 @@ impl Table {
 
 /// The reason why an entry of the catalog is not a valid Worker.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum MalformedWorker {
+pub enum MalformedWorker {
     #[error(transparent)]
     Id(#[from] tenon_proto::id::InvalidWorkerId),
     #[error("Worker {0}: {1}")]
@@ -329,7 +339,11 @@ pub(crate) enum MalformedWorker {
 }
 
 impl Worker {
-    pub(crate) fn new(entry: catalog::Worker) -> Result<Self, MalformedWorker> {
+    /// Returns the Worker that an entry of the catalog describes.
+    ///
+    /// # Errors
+    /// Fails if the entry is not valid.
+    pub fn new(entry: catalog::Worker) -> Result<Self, MalformedWorker> {
         let id: WorkerId = entry.id.parse()?;
         let pool: Arc<str> = entry.pool.as_str().into();
         let is_strict = entry.strict_affinity;
@@ -380,7 +394,7 @@ impl Worker {
     }
 
     /// Returns whether this has the same content as another entry of the catalog.
-    pub(crate) fn has_same_content(&self, other: &Self) -> bool {
+    pub fn has_same_content(&self, other: &Self) -> bool {
         self.is_same_revision(other)
             && self.pool == other.pool
             && self.routes == other.routes
@@ -400,6 +414,7 @@ impl Worker {
     }
 
     /// Returns whether the revision is so new that nodes are unlikely to know it.
+    #[inline]
     pub fn is_news(&self, now: Instant) -> bool {
         self.announced.is_some_and(|announced| now.saturating_duration_since(announced) < NEWS)
     }

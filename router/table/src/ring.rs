@@ -48,6 +48,7 @@ impl Key {
     }
 
     /// Returns the hash itself.
+    #[inline]
     pub fn get(self) -> u64 {
         self.0
     }
@@ -94,6 +95,7 @@ impl Seed {
 pub struct SlotIndex(u32);
 
 impl SlotIndex {
+    #[inline]
     pub fn get(self) -> usize {
         self.0 as usize
     }

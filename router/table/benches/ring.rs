@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_router::table::ring::{Key, Ring, Seed};
+use tenon_table::ring::{Key, Ring, Seed};
 
 const SHARDS: u16 = 16;
 /// The number of keys per slot, with which the largest share is overestimated by at most 2 %.

@@ -19,13 +19,13 @@ use tenon_proto::catalog;
 use tenon_proto::catalog::session_affinity::Part;
 use tenon_proto::id::RevisionDigest;
 
-use super::ring::Key;
-use super::route::Route;
-use super::{MalformedWorker, Worker};
+use crate::ring::Key;
+use crate::route::Route;
+use crate::{MalformedWorker, Worker};
 
 /// The revisions that share a Worker's requests with the Worker's own revision.
 #[derive(Debug, PartialEq)]
-pub(super) struct Traffic {
+pub(crate) struct Traffic {
     variants: Box<[Variant]>,
     session_affinity: Option<SessionAffinity>,
 }
@@ -62,7 +62,7 @@ impl Traffic {
     ///
     /// # Arguments
     /// * `revision` - returns the Worker with a variant's revision.
-    pub(super) fn new(
+    pub(crate) fn new(
         entry: &catalog::Worker,
         mut revision: impl FnMut(&catalog::Variant) -> Result<Worker, MalformedWorker>,
     ) -> Result<Option<Box<Self>>, MalformedWorker> {
@@ -133,19 +133,19 @@ impl Worker {
     }
 
     /// Returns the routes of requests for the variants alone, each with its variant.
-    pub(super) fn previews(&self) -> impl Iterator<Item = (&Route, &Arc<Worker>)> {
+    pub(crate) fn previews(&self) -> impl Iterator<Item = (&Route, &Arc<Worker>)> {
         let variants = self.traffic.iter().flat_map(|traffic| &traffic.variants);
         variants.flat_map(|variant| variant.routes.iter().map(|route| (route, &variant.worker)))
     }
 
     /// Calls a function with each variant of a new entry, which nothing shares yet.
-    pub(super) fn for_each_variant(&mut self, change: impl FnMut(&mut Self)) {
+    pub(crate) fn for_each_variant(&mut self, change: impl FnMut(&mut Self)) {
         let variants = self.traffic.iter_mut().flat_map(|traffic| &mut traffic.variants);
         variants.filter_map(|variant| Arc::get_mut(&mut variant.worker)).for_each(change);
     }
 
     /// Sets the measurement of the Worker and its variants.
-    pub(super) fn set_measurement(&mut self, measurement: Option<NonZeroU64>) {
+    pub(crate) fn set_measurement(&mut self, measurement: Option<NonZeroU64>) {
         self.for_each_variant(|variant| variant.measurement = measurement);
         self.measurement = measurement;
     }

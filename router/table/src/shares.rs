@@ -8,13 +8,14 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, IntGaugeVec, Opts};
 
-use crate::table::{Published, Table};
+use crate::{Published, Table};
 
 /// The maximum number of slots of a pool for which each share is exported. A larger pool would have
 /// as many series as shards, in every router.
 const MAX_REPORTED_SLOTS: usize = 1024;
 
-pub(crate) struct Shares {
+/// The collector of the metrics.
+pub struct Shares {
     published: Published,
     share: GaugeVec,
     most: GaugeVec,
@@ -28,7 +29,7 @@ impl Shares {
     ///
     /// # Errors
     /// Never fails in practice: the names are valid.
-    pub(crate) fn new(published: Published) -> prometheus::Result<Self> {
+    pub fn new(published: Published) -> prometheus::Result<Self> {
         let share = Opts::new(
             "tenon_router_ring_share",
             "Expected share of all Workers that is pinned to a shard.",
