@@ -10,7 +10,7 @@
 //!
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`],
 //!   [`limits`], [`refusal`], [`kstatus`], [`health::verdict`], [`schedule::due`], [`deployments`],
-//!   [`certificates::plan`]: decisions, pure.
+//!   [`tenon_certificates::plan`]: decisions, pure.
 //! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`leader`], [`health`], [`figures`],
 //!   [`schedule`], [`certificates`], [`acknowledgement`], [`events`]: the edges that carry out the
 //!   decisions. The catalog is a crate of its own, [`tenon_catalog`].

@@ -17,8 +17,8 @@ use kube::api::ObjectMeta;
 use tenon_lifecycle::tls::identity::{self, AUTHORITIES, CERTIFICATE, KEY, UnixTime};
 use tenon_lifecycle::tls::{Bundle, Identity, Role};
 
-use super::issue::{self, CertifiedKey, IssueError};
-use super::plan::{Authority, Issued, Plan, State, Step, Terms};
+use crate::issue::{self, CertifiedKey, IssueError};
+use crate::plan::{Authority, Issued, Plan, State, Step, Terms};
 
 /// The Secret of the newest authority.
 pub const AUTHORITY: &str = "tenon-ca";

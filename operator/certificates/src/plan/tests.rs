@@ -10,7 +10,7 @@ use tenon_lifecycle::tls::identity::UnixTime;
 use tenon_lifecycle::tls::{Bundle, Identity};
 
 use super::*;
-use crate::certificates::secrets::{self, SecretScope, Secrets};
+use crate::secrets::{self, SecretScope, Secrets};
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -205,7 +205,7 @@ fn a_lost_secret_is_issued_again_in_the_next_run() {
 
 #[test]
 fn an_authority_can_be_lost_or_replaced_without_interruption() {
-    let theirs = crate::certificates::issue::authority(start(), TERMS.authority).unwrap();
+    let theirs = crate::issue::authority(start(), TERMS.authority).unwrap();
     let theirs = serde_json::json!({
         "metadata": {"name": secrets::AUTHORITY},
         "stringData": {},
