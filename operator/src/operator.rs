@@ -30,6 +30,7 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Role, Tls, TlsError};
 use tenon_proto::id::WorkerId;
+use tenon_schedule::call::Caller;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
@@ -46,7 +47,6 @@ use crate::leader::Election;
 use crate::metrics::Metrics;
 use crate::pool;
 use crate::schedule::Scheduler;
-use crate::schedule::call::Caller;
 use crate::watches::Watches;
 use crate::worker::{MANAGER, Reconciler, queue};
 

@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tenon_crds::{Schedule, ScheduleStatus, Worker};
 
-use super::timetable::Timetable;
+use crate::timetable::Timetable;
 
 /// Maximum delay of a call. It is longer than a change of leader or a restart of an API server
 /// takes, and short enough that work is not started at an unexpected time.

@@ -16,7 +16,7 @@ use tenon_proto::runtime::{InvokeHead, InvokeRequest, Scheduled, invoke_request}
 use tonic::transport::{Channel, Endpoint};
 use tonic::{ConnectError, Status};
 
-use super::due::{CATCH_UP, Call};
+use crate::due::{CATCH_UP, Call};
 
 /// Delay between the first two attempts. It doubles with each further attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
