@@ -15,14 +15,14 @@
 //! | `front` | listeners, a request's path, responses, calls from inside the platform | all |
 //! | `tunnel` | WebSockets | `upstream` |
 //! | `upstream` | shards: picking, connections, attempts, retries | |
-//! | `compression` | the encoders of responses, and what they may take | |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! `server` is the operators' server of the catalog. Any group may use [`coding`], `figures`,
-//! `meters` and `trace`, and two crates: [`tenon_clients`] (clients' connections, and what each
-//! client may take) and [`tenon_table`] (the content of the catalog: routes, the ring of shards,
-//! rate limits). `thread` contains what one serving thread owns of every group but `front`.
-//! `metrics` contains the metrics of all groups.
+//! `server` is the operators' server of the catalog. Any group may use `figures`, `meters` and
+//! `trace`, and three crates: [`tenon_clients`] (clients' connections, and what each client may
+//! take), [`tenon_compression`] (the encoders of responses, and what they may take) and
+//! [`tenon_table`] (the content of the catalog: routes, the ring of shards, rate limits). `thread`
+//! contains what one serving thread owns of every group but `front`. `metrics` contains the metrics
+//! of all groups.
 //!
 //! Each decision is a module of pure functions: [`tenon_table::route`] (which Worker),
 //! [`tenon_table::ring`] (which shards), `placement` (shard or lane), `health`, `pulse` and `retry`
@@ -32,8 +32,6 @@
 //! continues as a tunnel (`tunnel`).
 
 mod catalog;
-pub mod coding;
-mod compression;
 mod executor;
 mod figures;
 mod front;

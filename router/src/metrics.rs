@@ -5,10 +5,10 @@
 
 use prometheus::{IntGauge, Registry};
 use tenon_clients::metrics::ClientFamilies;
+use tenon_compression::metrics::CompressionMetrics;
 use tenon_lifecycle::event_loop;
 use tenon_spans::SpanMetrics;
 
-use crate::compression::metrics::CompressionMetrics;
 use crate::meters::RequestFamilies;
 use crate::sites::metrics::SiteMetrics;
 use crate::tunnel::slots;

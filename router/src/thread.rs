@@ -24,6 +24,7 @@ use tenon_clients::metrics::ClientMetrics;
 use tenon_clients::pace::Pace;
 use tenon_clients::quota::{Account, Hold, Peer, Quota};
 use tenon_clients::rate;
+use tenon_compression::Compression;
 use tenon_https::Https;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
@@ -32,7 +33,6 @@ use tenon_table::{Published, Table, Worker};
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
-use crate::compression::Compression;
 use crate::figures::{Counted, ThreadFigures};
 use crate::front::forwarded::TrustedProxies;
 use crate::meters::Meters;

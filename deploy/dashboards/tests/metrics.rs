@@ -44,6 +44,7 @@ fn registered() -> BTreeSet<String> {
         "operator/catalog",
         "router",
         "router/clients",
+        "router/compression",
         "router/https",
         "router/spans",
         "router/table",

@@ -14,10 +14,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tenon_assets::rules::headers::Change;
 use tenon_assets::{Audience, File, Resolved, Site, content_type};
+use tenon_compression::Coding;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_table::{Assets, Worker};
 
-use crate::coding::Coding;
 use crate::front::accept_encoding;
 use crate::front::assets::negotiation::Part;
 use crate::front::headers;

@@ -16,11 +16,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, hea
 use tenon_assets::content_type;
 use tenon_clients::Client;
 use tenon_clients::quota::Peer;
+use tenon_compression::turns::TURN;
+use tenon_compression::{Coding, Compression, ORDER};
 use tenon_proto::frame::INLINE_BODY;
 
-use crate::coding::Coding;
-use crate::compression::turns::TURN;
-use crate::compression::{Compression, ORDER};
 use crate::front::accept_encoding;
 use crate::front::compressed::CompressedBody;
 use crate::front::fields::members;

@@ -1,8 +1,8 @@
 use tenon_clients::Clients;
+use tenon_compression::metrics::CompressionMetrics;
 use tokio::task::LocalSet;
 
 use super::*;
-use crate::compression::metrics::CompressionMetrics;
 
 /// Returns the response to a client that accepts gzip, after compression.
 fn compressed(

@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use flate2::{Compress, Compression as Level, FlushCompress, Status};
 use zstd::stream::raw::{CParameter, InBuffer, Operation as _, OutBuffer};
 
-use crate::coding::Coding;
+use crate::Coding;
 
 const GZIP_LEVEL: u32 = 3;
 const GZIP_WINDOW_BITS: u8 = 15;

@@ -19,14 +19,14 @@ use tokio_util::sync::PollSemaphore;
 
 /// The maximum amount of content that a thread compresses in a turn of its event loop, in bytes:
 /// less than a millisecond of work in every coding.
-pub(crate) const TURN: usize = 64 * 1024;
+pub const TURN: usize = 64 * 1024;
 
 /// The amount of content whose compression takes as long as a call of an encoder, in bytes.
 const CALL: usize = 1024;
 
 /// The turns of a thread. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Turns(Rc<Shared>);
+pub struct Turns(Rc<Shared>);
 
 struct Shared {
     /// A permit for each byte that may be compressed in this turn. Waiting bodies get the permits
@@ -36,7 +36,7 @@ struct Shared {
 }
 
 /// The place of one body in the line.
-pub(crate) struct Place {
+pub struct Place {
     turns: Turns,
     left: PollSemaphore,
 }
@@ -51,7 +51,7 @@ impl Default for Turns {
 impl Turns {
     /// Takes permits for content of this length. Returns `false` if the content has to wait.
     #[must_use]
-    pub(crate) fn take(&self, length: usize) -> bool {
+    pub fn take(&self, length: usize) -> bool {
         let taken = self.0.left.try_acquire_many(permits(length));
         let taken = taken.map(SemaphorePermit::forget).is_ok();
         if taken {
@@ -61,7 +61,7 @@ impl Turns {
     }
 
     /// Returns a place for content that may have to wait.
-    pub(crate) fn place(&self) -> Place {
+    pub fn place(&self) -> Place {
         Place { turns: self.clone(), left: PollSemaphore::new(self.0.left.clone()) }
     }
 
@@ -82,7 +82,7 @@ impl Turns {
 
 impl Place {
     /// Waits for permits for content of this length.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, length: usize) -> Poll<()> {
+    pub fn poll(&mut self, cx: &mut Context<'_>, length: usize) -> Poll<()> {
         // The semaphore is never closed.
         if let Some(permits) = ready!(self.left.poll_acquire_many(cx, permits(length))) {
             permits.forget();

@@ -11,13 +11,17 @@
 //! response for which there is no slot or no memory is sent as it is: compression delays and refuses
 //! nothing.
 //!
+//! - [`Coding`]: the content codings.
+//! - [`encoder`]: encodes responses while they are sent.
 //! - [`turns`]: the bound on the time that compression takes from other requests.
 //! - [`metrics`]: the bytes that were compressed.
 //!
-//! The group depends on `tenon-clients`. It belongs to one thread.
+//! A [`Compression`] belongs to one thread. The crate knows nothing of the router that uses it.
 
-pub(crate) mod metrics;
-pub(crate) mod turns;
+mod coding;
+pub mod encoder;
+pub mod metrics;
+pub mod turns;
 
 use std::cell::RefCell;
 use std::io;
@@ -28,22 +32,23 @@ use tenon_clients::Client;
 use tenon_clients::quota::{Hold, Peer, Quota};
 use tenon_lifecycle::metrics::EnumMap;
 
-use crate::coding::Coding;
-use crate::coding::encoder::{Encoder, Then};
-use crate::compression::metrics::{CompressionMetrics, Lack};
-use crate::compression::turns::Turns;
+pub use crate::coding::Coding;
+use crate::encoder::{Encoder, Then};
+use crate::metrics::{CompressionMetrics, Lack};
+use crate::turns::Turns;
 
 /// The codings by preference. `cargo bench --bench compression` measures the reason: at the levels
-/// of [`encoder`](crate::coding::encoder), the results have nearly the same size, and take the least time with zstd and the
+/// of [`encoder`], the results have nearly the same size, and take the least time with zstd and the
 /// most with brotli.
-pub(crate) const ORDER: [Coding; 3] = [Coding::Zstd, Coding::Gzip, Coding::Brotli];
+pub const ORDER: [Coding; 3] = [Coding::Zstd, Coding::Gzip, Coding::Brotli];
 
 /// The maximum number of streams that a thread compresses at the same time.
 const SLOTS: usize = 64;
 
 /// The compression of a thread.
-pub(crate) struct Compression {
-    pub(crate) turns: Turns,
+pub struct Compression {
+    /// The turns in which content is compressed.
+    pub turns: Turns,
     slots: Quota,
     /// The encoders for complete bodies.
     kept: RefCell<EnumMap<Coding, Option<Encoder>>>,
@@ -51,7 +56,7 @@ pub(crate) struct Compression {
 }
 
 /// The compression of one stream.
-pub(crate) struct Stream {
+pub struct Stream {
     encoder: Encoder,
     coding: Coding,
     compression: Rc<Compression>,
@@ -60,7 +65,8 @@ pub(crate) struct Stream {
 }
 
 impl Compression {
-    pub(crate) fn new(metrics: CompressionMetrics) -> Rc<Self> {
+    /// Creates the compression of a thread, which shares its metrics with the other threads.
+    pub fn new(metrics: CompressionMetrics) -> Rc<Self> {
         Rc::new(Self {
             turns: Turns::default(),
             slots: Quota::new(SLOTS),
@@ -73,7 +79,7 @@ impl Compression {
     ///
     /// # Errors
     /// Fails if there is no memory for an encoder.
-    pub(crate) fn compress(&self, content: &[u8], coding: Coding) -> io::Result<Bytes> {
+    pub fn compress(&self, content: &[u8], coding: Coding) -> io::Result<Bytes> {
         let kept = self.kept.borrow_mut().get_mut(coding).take();
         let mut encoder = kept.map_or_else(|| Encoder::new(coding), Ok)?;
         let mut output = Vec::with_capacity(content.len() / 2);
@@ -85,12 +91,7 @@ impl Compression {
 
     /// Begins the compression of a stream. Returns `None` if the client's address has its share of
     /// the slots, or if there is no memory.
-    pub(crate) fn stream(
-        self: &Rc<Self>,
-        coding: Coding,
-        peer: Peer,
-        client: &Client,
-    ) -> Option<Stream> {
+    pub fn stream(self: &Rc<Self>, coding: Coding, peer: Peer, client: &Client) -> Option<Stream> {
         let slot = self.slots.account(peer).take(1);
         let slot = slot.or_else(|| self.metrics.lack(Lack::Slots))?;
         let memory = client.free_memory(Encoder::memory(coding));
@@ -107,12 +108,7 @@ impl Stream {
     ///
     /// # Errors
     /// Fails if there is no memory.
-    pub(crate) fn encode(
-        &mut self,
-        piece: &[u8],
-        then: Then,
-        output: &mut Vec<u8>,
-    ) -> io::Result<()> {
+    pub fn encode(&mut self, piece: &[u8], then: Then, output: &mut Vec<u8>) -> io::Result<()> {
         let before = output.len();
         self.encoder.encode(piece, then, output)?;
         self.compression.metrics.count(self.coding, piece.len(), output.len() - before);

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use tenon_router::coding::Coding;
-use tenon_router::coding::encoder::{Encoder, Then};
+use tenon_compression::Coding;
+use tenon_compression::encoder::{Encoder, Then};
 
 /// The content that is encoded in each measurement, in bytes.
 const AMOUNT: usize = 16 << 20;
@@ -17,10 +17,10 @@ const AMOUNT: usize = 16 << 20;
 fn main() {
     // Longer than every window.
     let pages = concat!(
-        include_str!("../../ARCHITECTURE.md"),
-        include_str!("../../CONTRIBUTING.md"),
-        include_str!("../../docs/reference/worker.md"),
-        include_str!("../../charts/tenon/RUNBOOKS.md"),
+        include_str!("../../../ARCHITECTURE.md"),
+        include_str!("../../../CONTRIBUTING.md"),
+        include_str!("../../../docs/reference/worker.md"),
+        include_str!("../../../charts/tenon/RUNBOOKS.md"),
     );
     let contents = [("JSON", json()), ("prose", pages.repeat(12))];
     println!("{:>6}  {:>9}  {:>5}  {:>7}  {:>10}", "kind", "length", "", "size", "time");

@@ -4,7 +4,7 @@ use prometheus::Registry;
 use tenon_lifecycle::label_values;
 use tenon_lifecycle::metrics::{EnumCounters, Register as _};
 
-use crate::coding::Coding;
+use crate::Coding;
 
 label_values! {
     /// The reason why a stream is sent as it is, although its client accepts a coding.
@@ -18,7 +18,7 @@ label_values! {
 
 /// The metrics of all threads.
 #[derive(Clone)]
-pub(crate) struct CompressionMetrics {
+pub struct CompressionMetrics {
     read: EnumCounters<Coding>,
     written: EnumCounters<Coding>,
     refused: EnumCounters<Lack>,
@@ -29,7 +29,7 @@ impl CompressionMetrics {
     ///
     /// # Errors
     /// Fails if the registry already has metrics of these names.
-    pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             read: registry.counters_by(
                 "tenon_router_compression_read_bytes_total",

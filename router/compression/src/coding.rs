@@ -1,8 +1,4 @@
 //! The content codings that the router produces (RFC 9110, section 8.4.1).
-//!
-//! - [`encoder`]: encodes responses while they are sent.
-
-pub mod encoder;
 
 use tenon_lifecycle::label_values;
 
