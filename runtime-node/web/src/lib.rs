@@ -4,7 +4,7 @@
 //! ```text
 //!  Worker's code ─► <interface>/*.js ─► ops ─► <interface>.rs ─┬─► tenon-engine: isolates, limits
 //!                     (in the snapshot)                         ├─► tenon-egress: the HTTP client
-//!                                                               └─► tenon-html: rewritten HTML
+//!                                                               └─► tenon-crypto, tenon-html
 //! ```
 //!
 //! Each interface has a folder with its JavaScript and its native functions:

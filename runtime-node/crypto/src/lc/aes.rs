@@ -31,7 +31,7 @@ impl Drop for Cipher {
 /// * `nonce` - not empty.
 /// * `aad` - the additional data.
 /// * `tag` - 4 to 16 bytes: the expected tag for decryption, or space for the tag for encryption.
-pub(crate) fn gcm(
+pub fn gcm(
     encrypt: bool,
     key: &[u8],
     nonce: &[u8],
@@ -119,7 +119,7 @@ pub(crate) fn gcm(
 
 /// Runs AES key wrap (RFC 3394), or its inverse. Returns `None` if the length is invalid, or if the
 /// wrapped key fails the integrity check.
-pub(crate) fn key_wrap(wrap: bool, key: &[u8], data: &[u8]) -> Option<Vec<u8>> {
+pub fn key_wrap(wrap: bool, key: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     const BLOCK: usize = 8;
     let mut schedule = Zeroizing::new(Schedule::default());
     let bits = u32::try_from(key.len() * 8).ok()?;

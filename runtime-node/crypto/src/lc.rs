@@ -1,12 +1,11 @@
 //! Functions of AWS-LC that `aws-lc-rs` does not have: RSA with any hash, salt and exponent,
 //! AES-GCM with any nonce and tag, AES key wrap with keys of 192 bits, ciphers that are fed
 //! incrementally, compressed points, and repeated HMAC without copying its state each time; the
-//! copies would be half of the cost of PBKDF2. This module is independent of the interfaces of Web
-//! Crypto and of Node.js.
+//! copies would be half of the cost of PBKDF2.
 //!
 //! Every function takes slices and returns vectors; no pointer leaves these files except inside an
-//! [`Rsa`], a [`Mac`] or a [`Stream`]. `None` and `false` mean that AWS-LC refused; the reason is not examined,
-//! and its per-thread error queue is cleared.
+//! [`Rsa`], a [`Mac`] or a [`Stream`]. `None` and `false` mean that AWS-LC refused; the reason is
+//! not examined, and its per-thread error queue is cleared.
 
 #![allow(unsafe_code)] // Calls a C library.
 
@@ -21,13 +20,14 @@ use std::ffi::c_int;
 
 use aws_lc_sys as lc;
 
-use super::hash::Hash;
+use crate::hash::Hash;
 
-pub(crate) use aes::{gcm, key_wrap};
-pub(crate) use mac::Mac;
-pub(crate) use point::convert_point;
-pub(crate) use rsa::{Rsa, RsaPart, RsaPrivate};
-pub(crate) use stream::Stream;
+pub use aes::{gcm, key_wrap};
+pub use mac::Mac;
+pub use point::convert_point;
+pub(crate) use rsa::RsaPart;
+pub use rsa::{Rsa, RsaPrivate};
+pub use stream::Stream;
 
 /// Returns whether a call succeeded. The errors are discarded, because no caller acts on a specific
 /// one.

@@ -18,8 +18,9 @@ use zeroize::Zeroizing;
 /// The first byte of an uncompressed point, which two coordinates follow (SEC 1 §2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
+/// A curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Curve {
+pub enum Curve {
     P256,
     P384,
     P521,
@@ -28,7 +29,8 @@ pub(crate) enum Curve {
 }
 
 impl Curve {
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
+    /// Returns the curve with this name in Web Crypto.
+    pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "P-256" => Self::P256,
             "P-384" => Self::P384,
@@ -40,7 +42,7 @@ impl Curve {
     }
 
     /// Returns the length of a private key, and of a coordinate, in bytes.
-    pub(crate) fn len(self) -> usize {
+    pub fn key_len(self) -> usize {
         match self {
             Self::P256 | Self::Ed25519 | Self::X25519 => 32,
             Self::P384 => 48,
@@ -49,7 +51,7 @@ impl Curve {
     }
 
     /// Returns whether public keys are points with two coordinates.
-    pub(crate) fn has_points(self) -> bool {
+    pub fn has_points(self) -> bool {
         matches!(self, Self::P256 | Self::P384 | Self::P521)
     }
 
@@ -84,8 +86,8 @@ impl Curve {
 }
 
 /// A public key, with the private key if it is known.
-pub(crate) struct CurveKey {
-    pub(crate) curve: Curve,
+pub struct CurveKey {
+    pub curve: Curve,
     /// An uncompressed point, or the 32 bytes that encode a point of Ed25519 or X25519.
     public: Vec<u8>,
     private: Option<Zeroizing<Vec<u8>>>,
@@ -109,7 +111,8 @@ impl CurveKey {
         Self { curve, public, private, signer, verifier, agreer }
     }
 
-    pub(crate) fn generate(curve: Curve) -> Option<Self> {
+    /// Makes a key pair.
+    pub fn generate(curve: Curve) -> Option<Self> {
         if curve.has_points() {
             let generated = agreement::PrivateKey::generate(curve.agreement()?).ok()?;
             let bytes: EcPrivateKeyBin<'_> = generated.as_be_bytes().ok()?;
@@ -123,8 +126,8 @@ impl CurveKey {
     }
 
     /// Creates a key pair. Returns `None` if the bytes are not a private key of the curve.
-    pub(crate) fn from_private(curve: Curve, private: &[u8]) -> Option<Self> {
-        if private.len() != curve.len() {
+    pub fn from_private(curve: Curve, private: &[u8]) -> Option<Self> {
+        if private.len() != curve.key_len() {
             return None;
         }
         let public = match curve.agreement() {
@@ -141,11 +144,12 @@ impl CurveKey {
 
     /// Creates a public key. Returns `None` if the bytes are not a point of the curve, or are a
     /// compressed point. On the curves with 32-byte keys, all 32-byte values are valid.
-    pub(crate) fn from_public(curve: Curve, public: &[u8]) -> Option<Self> {
+    pub fn from_public(curve: Curve, public: &[u8]) -> Option<Self> {
         if !curve.has_points() {
-            return (public.len() == curve.len()).then(|| Self::new(curve, public.to_vec(), None));
+            return (public.len() == curve.key_len())
+                .then(|| Self::new(curve, public.to_vec(), None));
         }
-        if public.len() != 1 + 2 * curve.len() || public[0] != UNCOMPRESSED {
+        if public.len() != 1 + 2 * curve.key_len() || public[0] != UNCOMPRESSED {
             return None;
         }
         let parsed = ParsedPublicKey::new(curve.verification()?, public).ok()?;
@@ -155,30 +159,32 @@ impl CurveKey {
     }
 
     /// Returns the point with these coordinates, uncompressed.
-    pub(crate) fn point(x: &[u8], y: &[u8]) -> Vec<u8> {
+    pub fn point(x: &[u8], y: &[u8]) -> Vec<u8> {
         [&[UNCOMPRESSED], x, y].concat()
     }
 
     /// Returns the public key alone.
-    pub(crate) fn to_public(&self) -> Self {
+    pub fn to_public(&self) -> Self {
         Self::new(self.curve, self.public.clone(), None)
     }
 
-    pub(crate) fn public(&self) -> &[u8] {
+    /// Returns the public key, as [`CurveKey::from_public`] takes it.
+    pub fn public(&self) -> &[u8] {
         &self.public
     }
 
-    pub(crate) fn private(&self) -> Option<&[u8]> {
+    /// Returns the private key, if it is known.
+    pub fn private(&self) -> Option<&[u8]> {
         self.private.as_ref().map(|private| &private[..])
     }
 
     /// Returns the coordinates of the point, if public keys have two coordinates.
-    pub(crate) fn coordinates(&self) -> Option<(&[u8], &[u8])> {
-        self.curve.has_points().then(|| self.public[1..].split_at(self.curve.len()))
+    pub fn coordinates(&self) -> Option<(&[u8], &[u8])> {
+        self.curve.has_points().then(|| self.public[1..].split_at(self.curve.key_len()))
     }
 
     /// Returns the secret shared with the owner of another key.
-    pub(crate) fn agree(&self, other: &Self) -> Option<Vec<u8>> {
+    pub fn agree(&self, other: &Self) -> Option<Vec<u8>> {
         let algorithm = self.curve.agreement()?;
         let make = || agreement::PrivateKey::from_private_key(algorithm, self.private()?).ok();
         let private = self.agreer.get_or_init(make).as_ref()?;
@@ -190,7 +196,7 @@ impl CurveKey {
     }
 
     /// Signs a digest with ECDSA; the signature is the concatenation of r and s.
-    pub(crate) fn sign_ecdsa(&self, digest: &[u8]) -> Option<Vec<u8>> {
+    pub fn sign_ecdsa(&self, digest: &[u8]) -> Option<Vec<u8>> {
         match self.signer()? {
             Signer::Ecdsa(pair) => {
                 Some(pair.sign_digest(&self.fit(digest)?).ok()?.as_ref().to_vec())
@@ -199,22 +205,24 @@ impl CurveKey {
         }
     }
 
-    pub(crate) fn verify_ecdsa(&self, digest: &[u8], signature: &[u8]) -> bool {
+    /// Returns whether a signature of a digest with ECDSA is valid.
+    pub fn verify_ecdsa(&self, digest: &[u8], signature: &[u8]) -> bool {
         let verify = || self.verifier()?.verify_digest_sig(&self.fit(digest)?, signature).ok();
         verify().is_some()
     }
 
-    pub(crate) fn sign_ed25519(&self, data: &[u8]) -> Option<Vec<u8>> {
+    /// Signs data with Ed25519.
+    pub fn sign_ed25519(&self, data: &[u8]) -> Option<Vec<u8>> {
         match self.signer()? {
             Signer::Ed25519(pair) => Some(pair.try_sign(data).ok()?.as_ref().to_vec()),
             Signer::Ecdsa(_) => None,
         }
     }
 
-    /// Verifies a signature. Returns false also for keys and signatures with points of small order,
+    /// Returns whether a signature of data with Ed25519 is valid. Returns false also for keys and signatures with points of small order,
     /// which admit signatures that are valid for many messages.
-    pub(crate) fn verify_ed25519(&self, data: &[u8], signature: &[u8]) -> bool {
-        let point = signature.get(..self.curve.len());
+    pub fn verify_ed25519(&self, data: &[u8], signature: &[u8]) -> bool {
+        let point = signature.get(..self.curve.key_len());
         if has_small_order(&self.public) || point.is_none_or(has_small_order) {
             return false;
         }
@@ -292,8 +300,8 @@ fn has_small_order(point: &[u8]) -> bool {
 mod tests {
     use aws_lc_rs::digest;
 
-    use super::super::hash::Hash;
     use super::*;
+    use crate::hash::Hash;
 
     #[test]
     fn each_curve_signs_digests_of_each_hash() {
@@ -302,7 +310,7 @@ mod tests {
             for hash in [Hash::Sha1, Hash::Sha256, Hash::Sha384, Hash::Sha512] {
                 let digest = digest::digest(hash.algorithm(), b"data");
                 let signature = key.sign_ecdsa(digest.as_ref()).unwrap();
-                assert_eq!(signature.len(), 2 * curve.len());
+                assert_eq!(signature.len(), 2 * curve.key_len());
                 assert!(
                     key.to_public().verify_ecdsa(digest.as_ref(), &signature),
                     "{curve:?} {hash:?}"

@@ -13,10 +13,10 @@ use super::worked;
 const LONGEST: usize = 1 << 20;
 
 /// The length of the longest block and of the longest tag, in bytes.
-pub(crate) const BLOCK: usize = 16;
+const BLOCK: usize = 16;
 
 /// An encryption or a decryption in progress.
-pub(crate) struct Stream {
+pub struct Stream {
     context: NonNull<lc::EVP_CIPHER_CTX>,
     encrypts: bool,
 }
@@ -47,7 +47,7 @@ fn named(name: &str) -> Option<(*const lc::EVP_CIPHER, bool)> {
 impl Stream {
     /// Begins an encryption or a decryption. Returns `None` if there is no cipher of this name, or
     /// if the key or the initialization vector has another length than the cipher requires.
-    pub(crate) fn new(name: &str, encrypts: bool, key: &[u8], iv: &[u8]) -> Option<Self> {
+    pub fn new(name: &str, encrypts: bool, key: &[u8], iv: &[u8]) -> Option<Self> {
         let (cipher, has_tag) = named(name)?;
         // SAFETY: creates a context for us to free.
         let context = NonNull::new(unsafe { lc::EVP_CIPHER_CTX_new() })?;
@@ -92,13 +92,13 @@ impl Stream {
     }
 
     /// Adds or removes the padding of PKCS #7, which is the default of the block modes.
-    pub(crate) fn set_padding(&mut self, pads: bool) -> bool {
+    pub fn set_padding(&mut self, pads: bool) -> bool {
         // SAFETY: the context is ours alone.
         worked(unsafe { lc::EVP_CIPHER_CTX_set_padding(self.context.as_ptr(), pads.into()) })
     }
 
     /// Authenticates data that is not encrypted, before any other data.
-    pub(crate) fn authenticate(&mut self, data: &[u8]) -> bool {
+    pub fn authenticate(&mut self, data: &[u8]) -> bool {
         let mut written = 0;
         // SAFETY: without an output, the cipher only reads the data, which has the given length.
         data.len() <= LONGEST
@@ -114,7 +114,7 @@ impl Stream {
     }
 
     /// Encrypts or decrypts more data. Returns what is available of the output.
-    pub(crate) fn update(&mut self, data: &[u8]) -> Option<Vec<u8>> {
+    pub fn update(&mut self, data: &[u8]) -> Option<Vec<u8>> {
         if data.len() > LONGEST {
             return None;
         }
@@ -136,7 +136,7 @@ impl Stream {
     }
 
     /// Sets the tag that a decryption must find.
-    pub(crate) fn expect_tag(&mut self, tag: &[u8]) -> bool {
+    pub fn expect_tag(&mut self, tag: &[u8]) -> bool {
         let mut copy = tag.to_vec();
         // SAFETY: the cipher copies the tag, of the given length.
         !self.encrypts
@@ -146,7 +146,7 @@ impl Stream {
 
     /// Returns the rest of the output. Returns `None` if the data is incomplete, has the wrong
     /// padding, or is not authentic.
-    pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
+    pub fn finish(&mut self) -> Option<Vec<u8>> {
         let mut out = vec![0; 2 * BLOCK];
         let mut written = 0;
         // SAFETY: the output has room for a block.
@@ -158,7 +158,7 @@ impl Stream {
     }
 
     /// Returns the tag of a finished encryption.
-    pub(crate) fn tag(&mut self, len: usize) -> Option<Vec<u8>> {
+    pub fn tag(&mut self, len: usize) -> Option<Vec<u8>> {
         let mut tag = vec![0; len];
         // SAFETY: the cipher writes a tag of the given length.
         let done = self.encrypts

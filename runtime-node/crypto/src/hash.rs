@@ -5,7 +5,7 @@ use aws_lc_rs::hmac;
 
 /// The hashes of Web Crypto.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hash {
+pub enum Hash {
     Sha1,
     Sha256,
     Sha384,
@@ -13,7 +13,8 @@ pub(crate) enum Hash {
 }
 
 impl Hash {
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
+    /// Returns the hash with this name in Web Crypto.
+    pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "SHA-1" => Self::Sha1,
             "SHA-256" => Self::Sha256,
@@ -23,7 +24,8 @@ impl Hash {
         })
     }
 
-    pub(crate) fn algorithm(self) -> &'static Algorithm {
+    /// Returns the hash as `aws-lc-rs` knows it.
+    pub fn algorithm(self) -> &'static Algorithm {
         match self {
             Self::Sha1 => &SHA1_FOR_LEGACY_USE_ONLY,
             Self::Sha256 => &SHA256,
@@ -32,7 +34,8 @@ impl Hash {
         }
     }
 
-    pub(crate) fn hmac(self) -> hmac::Algorithm {
+    /// Returns HMAC with this hash, as `aws-lc-rs` knows it.
+    pub fn hmac(self) -> hmac::Algorithm {
         match self {
             Self::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
             Self::Sha256 => hmac::HMAC_SHA256,
@@ -42,7 +45,7 @@ impl Hash {
     }
 
     /// Returns the length of a digest, in bytes.
-    pub(crate) fn len(self) -> usize {
+    pub fn output_len(self) -> usize {
         self.algorithm().output_len()
     }
 }

@@ -9,11 +9,11 @@ use std::ptr::{self, NonNull};
 use aws_lc_sys as lc;
 use zeroize::Zeroizing;
 
-use super::super::hash::Hash;
 use super::{md, worked};
+use crate::hash::Hash;
 
 /// An RSA key, public or private.
-pub(crate) struct Rsa(NonNull<lc::RSA>);
+pub struct Rsa(NonNull<lc::RSA>);
 
 // SAFETY: the key is not changed once it has been created, except for caches that AWS-LC keeps in
 // it under its own lock; its documentation allows any thread, and several threads at a time, to use
@@ -43,13 +43,13 @@ pub(crate) enum RsaPart {
 }
 
 /// The private numbers of a key, big-endian.
-pub(crate) struct RsaPrivate<'a> {
-    pub(crate) d: &'a [u8],
-    pub(crate) p: &'a [u8],
-    pub(crate) q: &'a [u8],
-    pub(crate) dp: &'a [u8],
-    pub(crate) dq: &'a [u8],
-    pub(crate) qi: &'a [u8],
+pub struct RsaPrivate<'a> {
+    pub d: &'a [u8],
+    pub p: &'a [u8],
+    pub q: &'a [u8],
+    pub dp: &'a [u8],
+    pub dq: &'a [u8],
+    pub qi: &'a [u8],
 }
 
 impl Rsa {
@@ -67,7 +67,7 @@ impl Rsa {
     ///
     /// # Arguments
     /// * `may_continue` - called from time to time; returning false aborts the generation.
-    pub(crate) fn generate(
+    pub fn generate(
         bits: u32,
         exponent: &[u8],
         mut may_continue: &mut dyn FnMut() -> bool,
@@ -157,7 +157,8 @@ impl Rsa {
         }
     }
 
-    pub(crate) fn bits(&self) -> u32 {
+    /// Returns the length of the modulus, in bits.
+    pub fn bits(&self) -> u32 {
         // SAFETY: reads the key.
         unsafe { lc::RSA_bits(self.0.as_ptr()) }
     }
@@ -169,7 +170,7 @@ impl Rsa {
     }
 
     /// Signs a digest with PKCS #1 v1.5 (RFC 8017 §8.2).
-    pub(crate) fn sign_pkcs1(&self, hash: Hash, digest: &[u8]) -> Option<Vec<u8>> {
+    pub fn sign_pkcs1(&self, hash: Hash, digest: &[u8]) -> Option<Vec<u8>> {
         let mut signature = vec![0; self.size()];
         let mut len = 0;
         // SAFETY: there is room for a signature; the key is not changed.
@@ -188,7 +189,8 @@ impl Rsa {
         worked(signed).then_some(signature)
     }
 
-    pub(crate) fn verify_pkcs1(&self, hash: Hash, digest: &[u8], signature: &[u8]) -> bool {
+    /// Returns whether a signature of a digest with PKCS #1 v1.5 is valid.
+    pub fn verify_pkcs1(&self, hash: Hash, digest: &[u8], signature: &[u8]) -> bool {
         // SAFETY: reads its arguments; the key is not changed.
         worked(unsafe {
             let (data, len) = (signature.as_ptr(), signature.len());
@@ -197,7 +199,7 @@ impl Rsa {
     }
 
     /// Signs a digest with PSS (RFC 8017 §8.1); the mask uses the same hash.
-    pub(crate) fn sign_pss(&self, hash: Hash, salt: c_int, digest: &[u8]) -> Option<Vec<u8>> {
+    pub fn sign_pss(&self, hash: Hash, salt: c_int, digest: &[u8]) -> Option<Vec<u8>> {
         let mut signature = vec![0; self.size()];
         let mut len = 0;
         // SAFETY: there is room for a signature, of the given length; the key is not changed.
@@ -220,13 +222,8 @@ impl Rsa {
         worked(signed).then_some(signature)
     }
 
-    pub(crate) fn verify_pss(
-        &self,
-        hash: Hash,
-        salt: c_int,
-        digest: &[u8],
-        signature: &[u8],
-    ) -> bool {
+    /// Returns whether a signature of a digest with PSS is valid.
+    pub fn verify_pss(&self, hash: Hash, salt: c_int, digest: &[u8], signature: &[u8]) -> bool {
         // SAFETY: reads its arguments; the key is not changed.
         worked(unsafe {
             let (data, len, md) = (signature.as_ptr(), signature.len(), md(hash));
@@ -244,13 +241,7 @@ impl Rsa {
     }
 
     /// Encrypts or decrypts with OAEP (RFC 8017 §7.1); the mask uses the same hash.
-    pub(crate) fn oaep(
-        &self,
-        encrypt: bool,
-        hash: Hash,
-        label: &[u8],
-        data: &[u8],
-    ) -> Option<Vec<u8>> {
+    pub fn oaep(&self, encrypt: bool, hash: Hash, label: &[u8], data: &[u8]) -> Option<Vec<u8>> {
         let context = PkeyContext::new(self)?;
         let pkey = context.0.as_ptr();
         // SAFETY: the context is ours alone. It takes ownership of the copy of the label if it

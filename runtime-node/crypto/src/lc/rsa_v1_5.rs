@@ -16,17 +16,17 @@ type Operation = unsafe extern "C" fn(usize, *const u8, *mut u8, *mut lc::RSA, c
 
 impl Rsa {
     /// Encrypts with a public key.
-    pub(crate) fn encrypt_v1_5(&self, data: &[u8]) -> Option<Vec<u8>> {
+    pub fn encrypt_v1_5(&self, data: &[u8]) -> Option<Vec<u8>> {
         self.run(lc::RSA_public_encrypt, data)
     }
 
     /// Signs data, which may be of any kind, with a private key.
-    pub(crate) fn sign_any(&self, data: &[u8]) -> Option<Vec<u8>> {
+    pub fn sign_any(&self, data: &[u8]) -> Option<Vec<u8>> {
         self.run(lc::RSA_private_encrypt, data)
     }
 
     /// Returns the data that was signed with the private key of this public key.
-    pub(crate) fn recover(&self, signature: &[u8]) -> Option<Vec<u8>> {
+    pub fn recover(&self, signature: &[u8]) -> Option<Vec<u8>> {
         self.run(lc::RSA_public_decrypt, signature)
     }
 

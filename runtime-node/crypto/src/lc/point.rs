@@ -6,8 +6,8 @@ use std::ptr::{self, NonNull};
 
 use aws_lc_sys as lc;
 
-use super::super::curve::Curve;
 use super::worked;
+use crate::curve::Curve;
 
 struct Point(NonNull<lc::EC_POINT>);
 
@@ -23,7 +23,7 @@ impl Drop for Point {
 ///
 /// # Arguments
 /// * `compresses` - whether the result has one coordinate and a bit of the other one.
-pub(crate) fn convert_point(curve: Curve, bytes: &[u8], compresses: bool) -> Option<Vec<u8>> {
+pub fn convert_point(curve: Curve, bytes: &[u8], compresses: bool) -> Option<Vec<u8>> {
     let form = if compresses {
         lc::point_conversion_form_t::POINT_CONVERSION_COMPRESSED
     } else {
@@ -54,15 +54,15 @@ pub(crate) fn convert_point(curve: Curve, bytes: &[u8], compresses: bool) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::curve::CurveKey;
     use super::*;
+    use crate::curve::CurveKey;
 
     #[test]
     fn a_compressed_point_is_the_same_point() {
         for curve in [Curve::P256, Curve::P384, Curve::P521] {
             let key = CurveKey::generate(curve).unwrap();
             let short = convert_point(curve, key.public(), true).unwrap();
-            assert_eq!(short.len(), 1 + curve.len());
+            assert_eq!(short.len(), 1 + curve.key_len());
             assert_eq!(convert_point(curve, &short, false).unwrap(), key.public());
         }
     }

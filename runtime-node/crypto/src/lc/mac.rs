@@ -6,11 +6,11 @@ use std::ptr::{self, NonNull};
 
 use aws_lc_sys as lc;
 
-use super::super::hash::Hash;
 use super::{md, worked};
+use crate::hash::Hash;
 
 /// HMAC (RFC 2104) with one key, for many messages.
-pub(crate) struct Mac {
+pub struct Mac {
     context: NonNull<lc::HMAC_CTX>,
     len: usize,
 }
@@ -19,10 +19,11 @@ pub(crate) struct Mac {
 unsafe impl Send for Mac {}
 
 impl Mac {
-    pub(crate) fn new(hash: Hash, key: &[u8]) -> Option<Self> {
+    /// Returns `None` if there is no memory.
+    pub fn new(hash: Hash, key: &[u8]) -> Option<Self> {
         // SAFETY: creates a context for us to free.
         let context = NonNull::new(unsafe { lc::HMAC_CTX_new() })?;
-        let mac = Self { context, len: hash.len() };
+        let mac = Self { context, len: hash.output_len() };
         // SAFETY: reads the key, which has the given length, and keeps no pointer to it. An empty
         // key is passed as a non-null pointer: a null pointer would mean the previous key.
         let ready = unsafe {
@@ -33,12 +34,12 @@ impl Mac {
     }
 
     /// Returns the length of a MAC, in bytes.
-    pub(crate) fn len(&self) -> usize {
+    pub fn output_len(&self) -> usize {
         self.len
     }
 
-    /// Computes the MAC of the concatenated parts.
-    pub(crate) fn compute(&mut self, parts: &[&[u8]], out: &mut [u8]) -> Option<()> {
+    /// Computes the MAC of the concatenated parts. Returns `None` if there is no room for it.
+    pub fn compute(&mut self, parts: &[&[u8]], out: &mut [u8]) -> Option<()> {
         let context = self.context.as_ptr();
         let mut written = 0;
         // SAFETY: the context is ours alone; null means its current key and hash. `out` has room
@@ -54,8 +55,9 @@ impl Mac {
         done.then_some(())
     }
 
-    /// Replaces a MAC with the MAC of its bytes.
-    pub(crate) fn rehash(&mut self, mac: &mut [u8]) -> Option<()> {
+    /// Replaces a MAC with the MAC of its bytes. Returns `None` if it does not have the length of a
+    /// MAC.
+    pub fn rehash(&mut self, mac: &mut [u8]) -> Option<()> {
         let context = self.context.as_ptr();
         let mut written = 0;
         // SAFETY: as above; the input has been read when the output is written.
