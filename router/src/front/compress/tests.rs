@@ -37,10 +37,10 @@ fn compressed_for(
     let metrics = CompressionMetrics::register(&prometheus::Registry::new()).unwrap();
     let address = std::net::IpAddr::from([10, 0, 0, 1]);
     let clients = Clients::new(1 << 20, 10, std::time::Duration::from_secs(1));
-    let client = clients.admit(address, tenon_https::TlsMemory::default()).unwrap();
+    let admitted = clients.admit(address, tenon_https::TlsMemory::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        compress(&Compression::new(metrics), &request, response, address.into(), &client.0)
+        compress(&Compression::new(metrics), &request, response, address.into(), admitted.client())
     })
 }
 
