@@ -65,7 +65,7 @@ test-rules: tools ## Test the chart's alerts, and check every query of its dashb
 test-sanitized: tools ## Run the tests of the node and of the Web interfaces under AddressSanitizer
 	export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
 	export ASAN_OPTIONS=max_free_fill_size=1048576 LSAN_OPTIONS=suppressions=$(CURDIR)/runtime-node/v8/leaks.txt
-	cargo test --target host-tuple --target-dir target/sanitized --package tenon-runtime-node --package tenon-web --tests
+	cargo test --target host-tuple --target-dir target/sanitized --package tenon-runtime-node --package tenon-web --package tenon-crypto --package tenon-html --tests
 
 # SECONDS is the time for each target in seconds, and SEED is the seed of the random choices. With a
 # fixed seed, the same code gets the same choices, so a change fails only because of what it

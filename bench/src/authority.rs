@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use prometheus::Registry;
+use tenon_certificates::issue::{self, CertifiedKey};
 use tenon_lifecycle::tls::{Role, Tls};
-use tenon_operator::certificates::issue::{self, CertifiedKey};
 
 /// Lifetime of the certificates, longer than any benchmark.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(24);

@@ -14,7 +14,7 @@ use tenon_crds::{PoolLimits, Worker, WorkerRevision};
 use tenon_operator::claims::Holder;
 use tenon_operator::index::{Candidate, SourceState};
 use tenon_operator::revision;
-use tenon_operator::schedule::due::{CATCH_UP, Due};
+use tenon_schedule::due::{CATCH_UP, Due};
 use tenon_operator::worker::plan::{draft, plan};
 
 fuzz_target!(|data: &[u8]| {

@@ -7,17 +7,11 @@
 //!                                                                              (every replica)
 //! ```
 //!
-//! - [`plan`]: every decision.
-//! - [`issue`]: the creation of keys and certificates.
-//! - [`secrets`]: the Secrets in which they are stored.
-//! - [`Certificates`]: the task that carries out the plan.
+//! [`Certificates`] is the task that carries out the plan. The decisions, the creation of keys and
+//! the content of the Secrets have a crate of their own, [`tenon_certificates`].
 //!
 //! An operator reads its own certificate directly from its Secret and not from a volume: a Pod that
 //! is created before its Secret would wait a minute for the volume.
-
-pub mod issue;
-pub mod plan;
-pub mod secrets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,15 +25,15 @@ use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
+use tenon_certificates::issue::IssueError;
+use tenon_certificates::plan::{self, Terms};
+use tenon_certificates::secrets::{self, SecretScope, Secrets};
 use tenon_lifecycle::readiness::Handle;
 use tenon_lifecycle::tls::{Bundle, IdentityError, Role, Tls};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::metrics::Metrics;
-use issue::IssueError;
-use plan::Terms;
-use secrets::{SecretScope, Secrets};
 
 /// The field manager of the Secrets.
 const MANAGER: &str = "tenon-operator-certificates";

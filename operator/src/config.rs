@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use http::Uri;
 use jiff::SignedDuration;
+use tenon_certificates::plan::Terms;
+use tenon_certificates::secrets;
 use tenon_lifecycle::log::LogArgs;
 use tenon_lifecycle::tls::{self, TlsArgs, WrongScheme};
 
-use crate::certificates::plan::Terms;
-use crate::certificates::secrets;
 use crate::pool::plan::Settings;
 pub use artifacts::{ArtifactArgs, ArtifactArgsError, ArtifactConfig};
 

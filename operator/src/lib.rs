@@ -9,8 +9,8 @@
 //! ```
 //!
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`],
-//!   [`limits`], [`refusal`], [`kstatus`], `measurement`, [`health::verdict`], [`schedule::due`],
-//!   [`deployments`], [`certificates::plan`]: decisions, pure.
+//!   [`limits`], [`refusal`], [`kstatus`], `measurement`, [`health::verdict`], [`deployments`],
+//!   [`tenon_schedule::due`], [`tenon_certificates::plan`]: decisions, pure.
 //! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`leader`], [`health`], [`figures`],
 //!   [`schedule`], [`certificates`], [`acknowledgement`], [`events`]: the edges that carry out the
 //!   decisions. The catalog is a crate of its own, [`tenon_catalog`].

@@ -22,9 +22,8 @@ use std::time::{Duration, Instant};
 use tenon_proto::failure::FailureCode;
 use tenon_proto::figures::Figures;
 use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_table::Worker;
 use tokio::sync::mpsc;
-
-use crate::table::Worker;
 
 pub(crate) use report::Reporter;
 

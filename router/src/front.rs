@@ -61,12 +61,12 @@ use std::time::Duration;
 
 use futures::future::OptionFuture;
 use socket2::{Domain, Protocol, Socket, Type};
+use tenon_clients::SWEEP;
 use tenon_lifecycle::{drain, readiness::Readiness};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::clients::SWEEP;
 use crate::front::connection::{Served, Stage};
 use crate::front::path::Caller;
 use crate::front::scheme::Scheme;
@@ -262,7 +262,8 @@ impl Front {
                             false => thread.clients.admit(address, tls),
                         };
                         let Some(admitted) = admitted else { return Ok(()) };
-                        let (accounts, client) = (thread.accounts(address), admitted.0.clone());
+                        let (accounts, client) =
+                            (thread.accounts(address), admitted.client().clone());
                         let caller = Caller { address, scheme, client, accounts };
                         connection::serve_client(thread, stream, caller, stage_rx).await
                     };

@@ -8,7 +8,6 @@ use http::{HeaderName, Method, Response};
 use tenon_proto::failure::Failure;
 use tenon_proto::invoke::HeadWriter;
 
-use crate::clients::head::{Messages, Step};
 use crate::front::error;
 use crate::front::forwarded::{Sender, TrustedProxies};
 use crate::front::handshake::Handshake;
@@ -42,35 +41,4 @@ pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
 /// Returns the response that a client receives for a failure.
 pub fn answer(failure: &Failure, request: &Parts) -> Response<Bytes> {
     error::response(failure, request, "made-here")
-}
-
-/// Returns the messages that pass the filter of an HTTP/1 connection, if its bytes arrive in pieces
-/// of this length, in bytes.
-///
-/// # Errors
-/// Fails with the reason for the first message that is refused.
-pub fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, String> {
-    let (mut messages, mut held) = (Messages::default(), Vec::new());
-    let (mut passed, mut current) = (Vec::new(), Vec::new());
-    for piece in bytes.chunks(piece.max(1)) {
-        held.extend_from_slice(piece);
-        while !held.is_empty() {
-            match messages.step(&held) {
-                Step::Pass(len) => {
-                    assert!(
-                        (1..=held.len()).contains(&len),
-                        "{len} of {} bytes passed",
-                        held.len()
-                    );
-                    current.extend(held.drain(..len));
-                    if messages.is_in_head() {
-                        passed.push(std::mem::take(&mut current));
-                    }
-                }
-                Step::Hold => break,
-                Step::Refuse(refusal) => return Err(refusal.to_string()),
-            }
-        }
-    }
-    Ok(passed)
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::Uri;
 use prometheus::Registry;
+use tenon_clients::pace::Pace;
 use tenon_https::Https;
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
@@ -17,21 +18,20 @@ use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::WorkerId;
 use tenon_spans::SpansConfig;
+use tenon_table::shares::Shares;
+use tenon_table::{Pin, Published, Table};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
 use tonic::transport::Endpoint;
 
 use crate::catalog::{self, CatalogMetrics};
-use crate::clients::pace::Pace;
 use crate::figures::Reporter;
 use crate::front::forwarded::TrustedProxies;
 use crate::front::{self, Listeners};
 use crate::metrics::{LOOPS, Metrics};
 use crate::server::{self, Server};
 use crate::sites::{Sites, SitesConfig};
-use crate::table::shares::Shares;
-use crate::table::{Pin, Published, Table};
 use crate::thread::{Announcements, RouterThread, Settings, Shared};
 
 /// The configuration of a router.

@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use tenon_proto::id::WorkerId;
 use tenon_proto::runtime::ResponseHead;
 use tenon_spans::{Context, OpenSpan, Span};
+use tenon_table::Shard;
 
 use crate::meters::Outcome;
-use crate::table::Shard;
 
 const DEBUG: HeaderName = HeaderName::from_static("tenon-debug");
 const WORKER: HeaderName = HeaderName::from_static("tenon-worker");

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use prometheus::Registry;
+use tenon_certificates::issue::{self, CertifiedKey};
 use tenon_lifecycle::tls::{Bundle, Role, Tls, TlsArgs};
-use tenon_operator::certificates::issue::{self, CertifiedKey};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 

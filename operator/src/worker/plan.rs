@@ -39,12 +39,12 @@ use crate::kstatus::{RECONCILING, STALLED, progress};
 use crate::owner;
 use crate::refusal::Refusal;
 use crate::revision::{self, revision_name};
-use crate::schedule::timetable::Timetable;
 use events::events;
 pub use events::failed;
 use fault::Fault;
 pub use fault::PROPAGATION_REASONS;
 use propagation::Propagation;
+use tenon_schedule::timetable::Timetable;
 
 /// The actions for a Worker, performed in this order.
 #[derive(Default)]

@@ -1,8 +1,8 @@
 //! Selects the content coding of a response by `Accept-Encoding`. This module is pure.
 
 use http::{HeaderMap, header};
+use tenon_compression::Coding;
 
-use crate::coding::Coding;
 use crate::front::fields::members;
 
 /// Returns the coding that a client prefers (RFC 9110, section 12.5.3), or `None` if the client

@@ -10,11 +10,11 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use tenon_clients::pace::{Pace, PaceTimer};
+use tenon_clients::quota::Hold;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
 
-use crate::clients::pace::{Pace, PaceTimer};
-use crate::quota::Hold;
 use crate::upstream::upload::{Source, Upload, broken, too_large};
 
 /// The maximum part of a streamed body that is buffered between its client and its node, in bytes:

@@ -19,14 +19,14 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
+use tenon_clients::filter::{self, HeadFilter};
+use tenon_clients::order::Order;
+use tenon_clients::preface::{Opening, Protocol};
+use tenon_clients::{ByteHandling, Client};
 use tenon_lifecycle::tls::{self, Stream};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use crate::clients::filter::{self, HeadFilter};
-use crate::clients::order::Order;
-use crate::clients::preface::{Opening, Protocol};
-use crate::clients::{self, ByteHandling};
 use crate::executor::Local;
 use crate::front::handshake::Handshake;
 use crate::front::internal;
@@ -149,7 +149,7 @@ pub(super) async fn serve_client(
     socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
     socket.set_tcp_user_timeout(Some(SEND_TIMEOUT))?;
     // This limit applies only to unsent data, not to data in flight to a client that reads.
-    socket.set_tcp_notsent_lowat(clients::UNSENT)?;
+    socket.set_tcp_notsent_lowat(tenon_clients::UNSENT)?;
     let client = caller.client.clone();
     let opening = begin(&stage_rx, async {
         tokio::select! {
@@ -195,7 +195,7 @@ async fn open(thread: &RouterThread, scheme: Scheme, stream: TcpStream) -> io::R
 
 /// Waits until a connection is told to end, because memory is short or it has been idle for too
 /// long.
-async fn told_to_end(client: &clients::Client) {
+async fn told_to_end(client: &Client) {
     while client.orders.next().await != Order::End {}
 }
 
@@ -208,7 +208,7 @@ async fn serve_http1(
     stage_rx: watch::Receiver<Stage>,
 ) -> Result<Option<HeadFilter>, Box<dyn std::error::Error + Send + Sync>> {
     let client = caller.client.clone();
-    if !client.hold(clients::HTTP1) {
+    if !client.hold(tenon_clients::HTTP1) {
         return Ok(None);
     }
     client.activity.set_resting(false);
@@ -266,7 +266,7 @@ async fn serve_http2(
 ) -> Served {
     let client = caller.client.clone();
     client.pass(ByteHandling::Unchecked);
-    if !client.hold(clients::HTTP2) {
+    if !client.hold(tenon_clients::HTTP2) {
         return Ok(());
     }
     let has_request = Cell::new(false);

@@ -7,9 +7,9 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version, header};
 use serde_json::json;
 use tenon_proto::failure::{Failure, FailureCode};
+use tenon_table::Limited;
 
 use crate::front::handshake;
-use crate::table::Limited;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");

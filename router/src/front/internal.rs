@@ -35,6 +35,7 @@ use tenon_proto::frame;
 use tenon_proto::id::WorkerId;
 use tenon_proto::router::AWAIT_WORKER_PATH;
 use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, InvokeRequest, Service, invoke_request::Part};
+use tenon_table::Worker;
 use tonic::Status;
 
 use crate::front::assets::Answer;
@@ -44,7 +45,6 @@ use crate::front::response;
 use crate::front::session;
 use crate::front::span::{self, Lineage};
 use crate::meters::Outcome;
-use crate::table::Worker;
 use crate::thread::{Accounts, Permit, RouterThread};
 use crate::trace::{LoggedRequest, Trace};
 use crate::upstream::exchange::Reply;

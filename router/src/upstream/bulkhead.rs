@@ -6,7 +6,7 @@
 //!
 //! A bulkhead belongs to one thread.
 
-use crate::quota::{Hold, Peer, Quota};
+use tenon_clients::quota::{Hold, Peer, Quota};
 
 /// The number of equal parts into which a thread's maximum of requests in flight is divided; a
 /// shard may have one part. A responsive shard has a hundred times fewer requests; if eight shards

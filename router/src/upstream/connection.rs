@@ -18,11 +18,11 @@ use socket2::{SockRef, TcpKeepalive};
 use tenon_hop::client::{self, Pings};
 use tenon_hop::error::ConnectionError;
 use tenon_lifecycle::tls::{Role, Stream, Tls};
+use tenon_table::Shard;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::executor::Local;
-use crate::table::Shard;
 use crate::upstream::counting_stream::{CountingStream, IoCounts};
 use crate::upstream::health::Disconnect;
 use crate::upstream::pulse;

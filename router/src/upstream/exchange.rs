@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use hyper::client::conn::http2::SendRequest;
+use tenon_clients::quota::Peer;
 use tenon_hop::client;
 use tenon_proto::failure::Failure;
 use tenon_proto::frame::FrameError;
@@ -19,7 +20,6 @@ use tenon_proto::runtime::{InvokeResponse, ResponseHead, invoke_response::Part};
 use tokio::task::spawn_local;
 use tonic::{Code, Status};
 
-use crate::quota::Peer;
 use crate::upstream::bulkhead::BulkheadPermit;
 use crate::upstream::connection::{STREAM_WINDOW, Sender};
 use crate::upstream::link::{Link, Unreachable};

@@ -14,11 +14,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tenon_clients::quota::Peer;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::invoke;
+use tenon_table::{Table, Worker};
 
-use crate::quota::Peer;
-use crate::table::{Table, Worker};
 use crate::trace::Trace;
 use crate::upstream::Upstream;
 use crate::upstream::exchange::{self, Reply};

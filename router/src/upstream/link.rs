@@ -26,14 +26,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::{FutureExt, LocalBoxFuture, Shared};
 use http::{HeaderValue, Method, Request, Uri, header};
+use tenon_clients::quota::Peer;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::runtime::INVOKE_PATH;
+use tenon_table::Shard;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::quota::Peer;
-use crate::table::Shard;
 use crate::upstream::bulkhead::{Bulkhead, BulkheadPermit};
 use crate::upstream::connection::{self, Sender};
 use crate::upstream::counting_stream::IoCounts;

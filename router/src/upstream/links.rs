@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tenon_lifecycle::tls::Tls;
+use tenon_table::{Shard, Table};
 
-use crate::table::{Shard, Table};
 use crate::upstream::bulkhead::Bulkhead;
 use crate::upstream::link::Link;
 use crate::upstream::metrics::UpstreamMetrics;

@@ -31,8 +31,8 @@ use std::rc::Rc;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use tenon_table::Table;
 
-use crate::table::Table;
 use crate::upstream::link::Link;
 use crate::upstream::links::Links;
 use crate::upstream::pick::Target;

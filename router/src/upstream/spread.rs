@@ -24,8 +24,7 @@
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
-
-use crate::table::ring::Key;
+use tenon_table::ring::Key;
 
 /// The time after a change of a width before heat can increase it again. In this time, the shards
 /// notice the change: their windows have 100 ms.

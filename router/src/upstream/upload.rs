@@ -18,10 +18,9 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
+use tenon_clients::quota::Hold;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::invoke::Prologue;
-
-use crate::quota::Hold;
 
 /// The maximum part of a streamed body that is kept for another attempt, in bytes. A node that
 /// refuses a request does so before it has read much of the body.

@@ -1,5 +1,6 @@
 //! The HTTP client: performs a request, from the Worker's call to the response's body.
 
+mod counted;
 mod resolve;
 mod socket;
 mod upgrade;

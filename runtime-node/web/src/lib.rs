@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  Worker's code ─► <interface>/*.js ─► ops ─► <interface>.rs ─┬─► tenon-engine: isolates, limits
-//!                     (in the snapshot)                         └─► tenon-egress: the HTTP client
+//!                     (in the snapshot)                         ├─► tenon-egress: the HTTP client
+//!                                                               └─► tenon-crypto, tenon-html
 //! ```
 //!
 //! Each interface has a folder with its JavaScript and its native functions:

@@ -1,8 +1,8 @@
+use tenon_clients::Clients;
+use tenon_compression::metrics::CompressionMetrics;
 use tokio::task::LocalSet;
 
 use super::*;
-use crate::clients::Clients;
-use crate::compression::metrics::CompressionMetrics;
 
 /// Returns the response to a client that accepts gzip, after compression.
 fn compressed(
@@ -37,10 +37,10 @@ fn compressed_for(
     let metrics = CompressionMetrics::register(&prometheus::Registry::new()).unwrap();
     let address = std::net::IpAddr::from([10, 0, 0, 1]);
     let clients = Clients::new(1 << 20, 10, std::time::Duration::from_secs(1));
-    let client = clients.admit(address, tenon_https::TlsMemory::default()).unwrap();
+    let admitted = clients.admit(address, tenon_https::TlsMemory::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        compress(&Compression::new(metrics), &request, response, address.into(), &client.0)
+        compress(&Compression::new(metrics), &request, response, address.into(), admitted.client())
     })
 }
 

@@ -5,6 +5,7 @@
 //! JavaScript caller passes long data in steps.
 
 use rustc_hash::FxHashMap;
+use tenon_crypto::lc::CipherContext;
 use tenon_engine::bytes;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
@@ -12,7 +13,6 @@ use tenon_engine::slot::slot;
 use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::op;
 
-use crate::crypto::lc::CipherContext;
 use crate::crypto::operation::buffer;
 use crate::ops::View;
 

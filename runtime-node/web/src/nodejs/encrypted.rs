@@ -12,8 +12,7 @@ use tenon_engine::thrown::Thrown;
 use tenon_op::{Record, op};
 
 use crate::crypto::arguments::Data;
-use crate::crypto::encoding::data_error;
-use crate::crypto::operation::{buffer, failed};
+use crate::crypto::operation::{buffer, data_error, failed};
 
 /// An encrypted key and the parameters of its encryption.
 #[derive(Record)]

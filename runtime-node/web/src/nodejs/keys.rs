@@ -2,18 +2,19 @@
 //! the generation of RSA keys on the shard's thread.
 
 use pkcs8::der::{Decode as _, Header, Reader as _, SliceReader};
+use tenon_crypto::curve::{Curve, CurveKey};
+use tenon_crypto::encoding::{self, KeyError};
+use tenon_crypto::key::Key;
+use tenon_crypto::lc::{Rsa, convert_point};
+use tenon_crypto::rsa::RsaKey;
 use tenon_engine::is_turn_over;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
 use crate::crypto::arguments::Data;
-use crate::crypto::curve::{Curve, CurveKey};
-use crate::crypto::encoding::{self, data_error};
-use crate::crypto::keys::{self, Handle, Key, KeyRef};
-use crate::crypto::lc::{Rsa, convert_point};
-use crate::crypto::operation::{buffer, failed};
-use crate::crypto::rsa::RsaKey;
-use crate::crypto::rsa::material::check;
+use crate::crypto::keys::{self, Handle, KeyRef};
+use crate::crypto::operation::{buffer, data_error, failed, not_a_key};
+use crate::crypto::rsa::check;
 
 /// The longest serialized key that is accepted, in bytes: several times as long as an RSA key of
 /// the longest modulus.
@@ -33,19 +34,15 @@ pub(crate) fn key_read<'s>(
         return Err(data_error("The key is too long"));
     }
     let key = match format.as_str() {
-        "spki" => encoding::from_spki(&der)?,
-        "pkcs8" => encoding::from_pkcs8(&der)?,
-        "pkcs1-public" => Key::Rsa(encoding::rsa_from_public(&der)?),
-        "pkcs1-private" => Key::Rsa(encoding::rsa_from_private(&der)?),
-        "sec1" => Key::Curve(encoding::curve_from_private(&der)?),
-        "certificate" => encoding::from_spki(certified(&der).ok_or_else(malformed)?)?,
+        "spki" => encoding::from_spki(&der),
+        "pkcs8" => encoding::from_pkcs8(&der),
+        "pkcs1-public" => encoding::rsa_from_public(&der).map(Key::Rsa),
+        "pkcs1-private" => encoding::rsa_from_private(&der).map(Key::Rsa),
+        "sec1" => encoding::curve_from_private(&der).map(Key::Curve),
+        "certificate" => certified(&der).ok_or(KeyError::Malformed).and_then(encoding::from_spki),
         _ => return Err(failed()),
     };
-    keys::hold(scope, key)
-}
-
-fn malformed() -> Thrown {
-    data_error("The key is not valid in its format")
+    keys::hold(scope, key.map_err(not_a_key)?)
 }
 
 /// Returns the `SubjectPublicKeyInfo` of a certificate (RFC 5280 §4.1). The signature of the

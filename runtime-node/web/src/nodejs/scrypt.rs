@@ -10,6 +10,8 @@
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
+use tenon_crypto::hash::Hash;
+use tenon_crypto::lc::Mac;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
 use tenon_engine::offload::{QueueKind, Slice};
@@ -20,8 +22,6 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::crypto::arguments::Data;
 use crate::crypto::derive::Pbkdf2;
-use crate::crypto::hash::Hash;
-use crate::crypto::lc::Mac;
 use crate::crypto::operation::{Cost, Output, buffer, failed, perform};
 use crate::ops::MaybePromise;
 

@@ -6,12 +6,13 @@ use std::ffi::c_int;
 
 use pkcs8::der::asn1::UintRef;
 use pkcs8::der::{self, Decode as _, Encode as _, Reader as _, SliceReader};
+use tenon_crypto::hash::Hash;
+use tenon_crypto::key::Key;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
 use crate::crypto::arguments::Data;
-use crate::crypto::hash::Hash;
-use crate::crypto::keys::{Key, KeyRef};
+use crate::crypto::keys::KeyRef;
 use crate::crypto::operation::{buffer, failed};
 use crate::crypto::sign::Scheme;
 
