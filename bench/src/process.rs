@@ -130,7 +130,11 @@ impl Process {
     /// Fails if the process has ended.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
-            Some(status) => bail!("{} ended with {status}", self.name),
+            Some(status) => {
+                let printed = self.printed()?;
+                let last = printed.lines().last().unwrap_or("no output");
+                bail!("{} ended with {status}: {last}", self.name)
+            }
             None => Ok(()),
         }
     }

@@ -155,7 +155,7 @@ impl Worker {
     /// # Arguments
     /// * `last`: the previous entry, whose revisions were announced earlier.
     /// * `now`: `None` if the entry came with a snapshot.
-    pub(crate) fn announce(&mut self, last: Option<&Self>, now: Option<Instant>) {
+    pub fn announce(&mut self, last: Option<&Self>, now: Option<Instant>) {
         let known = |digest: &RevisionDigest| {
             let last = last.and_then(|last| last.with_digest(digest.as_bytes()));
             last.map_or(now, |last| last.announced)
