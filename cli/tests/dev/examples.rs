@@ -22,11 +22,12 @@ fn serve(name: &str) -> Dev {
     dev
 }
 
-/// Sends a request with these header lines. Returns the response's head, and a reader of its body.
+/// Sends a request with these header lines. Returns the response's head, and a reader of its body,
+/// which has no chunks, because HTTP/1.0 does not know them.
 fn open(port: u16, path: &str, headers: &str) -> (String, BufReader<TcpStream>) {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost:{port}\r\n{headers}\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nhost: localhost:{port}\r\n{headers}\r\n").unwrap();
     let (mut head, mut reader) = (String::new(), BufReader::new(stream));
     while !head.ends_with("\r\n\r\n") {
         assert_ne!(reader.read_line(&mut head).unwrap(), 0, "the head is incomplete: {head}");
@@ -94,13 +95,13 @@ fn events_of_the_live_feed_arrive_while_it_continues_and_can_be_resumed() {
     };
     assert_eq!(read(""), [0, 1]);
     assert_eq!(read("last-event-id: 6\r\n"), [7, 8]);
-    assert!(open(dev.port(), "/events", "last-event-id: x\r\n").0.starts_with("HTTP/1.1 400"));
+    assert!(open(dev.port(), "/events", "last-event-id: x\r\n").0.starts_with("HTTP/1.0 400"));
 }
 
 #[test]
 fn the_image_is_a_bitmap_that_webassembly_has_drawn() {
     let dev = serve("image");
-    let (head, mut body) = open(dev.port(), "/?zoom=1", "connection: close\r\n");
+    let (head, mut body) = open(dev.port(), "/?zoom=1", "");
     assert_eq!(header(&head, "content-type"), "image/bmp");
     let mut file = Vec::new();
     std::io::Read::read_to_end(&mut body, &mut file).unwrap();
@@ -151,9 +152,7 @@ fn a_user_signs_in_at_a_provider_and_keeps_a_session() {
     let flags = ["--env-file", env.to_str().unwrap()];
     let dev = Dev::start_with(&flags, &folder.path().join("worker.yaml"));
     dev.await_line("default/sign-in");
-    let get = |path: &str, cookie: &str| {
-        open(dev.port(), path, &format!("cookie: {cookie}\r\nconnection: close\r\n"))
-    };
+    let get = |path: &str, cookie: &str| open(dev.port(), path, &format!("cookie: {cookie}\r\n"));
     let cookie_of = |head: &str| header(head, "set-cookie").split(';').next().unwrap().to_owned();
     let body_of =
         |(_, reader): (String, BufReader<TcpStream>)| std::io::read_to_string(reader).unwrap();
@@ -168,7 +167,7 @@ fn a_user_signs_in_at_a_provider_and_keeps_a_session() {
     assert!(location.starts_with("https://github.com/login/oauth/authorize?"), "{location}");
 
     let (head, _) = get(&format!("/callback?code=code-1&state={}", parameter("state")), &attempt);
-    assert!(head.starts_with("HTTP/1.1 302"), "{head}");
+    assert!(head.starts_with("HTTP/1.0 302"), "{head}");
     provider.await_line(&format!("challenge {}", parameter("code_challenge")));
     let session = cookie_of(&head);
     assert_eq!(body_of(get("/", &session)), "Hello, ann\n");
@@ -178,9 +177,9 @@ fn a_user_signs_in_at_a_provider_and_keeps_a_session() {
     for cookie in [&attempt.replace("attempt=", "session="), &forged, ""] {
         assert_eq!(body_of(get("/", cookie)), "Sign in at /sign-in\n");
     }
-    assert!(get("/callback?code=code-1&state=other", &attempt).0.starts_with("HTTP/1.1 400"));
+    assert!(get("/callback?code=code-1&state=other", &attempt).0.starts_with("HTTP/1.0 400"));
     let refused = format!("/callback?code=code-2&state={}", parameter("state"));
-    assert!(get(&refused, &attempt).0.starts_with("HTTP/1.1 403"));
+    assert!(get(&refused, &attempt).0.starts_with("HTTP/1.0 403"));
 }
 
 #[test]
@@ -190,7 +189,7 @@ fn the_single_page_application_has_files_an_api_and_one_page_for_all_other_paths
     assert!(dev.get("localhost", "/app.js").1.contains("history.pushState"));
     let (head, _) =
         open(dev.port(), "/mortise", "accept: text/html\r\nsec-fetch-mode: navigate\r\n");
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(head.starts_with("HTTP/1.0 200"), "{head}");
     assert_eq!(dev.get("localhost", "/api/notes").1, r#"["tenon","mortise"]"#);
     assert_eq!(dev.get("localhost", "/api/notes/nail").0, 404);
 }
