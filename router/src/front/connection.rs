@@ -7,13 +7,14 @@
 //! ```
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hyper::Request;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -199,6 +200,17 @@ async fn told_to_end(client: &clients::Client) {
     while client.orders.next().await != Order::End {}
 }
 
+/// Answers one request of a client.
+pub(super) fn respond(
+    thread: &Rc<RouterThread>,
+    caller: &Rc<Caller>,
+    request: Request<Option<Incoming>>,
+) -> impl Future<Output = Result<Response<WrittenResponse>, Infallible>> + use<> {
+    let in_flight = caller.client.begin_request();
+    let served = path::serve(thread.clone(), caller.clone(), request);
+    async { served.await.map(|(response, span)| WrittenResponse::of(response, in_flight, span)) }
+}
+
 /// Serves HTTP/1 until the connection ends, or until it is idle and gives up its buffers. In the
 /// second case, returns the filter.
 async fn serve_http1(
@@ -221,11 +233,7 @@ async fn serve_http1(
         if let Some(refusal) = filter::refusal(&client, &request) {
             request.extensions_mut().insert(refusal);
         }
-        let in_flight = client.begin_request();
-        let served = path::serve(thread.clone(), caller.clone(), request);
-        async {
-            served.await.map(|(response, span)| WrittenResponse::of(response, in_flight, span))
-        }
+        respond(&thread, &caller, request.map(Some))
     });
     let mut connection = http1::Builder::new()
         // The sweep enforces the timeout for heads.
@@ -270,13 +278,9 @@ async fn serve_http2(
         return Ok(());
     }
     let has_request = Cell::new(false);
-    let service = service_fn(|request| {
+    let service = service_fn(|request: Request<Incoming>| {
         has_request.set(true);
-        let in_flight = client.begin_request();
-        let served = path::serve(thread.clone(), caller.clone(), request);
-        async {
-            served.await.map(|(response, span)| WrittenResponse::of(response, in_flight, span))
-        }
+        respond(&thread, &caller, request.map(Some))
     });
     let connection = http2::Builder::new(Local)
         .timer(TokioTimer::new())
