@@ -20,9 +20,9 @@
 //! | `compression` | the encoders of responses, and what they may take | `clients` |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! `server` is the operators' server of the catalog. Any group may use [`coding`], `figures`,
-//! `meters`, `quota`, [`rate`] and `trace`. `thread` contains what one serving thread owns of every
-//! group but `front`. `metrics` contains the metrics of all groups.
+//! `server` is the operators' server of the catalog. Any group may use [`coding`], `date`,
+//! `figures`, `meters`, `quota`, [`rate`] and `trace`. `thread` contains what one serving thread
+//! owns of every group but `front`. `metrics` contains the metrics of all groups.
 //!
 //! Each decision is a module of pure functions: [`table::route`] (which Worker), [`table::ring`]
 //! (which shards), `placement` (shard or lane), `health`, `pulse` and `retry` (how to react to
@@ -35,6 +35,7 @@ mod catalog;
 mod clients;
 pub mod coding;
 mod compression;
+mod date;
 mod executor;
 mod figures;
 mod front;
