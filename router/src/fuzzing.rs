@@ -8,14 +8,17 @@ use http::{HeaderName, Method, Response};
 use tenon_proto::failure::Failure;
 use tenon_proto::invoke::HeadWriter;
 
-use crate::clients::head::{Messages, Step};
+use crate::clients::head::{Ahead, Messages, Step};
 use crate::front::error;
+use crate::front::fast_path::{reference, request};
 use crate::front::forwarded::{Sender, TrustedProxies};
 use crate::front::handshake::Handshake;
 use crate::front::headers::{self, Edge};
 use crate::front::scheme::Scheme;
 use crate::front::target::Target;
 
+/// The head of a request as a server has read it.
+pub use crate::front::fast_path::reference::Facts;
 /// The `:protocol` of an extended CONNECT in HTTP/2.
 pub use hyper::ext::Protocol;
 
@@ -73,4 +76,17 @@ pub fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, String> {
         }
     }
     Ok(passed)
+}
+
+/// Returns the first head of these bytes, and what the fast path reads of it, if the fast path
+/// takes it.
+pub fn plain_request(bytes: &[u8]) -> Option<(&[u8], Facts)> {
+    let Ahead::Head(len) = Messages::default().look_ahead(bytes) else { return None };
+    let head = &bytes[..len];
+    request::parse(head).map(|request| (head, reference::facts(&request)))
+}
+
+/// Returns what hyper reads of a request without a body, or `None` if hyper refuses the request.
+pub fn read_by_hyper(head: &[u8]) -> Option<Facts> {
+    reference::read(head)
 }
