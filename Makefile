@@ -116,7 +116,7 @@ bench: tools ## Measure Tenon beside other systems, in one run
 	bench/setup
 	deploy/cluster/build
 	cargo build --release --workspace $(BINARIES) --bin tenon-bench
-	cargo bench --package tenon-router --bench ring --bench compression
+	cargo bench --package tenon-router --bench ring --bench compression --bench fast_path
 	cargo bench --package tenon-runtime-node --bench engine --no-run
 	cargo test --release --package tenon-runtime-node --test hostile --no-run
 	trap 'deploy/cluster/down' EXIT
