@@ -116,7 +116,7 @@ bench: tools ## Measure Tenon beside other systems, in one run
 	bench/setup
 	deploy/cluster/build
 	cargo build --release --workspace $(BINARIES) --bin tenon-bench
-	cargo bench --workspace --bench ring --bench compression
+	cargo bench --workspace --bench ring --bench compression --bench fast_path
 	cargo bench --workspace --bench engine --no-run
 	cargo test --release --workspace --test hostile --no-run
 	trap 'deploy/cluster/down' EXIT

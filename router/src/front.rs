@@ -18,7 +18,8 @@
 //! This group of modules turns a client's request into an invocation, and the node's reply into a
 //! response:
 //!
-//! - [`connection`]: serves one connection until it ends.
+//! - [`connection`]: serves one connection until it ends; [`fast_path`]: without hyper, while its
+//!   client sends plain requests.
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
 //!   [`accept_encoding`]: the parts of a request that the router interprets.
@@ -39,6 +40,7 @@ mod compress;
 mod compressed;
 mod connection;
 pub(crate) mod error;
+pub(crate) mod fast_path;
 pub(crate) mod fields;
 pub(crate) mod forwarded;
 pub(crate) mod handshake;

@@ -5,16 +5,20 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, Method, Response};
+use tenon_clients::head::{Ahead, Messages};
 use tenon_proto::failure::Failure;
 use tenon_proto::invoke::HeadWriter;
 
 use crate::front::error;
+use crate::front::fast_path::{reference, request};
 use crate::front::forwarded::{Sender, TrustedProxies};
 use crate::front::handshake::Handshake;
 use crate::front::headers::{self, Edge};
 use crate::front::scheme::Scheme;
 use crate::front::target::Target;
 
+/// The head of a request as a server has read it.
+pub use crate::front::fast_path::reference::Facts;
 /// The `:protocol` of an extended CONNECT in HTTP/2.
 pub use hyper::ext::Protocol;
 
@@ -41,4 +45,17 @@ pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
 /// Returns the response that a client receives for a failure.
 pub fn answer(failure: &Failure, request: &Parts) -> Response<Bytes> {
     error::response(failure, request, "made-here")
+}
+
+/// Returns the first head of these bytes, and what the fast path reads of it, if the fast path
+/// takes it.
+pub fn plain_request(bytes: &[u8]) -> Option<(&[u8], Facts)> {
+    let Ahead::Head(len) = Messages::default().look_ahead(bytes) else { return None };
+    let head = &bytes[..len];
+    request::parse(head).map(|request| (head, reference::facts(&request)))
+}
+
+/// Returns what hyper reads of a request without a body, or `None` if hyper refuses the request.
+pub fn read_by_hyper(head: &[u8]) -> Option<Facts> {
+    reference::read(head)
 }

@@ -17,8 +17,8 @@
 //! | `upstream` | shards: picking, connections, attempts, retries | |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! `server` is the operators' server of the catalog. Any group may use `figures`, `meters` and
-//! `trace`, and three crates: [`tenon_clients`] (clients' connections, and what each client may
+//! `server` is the operators' server of the catalog. Any group may use `date`, `figures`, `meters`
+//! and `trace`, and three crates: [`tenon_clients`] (clients' connections, and what each client may
 //! take), [`tenon_compression`] (the encoders of responses, and what they may take) and
 //! [`tenon_table`] (the content of the catalog: routes, the ring of shards, rate limits). `thread`
 //! contains what one serving thread owns of every group but `front`. `metrics` contains the metrics
@@ -32,6 +32,7 @@
 //! continues as a tunnel (`tunnel`).
 
 mod catalog;
+mod date;
 mod executor;
 mod figures;
 mod front;

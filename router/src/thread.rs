@@ -33,6 +33,7 @@ use tenon_table::{Published, Table, Worker};
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
+use crate::date::DateCache;
 use crate::figures::{Counted, ThreadFigures};
 use crate::front::forwarded::TrustedProxies;
 use crate::meters::Meters;
@@ -72,6 +73,7 @@ pub(crate) struct RouterThread {
     pub(crate) compression: Option<Rc<Compression>>,
     /// The spans of requests, unless they are disabled.
     pub(crate) spans: Option<Rc<Recorder>>,
+    pub(crate) date: RefCell<DateCache>,
     table: RefCell<TableCache>,
     changes_rx: watch::Receiver<()>,
     permits: Quota,
@@ -180,6 +182,7 @@ impl RouterThread {
                 .compression
                 .then(|| Compression::new(metrics.compression.clone())),
             spans: spans.map(Recorder::new),
+            date: RefCell::default(),
             leaving: Cell::new(false),
             table: RefCell::new(TableCache { published: Cache::new(published), view }),
             changes_rx,

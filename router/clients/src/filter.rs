@@ -10,8 +10,12 @@
 //! Therefore hyper has no buffer that grows with an unfinished head, and a connection between two
 //! messages can be taken out of hyper and put back: hyper never holds any part of the next message.
 //!
+//! The fast path takes whole heads directly out of the filter ([`heads`]).
+//!
 //! HTTP/2 passes through unchanged. An HTTP/2 client has at most one partial head, whose size the
 //! protocol bounds.
+
+pub mod heads;
 
 use std::io;
 use std::pin::Pin;
@@ -97,11 +101,23 @@ impl HeadFilter {
         }
     }
 
+    /// Takes the memory that the connection needs while it works. Returns `false` if there is not
+    /// enough.
+    #[must_use]
+    pub fn begin(&self) -> bool {
+        self.client.hold(self.base + self.held.capacity())
+    }
+
     fn pass_on(&mut self, buf: &mut ReadBuf<'_>) {
         let len = self.ready.min(buf.remaining());
         buf.put_slice(&self.held[..len]);
-        self.held.drain(..len);
         self.ready -= len;
+        self.release(len);
+    }
+
+    /// Gives up held bytes that have left the filter.
+    fn release(&mut self, len: usize) {
+        self.held.drain(..len);
         if self.held.is_empty() {
             self.held = Vec::new();
             let _shrinking_always_succeeds = self.client.hold(self.base);

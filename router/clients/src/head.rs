@@ -29,7 +29,7 @@ const MAX_LENGTH: u64 = i64::MAX as u64;
 
 /// Follows the messages that a client sends.
 #[derive(Debug)]
-pub(crate) struct Messages(State);
+pub struct Messages(State);
 
 #[derive(Debug)]
 enum State {
@@ -83,11 +83,40 @@ impl Default for Messages {
     }
 }
 
+/// The beginning of bytes that have not passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// A whole head of this length, in bytes.
+    Head(usize),
+    /// A head whose end has not arrived.
+    PartOfHead,
+    /// Part of a body, or a head that is refused.
+    Other,
+}
+
 impl Messages {
     /// Returns whether the next bytes belong to a head.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn is_in_head(&self) -> bool {
         matches!(self.0, State::Head { .. })
+    }
+
+    /// Examines the bytes without letting any pass.
+    ///
+    /// # Arguments
+    /// * `bytes`: the same as for [`Messages::step`].
+    pub fn look_ahead(&mut self, bytes: &[u8]) -> Ahead {
+        let State::Head { scanned } = &mut self.0 else { return Ahead::Other };
+        match head_end(bytes, scanned) {
+            Ok(Some(end)) => Ahead::Head(end),
+            Ok(None) => Ahead::PartOfHead,
+            Err(_) => Ahead::Other,
+        }
+    }
+
+    /// Advances past a whole head of a message without a body.
+    pub(crate) fn skip_head(&mut self) {
+        *self = Self::default();
     }
 
     /// Examines the bytes, and advances past those that pass.
@@ -99,9 +128,8 @@ impl Messages {
         match &mut self.0 {
             State::Head { scanned } => {
                 let end = match head_end(bytes, scanned) {
-                    Ok(Some(end)) if end <= MAX_HEAD => end,
-                    Ok(None) if bytes.len() <= MAX_HEAD => return Step::Hold,
-                    Ok(_) => return Step::Refuse(Refusal::TooLong),
+                    Ok(Some(end)) => end,
+                    Ok(None) => return Step::Hold,
                     Err(refusal) => return Step::Refuse(refusal),
                 };
                 match state_after(&bytes[..end]) {
@@ -135,6 +163,14 @@ impl Messages {
 /// Returns the end of the head, after its empty line, if the empty line has arrived. Leading empty
 /// lines belong to the head.
 fn head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Refusal> {
+    match empty_line_end(bytes, scanned)? {
+        Some(end) if end <= MAX_HEAD => Ok(Some(end)),
+        None if bytes.len() <= MAX_HEAD => Ok(None),
+        _ => Err(Refusal::TooLong),
+    }
+}
+
+fn empty_line_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Refusal> {
     if *scanned < 4 && !may_begin_head(bytes) {
         return Err(Refusal::NotHttp);
     }

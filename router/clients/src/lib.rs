@@ -17,7 +17,8 @@
 //! connection may take.
 //!
 //! - [`preface`]: distinguishes HTTP/1 and HTTP/2 by the first bytes.
-//! - [`filter`], [`head`]: pass whole and unambiguous HTTP/1 messages to hyper.
+//! - [`filter`], [`head`]: pass whole and unambiguous HTTP/1 messages to hyper, and whole heads to
+//!   the fast path.
 //! - [`pace`]: how slowly a client may send a body.
 //! - [`metrics`]: counters of clients.
 //! - [`activity`], [`order`]: whether a connection works or waits, and instructions to it.

@@ -9,6 +9,7 @@ pub struct ClientFamilies {
     connections: IntGaugeVec,
     memory: IntGaugeVec,
     shed: IntCounter,
+    left_fast_path: IntCounter,
 }
 
 /// The metrics of one thread. No other thread writes the gauges.
@@ -19,6 +20,8 @@ pub struct ClientMetrics {
     pub memory: IntGauge,
     /// The number of connections that all threads have closed or refused for lack of memory.
     pub shed: IntCounter,
+    /// The number of times that a connection of any thread has left the fast path of HTTP/1.1.
+    pub left_fast_path: IntCounter,
 }
 
 impl ClientFamilies {
@@ -42,6 +45,10 @@ impl ClientFamilies {
                 "tenon_router_connections_shed_total",
                 "Connections closed or refused because the memory for clients was exhausted.",
             )?,
+            left_fast_path: registry.counter(
+                "tenon_router_fast_path_exits_total",
+                "HTTP/1.1 connections that left the fast path because of a request with a body, a WebSocket or an unusual head.",
+            )?,
         })
     }
 
@@ -54,6 +61,7 @@ impl ClientFamilies {
             connections: self.connections.with_label_values(&[thread]),
             memory: self.memory.with_label_values(&[thread]),
             shed: self.shed.clone(),
+            left_fast_path: self.left_fast_path.clone(),
         }
     }
 }

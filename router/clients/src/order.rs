@@ -3,7 +3,7 @@
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use futures::task::AtomicWaker;
 
@@ -40,18 +40,19 @@ impl Orders {
 
     /// Waits for an instruction. [`Order::End`] stays pending.
     pub async fn next(&self) -> Order {
-        let order = poll_fn(|cx| {
-            self.waker.register(cx.waker());
-            match self.pending.load(Relaxed) {
-                0 => Poll::Pending,
-                order => Poll::Ready(order),
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// Does the same as [`Orders::next`], in a poll.
+    pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Order> {
+        self.waker.register(cx.waker());
+        match self.pending.load(Relaxed) {
+            0 => Poll::Pending,
+            order if order == Order::Rest as u8 => {
+                self.pending.store(0, Relaxed);
+                Poll::Ready(Order::Rest)
             }
-        });
-        if order.await == Order::Rest as u8 {
-            self.pending.store(0, Relaxed);
-            Order::Rest
-        } else {
-            Order::End
+            _ => Poll::Ready(Order::End),
         }
     }
 }

@@ -35,7 +35,8 @@ pub(crate) enum RequestBody {
 ///
 /// # Errors
 /// Fails if the body is known to exceed `limit`, in bytes.
-pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
+pub(crate) fn needs(body: Option<&Incoming>, limit: u64) -> Result<usize, Failure> {
+    let Some(body) = body else { return Ok(0) };
     let size = body.size_hint();
     if size.lower() > limit {
         return Err(too_large(limit));
@@ -56,15 +57,15 @@ pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
 /// # Errors
 /// Fails if the body ends prematurely or arrives too slowly.
 pub(crate) async fn admit(
-    body: Incoming,
+    body: Option<Incoming>,
     limit: u64,
     pace: Pace,
     memory: Hold,
 ) -> Result<RequestBody, Failure> {
-    let size = body.size_hint();
-    if body.is_end_stream() {
+    let Some(body) = body.filter(|body| !body.is_end_stream()) else {
         return Ok(RequestBody::Inline { bytes: Bytes::new(), _memory: memory });
-    }
+    };
+    let size = body.size_hint();
     let body = FromClient { body, timer: PaceTimer::new(pace) };
     match size.exact() {
         Some(size) if size <= INLINE_BODY as u64 => {

@@ -187,7 +187,7 @@ fn redirected() -> [Panel; 5] {
     ]
 }
 
-fn clients() -> [Panel; 4] {
+fn clients() -> [Panel; 5] {
     [
         Panel::lines(
             "Memory held by clients",
@@ -220,6 +220,16 @@ fn clients() -> [Panel; 4] {
             &[(
                 "min by (folder) (tenon_router_https_certificate_expiry_timestamp_seconds{@}) - time()",
                 "{{folder}}",
+            )],
+        )
+        .wide(12),
+        Panel::lines(
+            "Connections that left the fast path",
+            Unit::PerSecond,
+            "HTTP/1.1 connections that left the fast path, because of a request with a body, a WebSocket or an unusual head. Such a connection costs more CPU time until it has been idle for a second.",
+            &[(
+                "sum by (pod) (rate(tenon_router_fast_path_exits_total{@}[$__rate_interval]))",
+                "{{pod}}",
             )],
         )
         .wide(12),
