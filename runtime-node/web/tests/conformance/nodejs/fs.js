@@ -252,6 +252,40 @@ check("streams read and write files", async () => {
   await once(to, "close");
   equal([to instanceof WriteStream, to.bytesWritten, to.path, fs.readFileSync("/tmp/w", "utf8")], [true, 7, "/tmp/w", "one two"]);
   let text = "";
+check("a stream of a file handle closes the handle, and ends with it", async () => {
+  await write("/tmp/h", "one\ntwo\n");
+  for (const use of [
+    async (file) => equal((await file.createReadStream().toArray()).join(), "one\ntwo\n"),
+    async (file) => { for await (const line of file.readLines()) equal(line.length, 3); },
+    async (file) => void file.createWriteStream().end("three"),
+  ]) {
+    const file = await open("/tmp/h", "r+");
+    await Promise.all([once(file, "close"), use(file)]);
+    const fd = fs.openSync("/tmp/h");
+    await file.close();
+    fs.closeSync(fd);
+  }
+  const file = await open("/tmp/h");
+  const kept = file.createReadStream({ autoClose: false });
+  equal([(await kept.toArray()).length, (await file.stat()).size], [1, 8]);
+  const stream = file.createReadStream();
+  await file.close();
+  equal(stream.destroyed, true);
+});
+
+check("a refused copy is an error for the callback", async () => {
+  fs.mkdirSync("/tmp/from");
+  fs.writeFileSync("/tmp/file", "");
+  const seen = [];
+  for (const [from, to, options] of [
+    ["/tmp/from", "/tmp/to", {}], ["/tmp/from", "/tmp/from/to", { recursive: true }], ["/tmp/file", "/tmp/file", { errorOnExist: true }],
+  ]) {
+    const { code, errno, syscall, path } = await new Promise((resolve) => fs.cp(from, to, options, resolve));
+    seen.push([code, errno, syscall, path].join());
+  }
+  equal(seen, ["ERR_FS_EISDIR,21,cp,/tmp/from", "ERR_FS_CP_EINVAL,22,cp,/tmp/from/to", "ERR_FS_CP_EEXIST,17,cp,/tmp/file"]);
+});
+
   for await (const chunk of createReadStream("/tmp/w", { encoding: "utf8", start: 1, end: 4, highWaterMark: 3 })) text += `${chunk},`;
   equal(text, "ne ,t,");
   fs.writeFileSync("/tmp/large", "x".repeat(200_000));
