@@ -28,8 +28,8 @@
       return error;
     }
 
-    // Returns a promise of all addresses.
-    async function ask(syscall, hostname) {
+    // Returns a promise of the addresses of both families.
+    async function allAddresses(syscall, hostname) {
       if (isIP(hostname) !== 0) return [hostname];
       let resolved;
       try {
@@ -41,9 +41,9 @@
       return resolved;
     }
 
-    // Returns a promise of the addresses of one family, or of both families for 0.
+    // Returns a promise of the addresses of a family; 0 stands for both families.
     async function addresses(syscall, hostname, family) {
-      const all = await ask(syscall, hostname);
+      const all = await allAddresses(syscall, hostname);
       const found = all.filter((address) => family === 0 || isIP(address) === family);
       if (found.length === 0) throw failure("ENOTFOUND", syscall, hostname, "it has no address of this family");
       return found;
@@ -56,9 +56,9 @@
       return family;
     }
 
-    // Calls `done(error)` or `done(null, …results)` when the promise that `start` returns is settled.
-    // Nothing is resolved for a call without a callback.
-    const report = (done, start, results) => {
+    // Calls `done(error)` or `done(null, …results)` when the promise that `start` returns is
+    // settled. Nothing is resolved for a call without a callback.
+    const whenSettled = (done, start, results) => {
       needFunction(done, "callback");
       PromisePrototypeThen(start(), (found) => nextTick(done, null, ...results(found)), (error) => nextTick(done, error));
     };
@@ -67,14 +67,14 @@
     function lookup(hostname, options, callback = undefined) {
       const done = typeof options === "function" ? options : callback;
       const all = !!options?.all;
-      report(done, () => addresses("getaddrinfo", needString(hostname, "hostname"), familyOf(options)),
+      whenSettled(done, () => addresses("getaddrinfo", needString(hostname, "hostname"), familyOf(options)),
         (found) => (all ? [found.map(entry)] : [found[0], isIP(found[0])]));
     }
-    // With the option `ttl`, an address has a time to live, which is 0: the node caches the answer and
-    // judges its addresses anew for each query, so a Worker should not keep them.
+    // With the option `ttl`, an address has a time to live, which is 0: the node caches the answer
+    // and judges its addresses anew for each query, so a Worker should not keep them.
     const records = (found, options) => (options?.ttl ? found.map((address) => ({ address, ttl: 0 })) : found);
     const resolver = (name, family) => (hostname, ...rest) =>
-      report(rest[rest.length - 1], () => addresses(name, needString(hostname, "name"), family), (found) => [records(found, rest[0])]);
+      whenSettled(rest[rest.length - 1], () => addresses(name, needString(hostname, "name"), family), (found) => [records(found, rest[0])]);
     const unsupported = (name, hostname) => PromiseReject(failure("ENOTIMP", name, hostname, "only addresses can be resolved"));
     const ofType = (hostname, type) =>
       (FAMILIES[type] === undefined ? unsupported("resolve", hostname) : addresses("resolve", needString(hostname, "name"), FAMILIES[type]));
@@ -82,7 +82,7 @@
     const callbacks = {
       lookup,
       resolve(hostname, ...rest) {
-        report(rest[rest.length - 1], () => ofType(hostname, rest.length > 1 ? rest[0] : "A"), (found) => [found]);
+        whenSettled(rest[rest.length - 1], () => ofType(hostname, rest.length > 1 ? rest[0] : "A"), (found) => [found]);
       },
       resolve4: resolver("queryA", 4),
       resolve6: resolver("queryAaaa", 6),
@@ -98,7 +98,7 @@
     };
     for (let i = 0; i < ABSENT.length; i++) {
       const name = ABSENT[i];
-      callbacks[name] = (hostname, ...rest) => report(rest[rest.length - 1], () => unsupported(name, hostname), (found) => [found]);
+      callbacks[name] = (hostname, ...rest) => whenSettled(rest[rest.length - 1], () => unsupported(name, hostname), (found) => [found]);
       promised[name] = (hostname) => unsupported(name, hostname);
     }
 

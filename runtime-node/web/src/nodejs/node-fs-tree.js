@@ -107,11 +107,11 @@
       }
     }
 
-    // The largest file, in bytes: more than a Worker's memory. A file that exceeds this memory ends
-    // the invocation, as an array buffer does.
+    // The maximum size of a file, in bytes: more than a Worker's memory. A file that does not fit
+    // into this memory ends the invocation, as an array buffer does.
     const LARGEST = 2 ** 30;
     class File extends Inode {
-      // The content is at the beginning of this array, which grows by more than a write needs.
+      // The content is at the beginning of this array, which has room for further writes.
       #bytes = new Uint8Array(0);
       #size = 0;
       constructor(mode = 0o666) {

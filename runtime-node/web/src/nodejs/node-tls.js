@@ -131,9 +131,9 @@
     // more of a certificate than the node verifies refuses this one.
     function identityError(secured) {
       const { tlsOptions } = secured;
-      const { checkServerIdentity: own } = tlsOptions;
-      if (typeof own !== "function" || own === checkServerIdentity) return undefined;
-      return own(nameOf(tlsOptions) ?? secured[LINK].host, {});
+      const { checkServerIdentity: custom } = tlsOptions;
+      if (typeof custom !== "function" || custom === checkServerIdentity) return undefined;
+      return custom(nameOf(tlsOptions) ?? secured[LINK].host, {});
     }
 
     const nothing = () => {};
