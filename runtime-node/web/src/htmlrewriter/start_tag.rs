@@ -135,7 +135,7 @@ impl StartTag {
     }
 
     /// Omits the `/` of `<div/>` if the tag is written anew.
-    pub(super) fn open(&mut self) {
+    pub(super) fn omit_slash(&mut self) {
         self.is_self_closing = false;
     }
 
