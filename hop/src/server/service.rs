@@ -13,6 +13,8 @@ pub trait Service {
     type Reply: Outgoing;
     type Future: Future<Output = Response<Self::Reply>>;
 
+    /// Begins to answer a request.
+    ///
     /// # Arguments
     /// * `timeout`: the timeout that the router has sent.
     fn call(&self, timeout: Duration, body: Incoming) -> Self::Future;
