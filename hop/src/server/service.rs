@@ -16,7 +16,7 @@ pub trait Service {
     /// Begins to answer a request.
     ///
     /// # Arguments
-    /// * `timeout`: the timeout that the router has sent.
+    /// * `timeout` - the timeout that the router has sent.
     fn call(&self, timeout: Duration, body: Incoming) -> Self::Future;
 }
 

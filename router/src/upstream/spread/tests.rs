@@ -37,8 +37,8 @@ impl Pool {
     /// Serves requests of a hot Worker for a time, and returns their latencies.
     ///
     /// # Arguments
-    /// * `every`: the time from one arrival to the next.
-    /// * `takes`: the time for which a request occupies a shard.
+    /// * `every` - the time from one arrival to the next.
+    /// * `takes` - the time for which a request occupies a shard.
     fn serve(
         &mut self,
         hot: Key,
