@@ -1,3 +1,5 @@
+//! Tests which responses are compressed, and their headers.
+
 use tokio::task::LocalSet;
 
 use super::*;

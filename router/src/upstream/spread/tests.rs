@@ -1,3 +1,5 @@
+//! Simulates the load of Workers, and checks over how many shards it is spread.
+
 use proptest::prelude::*;
 use tenon_proto::id::WorkerId;
 
