@@ -71,7 +71,7 @@
         (found) => (all ? [found.map(entry)] : [found[0], isIP(found[0])]));
     }
     // With the option `ttl`, an address has a time to live, which is 0: the node caches the answer
-    // and judges its addresses anew for each query, so a Worker should not keep them.
+    // and judges its addresses again for each query, so a Worker should not keep them.
     const records = (found, options) => (options?.ttl ? found.map((address) => ({ address, ttl: 0 })) : found);
     const resolver = (name, family) => (hostname, ...rest) =>
       whenSettled(rest[rest.length - 1], () => addresses(name, needString(hostname, "name"), family), (found) => [records(found, rest[0])]);

@@ -83,7 +83,7 @@
       }, delay);
     }
 
-    // Records that the Socket was used, and begins its timeout anew.
+    // Records that the Socket was used, and restarts its timeout.
     function noteUse(socket, link) {
       if (link.limit === 0) return;
       link.used = DateNow();
