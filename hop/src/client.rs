@@ -58,8 +58,8 @@ pub enum Refused {
 /// connection with a complete implementation of HTTP/2.
 ///
 /// # Arguments
-/// * `window`: the maximum number of bytes of one response that are buffered.
-/// * `pings`: when to ping the shard, or `None` if its silence is not a failure.
+/// * `window` - the maximum number of bytes of one response that are buffered.
+/// * `pings` - when to ping the shard, or `None` if its silence is not a failure.
 ///
 /// # Errors
 /// Fails if the stream breaks or the peer does not speak HTTP/2.
@@ -108,9 +108,9 @@ impl Sender {
     /// Sends a request.
     ///
     /// # Arguments
-    /// * `seconds`: the timeout that is sent to the shard, in seconds.
-    /// * `data`: all data of the request if `ends` is true. Otherwise it is the first data, and the
-    ///   [`Writer`] of the call sends the rest.
+    /// * `seconds` - the timeout that is sent to the shard, in seconds.
+    /// * `data` - all data of the request if `ends` is true. Otherwise it is the first data, and
+    ///   the [`Writer`] of the call sends the rest.
     ///
     /// # Errors
     /// Fails if the connection is closed or full.

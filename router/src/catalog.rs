@@ -141,7 +141,7 @@ impl Client {
     /// Watches forever.
     ///
     /// # Arguments
-    /// * `reporter`: reports to each operator while it is watched.
+    /// * `reporter` - reports to each operator while it is watched.
     pub(crate) async fn run(mut self, mut reporter: Reporter) -> std::convert::Infallible {
         let mut pause = PAUSE_MIN;
         loop {

@@ -67,7 +67,7 @@ impl ThreadFigures {
     /// Creates the figures of a thread.
     ///
     /// # Arguments
-    /// * `counted_tx`: receives the figures.
+    /// * `counted_tx` - receives the figures.
     pub(crate) fn new(counted_tx: mpsc::Sender<Counted>) -> Rc<Self> {
         Rc::new(Self { counted: RefCell::default(), counted_tx })
     }
@@ -96,7 +96,7 @@ impl Measured<'_> {
     /// Ends the measurement.
     ///
     /// # Arguments
-    /// * `result`: the status of the response, or the code of the failure.
+    /// * `result` - the status of the response, or the code of the failure.
     pub(crate) fn end(mut self, result: Result<u32, FailureCode>) {
         self.outcome = match result {
             Ok(100..500) => Outcome::Served,

@@ -135,8 +135,8 @@ pub(crate) fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
 /// Serves until the drain is complete.
 ///
 /// # Arguments
-/// * `linger`: how long new connections are accepted after the drain has begun.
-/// * `tunnel_grace`: how long tunnels may stay open after `linger`.
+/// * `linger` - how long new connections are accepted after the drain has begun.
+/// * `tunnel_grace` - how long tunnels may stay open after `linger`.
 pub(crate) async fn run(
     thread: Rc<RouterThread>,
     listeners: Listeners<std::net::TcpListener>,

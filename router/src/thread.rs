@@ -139,7 +139,7 @@ impl RouterThread {
     /// Creates the state of a thread.
     ///
     /// # Arguments
-    /// * `name`: identifies the thread in metrics.
+    /// * `name` - identifies the thread in metrics.
     pub(crate) fn new(
         name: &str,
         settings: Settings,

@@ -56,8 +56,8 @@ impl Trace {
     /// Creates the record of one request.
     ///
     /// # Arguments
-    /// * `for_caller`: whether the response has debug headers.
-    /// * `for_log`: whether the access log has a line for the request.
+    /// * `for_caller` - whether the response has debug headers.
+    /// * `for_log` - whether the access log has a line for the request.
     pub(crate) fn new(for_caller: bool, for_log: bool) -> Self {
         Self {
             for_caller,

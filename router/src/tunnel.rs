@@ -66,8 +66,8 @@ impl Tunnel {
     /// Creates a tunnel that is not open yet.
     ///
     /// # Arguments
-    /// * `upgrade`: resolves to the client's connection, once the response's head has been sent.
-    /// * `slot`: held for as long as the tunnel exists.
+    /// * `upgrade` - resolves to the client's connection, once the response's head has been sent.
+    /// * `slot` - held for as long as the tunnel exists.
     pub(crate) fn new(upgrade: OnUpgrade, slot: TunnelSlot, meters: Rc<Meters>) -> Self {
         let client =
             Client(Rc::new(Shared { state: RefCell::default(), reader: Cell::default(), meters }));

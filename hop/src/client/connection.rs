@@ -37,7 +37,7 @@ pub struct Connection<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// # Arguments
-    /// * `inbox`: the peer's first frames, as far as they have been read.
+    /// * `inbox` - the peer's first frames, as far as they have been read.
     pub(super) fn new(
         stream: S,
         inbox: BytesMut,

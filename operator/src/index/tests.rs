@@ -1,3 +1,5 @@
+//! Tests which Workers a changed object affects, and what is served of them.
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;

@@ -41,9 +41,9 @@ impl HeadWriter {
     /// Begins a head.
     ///
     /// # Arguments
-    /// * `worker`: the Worker's id.
-    /// * `digest`: the digest of its revision.
-    /// * `url`: the parts of the URL, which are joined.
+    /// * `worker` - the Worker's id.
+    /// * `digest` - the digest of its revision.
+    /// * `url` - the parts of the URL, which are joined.
     pub fn new(
         worker: &str,
         digest: &[u8; 32],
@@ -87,8 +87,8 @@ impl HeadWriter {
     /// Returns the framed message.
     ///
     /// # Arguments
-    /// * `body`: the first bytes of the body, or all of them if `more_body` is false.
-    /// * `more_body`: whether more of the body follows in further messages.
+    /// * `body` - the first bytes of the body, or all of them if `more_body` is false.
+    /// * `more_body` - whether more of the body follows in further messages.
     pub fn finish(mut self, body: &[u8], more_body: bool) -> Bytes {
         if !body.is_empty() {
             put(BODY, body, &mut self.buffer);
@@ -109,7 +109,7 @@ impl HeadWriter {
 /// message, so the field follows as a head of its own.
 ///
 /// # Arguments
-/// * `head`: one framed message that contains a head.
+/// * `head` - one framed message that contains a head.
 pub fn with_stay(head: &[u8]) -> Bytes {
     const MORE: [u8; 4] =
         [(PART_HEAD << 3) as u8 | WireType::LengthDelimited as u8, 2, (STAY << 3) as u8, 1];

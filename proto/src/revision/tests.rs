@@ -1,3 +1,5 @@
+//! Tests that a revision is assembled from its messages, and which messages are refused.
+
 use super::*;
 
 fn revision() -> Revision {

@@ -61,7 +61,7 @@ impl Activity {
     /// Records whether one more response waits for the client to read on, or one fewer does.
     ///
     /// # Arguments
-    /// * `is_unread`: true if a response has begun to wait, and false if one no longer waits.
+    /// * `is_unread` - true if a response has begun to wait, and false if one no longer waits.
     pub(crate) fn count_unread(&self, is_unread: bool) {
         let unread = self.unread.load(Relaxed);
         self.unread.store(if is_unread { unread + 1 } else { unread - 1 }, Relaxed);

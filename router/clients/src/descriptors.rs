@@ -25,7 +25,7 @@ pub fn for_clients() -> u64 {
 /// Returns the clients' share of a limit.
 ///
 /// # Arguments
-/// * `limit`: the number of descriptors; `None` means no limit.
+/// * `limit` - the number of descriptors; `None` means no limit.
 fn share(limit: Option<u64>) -> u64 {
     let limit = limit.unwrap_or(u64::from(u32::MAX));
     limit - limit / OURS

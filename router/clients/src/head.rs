@@ -122,7 +122,7 @@ impl Messages {
     /// Examines the bytes, and advances past those that pass.
     ///
     /// # Arguments
-    /// * `bytes`: all bytes that have not passed, at least one. Held bytes are given again,
+    /// * `bytes` - all bytes that have not passed, at least one. Held bytes are given again,
     ///   together with new ones.
     pub(crate) fn step(&mut self, bytes: &[u8]) -> Step {
         match &mut self.0 {

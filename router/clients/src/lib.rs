@@ -162,9 +162,9 @@ impl Clients {
     /// Creates the empty list of a thread's clients.
     ///
     /// # Arguments
-    /// * `memory`: the memory limit for all connections together, in bytes.
-    /// * `connections`: the maximum number of connections.
-    /// * `idle_timeout`: the maximum idle time of a connection between two requests.
+    /// * `memory` - the memory limit for all connections together, in bytes.
+    /// * `connections` - the maximum number of connections.
+    /// * `idle_timeout` - the maximum idle time of a connection between two requests.
     pub fn new(memory: usize, connections: usize, idle_timeout: Duration) -> Self {
         let [memory, connections] = [memory, connections].map(Quota::new);
         Self { memory, connections, idle_timeout, list: Arc::default(), started: Instant::now() }
@@ -174,7 +174,7 @@ impl Clients {
     /// is no memory or no descriptor for the connection.
     ///
     /// # Arguments
-    /// * `tls`: the memory that the connection takes for TLS.
+    /// * `tls` - the memory that the connection takes for TLS.
     pub fn admit(&self, address: IpAddr, tls: TlsMemory) -> Option<Admitted> {
         let peer = Peer::from(address);
         let (account, descriptors) = (self.memory.account(peer), self.connections.account(peer));

@@ -10,7 +10,7 @@ const ASSUMED: u64 = 512 << 20;
 /// table and the kernel's needs.
 ///
 /// # Arguments
-/// * `root`: the root of the file system, which tests replace.
+/// * `root` - the root of the file system, which tests replace.
 pub fn for_clients(root: &Path) -> u64 {
     let number = |file: &str| fs::read_to_string(root.join(file)).ok()?.trim().parse::<u64>().ok();
     // Inside a container, the container's own cgroup is the root. Version 1 of cgroups expresses

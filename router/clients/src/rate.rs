@@ -49,8 +49,8 @@ impl Rate {
     /// Returns the accounted time after a request.
     ///
     /// # Arguments
-    /// * `accounted`: the accounted time before.
-    /// * `routers`: the number of routers that share the rate, each with the same part.
+    /// * `accounted` - the accounted time before.
+    /// * `routers` - the number of routers that share the rate, each with the same part.
     ///
     /// # Errors
     /// Returns the time after which the next request is admitted, if this one is not.
@@ -110,7 +110,7 @@ impl Clients {
     /// the client at the same moment, each of these threads may admit one request too many.
     ///
     /// # Arguments
-    /// * `of`: identifies what is limited.
+    /// * `of` - identifies what is limited.
     ///
     /// # Errors
     /// Fails as [`Rate::admit`] does.

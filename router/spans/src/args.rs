@@ -71,8 +71,8 @@ impl SpanArgs {
     /// Returns the configuration, or `None` if there is no collector.
     ///
     /// # Arguments
-    /// * `service`: the name of the process's kind.
-    /// * `instance`: the name of the process.
+    /// * `service` - the name of the process's kind.
+    /// * `instance` - the name of the process.
     ///
     /// # Errors
     /// Fails if an argument is invalid, or the certificates cannot be read.

@@ -77,7 +77,7 @@ impl Connector {
     /// Creates the connector for a URL.
     ///
     /// # Arguments
-    /// * `authorities`: a file with the certificates to trust instead of the system's.
+    /// * `authorities` - a file with the certificates to trust instead of the system's.
     ///
     /// # Errors
     /// Fails if the URL is https and no certificate can be read.

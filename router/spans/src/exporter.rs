@@ -118,7 +118,7 @@ async fn send(
 /// batch again (section *Failures* of the OTLP specification).
 ///
 /// # Arguments
-/// * `delay`: the delay unless the collector states another one.
+/// * `delay` - the delay unless the collector states another one.
 fn retry_after(status: &Status, delay: Duration) -> Option<Duration> {
     let stated = status.get_details_retry_info().and_then(|info| info.retry_delay);
     match status.code() {

@@ -47,7 +47,7 @@ pub struct SpansConfig {
 /// Returns the parts from which each thread creates its recorder, and the exporter of their spans.
 ///
 /// # Arguments
-/// * `threads`: the number of threads that record spans.
+/// * `threads` - the number of threads that record spans.
 pub fn channel(
     config: SpansConfig,
     threads: usize,

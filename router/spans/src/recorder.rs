@@ -63,8 +63,8 @@ impl Recorder {
     /// Returns whether a request has a span.
     ///
     /// # Arguments
-    /// * `parent`: the context of a sender that is trusted.
-    /// * `random`: random bits.
+    /// * `parent` - the context of a sender that is trusted.
+    /// * `random` - random bits.
     pub fn samples(&self, parent: Option<&Context>, random: u64) -> bool {
         self.parts.sampling.samples(parent, random)
     }
@@ -72,8 +72,8 @@ impl Recorder {
     /// Begins the span of a request.
     ///
     /// # Arguments
-    /// * `started`: the beginning of the request, which has just begun.
-    /// * `random`: returns random bits.
+    /// * `started` - the beginning of the request, which has just begun.
+    /// * `random` - returns random bits.
     pub fn begin(
         self: &Rc<Self>,
         origin: &Origin,
@@ -94,8 +94,8 @@ impl Recorder {
     /// Records the span of a request that has failed, and was not sampled.
     ///
     /// # Arguments
-    /// * `took`: the time that has passed since the request began.
-    /// * `describe`: adds the attributes. It is called only if there is room for the span.
+    /// * `took` - the time that has passed since the request began.
+    /// * `describe` - adds the attributes. It is called only if there is room for the span.
     pub fn record_error(
         self: &Rc<Self>,
         origin: &Origin,

@@ -43,8 +43,8 @@ impl Sampling {
     /// is sampled as the trace is.
     ///
     /// # Arguments
-    /// * `parent`: the context of a sender that is trusted.
-    /// * `random`: random bits.
+    /// * `parent` - the context of a sender that is trusted.
+    /// * `random` - random bits.
     pub fn samples(&self, parent: Option<&Context>, random: u64) -> bool {
         let Self { ratio: Ratio(ratio), .. } = *self;
         match parent {

@@ -36,7 +36,7 @@ impl Origin {
     /// Returns the context in which a span is recorded.
     ///
     /// # Arguments
-    /// * `random`: random bits.
+    /// * `random` - random bits.
     pub fn begin(&self, mut random: impl FnMut() -> u128) -> Context {
         // The id 0 is invalid, although it is hardly ever drawn.
         let trace = match self {

@@ -9,8 +9,8 @@ use crate::front::fields::members;
 /// accepts no coding or prefers uncompressed content.
 ///
 /// # Arguments
-/// * `order`: the codings by the router's preference, which decides between codings that the client
-///   accepts equally.
+/// * `order` - the codings by the router's preference, which decides between codings that the
+///   client accepts equally.
 pub(crate) fn preferred(request: &HeaderMap, order: [Coding; 3]) -> Option<Coding> {
     let mut listed = [None; Coding::ALL.len()];
     let (mut identity, mut others) = (0, 0);

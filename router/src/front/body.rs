@@ -51,8 +51,8 @@ pub(crate) fn needs(body: Option<&Incoming>, limit: u64) -> Result<usize, Failur
 /// Reads the body, or prepares to stream it.
 ///
 /// # Arguments
-/// * `pace`: the minimum pace of the client.
-/// * `memory`: the memory that the body needs.
+/// * `pace` - the minimum pace of the client.
+/// * `memory` - the memory that the body needs.
 ///
 /// # Errors
 /// Fails if the body ends prematurely or arrives too slowly.

@@ -44,7 +44,7 @@ const DIGESTS: [HeaderName; 4] = [
 /// Compresses a response, if the client accepts it and the response permits it.
 ///
 /// # Arguments
-/// * `peer`: the client address whose share of the thread's compression the response takes.
+/// * `peer` - the client address whose share of the thread's compression the response takes.
 pub(crate) fn compress(
     compression: &Rc<Compression>,
     request: &Parts,

@@ -53,7 +53,7 @@ pub(crate) struct Edge<'a> {
 /// other two headers stay as the proxy has set them.
 ///
 /// # Arguments
-/// * `replaced`: returns whether a header of the client is dropped because it is written
+/// * `replaced` - returns whether a header of the client is dropped because it is written
 ///   elsewhere.
 pub(crate) fn write(
     writer: &mut HeadWriter,

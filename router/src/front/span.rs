@@ -68,7 +68,7 @@ impl Lineage<'_> {
 /// Begins the span of a request, if it has one.
 ///
 /// # Arguments
-/// * `describe`: returns the request.
+/// * `describe` - returns the request.
 pub(crate) fn begin<'a>(
     thread: &RouterThread,
     lineage: &Lineage<'_>,

@@ -25,7 +25,7 @@ impl Bulkhead {
     /// Creates the bulkhead of one shard.
     ///
     /// # Arguments
-    /// * `in_flight`: the number of requests that the thread may have in flight.
+    /// * `in_flight` - the number of requests that the thread may have in flight.
     pub(crate) fn new(in_flight: usize) -> Self {
         Self(Quota::new((in_flight / PARTS).max(1)))
     }

@@ -83,9 +83,9 @@ pub(crate) type Driver = LocalBoxFuture<'static, Disconnect>;
 /// Opens a connection: TCP, TLS if it is configured, and HTTP/2.
 ///
 /// # Arguments
-/// * `pings`: whether to ping the shard while it has requests.
-/// * `counts`: counts reads from the connection and writes to it.
-/// * `prove_by`: the deadline of the handshakes, if the peer has yet to prove that it responds.
+/// * `pings` - whether to ping the shard while it has requests.
+/// * `counts` - counts reads from the connection and writes to it.
+/// * `prove_by` - the deadline of the handshakes, if the peer has yet to prove that it responds.
 pub(crate) async fn open(
     shard: &Shard,
     tls: Option<&Tls>,

@@ -50,10 +50,10 @@ pub(crate) struct Rest {
 /// Sends the head and the body, and waits for the reply's head without a timeout.
 ///
 /// # Arguments
-/// * `peer`: the client address whose share of the bulkhead the request takes.
-/// * `head`: the framed head message.
-/// * `timeout`: the timeout that is sent to the node, rounded up to seconds.
-/// * `sent`: set to true as soon as the request may have been sent.
+/// * `peer` - the client address whose share of the bulkhead the request takes.
+/// * `head` - the framed head message.
+/// * `timeout` - the timeout that is sent to the node, rounded up to seconds.
+/// * `sent` - set to true as soon as the request may have been sent.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
     peer: Peer,

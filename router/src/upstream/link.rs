@@ -96,8 +96,8 @@ impl Link {
     /// Creates a link without a connection.
     ///
     /// # Arguments
-    /// * `may_pause`: whether the shard may be silent without having failed.
-    /// * `bulkhead`: bounds the requests of this thread that the shard may have.
+    /// * `may_pause` - whether the shard may be silent without having failed.
+    /// * `bulkhead` - bounds the requests of this thread that the shard may have.
     pub(crate) fn new(
         shard: Arc<Shard>,
         tls: Option<Tls>,

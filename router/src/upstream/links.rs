@@ -26,8 +26,8 @@ impl Links {
     /// Creates an empty collection.
     ///
     /// # Arguments
-    /// * `in_flight`: the number of requests that the thread may have in flight.
-    /// * `shards_may_pause`: whether shards may be silent without having failed.
+    /// * `in_flight` - the number of requests that the thread may have in flight.
+    /// * `shards_may_pause` - whether shards may be silent without having failed.
     pub(crate) fn new(
         in_flight: usize,
         tls: Option<Tls>,

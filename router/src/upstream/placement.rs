@@ -56,7 +56,7 @@ impl Placements {
     /// Creates an empty memory.
     ///
     /// # Arguments
-    /// * `seed`: random bits.
+    /// * `seed` - random bits.
     pub(crate) fn new(seed: u64) -> Self {
         Self { sets: Vec::new(), seed }
     }

@@ -37,7 +37,7 @@ impl Pulse {
     /// Creates the state of a connection.
     ///
     /// # Arguments
-    /// * `reads`: a counter that increases with every read.
+    /// * `reads` - a counter that increases with every read.
     pub(crate) fn new(reads: u64) -> Self {
         Self { reads, quiet: 0 }
     }

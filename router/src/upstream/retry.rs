@@ -210,7 +210,7 @@ impl Attempts {
     /// Returns whether the request may be repeated after this error, and counts the attempt.
     ///
     /// # Arguments
-    /// * `replayable`: whether the request's body can be sent once more.
+    /// * `replayable` - whether the request's body can be sent once more.
     pub(crate) fn may_go_on(
         &mut self,
         after: &AttemptError,

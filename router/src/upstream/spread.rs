@@ -72,9 +72,9 @@ impl Spread {
     /// Records a response of a shard.
     ///
     /// # Arguments
-    /// * `rank`: the place of the shard among the candidates of the Worker, from 0.
-    /// * `is_hot`: whether the shard reports that the Worker is hot.
-    /// * `slots`: the number of candidates in the Worker's pool.
+    /// * `rank` - the place of the shard among the candidates of the Worker, from 0.
+    /// * `is_hot` - whether the shard reports that the Worker is hot.
+    /// * `slots` - the number of candidates in the Worker's pool.
     pub(crate) fn record(
         &mut self,
         key: Key,

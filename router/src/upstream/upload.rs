@@ -29,7 +29,7 @@ const KEPT: usize = 256 * 1024;
 /// Returns the failure for a body that is too large.
 ///
 /// # Arguments
-/// * `limit`: the limit, in bytes.
+/// * `limit` - the limit, in bytes.
 pub(crate) fn too_large(limit: u64) -> Failure {
     let message = format!("the request's body exceeds the limit of {limit} bytes");
     Failure::new(FailureCode::RequestTooLarge, Phase::Admission, message)
@@ -79,9 +79,9 @@ impl Upload {
     /// Creates an upload.
     ///
     /// # Arguments
-    /// * `limit`: the maximum size, in bytes.
-    /// * `received`: the number of bytes that have already arrived.
-    /// * `memory`: the memory that a client's body needs in transit.
+    /// * `limit` - the maximum size, in bytes.
+    /// * `received` - the number of bytes that have already arrived.
+    /// * `memory` - the memory that a client's body needs in transit.
     pub(crate) fn new(
         source: Box<dyn Source>,
         limit: u64,
@@ -196,7 +196,7 @@ impl AttemptBody {
     /// Starts an attempt.
     ///
     /// # Arguments
-    /// * `head`: the framed head message, which includes the body unless the body streams.
+    /// * `head` - the framed head message, which includes the body unless the body streams.
     pub(crate) fn new(head: Bytes, body: Option<&Rc<Upload>>) -> Self {
         Self { head: Some(head), streaming: body.map(Upload::begin) }
     }

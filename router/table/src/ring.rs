@@ -80,7 +80,7 @@ impl Seed {
     /// Derives the seed of a shard.
     ///
     /// # Arguments
-    /// * `node`: the node's name, unique among all nodes.
+    /// * `node` - the node's name, unique among all nodes.
     pub fn of(node: &str, shard: ShardId) -> Self {
         Self(hash(&[node.as_bytes(), &[0], &shard.0.to_le_bytes()]))
     }

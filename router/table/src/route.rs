@@ -35,8 +35,8 @@ impl Route {
     /// Creates a route.
     ///
     /// # Arguments
-    /// * `host`: a name, or `*.` and a name.
-    /// * `path`: a prefix such as `/api`.
+    /// * `host` - a name, or `*.` and a name.
+    /// * `path` - a prefix such as `/api`.
     pub fn new(host: &str, path: &str) -> Self {
         let host = host.to_ascii_lowercase();
         let host = match host.strip_prefix("*.") {
@@ -108,8 +108,8 @@ impl<T> Routes<T> {
     /// Returns the target that serves a request.
     ///
     /// # Arguments
-    /// * `host`: a host in upper, lower or mixed case, with or without a port.
-    /// * `path`: a path that begins with a slash and has no query.
+    /// * `host` - a host in upper, lower or mixed case, with or without a port.
+    /// * `path` - a path that begins with a slash and has no query.
     pub fn find(&self, host: &str, path: &str) -> Option<&T> {
         let name = without_port(host);
         let name = name.strip_suffix('.').unwrap_or(name);

@@ -153,8 +153,8 @@ impl Worker {
     /// Sets the time at which each revision was announced.
     ///
     /// # Arguments
-    /// * `last`: the previous entry, whose revisions were announced earlier.
-    /// * `now`: `None` if the entry came with a snapshot.
+    /// * `last` - the previous entry, whose revisions were announced earlier.
+    /// * `now` - `None` if the entry came with a snapshot.
     pub fn announce(&mut self, last: Option<&Self>, now: Option<Instant>) {
         let known = |digest: &RevisionDigest| {
             let last = last.and_then(|last| last.with_digest(digest.as_bytes()));

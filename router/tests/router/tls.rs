@@ -20,8 +20,8 @@ impl Guarded {
     /// Starts the router and its peers.
     ///
     /// # Arguments
-    /// * `others`: the authorities that the router trusts in addition to its own.
-    /// * `nodes`: the certificate and trust of each node.
+    /// * `others` - the authorities that the router trusts in addition to its own.
+    /// * `nodes` - the certificate and trust of each node.
     async fn with(authority: &Authority, others: &[&Authority], nodes: &[Tls]) -> Self {
         let catalog = Catalog::start().await;
         let proxy = TlsProxy::in_front_of(catalog.addr(), authority.tls(Role::Operator)).await;

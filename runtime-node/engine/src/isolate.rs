@@ -109,7 +109,7 @@ impl Isolate {
     /// Waits until no invocation is in flight.
     pub async fn idle(&self) {
         loop {
-            let idle = self.state.is_idle.notified();
+            let idle = self.state.idle.notified();
             if self.in_flight() == 0 {
                 return;
             }

@@ -74,7 +74,7 @@ pub struct State {
     /// Whether the isolate must never be entered again.
     sealed: Cell<bool>,
     /// Notified when the isolate has been condemned, so that the shard drops it.
-    is_condemned: Rc<Notify>,
+    condemnation: Rc<Notify>,
     /// Whether an invocation has exceeded its CPU limit and ended by itself before it was stopped.
     pub retired: Cell<bool>,
     /// The isolate to which this state belongs.
@@ -82,7 +82,7 @@ pub struct State {
     /// The isolate while an invocation is in flight, so that `waitUntil` work continues after the
     /// pool has dropped the isolate.
     kept: RefCell<Option<Rc<dyn Any>>>,
-    pub is_idle: Notify,
+    pub idle: Notify,
 }
 
 impl State {
@@ -91,7 +91,7 @@ impl State {
         digest: RevisionDigest,
         buffers: Arc<BufferBudget>,
         log_rate: Rc<LogRate>,
-        is_condemned: Rc<Notify>,
+        condemnation: Rc<Notify>,
     ) -> Rc<Self> {
         let log = Log::new(Rc::clone(&revision), log_rate);
         Rc::new(Self {
@@ -107,11 +107,11 @@ impl State {
             log,
             condemned: Cell::new(None),
             sealed: Cell::new(false),
-            is_condemned,
+            condemnation,
             retired: Cell::new(false),
             isolate: OnceCell::new(),
             kept: RefCell::default(),
-            is_idle: Notify::new(),
+            idle: Notify::new(),
         })
     }
 
@@ -312,7 +312,7 @@ impl State {
         self.disconnect_callbacks.borrow_mut().retain(|id, _| invocations.get(*id).is_some());
         if invocations.len() == 0 {
             drop(invocations);
-            self.is_idle.notify_waiters();
+            self.idle.notify_waiters();
             // This may be the last reference.
             let isolate = self.kept.borrow_mut().take();
             drop(isolate);

@@ -70,7 +70,7 @@ pub(super) enum Content {
     Stream {
         number: u32,
         form: Form,
-        /// No bytes, which count as the memory of this entry.
+        /// Counts the memory of this entry; it has no bytes.
         _entry: Owned,
     },
 }

@@ -7,7 +7,7 @@ use encoding_rs::Encoding;
 use crate::content::{self, Content, Form, Total};
 use crate::start_tag::EditError;
 use crate::tape::{Doctype, ElementId, Tape};
-use crate::token::{Current, Part, Place};
+use crate::token::{Current, CurrentKind, Place};
 
 /// The current token, with what is needed to read and change it.
 pub struct Editing<'r> {
@@ -33,21 +33,21 @@ impl Editing<'_> {
 
     /// Returns the namespace of an element.
     pub fn namespace(&self) -> &'static str {
-        match self.token.part {
-            Part::Element { namespace, .. } => namespace,
+        match self.token.kind {
+            CurrentKind::Element { namespace, .. } => namespace,
             _ => "",
         }
     }
 
     /// Returns the value of an attribute. Returns `None` if the attribute does not exist.
     pub fn attribute(&mut self, name: &str) -> Option<String> {
-        let Part::Element { tag, .. } = &mut self.token.part else { return None };
+        let CurrentKind::Element { tag, .. } = &mut self.token.kind else { return None };
         tag.attribute(name, &self.tape, self.encoding)
     }
 
     /// Returns the names and values of all attributes: name, value, name, value, …
     pub fn attributes(&mut self) -> Vec<String> {
-        let Part::Element { tag, .. } = &mut self.token.part else { return Vec::new() };
+        let CurrentKind::Element { tag, .. } = &mut self.token.kind else { return Vec::new() };
         tag.attributes(&self.tape, self.encoding)
     }
 
@@ -56,13 +56,13 @@ impl Editing<'_> {
     /// # Errors
     /// Returns an error if no attribute can have this name.
     pub fn set_attribute(&mut self, name: &str, value: &str) -> Result<(), EditError> {
-        let Part::Element { tag, .. } = &mut self.token.part else { return Ok(()) };
+        let CurrentKind::Element { tag, .. } = &mut self.token.kind else { return Ok(()) };
         tag.set_attribute(name, value, &self.tape, self.encoding, self.total)
     }
 
     /// Removes an attribute, if it exists.
     pub fn remove_attribute(&mut self, name: &str) {
-        if let Part::Element { tag, .. } = &mut self.token.part {
+        if let CurrentKind::Element { tag, .. } = &mut self.token.kind {
             tag.remove_attribute(name, &self.tape, self.encoding);
         }
     }
@@ -112,10 +112,10 @@ impl Editing<'_> {
 
     /// Returns the text of a comment or of a text.
     pub fn text(&self) -> String {
-        match &self.token.part {
-            Part::Comment { new_text: Some(new), .. } => content::decode(new, self.encoding),
-            Part::Comment { text, .. } => self.tape.str(*text).to_owned(),
-            Part::Text { .. } => self.tape.str(self.token.source).to_owned(),
+        match &self.token.kind {
+            CurrentKind::Comment { new_text: Some(new), .. } => content::decode(new, self.encoding),
+            CurrentKind::Comment { text, .. } => self.tape.str(*text).to_owned(),
+            CurrentKind::Text { .. } => self.tape.str(self.token.source).to_owned(),
             _ => String::new(),
         }
     }
@@ -130,13 +130,13 @@ impl Editing<'_> {
 
     /// Returns whether a text is the last part of its text node.
     pub fn is_last(&self) -> bool {
-        matches!(self.token.part, Part::Text { is_last: true })
+        matches!(self.token.kind, CurrentKind::Text { is_last: true })
     }
 
     /// Returns the parts of a document type declaration.
     pub fn doctype(&self) -> Doctype {
-        match &self.token.part {
-            Part::Doctype(doctype) => (**doctype).clone(),
+        match &self.token.kind {
+            CurrentKind::Doctype(doctype) => (**doctype).clone(),
             _ => Doctype::default(),
         }
     }

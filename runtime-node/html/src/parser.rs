@@ -78,7 +78,7 @@ pub(super) struct Parser {
     tape: Shared,
     cost: Cost,
     encoding: &'static Encoding,
-    /// Number of start tags so far, or more.
+    /// An upper bound on the number of start tags so far.
     tags: usize,
     /// Number of bytes so far.
     fed: usize,
@@ -109,7 +109,7 @@ impl Parser {
         }
         let memory = MemorySettings::new()
             .with_preallocated_parsing_buffer_size(BUFFER)
-            .with_max_allowed_memory_usage(cost.parsing());
+            .with_max_allowed_memory_usage(cost.memory_limit());
         // Markup whose meaning depends on the whole tree ends the rewriting: a handler could
         // otherwise miss elements that a browser sees.
         let mut settings = Settings::new()
@@ -146,7 +146,8 @@ impl Parser {
     /// Parses the beginning of `input`, at least one byte. Returns the number of bytes.
     ///
     /// # Errors
-    /// Returns an error if the document cannot be parsed. The tape has the tokens before that.
+    /// Returns an error if the document cannot be parsed. The tape then has the tokens that precede
+    /// the error.
     pub(super) fn parse(&mut self, input: &[u8]) -> Result<usize, ParseError> {
         let Some(html) = &mut self.html else { return Ok(input.len()) };
         let piece = &input[..input.len().min(self.cost.piece(self.tags))];
@@ -177,14 +178,14 @@ impl Parser {
         }
         let tags = if cost.has_selectors() { self.tags } else { 0 };
         let open = tags.min(cost.depth());
-        let limited = (UNFINISHED * self.longest + OPEN * open).min(cost.parsing());
-        let unlimited = open * cost.open_element() + tags * cost.counted_type();
+        let limited = (UNFINISHED * self.longest + OPEN * open).min(cost.memory_limit());
+        let unlimited = open * cost.open_element_memory() + tags * cost.start_tag_memory();
         let matched = MATCHED * self.tape.borrow().open_elements();
-        BASE + cost.program() + limited + unlimited + matched
+        BASE + cost.compiled_memory() + limited + unlimited + matched
     }
 }
 
-/// Returns the number of start tags in a piece of a document, or more.
+/// Returns an upper bound on the number of start tags in a piece of a document.
 fn start_tags(piece: &[u8]) -> usize {
     let begins = |at: &usize| piece.get(at + 1).is_none_or(u8::is_ascii_alphabetic);
     memchr_iter(b'<', piece).filter(begins).count()

@@ -1,4 +1,4 @@
-//! A document on its way through a rewriter.
+//! The steps in which a document is rewritten.
 //!
 //! ```text
 //!  feed ─► parser ─► tape ─► next ─┬─► a handler to run, which may change the token
@@ -6,9 +6,9 @@
 //!                                  └─► output to take, when the token is written
 //! ```
 //!
-//! The caller calls [`Rewriter::next_step`] in a loop and does what the [`Step`] says. Between two
-//! calls any time may pass. The order of all effects is that of the document, because the next
-//! token is taken from the tape only after the last one has been written.
+//! The caller calls [`Rewriter::next_step`] in a loop and does what the [`Step`] says. Any
+//! amount of time may pass between two calls. All effects occur in the order of the document,
+//! because a token is taken from the tape only after the previous one has been written.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use crate::parser::{ParseError, Parser};
 use crate::recorder::Handlers;
 use crate::start_tag;
 use crate::tape::{ElementId, Entry, Kind, Registration, Span, Token};
-use crate::token::{Current, ElementEnd, Part};
+use crate::token::{Current, CurrentKind, ElementEnd};
 
 /// The number of bytes of output at which [`Rewriter::next_step`] asks for the output to be taken.
 const FULL: usize = 64 << 10;
@@ -63,7 +63,7 @@ pub struct Rewriter {
     open: FxHashMap<ElementId, Open>,
     /// Number of open elements whose content is dropped.
     hidden: usize,
-    /// Content that comes next, after a stream.
+    /// The content to write next, after the stream that is being inserted.
     waiting: VecDeque<Content>,
     inserting: Option<Inserting>,
     output: Vec<u8>,
@@ -168,16 +168,16 @@ impl Rewriter {
     /// Takes the next handler of the current token.
     fn next_handler(&mut self) -> Option<Step> {
         let current = self.current.as_mut()?;
-        if let Part::EndTag { handlers, .. } = &mut current.part {
+        if let CurrentKind::EndTag { handlers, .. } = &mut current.kind {
             return handlers.pop_front().map(Step::EndTag);
         }
         let registration = self.parser.tape().registration(current.handlers.take_first()?);
-        Some(match current.part {
-            Part::Element { .. } => Step::Element(registration),
-            Part::Comment { .. } => Step::Comment(registration),
-            Part::Text { .. } => Step::Text(registration),
-            Part::Doctype(_) => Step::Doctype(registration),
-            Part::EndTag { .. } | Part::End => Step::End(registration),
+        Some(match current.kind {
+            CurrentKind::Element { .. } => Step::Element(registration),
+            CurrentKind::Comment { .. } => Step::Comment(registration),
+            CurrentKind::Text { .. } => Step::Text(registration),
+            CurrentKind::Doctype(_) => Step::Doctype(registration),
+            CurrentKind::EndTag { .. } | CurrentKind::End => Step::End(registration),
         })
     }
 
@@ -196,7 +196,7 @@ impl Rewriter {
     /// Applies the changes to elements that end with an end tag. The tag belongs to the last of
     /// them at most; the others have no end tag of their own, and end before it.
     fn end_elements(&mut self, ended: Span, current: &mut Current) {
-        let Part::EndTag { name: new_name, handlers } = &mut current.part else { return };
+        let CurrentKind::EndTag { name: new_name, handlers } = &mut current.kind else { return };
         let tape = self.parser.tape();
         let name = start_tag::name_in(tape.bytes(current.source)).to_ascii_lowercase();
         let around = &mut current.around;
@@ -223,7 +223,7 @@ impl Rewriter {
     /// Writes a token whose handlers have run.
     fn write(&mut self, mut current: Current) {
         // The end of the document is visible even if an element around it has not ended.
-        if self.hidden == 0 || matches!(current.part, Part::End) {
+        if self.hidden == 0 || matches!(current.kind, CurrentKind::End) {
             let around = std::mem::take(&mut current.around);
             around.before.into_iter().for_each(|content| self.put(content));
             if !around.is_removed {
@@ -232,7 +232,7 @@ impl Rewriter {
             around.replacement.into_iter().for_each(|content| self.put(content));
             around.after.into_iter().rev().for_each(|content| self.put(content));
         }
-        if let Part::Element { id, end, .. } = current.part
+        if let CurrentKind::Element { id, end, .. } = current.kind
             && end.is_changed()
         {
             self.hidden += usize::from(end.hides_content);
@@ -253,7 +253,7 @@ impl Rewriter {
         }
     }
 
-    /// Writes content, after the content that waits.
+    /// Writes content, or appends it to the content that waits.
     fn put(&mut self, content: Content) {
         match content {
             Content::Bytes(bytes) if self.waiting.is_empty() && bytes.len() < FULL => {

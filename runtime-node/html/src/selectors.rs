@@ -28,7 +28,7 @@ const SMALLEST_PIECE: usize = 64;
 const FEW_PARTS: usize = 64;
 
 /// The maximum memory of a parser with few selectors, in bytes. It bounds the length of a token.
-const PARSING: usize = 3 << 20;
+const MEMORY: usize = 3 << 20;
 
 /// The maximum product of the memory of a parser and the number of parts. In the worst case, each
 /// part looks at every byte of a token, at about a nanosecond for each.
@@ -40,10 +40,10 @@ const ENTRY: usize = 96;
 
 /// The memory of an open element for each combinator of the selectors, in bytes. The parser does
 /// not count it.
-const JUMP: usize = 32;
+const COMBINATOR: usize = 32;
 
 /// The maximum memory of all open elements for combinators, in bytes.
-const JUMPS: usize = 8 << 20;
+const COMBINATOR_MEMORY: usize = 8 << 20;
 
 /// A selector that a rewriter does not accept.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -131,18 +131,18 @@ impl Cost {
     }
 
     /// Returns the memory limit of a parser with these selectors, in bytes.
-    pub(super) fn parsing(self) -> usize {
-        let open = JUMPS / (JUMP * self.combinators.max(1));
-        (COMPARISONS / self.parts.max(1)).min(ENTRY * open).min(PARSING)
+    pub(super) fn memory_limit(self) -> usize {
+        let open = COMBINATOR_MEMORY / (COMBINATOR * self.combinators.max(1));
+        (COMPARISONS / self.parts.max(1)).min(ENTRY * open).min(MEMORY)
     }
 
     /// Returns the maximum number of open elements.
     pub(super) fn depth(self) -> usize {
-        self.parsing() / ENTRY
+        self.memory_limit() / ENTRY
     }
 
     /// Returns the memory of the compiled selectors, in bytes.
-    pub(super) fn program(self) -> usize {
+    pub(super) fn compiled_memory(self) -> usize {
         // An instruction, its conditions, and the strings of these.
         512 * self.parts
     }
@@ -150,17 +150,17 @@ impl Cost {
     /// Returns the memory that an open element takes in addition to what the limit of the parser
     /// counts, in bytes: the count of its name, and the selectors that it matches or begins to
     /// match.
-    pub(super) fn open_element(self) -> usize {
-        80 + JUMP * self.combinators + self.selectors / 4
+    pub(super) fn open_element_memory(self) -> usize {
+        80 + COMBINATOR * self.combinators + self.selectors / 4
     }
 
     /// Returns the memory that a start tag takes until the end of the document, in bytes.
-    pub(super) fn counted_type(self) -> usize {
+    pub(super) fn start_tag_memory(self) -> usize {
         if self.counts_types { 128 } else { 0 }
     }
 }
 
-/// Returns the number of combinators in a selector, or more: the number of gaps in it.
+/// Returns an upper bound on the number of combinators in a selector: the number of gaps in it.
 fn combinators(text: &[u8]) -> usize {
     let is_gap = |byte: u8| byte.is_ascii_whitespace() || byte == b'>';
     // A gap beside a comma is not a combinator, unless the comma is escaped and part of a name.
@@ -213,19 +213,20 @@ mod tests {
         let deep = format!("{}a{}", ":not(".repeat(65), ")".repeat(65));
         assert_eq!(parse(&deep).unwrap_err(), InvalidSelector::TooDeep(65));
         let nested = format!("{}a{}", ":not(".repeat(64), ")".repeat(64));
+        // The parser returns, whether or not it accepts the selector.
         let _either = parse(&nested);
     }
 
     #[test]
     fn more_selectors_mean_shorter_pieces_and_shorter_tokens() {
-        assert_eq!((cost(&["a"]).piece(0), cost(&["a"]).parsing()), (PIECE, PARSING));
+        assert_eq!((cost(&["a"]).piece(0), cost(&["a"]).memory_limit()), (PIECE, MEMORY));
         let many = cost(&vec!["a"; 4096]);
         assert!(!many.is_too_high());
-        assert_eq!((many.piece(0), many.parsing()), (504, 64 << 10));
+        assert_eq!((many.piece(0), many.memory_limit()), (504, 64 << 10));
         assert!(cost(&vec!["a"; 4097]).is_too_high());
         let combines = cost(&vec!["a b"; 1000]);
         assert_eq!(
-            (combines.depth(), combines.depth() * combines.open_element()),
+            (combines.depth(), combines.depth() * combines.open_element_memory()),
             (262, 8_470_460)
         );
         let counts = cost(&["a:first-of-type"]);

@@ -134,8 +134,8 @@ impl StartTag {
         self.name = Some(name);
     }
 
-    /// Omits the `/` of `<div/>` if the tag is written anew.
-    pub(super) fn open(&mut self) {
+    /// Omits the `/` of `<div/>` if the changed tag is written.
+    pub(super) fn omit_slash(&mut self) {
         self.is_self_closing = false;
     }
 

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The parser runs ahead of the handlers by one piece, and records which handlers each token has.
-//! The rewriter then runs the handlers, one after another, and each may take any time. The tape
-//! keeps all bytes in one buffer, to which the tokens refer.
+//! The rewriter then runs the handlers, one after another, each of which may take any amount of
+//! time. The tape keeps all bytes in one buffer, to which the tokens refer.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -77,7 +77,7 @@ impl ElementEnd {
 
 /// The kind of a token, with the changes that only this kind can have.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum CurrentKind {
     Element {
         id: ElementId,
         namespace: &'static str,
@@ -104,7 +104,7 @@ pub(super) enum Part {
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Current {
-    pub(super) part: Part,
+    pub(super) kind: CurrentKind,
     pub(super) source: Span,
     /// The registrations whose handlers have not run yet.
     pub(super) handlers: Span,
@@ -119,32 +119,34 @@ impl Current {
     pub(super) fn new(token: Token, is_hidden: bool) -> Self {
         let Token { kind, source, handlers } = token;
         let mut around = Surroundings::default();
-        let part = match kind {
+        let kind = match kind {
             Kind::StartTag { element, attributes, namespace, has_content, is_self_closing } => {
                 around.is_removed = is_hidden;
                 let tag = StartTag::new(attributes, is_self_closing);
                 let end = ElementEnd::default();
-                Part::Element { id: element, namespace, has_content, tag, end }
+                CurrentKind::Element { id: element, namespace, has_content, tag, end }
             }
-            Kind::EndTag(_) => Part::EndTag { name: None, handlers: VecDeque::new() },
-            Kind::Comment(text) => Part::Comment { text, new_text: None },
-            Kind::Text { is_last } => Part::Text { is_last },
-            Kind::Doctype(doctype) => Part::Doctype(doctype),
-            Kind::End => Part::End,
+            Kind::EndTag(_) => CurrentKind::EndTag { name: None, handlers: VecDeque::new() },
+            Kind::Comment(text) => CurrentKind::Comment { text, new_text: None },
+            Kind::Text { is_last } => CurrentKind::Text { is_last },
+            Kind::Doctype(doctype) => CurrentKind::Doctype(doctype),
+            Kind::End => CurrentKind::End,
         };
-        Self { part, source, handlers, around }
+        Self { kind, source, handlers, around }
     }
 
     /// Inserts content. A place that the token does not have is ignored: nothing can be prepended
     /// to an element like `<br>`.
     pub(super) fn insert(&mut self, place: Place, content: Content) {
         let around = &mut self.around;
-        let Part::Element { has_content: true, tag, end, .. } = &mut self.part else {
+        let CurrentKind::Element { has_content: true, tag, end, .. } = &mut self.kind else {
             match place {
                 Place::Before => around.before.push(content),
                 Place::After => around.after.push(content),
                 Place::Replace => around.replace(content),
-                Place::Append if matches!(self.part, Part::End) => around.before.push(content),
+                Place::Append if matches!(self.kind, CurrentKind::End) => {
+                    around.before.push(content);
+                }
                 Place::Append | Place::Prepend | Place::Inner => {}
             }
             return;
@@ -153,7 +155,7 @@ impl Current {
             Place::Before => around.before.push(content),
             Place::After => end.after.push(content),
             Place::Prepend => {
-                tag.open();
+                tag.omit_slash();
                 around.after.push(content);
             }
             Place::Append => end.append.push(content),
@@ -163,7 +165,7 @@ impl Current {
                 drop_content(around, end);
             }
             Place::Inner => {
-                tag.open();
+                tag.omit_slash();
                 drop_content(around, end);
                 around.after.push(content);
             }
@@ -173,7 +175,7 @@ impl Current {
     /// Removes the token; for an element, everything up to its end.
     pub(super) fn remove(&mut self) {
         self.remove_tags();
-        if let Part::Element { has_content: true, end, .. } = &mut self.part {
+        if let CurrentKind::Element { has_content: true, end, .. } = &mut self.kind {
             drop_content(&mut self.around, end);
         }
     }
@@ -181,16 +183,16 @@ impl Current {
     /// Removes the token; for an element, only its tags.
     pub(super) fn remove_tags(&mut self) {
         self.around.is_removed = true;
-        if let Part::Element { has_content: true, end, .. } = &mut self.part {
+        if let CurrentKind::Element { has_content: true, end, .. } = &mut self.kind {
             end.is_tag_removed = true;
         }
     }
 
     /// Returns the name of an element or of an end tag, as it is written.
     pub(super) fn name<'b>(&'b self, tape: &'b Tape) -> &'b [u8] {
-        let new = match &self.part {
-            Part::Element { tag, .. } => tag.new_name(),
-            Part::EndTag { name, .. } => name.as_deref(),
+        let new = match &self.kind {
+            CurrentKind::Element { tag, .. } => tag.new_name(),
+            CurrentKind::EndTag { name, .. } => name.as_deref(),
             _ => None,
         };
         new.unwrap_or_else(|| start_tag::name_in(tape.bytes(self.source)))
@@ -207,12 +209,12 @@ impl Current {
         total: &Total,
     ) -> Result<(), EditError> {
         let new = start_tag::tag_name(new, encoding)?;
-        match &mut self.part {
-            Part::Element { has_content, tag, end, .. } => {
+        match &mut self.kind {
+            CurrentKind::Element { has_content, tag, end, .. } => {
                 end.name = has_content.then(|| total.own(new.clone()));
                 tag.set_name(total.own(new));
             }
-            Part::EndTag { name, .. } => *name = Some(total.own(new)),
+            CurrentKind::EndTag { name, .. } => *name = Some(total.own(new)),
             _ => {}
         }
         Ok(())
@@ -223,8 +225,8 @@ impl Current {
     /// # Errors
     /// Returns an error if the element has no end tag.
     pub(super) fn handle_end(&mut self) -> Result<ElementId, EditError> {
-        match &mut self.part {
-            Part::Element { id, has_content: true, end, .. } => {
+        match &mut self.kind {
+            CurrentKind::Element { id, has_content: true, end, .. } => {
                 end.has_handler = true;
                 Ok(*id)
             }
@@ -247,7 +249,7 @@ impl Current {
             return Err(EditError::EndsComment);
         }
         let text = content::encode_name(text, encoding).ok_or(EditError::Unencodable)?;
-        if let Part::Comment { new_text, .. } = &mut self.part {
+        if let CurrentKind::Comment { new_text, .. } = &mut self.kind {
             *new_text = Some(total.own(text));
         }
         Ok(())
@@ -256,30 +258,30 @@ impl Current {
     /// Appends the token itself to `out`, without the content around it.
     pub(super) fn write(&mut self, tape: &Tape, encoding: &'static Encoding, out: &mut Vec<u8>) {
         let source = tape.bytes(self.source);
-        match &mut self.part {
-            Part::Element { tag, .. } => tag.write(self.source, tape, out),
-            Part::EndTag { name: Some(name), .. } => {
+        match &mut self.kind {
+            CurrentKind::Element { tag, .. } => tag.write(self.source, tape, out),
+            CurrentKind::EndTag { name: Some(name), .. } => {
                 out.extend_from_slice(b"</");
                 out.extend_from_slice(name);
                 out.push(b'>');
             }
-            Part::Comment { new_text: Some(text), .. } => {
+            CurrentKind::Comment { new_text: Some(text), .. } => {
                 out.extend_from_slice(b"<!--");
                 out.extend_from_slice(text);
                 out.extend_from_slice(b"-->");
             }
-            Part::Text { .. } => content::encode(tape.str(self.source), encoding, out),
-            Part::EndTag { .. } | Part::Comment { .. } | Part::Doctype(_) => {
+            CurrentKind::Text { .. } => content::encode(tape.str(self.source), encoding, out),
+            CurrentKind::EndTag { .. } | CurrentKind::Comment { .. } | CurrentKind::Doctype(_) => {
                 out.extend_from_slice(source);
             }
-            Part::End => {}
+            CurrentKind::End => {}
         }
     }
 
     /// Returns the memory of the list of attributes, in bytes.
     pub(super) fn memory(&self) -> usize {
-        match &self.part {
-            Part::Element { tag, .. } => tag.memory(),
+        match &self.kind {
+            CurrentKind::Element { tag, .. } => tag.memory(),
             _ => 0,
         }
     }

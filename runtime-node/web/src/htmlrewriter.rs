@@ -50,7 +50,7 @@ struct Open {
 }
 
 impl Open {
-    /// Charges the present memory of the rewriter. Returns whether it fits.
+    /// Charges the current memory of the rewriter. Returns whether it fits.
     fn charge(&mut self, scope: &mut v8::PinScope<'_, '_>) -> bool {
         let memory = self.rewriter.memory().next_multiple_of(UNIT);
         let more = memory.saturating_sub(self.charge.bytes());

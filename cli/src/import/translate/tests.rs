@@ -1,3 +1,5 @@
+//! Tests which keys of a configuration are translated, and which get a note.
+
 use tenon_crds::Worker;
 
 use super::*;

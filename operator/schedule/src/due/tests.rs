@@ -1,3 +1,5 @@
+//! Tests which scheduled times lead to a call.
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;

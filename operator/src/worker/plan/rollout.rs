@@ -74,7 +74,7 @@ pub(super) fn decide(
 ) -> Option<Decision> {
     let reported = candidate.worker.status.as_ref();
     let quarantine = reported.and_then(|status| status.quarantine.as_ref());
-    let is_coming = before.conditions.iter().any(|condition| {
+    let is_propagating = before.conditions.iter().any(|condition| {
         condition.type_ == "Programmed" && PROPAGATION_REASONS.contains(&&*condition.reason)
     });
     let situation = Situation {
@@ -84,7 +84,7 @@ pub(super) fn decide(
         latest: latest?,
         figures: reported.and_then(|status| status.rollout_figures.as_ref()),
         quarantined: quarantine.map(|quarantine| quarantine.revision.as_str()),
-        is_acknowledged: !is_coming,
+        is_acknowledged: !is_propagating,
         can_serve: &|name| traffic::servable(candidate, before, None, "", name).is_ok(),
         now,
     };
@@ -162,7 +162,7 @@ impl Situation<'_> {
         let may_end = self.now >= end;
         let is_judged = has_enough || self.now >= latest_end;
         let verdict = judge(analysis, &new, &old, stable);
-        let waits = match verdict {
+        let reason = match verdict {
             Verdict::Worse(why) if is_judged => return self.take_back(known, stable, &why),
             Verdict::Sound if may_end && is_judged && self.is_acknowledged => {
                 return self.enter(number + 1, stable);
@@ -176,7 +176,7 @@ impl Situation<'_> {
             _ => String::new(),
         };
         let next = [end, latest_end].into_iter().find(|time| *time > self.now);
-        let status = self.in_step(number, stable, began, &waits);
+        let status = self.in_step(number, stable, began, &reason);
         Decision { status, next }
     }
 
@@ -198,7 +198,16 @@ impl Situation<'_> {
     }
 
     /// Returns the status in a step that exists.
-    fn in_step(&self, number: usize, stable: &str, began: Timestamp, waits: &str) -> RolloutStatus {
+    ///
+    /// # Arguments
+    /// * `reason` - why the step goes on after its duration, as the end of a sentence, or nothing.
+    fn in_step(
+        &self,
+        number: usize,
+        stable: &str,
+        began: Timestamp,
+        reason: &str,
+    ) -> RolloutStatus {
         let steps = self.spec.steps.len();
         let percent = self.spec.steps.get(number).map_or(0, |step| step.percent.clamp(1, 99));
         RolloutStatus {
@@ -209,7 +218,7 @@ impl Situation<'_> {
             percent,
             step_started_at: whole_seconds(began),
             message: format!(
-                "revision {} gets {percent} % of the requests, and {stable} the others, in step {} of {steps}{waits}",
+                "revision {} gets {percent} % of the requests, and {stable} the others, in step {} of {steps}{reason}",
                 self.latest,
                 number + 1
             ),

@@ -1,3 +1,5 @@
+//! Tests the objects and the status that are planned for a Worker.
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -1,3 +1,5 @@
+//! Tests which responses are compressed, and their headers.
+
 use tenon_clients::Clients;
 use tenon_compression::metrics::CompressionMetrics;
 use tokio::task::LocalSet;

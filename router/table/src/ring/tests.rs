@@ -1,3 +1,5 @@
+//! Tests the order of candidates, and how evenly keys are distributed.
+
 use proptest::prelude::*;
 
 use super::*;

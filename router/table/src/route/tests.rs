@@ -1,3 +1,5 @@
+//! Tests which route matches a host and a path.
+
 use proptest::prelude::*;
 
 use super::*;

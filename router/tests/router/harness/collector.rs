@@ -83,7 +83,7 @@ impl Collector {
     /// Returns the configuration of a router that exports its spans here.
     ///
     /// # Arguments
-    /// * `args`: further arguments of the router.
+    /// * `args` - further arguments of the router.
     pub(crate) fn config(&self, args: &[&str]) -> Option<SpansConfig> {
         config(&format!("http://{}", self.addr), args)
     }

@@ -34,7 +34,7 @@ pub struct FetchRequest {
     pub call_context: CallContext,
 }
 
-/// One scheduled time to deliver to a Worker.
+/// A scheduled time to deliver to a Worker.
 pub struct ScheduledEvent {
     /// The id of the event in logs.
     pub request_id: String,
@@ -151,7 +151,7 @@ pub(super) async fn invoke(
     call: impl FnOnce(&mut v8::PinScope<'_, '_>, &Hooks, InvocationId) -> Option<()>,
 ) -> Outcome {
     let id = isolate.state.begin_in(realm, invocation);
-    let answer = OutcomeFuture::of(isolate, id);
+    let outcome = OutcomeFuture::of(isolate, id);
     match isolate.turn(&pass, Some(id), |scope, hooks| call(scope, hooks, id)) {
         Ok(()) | Err(Stop::Limit) => {}
         Err(Stop::Threw(exception)) => isolate.state.threw(id, &exception),
@@ -160,7 +160,7 @@ pub(super) async fn invoke(
         }
     }
     drop(pass);
-    answer.await
+    outcome.await
 }
 
 fn call_scheduled(
@@ -206,18 +206,18 @@ struct OutcomeFuture {
     id: InvocationId,
     /// The timer of the limit, which is created only if the outcome is not ready at the first poll.
     wall: Option<Pin<Box<Sleep>>>,
-    taken: bool,
+    is_taken: bool,
 }
 
 impl OutcomeFuture {
     fn of(isolate: &Rc<Isolate>, id: InvocationId) -> Self {
-        Self { isolate: Rc::clone(isolate), id, wall: None, taken: false }
+        Self { isolate: Rc::clone(isolate), id, wall: None, is_taken: false }
     }
 
     fn take(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
         let state = &self.isolate.state;
         let outcome = state.invocations.borrow_mut().take(self.id, cx.waker())?;
-        self.taken = true;
+        self.is_taken = true;
         state.end_if_done(self.id);
         let is_kept = state.invocations.borrow().get(self.id).is_some();
         if is_kept && self.isolate.is_sealed() {
@@ -245,23 +245,23 @@ impl Future for OutcomeFuture {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let answer = &mut *self;
-        if let Some(outcome) = answer.take(cx) {
+        let this = &mut *self;
+        if let Some(outcome) = this.take(cx) {
             return Poll::Ready(outcome);
         }
-        let deadline = answer.deadline();
-        let wall = answer.wall.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        let deadline = this.deadline();
+        let wall = this.wall.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if wall.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        answer.isolate.state.fail(answer.id, FailureCode::WallLimitExceeded);
-        answer.take(cx).map_or(Poll::Pending, Poll::Ready)
+        this.isolate.state.fail(this.id, FailureCode::WallLimitExceeded);
+        this.take(cx).map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl Drop for OutcomeFuture {
     fn drop(&mut self) {
-        if self.taken {
+        if self.is_taken {
             return;
         }
         if self.isolate.is_sealed() {

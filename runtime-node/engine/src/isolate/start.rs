@@ -80,7 +80,7 @@ impl Isolate {
             digest,
             Arc::clone(&buffers),
             log_rate,
-            Rc::clone(&engine.is_condemned),
+            Rc::clone(&engine.condemnation),
         );
         *vm.realm.modules.borrow_mut() = modules;
         let on_panic: Rc<dyn OnPanic> = state.clone();

@@ -103,7 +103,7 @@ fn elements_are_found_by_their_selector() {
 }
 
 #[test]
-fn an_element_that_ends_with_an_outer_one_leaves_the_tag_of_that_one() {
+fn an_element_without_an_end_tag_leaves_the_end_tag_of_the_outer_element() {
     let handle = |step, token: &mut Editing<'_>| {
         if let Step::Element(_) = step {
             token.insert(Place::Append, "[end]", Form::Text);

@@ -24,6 +24,7 @@ fetching![
     a_socket_is_paused_by_its_reader,
     tls_is_verified_with_the_nodes_authorities_or_with_given_ones,
     tls_takes_over_a_connection,
+    tls_waits_for_the_connection_of_its_socket,
     tls_options_that_cannot_be_honored_are_refused,
 ];
 
@@ -288,6 +289,22 @@ async fn tls_takes_over_a_connection(shard: Rc<Shard>) {
     let expected = r#"[["plain","secret",false],null,true]"#;
     assert_eq!(answer, expected);
     await_condition("the end of the connection", || server.open.get() == 0).await;
+}
+
+async fn tls_waits_for_the_connection_of_its_socket(shard: Rc<Shard>) {
+    let authority = Authority::new();
+    let shard = trusting(&shard, &authority);
+    let server = server(&authority, 0).await;
+    let body = "const connecting = net.connect(port, 'origin.test'), unconnected = new net.Socket();
+        const sockets = [connecting, unconnected].map((socket) => tls.connect({ socket, servername: 'origin.test' }));
+        unconnected.connect(port, 'origin.test');
+        const texts = [];
+        for (const socket of sockets) {
+          socket.end('secret');
+          texts.push(await rest(socket));
+        }
+        return Response.json(texts)";
+    assert_eq!(answer(&shard, &server, body).await, r#"["secret","secret"]"#);
 }
 
 async fn tls_options_that_cannot_be_honored_are_refused(shard: Rc<Shard>) {

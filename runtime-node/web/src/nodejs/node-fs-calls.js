@@ -98,7 +98,13 @@
       inode.changed = DateNow();
     };
 
+    // Returns an error whose code is one of Node.js itself. The name of the system call tells the
+    // form with a callback to pass the error on.
+    const systemError = (code, errno, syscall, path, message) =>
+      Object.assign(coded(Error, code, message), { name: "SystemError", errno, syscall, path });
+
     const W_OK = 2, X_OK = 1, COPYFILE_EXCL = 1;
+    const EEXIST = 17, EISDIR = 21, EINVAL = 22;
 
     function access(path, mode = 0) {
       needInteger(mode, "mode", 0, 7);
@@ -197,10 +203,9 @@
       }
       const { directory, name, inode } = found;
       if (inode.kind === "directory" && options?.recursive !== true) {
-        const error = coded(Error, "ERR_FS_EISDIR", `Path is a directory: rm returned EISDIR (is a directory) ${path}`);
-        throw Object.assign(error, { name: "SystemError", errno: 21, syscall: "rm", path });
+        throw systemError("ERR_FS_EISDIR", EISDIR, "rm", path, `Path is a directory: rm returned EISDIR (is a directory) ${path}`);
       }
-      // Only the content of /tmp is removed.
+      // The directory /tmp itself stays; its content is removed.
       if (inode.kind === "directory" && inode.parent === tree.root && !inode.isFixed) {
         for (const each of inode.names()) inode.remove(each);
       } else if (inode.isFixed || directory.isFixed) throw failure("EROFS", "rm", path);
@@ -246,11 +251,12 @@
     function cp(from, to, options = undefined) {
       const start = existing(pathOf(from, "src"), "cp", options?.dereference === true, from, to);
       if (start.kind === "directory" && options?.recursive !== true) {
-        throw coded(Error, "ERR_FS_EISDIR", `Recursive option not enabled, cannot copy a directory: cp returned EISDIR (${from} is a directory) ${from}`);
+        throw systemError("ERR_FS_EISDIR", EISDIR, "cp", from,
+          `Recursive option not enabled, cannot copy a directory: cp returned EISDIR (${from} is a directory) ${from}`);
       }
       const real = start.kind === "directory" ? `${tree.realPath(from, "cp")}/` : null;
       if (real !== null && `${internal.use("path").resolve(pathOf(to, "dest"))}/`.startsWith(real)) {
-        throw coded(Error, "ERR_FS_CP_EINVAL", `Cannot copy ${from} to a subdirectory of self ${to}`);
+        throw systemError("ERR_FS_CP_EINVAL", EINVAL, "cp", to, `Cannot copy ${from} to a subdirectory of self ${to}`);
       }
       const left = [[pathOf(from), pathOf(to)]];
       for (let pair = left.pop(); pair !== undefined; pair = left.pop()) {
@@ -261,7 +267,10 @@
           mkdir(target, { recursive: true });
           for (const name of inode.names()) left.push([`${source}/${name}`, `${target}/${name}`]);
         } else if (find(target, "cp", false, from, to).inode !== undefined && (options?.force === false || options?.errorOnExist)) {
-          if (options?.errorOnExist) throw coded(Error, "ERR_FS_CP_EEXIST", `Target already exists: cp returned EEXIST (${target} already exists) ${target}`);
+          if (options?.errorOnExist) {
+            throw systemError("ERR_FS_CP_EEXIST", EEXIST, "cp", target,
+              `Target already exists: cp returned EEXIST (${target} already exists) ${target}`);
+          }
         } else if (inode.kind === "link") {
           if (find(target, "cp", false, from, to).inode !== undefined) unlink(target);
           symlink(inode.target, target);

@@ -21,7 +21,8 @@
     const { badValue, coded, invalid, needInteger, outOfRange } = internal.node;
     const { Buffer } = internal.use("buffer");
     const tree = internal.use("fsTree");
-    const { addOpen, failure, find, openOf, pathOf, removeOpen } = tree;
+    const { addOpen, failure, find, openOf, own, pathOf, removeOpen } = tree;
+    const { nextTick } = internal.use("process");
     const { statsOf } = internal.use("fsStats");
     const { modeOf, setTimes } = internal.use("fsCalls");
     const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDWR, O_TRUNC, O_WRONLY } = internal.use("fsConstants");
@@ -42,7 +43,7 @@
     const reads = (flags) => (flags & O_WRONLY) === 0;
     const writes = (flags) => (flags & (O_WRONLY | O_RDWR)) !== 0;
 
-    // Opens an inode: an open file is {inode, flags, position, path}.
+    // Opens the file at a path. Returns the open file: {inode, flags, position, path}.
     function opened(path, flags, mode) {
       const name = pathOf(path);
       const found = find(name, "open", (flags & O_NOFOLLOW) === 0 && (flags & O_EXCL) === 0, path);
@@ -66,20 +67,26 @@
 
     // ---- Standard output
 
-    // The unfinished lines of the descriptors 1 and 2.
-    const unfinished = ["", "", ""];
+    const LONGEST_LINE = 1 << 16;
+    const log = (fd, text) => internal.console[fd === 2 ? "error" : "log"](text);
+
+    // Logs the lines that the bytes complete. The invocation keeps the unfinished line of each
+    // descriptor until the end of the tick.
     function print(fd, bytes) {
+      const unfinished = (own().unfinished ??= ["", "", ""]);
       const text = unfinished[fd] + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
       const end = text.lastIndexOf("\n");
-      unfinished[fd] = text.slice(end + 1);
-      if (end >= 0) internal.console[fd === 2 ? "error" : "log"](text.slice(0, end));
-      if (unfinished[fd].length > LONGEST_LINE) {
-        internal.console[fd === 2 ? "error" : "log"](unfinished[fd]);
-        unfinished[fd] = "";
-      }
+      if (end >= 0) log(fd, text.slice(0, end));
+      const rest = text.slice(end + 1);
+      if (rest !== "" && unfinished[fd] === "") nextTick(finishLine, unfinished, fd);
+      unfinished[fd] = rest;
+      if (rest.length > LONGEST_LINE) finishLine(unfinished, fd);
       return bytes.length;
     }
-    const LONGEST_LINE = 1 << 16;
+    function finishLine(unfinished, fd) {
+      if (unfinished[fd] !== "") log(fd, unfinished[fd]);
+      unfinished[fd] = "";
+    }
 
     // ---- Bytes
 
@@ -120,7 +127,7 @@
 
     // Takes the arguments (buffer, offset, length, position) or (buffer, {offset, length,
     // position}). Returns the part of the buffer, and the position in the file.
-    function window(buffer, offset, length, position) {
+    function partOf(buffer, offset, length, position) {
       if (!ArrayBufferIsView(buffer)) throw invalid("buffer", "an instance of Buffer, TypedArray, or DataView", buffer);
       if (typeof offset === "object" && offset !== null) ({ offset, length, position } = offset);
       const view = new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
@@ -134,7 +141,7 @@
     const open = (path, flags = "r", mode = 0o666) => addOpen(opened(path, flagsOf(flags), modeOf(mode ?? 0o666)), path);
 
     function read(fd, buffer, offset, length, position) {
-      const { view, position: at } = window(buffer, offset, length, position);
+      const { view, position: at } = partOf(buffer, offset, length, position);
       return fd === 0 ? 0 : readInto(openOf(fd, "read"), view, at);
     }
     function write(fd, data, offset, length, position) {
@@ -142,7 +149,7 @@
       if (typeof data === "string") {
         bytes = Buffer.from(data, typeof length === "string" ? length : "utf8");
         at = needPosition(typeof offset === "number" ? offset : undefined);
-      } else ({ view: bytes, position: at } = window(data, offset, length, position));
+      } else ({ view: bytes, position: at } = partOf(data, offset, length, position));
       return fd === 1 || fd === 2 ? print(fd, bytes) : writeFrom(openOf(fd, "write"), bytes, at);
     }
 

@@ -49,6 +49,7 @@
       kind;
       // The permissions.
       mode;
+      // True if a Worker cannot change the inode. It can still write to a device.
       isFixed;
       links = 1;
       number = ++lastNumber;
@@ -106,11 +107,11 @@
       }
     }
 
-    // The largest file, in bytes: more than a Worker's memory. A file that exceeds this memory ends
-    // the invocation, as an array buffer does.
+    // The maximum size of a file, in bytes: more than a Worker's memory. A file that does not fit
+    // into this memory ends the invocation, as an array buffer does.
     const LARGEST = 2 ** 30;
     class File extends Inode {
-      // The content is at the beginning of this array, which grows by more than a write needs.
+      // The content is at the beginning of this array, which has room for further writes.
       #bytes = new Uint8Array(0);
       #size = 0;
       constructor(mode = 0o666) {
@@ -220,7 +221,8 @@
       if (name !== undefined) directory.entries.set(name, new Module(path));
     }
 
-    // Returns the state of the running invocation: its directory /tmp and its open files.
+    // Returns the state of the running invocation: its directory /tmp, its open files and, after a
+    // write to the descriptor 1 or 2, the unfinished lines of these descriptors.
     function own() {
       const state = /** @type {any} */ (ops.invocationObject());
       if (state === undefined) throw failure("EPERM", "open", "/tmp");
@@ -354,8 +356,8 @@
     }
 
     return {
-      Device, Directory, File, KINDS, Link, addOpen, existing, failure, find, openOf, pathOf, realPath, removeOpen, root,
-      writable,
+      Device, Directory, File, KINDS, Link, addOpen, existing, failure, find, openOf, own, pathOf, realPath, removeOpen,
+      root, writable,
     };
   });
 })

@@ -74,7 +74,7 @@
     const unsupported = (name, why) => () => {
       throw refused(`fs.${name}`, why);
     };
-    const unchanged = "no other program changes the files of a Worker";
+    const noWatching = "no other program changes the files of a Worker";
     const { F_OK, R_OK, W_OK, X_OK } = constants;
     return ObjectAssign(exported, {
       Dir, Dirent, F_OK, R_OK, ReadStream, Stats, W_OK, WriteStream, X_OK, constants, exists, existsSync,
@@ -86,8 +86,8 @@
       globSync: unsupported("globSync", "patterns of paths are not supported"),
       promises: internal.use("fsPromises"),
       unwatchFile() {},
-      watch: unsupported("watch", unchanged),
-      watchFile: unsupported("watchFile", unchanged),
+      watch: unsupported("watch", noWatching),
+      watchFile: unsupported("watchFile", noWatching),
     });
   });
 })

@@ -218,11 +218,11 @@
       message.url = "";
       request.res = message;
       receive(message, list, response.body, null);
-      const isOver = () => {
+      const finish = () => {
         clearTimeout(request[TIMER]);
         request.destroy();
       };
-      message.once("close", isOver);
+      message.once("close", finish);
       // The response of a request without a listener is discarded.
       if (!request.emit("response", message)) message._dump();
     }

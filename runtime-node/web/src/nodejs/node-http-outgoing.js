@@ -48,7 +48,7 @@
     function OutgoingMessage(options) {
       ReflectApply(Writable, this, [options]);
       // The first line of the message in HTTP/1.1, or null before the headers are sent. Packages
-      // read it to learn whether they were sent.
+      // read this property to learn whether the headers were sent.
       this._header = null;
       this._hasBody = true;
       this._contentLength = null;
@@ -131,7 +131,7 @@
         if (this._header !== null) throw sent("remove");
         this[HEADERS].delete(name.toLowerCase());
       },
-      // There are no trailers in the interface to native code.
+      // The runtime neither sends nor receives trailers.
       addTrailers() {},
       get headersSent() {
         return this._header !== null;

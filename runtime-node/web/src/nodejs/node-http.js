@@ -35,8 +35,8 @@
 
   internal.define("httpStatus", () => STATUS_CODES);
 
-  // An Agent has the properties that packages read, but manages nothing: the client of `fetch`
-  // pools connections itself.
+  // An Agent has the properties that packages read, but manages no connections: the client of
+  // `fetch` pools them itself.
   internal.define("httpAgent", () => {
     const { hidden, refused } = internal.node;
     const EventEmitter = internal.use("events");

@@ -83,7 +83,8 @@
       }, delay);
     }
 
-    function use(socket, link) {
+    // Records that the Socket was used, and restarts its timeout.
+    function noteUse(socket, link) {
       if (link.limit === 0) return;
       link.used = DateNow();
       if (link.timer === 0) arm(socket, link, link.limit);
@@ -119,7 +120,7 @@
       link.host = options.host === undefined || options.host === null ? "localhost" : `${options.host}`;
       link.port = port;
       socket.connecting = true;
-      use(socket, link);
+      noteUse(socket, link);
       follow(socket, () => ops.tcpConnect(link.host, port, false), () => socket[ESTABLISHED](link));
     }
 
@@ -151,7 +152,7 @@
       if (socket.destroyed) return;
       link.isOpen = true;
       socket.connecting = false;
-      use(socket, link);
+      noteUse(socket, link);
       announce();
       const { waiting } = link;
       link.waiting = [];
@@ -174,7 +175,7 @@
     function received(socket, link, bytes) {
       link.isReading = false;
       if (socket[LINK] !== link || link.isTaken || socket.destroyed) return;
-      use(socket, link);
+      noteUse(socket, link);
       if (bytes === null) {
         socket.push(null);
         return;
@@ -184,24 +185,24 @@
       socket.push(Buffer.from(TypedArrayPrototypeGetBuffer(bytes), TypedArrayPrototypeGetByteOffset(bytes), length));
     }
 
-    function unreceived(socket, link, error) {
+    function readFailed(socket, link, error) {
       link.isReading = false;
       if (socket[LINK] === link && !link.isTaken) socket.destroy(lost(error));
     }
 
     function send(socket, bytes, done) {
       whenOpen(socket, done, (link) => {
-        use(socket, link);
-        const over = () => {
+        noteUse(socket, link);
+        const written = () => {
           link.bytesWritten += bytes.length;
-          use(socket, link);
+          noteUse(socket, link);
           done();
         };
-        settle(() => ops.tcpWrite(link.owner, link.number, bytes), over, done);
+        settle(() => ops.tcpWrite(link.owner, link.number, bytes), written, done);
       });
     }
 
-    // Calls `go(link)` when the connection is open.
+    // Calls `go(link)` when the connection is open, or `done(error)` if it never opens.
     function whenOpen(socket, done, go) {
       const link = socket[LINK];
       if (link.isOpen) go(link);
@@ -209,8 +210,10 @@
       else done(closed());
     }
 
-    // Starts an operation that returns a promise, or undefined if it is done.
-    function settle(start, over, done) {
+    // Starts an operation that returns a promise, or undefined if it is done. Calls `succeeded()`
+    // or
+    // `done(error)` at its end.
+    function settle(start, succeeded, done) {
       let begun;
       try {
         begun = start();
@@ -218,8 +221,8 @@
         done(lost(error));
         return;
       }
-      if (begun === undefined) over();
-      else PromisePrototypeThen(begun, () => nextTick(over), (error) => nextTick(done, lost(error)));
+      if (begun === undefined) succeeded();
+      else PromisePrototypeThen(begun, () => nextTick(succeeded), (error) => nextTick(done, lost(error)));
     }
 
     // ---- The class
@@ -269,11 +272,11 @@
         try {
           reading = ops.tcpRead(link.owner, link.number);
         } catch (error) {
-          nextTick(unreceived, this, link, error);
+          nextTick(readFailed, this, link, error);
           return;
         }
         PromisePrototypeThen(
-          reading, (bytes) => nextTick(received, this, link, bytes), (error) => nextTick(unreceived, this, link, error),
+          reading, (bytes) => nextTick(received, this, link, bytes), (error) => nextTick(readFailed, this, link, error),
         );
       },
       _write(chunk, encoding, done) {
@@ -320,7 +323,7 @@
         clearTimeout(link.timer);
         link.timer = 0;
         link.limit = milliseconds > LONGEST_TIMEOUT ? LONGEST_TIMEOUT : milliseconds;
-        use(this, link);
+        noteUse(this, link);
         return this;
       },
       // The following settings have no effect: small writes are never delayed, the kernel probes

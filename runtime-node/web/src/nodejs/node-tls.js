@@ -89,8 +89,12 @@
       }
       secured.connecting = true;
       const begin = () => {
+        if (secured.destroyed) {
+          plain.destroy();
+          return;
+        }
         try {
-          shake(secured, take(plain, secured));
+          handshake(secured, take(plain, secured));
         } catch (error) {
           nextTick(() => secured.destroy(error));
         }
@@ -99,13 +103,14 @@
         if (plain.writableLength > 0) plain.write("", begin);
         else begin();
       };
-      if (plain.connecting) plain.once("connect", flush);
+      const isUnconnected = plain[LINK].number === 0 && !plain.destroyed;
+      if (plain.connecting || isUnconnected) plain.once("connect", flush);
       else flush();
       plain.once("close", () => secured.destroy());
     }
 
     // Performs the handshake on a connection.
-    function shake(secured, { owner, number }) {
+    function handshake(secured, { owner, number }) {
       const { tlsOptions } = secured;
       follow(secured, () => ops.tcpStartTls(owner, number, nameOf(tlsOptions), tlsOptions.ca), () => {
         const error = identityError(secured);
@@ -126,9 +131,9 @@
     // more of a certificate than the node verifies refuses this one.
     function identityError(secured) {
       const { tlsOptions } = secured;
-      const { checkServerIdentity: own } = tlsOptions;
-      if (typeof own !== "function" || own === checkServerIdentity) return undefined;
-      return own(nameOf(tlsOptions) ?? secured[LINK].host, {});
+      const { checkServerIdentity: custom } = tlsOptions;
+      if (typeof custom !== "function" || custom === checkServerIdentity) return undefined;
+      return custom(nameOf(tlsOptions) ?? secured[LINK].host, {});
     }
 
     const nothing = () => {};
@@ -136,7 +141,7 @@
       [ESTABLISHED](link) {
         // The connection does not use TLS yet.
         this.emit("connect");
-        if (!this.destroyed) shake(this, link);
+        if (!this.destroyed) handshake(this, link);
       },
       disableRenegotiation: nothing,
       enableTrace: nothing,

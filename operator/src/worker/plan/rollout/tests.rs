@@ -1,3 +1,5 @@
+//! Tests the steps of a rollout, and when a revision is taken back.
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use proptest::prelude::*;
 use serde_json::json;
