@@ -104,7 +104,7 @@ impl Messages {
     /// Examines the bytes without letting any pass.
     ///
     /// # Arguments
-    /// * `bytes`: the same as for [`Messages::step`].
+    /// * `bytes` - the same as for [`Messages::step`].
     pub fn look_ahead(&mut self, bytes: &[u8]) -> Ahead {
         let State::Head { scanned } = &mut self.0 else { return Ahead::Other };
         match head_end(bytes, scanned) {

@@ -55,7 +55,7 @@ impl ClientFamilies {
     /// Returns the metrics of one thread.
     ///
     /// # Arguments
-    /// * `thread`: identifies the thread.
+    /// * `thread` - identifies the thread.
     pub fn thread(&self, thread: &str) -> ClientMetrics {
         ClientMetrics {
             connections: self.connections.with_label_values(&[thread]),

@@ -90,8 +90,8 @@ enum NoRequest {
 /// Serves plain requests, one after the other.
 ///
 /// # Arguments
-/// * `closing`: resolves when no more requests are accepted.
-/// * `has_request`: set to true with the first request.
+/// * `closing` - resolves when no more requests are accepted.
+/// * `has_request` - set to true with the first request.
 ///
 /// # Errors
 /// Fails if the connection breaks, or if a response cannot be sent completely.

@@ -88,7 +88,7 @@ impl Received {
 /// Serves one request of one client. Returns the response, and the request's span if it has one.
 ///
 /// # Arguments
-/// * `request`: the request with its body, if it may have one.
+/// * `request` - the request with its body, if it may have one.
 pub(crate) async fn serve(
     thread: Rc<RouterThread>,
     caller: Rc<Caller>,

@@ -19,7 +19,7 @@ const MAX_HEADERS: usize = 64;
 /// Parses the head of a plain request. Returns `None` for any other head.
 ///
 /// # Arguments
-/// * `head`: a whole head, whose lines end with CRLF.
+/// * `head` - a whole head, whose lines end with CRLF.
 pub(crate) fn parse(head: &[u8]) -> Option<Request<()>> {
     let method = match head {
         [b'G', b'E', b'T', b' ', b'/', ..] => Method::GET,

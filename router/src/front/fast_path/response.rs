@@ -47,8 +47,8 @@ pub(crate) enum FramingError {
 /// Writes the head of a response.
 ///
 /// # Arguments
-/// * `is_head`: the request is a HEAD.
-/// * `length`: the length of the body, in bytes, if it is known.
+/// * `is_head` - the request is a HEAD.
+/// * `length` - the length of the body, in bytes, if it is known.
 ///
 /// # Errors
 /// Fails if the length is unknown and the response states an invalid one.
