@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 use tenon_crds::{Secret, ServiceBinding, Worker, WorkerSpec};
 use tenon_proto::id::WorkerId;
 
-use crate::bundle::MAIN;
+use crate::annotation::MAIN;
 use crate::manifest::{self, Manifests};
 use crate::source;
 
