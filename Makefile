@@ -14,8 +14,8 @@ FOR_TESTS := --workspace --bins --tests
 # Number of nodes of `make cluster`.
 NODES := 3
 CRD_DIR := charts/tenon-crds/templates
-SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools e2e/install fuzz/run \
-	runtime-node/v8/build \
+SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools docs/build e2e/install \
+	fuzz/run runtime-node/v8/build \
 	$(addprefix deploy/cluster/,apiserver build down load node node-init run-in tenon up) \
 	$(addprefix deploy/dist/,build notices requirements set-version) \
 	$(addprefix deploy/images/,build rootfs sbom)
@@ -103,9 +103,18 @@ crds: tools ## Generate the CRDs' YAML from the Rust types
 	target/debug/crdgen $(CRD_DIR)
 
 .PHONY: reference
-reference: tools ## Generate the tables of docs/reference from the CRDs and the codes of failures
+reference: tools ## Generate the tables of docs from the CRDs and the codes of failures
 	cargo build --quiet --workspace --bin tenon-docs
-	target/debug/tenon-docs docs/reference
+	target/debug/tenon-docs reference docs
+
+.PHONY: docs
+docs: tools ## Build the site of the documentation in target/docs (installs mdBook)
+	cargo build --quiet --workspace --bin tenon-docs
+	docs/build
+
+.PHONY: test-links
+test-links: tools ## Check that every link of the documentation to another host answers
+	cargo test --workspace --test book -- --ignored
 
 .PHONY: dashboards
 dashboards: tools ## Generate the Grafana dashboards from their queries
