@@ -17,6 +17,7 @@ CRD_DIR := charts/tenon-crds/templates
 SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools e2e/install fuzz/run \
 	runtime-node/v8/build \
 	$(addprefix deploy/cluster/,apiserver build down load node node-init run-in tenon up) \
+	$(addprefix deploy/dist/,build notices requirements set-version) \
 	$(addprefix deploy/images/,build rootfs sbom)
 
 .PHONY: help
@@ -28,7 +29,7 @@ run: tools ## Serve examples/hello on http://localhost:8080
 	cargo run --profile quick --package tenon -- dev examples/hello
 
 .PHONY: test
-test: test-unit test-charts test-rules fuzz test-e2e ## Run all tests: units, charts, alerts, fuzz targets, and a real Kubernetes control plane
+test: test-unit test-charts test-rules test-dist fuzz test-e2e ## Run all tests: units, charts, alerts, releases, fuzz targets, and a real Kubernetes control plane
 
 .PHONY: test-unit
 test-unit: tools ## Run the tests that do not need Kubernetes
@@ -59,6 +60,11 @@ e2e: tools ## Install, upgrade, drain and uninstall Tenon on the cluster of KUBE
 .PHONY: test-rules
 test-rules: tools ## Test the chart's alerts, and check every query of its dashboards
 	deploy/dashboards/test-rules
+
+.PHONY: test-dist
+test-dist: tools ## Test the files of a release, made from debug binaries
+	cargo build $(FOR_TESTS)
+	node --test deploy/dist/test.mjs
 
 # V8 is not instrumented, so freed memory is overwritten: V8 cannot use it without being noticed.
 .PHONY: test-sanitized
@@ -156,6 +162,12 @@ bench-containment: tools ## Measure the effect of hostile Workers on 300 others,
 images: tools ## Build the images as OCI archives in target/images, without a container engine
 	cargo build --release --workspace $(IN_IMAGES)
 	deploy/images/build
+
+# BUILDER is the URI of the machine in the provenance.
+.PHONY: dist
+dist: tools ## Make the files of a release in target/dist: archives, packages, images, charts
+	cargo build --release --locked --workspace $(BINARIES)
+	deploy/dist/build $(if $(BUILDER),--builder "$(BUILDER)")
 
 # The tag of the images is a hash of their contents, so that changed images are rolled out.
 .PHONY: cluster
