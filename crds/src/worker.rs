@@ -147,7 +147,8 @@ pub struct WorkerSpec {
         .message("spec.secrets: duplicate name; use each binding name once"))]
     pub secrets: Vec<Secret>,
 
-    /// Other Workers, in the handler's `env`, to call by `env.NAME.fetch(request)`.
+    /// Other Workers, in the handler's `env`, to call by `env.NAME.fetch(request)`, or by
+    /// `env.NAME.method()` if they extend `WorkerEntrypoint`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
@@ -254,6 +255,12 @@ pub struct ServiceBinding {
     /// Name of a Worker in the same namespace. Calls fail until that Worker exists.
     #[schemars(length(min = 1, max = 63), regex(pattern = name::DNS_SUBDOMAIN))]
     pub worker: String,
+    /// Name of the exported class that handles requests and calls. Defaults to the default export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    #[x_kube(validation = Rule::new("self.matches('^[A-Za-z_$][A-Za-z0-9_$]*$')")
+        .message("spec.services.entrypoint: invalid name; use the name of an export, such as Admin"))]
+    pub entrypoint: Option<String>,
 }
 
 /// CEL rule for a Worker's spec and for a revision: no service binding has the name of a variable

@@ -148,8 +148,18 @@ async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
         return Err(too_large(limit, Phase::Admission));
     }
     let body = if head.more_body { messages.body(head.body, limit) } else { Body::Full(head.body) };
-    let InvokeHead { request_id, method, url, headers, depth, services, scheduled, trace, .. } =
-        head;
+    let InvokeHead {
+        request_id,
+        method,
+        url,
+        headers,
+        depth,
+        services,
+        scheduled,
+        trace,
+        entry,
+        ..
+    } = head;
     let trace = (!trace.is_empty()).then(|| trace.into());
     let call_context = CallContext { depth, services, trace };
     progress.phase.set(Phase::Handler);
@@ -159,7 +169,7 @@ async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
         }
         None => {
             admitted
-                .fetch(FetchRequest { request_id, method, url, headers, body, call_context })
+                .fetch(FetchRequest { request_id, method, url, headers, body, entry, call_context })
                 .await
         }
     }

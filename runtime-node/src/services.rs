@@ -106,6 +106,7 @@ fn head(call: &Call) -> InvokeHead {
             .digest
             .filter(|_| call.assets)
             .map_or_else(Bytes::new, |digest| Bytes::copy_from_slice(digest.as_bytes())),
+        entry: call.request.entry.clone(),
         ..InvokeHead::default()
     }
 }

@@ -230,13 +230,15 @@ impl Translator {
             else {
                 return false;
             };
-            if service.get("entrypoint").is_some() || service.get("props").is_some() {
-                self.note(
-                    &format!("services.{binding}"),
-                    "calls the default export; named entrypoints and props are not supported",
-                );
+            if service.get("props").is_some() {
+                let key = format!("services.{binding}");
+                self.note(&key, "passes no props to the entrypoint; pass them as arguments");
             }
-            taken.push(json!({ "name": binding, "worker": dns_label(&worker) }));
+            let mut service_binding = json!({ "name": binding, "worker": dns_label(&worker) });
+            if let Some(entrypoint) = text(service, "entrypoint") {
+                service_binding["entrypoint"] = entrypoint.into();
+            }
+            taken.push(service_binding);
         }
         self.spec.insert("services".to_owned(), taken.into());
         true

@@ -77,8 +77,11 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
         "export default { fetch(request, env) { return env.HELLO.fetch(request) } };",
     );
     caller.spec.pool = "tls".to_owned();
-    caller.spec.services =
-        vec![ServiceBinding { name: "HELLO".to_owned(), worker: "hello".to_owned() }];
+    caller.spec.services = vec![ServiceBinding {
+        name: "HELLO".to_owned(),
+        worker: "hello".to_owned(),
+        entrypoint: None,
+    }];
     scenario.namespace.apply(&caller).await?;
     scenario.namespace.await_ready("caller", ConditionStatus::True).await?;
     let hosts = ["hello", "caller"].map(|name| scenario.namespace.host(name));

@@ -111,21 +111,23 @@ impl HeadWriter {
 /// # Arguments
 /// * `head`: one framed message that contains a head.
 pub fn with_stay(head: &[u8]) -> Bytes {
-    const MORE: [u8; 4] =
-        [(PART_HEAD << 3) as u8 | WireType::LengthDelimited as u8, 2, (STAY << 3) as u8, 1];
-    let mut message = BytesMut::with_capacity(head.len() + MORE.len());
-    message.put_u8(0);
-    message.put_u32((head.len() - HEADER_LEN + MORE.len()) as u32);
-    message.put_slice(&head[HEADER_LEN..]);
-    message.put_slice(&MORE);
-    message.freeze()
+    let message = &head[HEADER_LEN..];
+    // The key of the part, which takes one byte, says which kind of head it is.
+    let part = message.first().copied().unwrap_or_default();
+    let more = [part, 2, (STAY << 3) as u8, 1];
+    let mut stays = BytesMut::with_capacity(head.len() + more.len());
+    stays.put_u8(0);
+    stays.put_u32((message.len() + more.len()) as u32);
+    stays.put_slice(message);
+    stays.put_slice(&more);
+    stays.freeze()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Decoder;
-    use crate::runtime::{Header, InvokeHead, InvokeRequest, Service, invoke_request::Part};
+    use crate::frame::{self, Decoder};
+    use crate::runtime::{Entry, Header, InvokeHead, InvokeRequest, Service, invoke_request::Part};
     use proptest::prelude::*;
 
     fn read(stream: impl IntoIterator<Item = Bytes>) -> Option<Part> {
@@ -168,5 +170,15 @@ mod tests {
             prop_assert_eq!(read([with_stay(&head)]), Some(Part::Head(stays)));
             prop_assert_eq!(read([head]), Some(Part::Head(expected)));
         }
+    }
+
+    #[test]
+    fn the_head_for_an_entry_keeps_its_kind_when_it_stays() {
+        let entry = Some(Entry { export: "Admin".to_owned(), rpc: None });
+        let head = InvokeHead { worker: "shop/cart".to_owned(), entry, ..InvokeHead::default() };
+        let part = Some(head.clone().into_part());
+        let message = frame::encode(&InvokeRequest { part });
+        let stays = InvokeHead { stay: true, ..head };
+        assert_eq!(read([with_stay(&message)]), Some(Part::EntryHead(stays)));
     }
 }

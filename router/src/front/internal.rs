@@ -163,9 +163,9 @@ async fn invoke(
     };
     head.services = view.services_of(worker).map(|of| thread.draw(of)).map(service).collect();
     head.digest = worker.digest.as_bytes().to_vec().into();
-    let request = InvokeRequest { part: Some(Part::Head(mem::take(head))) };
+    let request = InvokeRequest { part: Some(mem::take(head).into_part()) };
     let message = frame::encode(&request);
-    if let Some(Part::Head(sent)) = request.part {
+    if let Some(sent) = request.part.and_then(Part::into_head) {
         // The log and the span need the rest of the head.
         *head =
             InvokeHead { headers: Vec::new(), body: Bytes::new(), services: Vec::new(), ..sent };
@@ -231,15 +231,23 @@ fn no_worker(id: &str) -> Failure {
 /// Returns a call as the access log and its span show it.
 fn logged(head: &InvokeHead, peer: IpAddr) -> LoggedRequest<'_> {
     let (scheme, after_scheme) = head.url.split_once("://").unwrap_or_default();
+    let rpc = head.entry.as_ref().and_then(|entry| entry.rpc.as_ref());
     let (host, path) = after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
     LoggedRequest {
         request_id: &head.request_id,
         peer,
         caller: Some(head.caller.as_str()).filter(|caller| !caller.is_empty()),
-        method: if head.scheduled.is_some() { "SCHEDULED" } else { &head.method },
+        method: match rpc {
+            _ if head.scheduled.is_some() => "SCHEDULED",
+            Some(_) => "RPC",
+            None => &head.method,
+        },
         scheme,
         host: Some(host).filter(|host| !host.is_empty()),
-        path: path.split(['?', '#']).next().unwrap_or_default(),
+        path: match rpc {
+            Some(rpc) => &rpc.method,
+            None => path.split(['?', '#']).next().unwrap_or_default(),
+        },
         protocol: Version::HTTP_2,
     }
 }

@@ -31,11 +31,10 @@ impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
     /// Reads the first message, and the digest in it.
     pub(super) async fn head(&mut self) -> Result<(InvokeHead, RevisionDigest), Failure> {
         let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
-        let Some(invoke_request::Part::Head(head)) =
-            self.next().await.map_err(|broken| refused(broken.to_string()))?
-        else {
-            return Err(refused("the first message is not the head".to_owned()));
-        };
+        let first = self.next().await.map_err(|broken| refused(broken.to_string()))?;
+        let head = first
+            .and_then(invoke_request::Part::into_head)
+            .ok_or_else(|| refused("the first message is not the head".to_owned()))?;
         let digest = RevisionDigest::try_from(&head.digest[..])
             .map_err(|error| refused(error.to_string()))?;
         Ok((head, digest))
@@ -61,7 +60,8 @@ impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
                     }
                     Some((Ok(data), Some((messages, seen))))
                 }
-                Ok(Some(invoke_request::Part::Head(_))) | Err(_) => {
+                Ok(Some(invoke_request::Part::Head(_) | invoke_request::Part::EntryHead(_)))
+                | Err(_) => {
                     let why = "the request's body ended before it was complete";
                     let failure = Failure::new(FailureCode::BadRequest, Phase::Handler, why);
                     Some((Err(StreamError::Failed(failure)), None))

@@ -204,7 +204,7 @@ impl Upload {
             more_body: rest.is_some(),
             ..head
         };
-        let part = Some(invoke_request::Part::Head(head));
+        let part = Some(head.into_part());
         Self { head: Some(frame::encode(&InvokeRequest { part })), rest }
     }
 }

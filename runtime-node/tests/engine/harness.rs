@@ -15,7 +15,9 @@ use tenon_engine::{
 };
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{Binding, CompatibilityFlag, Limits, Revision, StatePolicy};
+use tenon_proto::revision::{
+    Binding, BoundService, CompatibilityFlag, Limits, Revision, StatePolicy,
+};
 use tenon_proto::runtime::Header;
 use tenon_web::{Services, Web};
 use tracing::field::{Field, Visit};
@@ -181,7 +183,16 @@ impl Worker {
     pub(crate) fn service(mut self, name: &str, worker: &str) -> Self {
         self.revision
             .bindings
-            .insert(name.to_owned(), Binding::Service(WorkerId::new("test", worker)));
+            .insert(name.to_owned(), Binding::Service(WorkerId::new("test", worker).into()));
+        self
+    }
+
+    /// Adds an export of another Worker of the namespace as a binding.
+    #[allow(dead_code)] // Not every suite uses it.
+    pub(crate) fn entrypoint(mut self, name: &str, worker: &str, export: &str) -> Self {
+        let worker = WorkerId::new("test", worker);
+        let service = BoundService { worker, entrypoint: Some(export.to_owned()) };
+        self.revision.bindings.insert(name.to_owned(), Binding::Service(service));
         self
     }
 
@@ -255,6 +266,7 @@ pub(crate) fn request(path: &str) -> FetchRequest {
             value: Bytes::from_static(b"hello"),
         }],
         body: Body::Full(Bytes::new()),
+        entry: None,
         call_context: CallContext::default(),
     }
 }

@@ -14,7 +14,7 @@
 //! - [`fetch`], [`streams`], [`url`], [`encoding`], [`crypto`], [`cache`], [`clone`], [`console`],
 //!   [`websocket`], [`wasm`]: the standards of those names.
 //! - [`htmlrewriter`]: `HTMLRewriter` of Cloudflare Workers.
-//! - [`service`]: calls to other Workers; [`sockets`]: TCP connections; [`nodejs`]: modules of
+//! - [`service`]: requests to other Workers; [`rpc`]: calls of their methods; [`sockets`]: TCP connections; [`nodejs`]: modules of
 //!   Node.js.
 //! - [`ops`]: the arguments and results of native functions.
 //!
@@ -31,6 +31,7 @@ mod fetch;
 mod htmlrewriter;
 mod nodejs;
 mod ops;
+mod rpc;
 mod service;
 mod sockets;
 mod streams;

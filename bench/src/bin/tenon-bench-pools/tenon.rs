@@ -76,6 +76,7 @@ impl Server for Tenon {
             url: request.url,
             headers: request.headers.into_iter().map(header).collect(),
             body: Body::Full(Bytes::new()),
+            entry: None,
             call_context: CallContext::default(),
         };
         let response =

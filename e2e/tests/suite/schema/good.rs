@@ -21,7 +21,9 @@ pub fn workers() -> Vec<Value> {
             {"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}},
             {"name": "OTHER", "secretKeyRef": {"name": "keys", "key": "other.pem"}},
         ],
-        "services": [{"name": "AUTH", "worker": "auth"}, {"name": "SEARCH", "worker": "search.v2"}],
+        "services": [
+            {"name": "AUTH", "worker": "auth", "entrypoint": "Admin"}, {"name": "SEARCH", "worker": "search.v2"},
+        ],
         "schedules": [
             {"cron": "*/15 9-17 * * MON-FRI", "timeZone": "Europe/Berlin"}, {"cron": "0,30 0 1 JAN *"},
         ],
@@ -74,7 +76,8 @@ pub fn largest_worker() -> Value {
     let vars: serde_json::Map<_, _> =
         names(128, 63).map(|name| (name, json!("x".repeat(2_000)))).collect();
     let secret = |name| json!({"name": name, "secretKeyRef": {"name": "a".repeat(253), "key": "a".repeat(253)}});
-    let service = |name| json!({"name": name, "worker": "a".repeat(63)});
+    let service =
+        |name| json!({"name": name, "worker": "a".repeat(63), "entrypoint": "E".repeat(63)});
     let schedule = |i| {
         let cron = format!("{i}{} * * * *", ",59".repeat(39));
         json!({"cron": cron, "timeZone": "America/Argentina/ComodRivadavia"})
@@ -123,7 +126,7 @@ pub fn revisions() -> [Value; 2] {
         "binaryModules": {"lib/add.wasm": "AGFzbQEAAAA="},
         "vars": {"GREETING": "Hello"},
         "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}}],
-        "services": [{"name": "AUTH", "worker": "auth"}],
+        "services": [{"name": "AUTH", "worker": "auth", "entrypoint": "Admin"}],
         "egress": {"allow": ["api.example.com", "*.example.com:8443"]},
         "compatibilityFlags": ["nodejs_compat"],
         "limits": {"cpuMs": 50},

@@ -88,9 +88,8 @@ impl runtime_server::Runtime for Shard {
         self.invocations.fetch_add(1, Ordering::SeqCst);
         let has_deadline = request.metadata().contains_key("grpc-timeout");
         let mut parts = request.into_inner();
-        let Some(invoke_request::Part::Head(head)) =
-            parts.message().await?.and_then(|message| message.part)
-        else {
+        let first = parts.message().await?.and_then(|message| message.part);
+        let Some(head) = first.and_then(invoke_request::Part::into_head) else {
             return Err(Status::invalid_argument("the first message is not a head"));
         };
         *self.last_head.lock().unwrap() = Some(head.clone());

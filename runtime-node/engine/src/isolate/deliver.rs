@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tenon_proto::failure::{Failure, FailureCode};
-use tenon_proto::runtime::Header;
+use tenon_proto::runtime::{Entry, Header};
 use tokio::time::{Instant, Sleep};
 
 use super::Isolate;
@@ -31,6 +31,8 @@ pub struct FetchRequest {
     /// The headers, whose names are in lower case.
     pub headers: Vec<Header>,
     pub body: Body,
+    /// The part of the Worker that the request is for. `None` means `fetch` of the default export.
+    pub entry: Option<Entry>,
     pub call_context: CallContext,
 }
 
@@ -91,7 +93,7 @@ impl Isolate {
 
 /// Delivers a request, and waits for the outcome.
 async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
-    let FetchRequest { request_id, method, url, headers, body, call_context } = request;
+    let FetchRequest { request_id, method, url, headers, body, entry, call_context } = request;
     let streams = Streams::of_request(body);
     let interfaces = &isolate.engine.interfaces;
     let attachment =
@@ -104,7 +106,11 @@ async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Out
         invocation.call_context = call_context;
     };
     let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| {
-        call(scope, hooks, id, &method, &url, has_body)
+        let Entry { export, rpc } = entry.unwrap_or_default();
+        match rpc {
+            Some(_) => call_rpc(scope, hooks, id, &export),
+            None => call(scope, hooks, id, &method, &url, has_body, &export),
+        }
     };
     deliver_event(isolate, pass, Event::Fetch, request_id, prepare, call).await
 }
@@ -180,6 +186,19 @@ fn call_scheduled(
     scheduled.call(scope, undefined, &args).map(drop)
 }
 
+fn call_rpc(
+    scope: &mut v8::PinScope<'_, '_>,
+    hooks: &Hooks,
+    id: InvocationId,
+    export: &str,
+) -> Option<()> {
+    let args: [v8::Local<'_, v8::Value>; 2] =
+        [v8::Number::new(scope, id.to_number()).into(), from_text(scope, export)?.into()];
+    let rpc = v8::Local::new(scope, &hooks.rpc);
+    let undefined = v8::undefined(scope).into();
+    rpc.call(scope, undefined, &args).map(drop)
+}
+
 fn call(
     scope: &mut v8::PinScope<'_, '_>,
     hooks: &Hooks,
@@ -187,12 +206,14 @@ fn call(
     method: &str,
     url: &str,
     has_body: bool,
+    export: &str,
 ) -> Option<()> {
-    let args: [v8::Local<'_, v8::Value>; 4] = [
+    let args: [v8::Local<'_, v8::Value>; 5] = [
         v8::Number::new(scope, id.to_number()).into(),
         from_name(scope, method)?.into(),
         from_text(scope, url)?.into(),
         v8::Boolean::new(scope, has_body).into(),
+        from_text(scope, export)?.into(),
     ];
     let fetch = v8::Local::new(scope, &hooks.fetch);
     let undefined = v8::undefined(scope).into();
