@@ -167,7 +167,11 @@ fn worker(script: &Script, revision: usize, shard: &Shard) -> Worker {
         .limits(|limits| *limits = script.limits)
         .state(script.state)
         .flags(&script.flags);
-    worker.secret("SECRET", "the hostile Worker's own")
+    let worker = worker.secret("SECRET", "the hostile Worker's own");
+    match &script.calls {
+        Some(name) => worker.service(name, "other"),
+        None => worker,
+    }
 }
 
 impl End {

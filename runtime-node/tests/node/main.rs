@@ -14,6 +14,7 @@ mod memory;
 mod profiles;
 mod protocol;
 mod reports;
+mod rpc;
 mod services;
 mod sockets;
 mod starts;
@@ -34,6 +35,7 @@ fn main() {
         profiles::trials(),
         protocol::trials(),
         reports::trials(),
+        rpc::trials(),
         services::trials(),
         sockets::trials(),
         starts::trials(),
