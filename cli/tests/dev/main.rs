@@ -1,6 +1,7 @@
 //! Tests `tenon dev` and `tenon check` end to end, with the real binary, files and requests.
 
 mod cdp;
+mod compression;
 mod harness;
 mod inspect;
 mod projects;

@@ -31,6 +31,7 @@ use crate::fetch::outbound::{Outbound, breakable};
 use crate::fetch::request::Sent;
 use crate::ops::Promised;
 use crate::service::calls::{Call, CallResponse};
+use crate::websocket::sockets::Raw;
 use crate::websocket::sockets::link::Wire;
 
 /// The stage of a failed call, as `fetch.js` reports it.
@@ -83,15 +84,14 @@ pub(crate) fn service_send<'s>(
         Some(Err(failure)) => head::failure(scope, STAGE, &message_of(&failure)),
         Some(Ok(CallResponse { status: 101, headers, body })) => {
             match web_socket.map(|web_socket| web_socket.accept(&headers, body)) {
-                Some(Ok(wire)) => {
-                    let socket = Some((wire, Role::Client));
+                Some(Ok(socket)) => {
                     let received = Received {
                         status: 101,
                         reason: Bytes::new(),
                         url: &url,
                         redirected: false,
                         body: None,
-                        socket,
+                        socket: Some(socket),
                     };
                     received.into_value(scope, invocation, pairs(&headers))
                 }
@@ -138,7 +138,7 @@ impl RequestedWebSocket {
             return None;
         }
         let key = Key::new();
-        key.set_headers(&mut request.headers);
+        key.set_headers_for_worker(&mut request.headers);
         let (outgoing, reader) = pipe::pipe();
         let bytes =
             reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
@@ -146,7 +146,7 @@ impl RequestedWebSocket {
         Some(Self { key, headers: request.headers.clone(), outgoing })
     }
 
-    fn accept(self, headers: &[Header], body: Option<ByteStream>) -> Result<Wire, HandshakeError> {
+    fn accept(self, headers: &[Header], body: Option<ByteStream>) -> Result<Raw, HandshakeError> {
         let pair = |header: &Header| {
             Some((
                 HeaderName::try_from(&header.name).ok()?,
@@ -154,9 +154,10 @@ impl RequestedWebSocket {
             ))
         };
         let headers: HeaderMap = headers.iter().filter_map(pair).collect();
-        self.key.check_response(&self.headers, &headers)?;
+        let deflate = self.key.check_response(&self.headers, &headers)?;
         let incoming = body.unwrap_or_else(|| futures::stream::empty().boxed_local());
-        Ok(Wire::of_streams(incoming, self.outgoing))
+        let wire = Wire::of_streams(incoming, self.outgoing);
+        Ok(Raw { wire, role: Role::Client, deflate })
     }
 }
 

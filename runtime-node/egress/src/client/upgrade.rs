@@ -19,7 +19,7 @@ use super::super::concurrency::Open;
 use super::super::connection::{GaugeGuard, WINDOW};
 use super::super::message::{Request, RequestBody, Response, UploadBody, UploadFailure};
 use super::{Client, EgressContext, Held, Hop, prepare_headers};
-use crate::handshake::{self, Key};
+use crate::handshake::{self, Deflate, Key};
 
 /// An origin's response to a WebSocket handshake.
 pub struct UpgradeResponse {
@@ -31,6 +31,7 @@ pub struct UpgradeResponse {
 /// The byte stream of a connection that has left HTTP.
 pub struct Tunnel {
     io: TokioIo<Upgraded>,
+    deflate: Option<Deflate>,
     sent: IntCounter,
     received: IntCounter,
     _open: Open,
@@ -95,7 +96,7 @@ impl Client {
             });
         }
         let wrong = |why: String| EgressError::Exchange { host: origin.host(), why };
-        handshake::upgrades(response.headers())
+        let deflate = handshake::upgrades(response.headers())
             .and_then(|()| key.check_response(&headers, response.headers()))
             .map_err(|why| wrong(why.to_string()))?;
         let mut response = response;
@@ -113,6 +114,7 @@ impl Client {
         };
         let tunnel = Tunnel {
             io: TokioIo::new(upgraded),
+            deflate,
             sent: self.metrics.sent.clone(),
             received: self.metrics.received.clone(),
             _open: open,
@@ -120,6 +122,13 @@ impl Client {
             _counted: GaugeGuard::new(&self.metrics.open),
         };
         Ok(UpgradeResponse { response: head, tunnel: Some(tunnel) })
+    }
+}
+
+impl Tunnel {
+    /// Returns the agreement with the origin on the compression of messages, if there is one.
+    pub fn deflate(&self) -> Option<Deflate> {
+        self.deflate
     }
 }
 
