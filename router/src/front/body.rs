@@ -3,6 +3,7 @@
 //!
 //! A body belongs to one thread.
 
+use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -12,8 +13,10 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
+use tenon_proto::runtime::Header;
 
 use crate::clients::pace::{Pace, PaceTimer};
+use crate::front::trailers;
 use crate::quota::Hold;
 use crate::upstream::upload::{Source, Upload, broken, too_large};
 
@@ -65,7 +68,7 @@ pub(crate) async fn admit(
     if body.is_end_stream() {
         return Ok(RequestBody::Inline { bytes: Bytes::new(), _memory: memory });
     }
-    let body = FromClient { body, timer: PaceTimer::new(pace) };
+    let body = FromClient { body, timer: PaceTimer::new(pace), trailers: Vec::new() };
     match size.exact() {
         Some(size) if size <= INLINE_BODY as u64 => {
             Ok(RequestBody::Inline { bytes: body.read(size as usize).await?, _memory: memory })
@@ -80,6 +83,7 @@ pub(crate) async fn admit(
 struct FromClient {
     body: Incoming,
     timer: PaceTimer,
+    trailers: Vec<Header>,
 }
 
 impl FromClient {
@@ -104,12 +108,23 @@ impl Source for FromClient {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
             return self.timer.poll_end(cx).map(|()| Some(Err(too_slow())));
         };
-        // Trailers are not passed to Workers.
-        let piece = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
+        let piece = frame.map(|frame| {
+            frame.map(|frame| {
+                frame.into_data().unwrap_or_else(|frame| {
+                    self.trailers =
+                        frame.trailers_ref().map(trailers::of_request).unwrap_or_default();
+                    Bytes::new()
+                })
+            })
+        });
         if let Some(Ok(piece)) = &piece {
             self.timer.received(piece.len());
         }
         Poll::Ready(piece.map(|piece| piece.map_err(|_| broken())))
+    }
+
+    fn take_trailers(&mut self) -> Vec<Header> {
+        mem::take(&mut self.trailers)
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode, Version};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::ext::ReasonPhrase;
 use rustc_hash::FxHashMap;
 use rustls::ClientConfig;
@@ -25,7 +25,9 @@ use super::concurrency::{ConcurrencyLimits, Open};
 use super::connection::WINDOW;
 use super::connector::Connector;
 use super::incoming::receive;
-use super::message::{RedirectMode, Request, RequestBody, Response, UploadBody, UploadFailure};
+use super::message::{
+    RedirectMode, Request, RequestBody, Response, ResponseBody, UploadBody, UploadFailure,
+};
 use super::origin::Origin;
 use super::policy;
 use super::pool::{ConnectionPool, Lease, PooledConnection};
@@ -56,12 +58,11 @@ const FORBIDDEN_REQUEST_HEADERS: [HeaderName; 10] = [
 ];
 
 /// Hop-by-hop headers of a response. The client drops them, because they concern only the
-/// connection to the origin.
-const HOP_BY_HOP_RESPONSE_HEADERS: [HeaderName; 6] = [
+/// connection to the origin. `Trailer` is not one of them: it announces trailers, which pass.
+const HOP_BY_HOP_RESPONSE_HEADERS: [HeaderName; 5] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
-    header::TRAILER,
     header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
@@ -291,14 +292,18 @@ impl Client {
             None => String::new(),
         };
         let body = has_body(hop.method, head.status).then(|| {
-            let body = receive(body, self.metrics.received.clone(), held);
+            if body.is_end_stream() {
+                return ResponseBody::Empty;
+            }
+            let (bytes, trailers) = receive(body, self.metrics.received.clone(), held);
             let codings = decode::codings(&head.headers);
             if codings.is_empty() {
-                return body;
+                return ResponseBody::Stream { bytes, trailers };
             }
             head.headers.remove(header::CONTENT_ENCODING);
             head.headers.remove(header::CONTENT_LENGTH);
-            decode::decode(&codings, body, &hop.context.budget)
+            let bytes = decode::decode(&codings, bytes, &hop.context.budget);
+            ResponseBody::Stream { bytes, trailers }
         });
         Response {
             status: head.status,

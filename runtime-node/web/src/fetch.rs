@@ -12,9 +12,12 @@ pub(crate) mod outbound;
 pub(crate) mod request;
 
 use ::data_url::DataUrl;
-use http::{HeaderMap, Method};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tenon_egress::handshake;
-use tenon_egress::{EgressError, RedirectMode, Request, Response, Tunnel, UpgradeResponse};
+use tenon_egress::{
+    EgressError, RedirectMode, Request, Response, ResponseBody, Tunnel, UpgradeResponse,
+};
 use tenon_engine::collection::make_room;
 use tenon_engine::ids::InvocationId;
 use tenon_engine::promise::promise;
@@ -23,6 +26,7 @@ use tenon_engine::streams::Body;
 use tenon_engine::string::{array_of, from_octets};
 use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::{Record, op};
+use tenon_proto::runtime::Header;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use url::{Position, Url};
 
@@ -141,16 +145,32 @@ fn respond<'s>(
     socket: Option<Raw>,
 ) -> Result<v8::Local<'s, v8::Value>, Thrown> {
     let Response { status, reason, headers, url, redirected, body } = response;
+    let body = body.map(|body| match body {
+        ResponseBody::Empty => Body::Full(Bytes::new()),
+        ResponseBody::Stream { bytes, trailers } => {
+            let trailers = Box::new(move || fields(&trailers()));
+            Body::Trailed(received(bytes, entry), trailers)
+        }
+    });
     let received = Received {
         status: status.as_u16(),
         reason: reason.chars().map(|character| character as u8).collect(),
         url: &url[..Position::AfterQuery],
         redirected,
-        body: body.map(|body| Body::Stream(received(body, entry))),
+        body,
         socket,
     };
     let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     received.into_value(scope, invocation, headers)
+}
+
+/// Converts the trailers of a response for the receiver of its body.
+fn fields(trailers: &HeaderMap) -> Vec<Header> {
+    let field = |(name, value): (&HeaderName, &HeaderValue)| Header {
+        name: name.as_str().to_owned(),
+        value: Bytes::copy_from_slice(value.as_bytes()),
+    };
+    trailers.iter().map(field).collect()
 }
 
 /// A `data:` URL and its content.

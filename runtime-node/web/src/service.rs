@@ -142,7 +142,8 @@ impl RequestedWebSocket {
         let (outgoing, reader) = pipe::pipe();
         let bytes =
             reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
-        request.body = RequestBody::Stream { bytes: bytes.boxed_local(), length: None };
+        request.body =
+            RequestBody::Stream { bytes: bytes.boxed_local(), length: None, trailers: None };
         Some(Self { key, headers: request.headers.clone(), outgoing })
     }
 
@@ -218,7 +219,8 @@ fn fetch_request(request: Request, request_id: String, call_context: CallContext
             let length = bytes.len() as u64;
             (Body::Full(bytes), Some(length))
         }
-        RequestBody::Stream { bytes, length } => {
+        // Calls between Workers have no trailers.
+        RequestBody::Stream { bytes, length, .. } => {
             let bytes = bytes
                 .map(|piece| piece.map_err(|error| StreamError::Lost(error.to_string().into())));
             (Body::Stream(bytes.boxed_local()), length)

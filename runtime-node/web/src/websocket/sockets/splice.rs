@@ -214,8 +214,7 @@ fn take_request(
     let handshake = handshake.ok_or(SpliceError::NotRequested)?;
     let accepted = accept(&handshake).map_err(SpliceError::Malformed)?;
     let bytes = match state.take_stream(id, StreamId::REQUEST).map(Body::from) {
-        Some(Body::Stream(bytes)) => bytes,
-        Some(Body::Full(bytes)) => stream::iter([Ok(bytes)]).boxed_local(),
+        Some(body) => body.into_stream(),
         None => stream::empty::<Result<Bytes, StreamError>>().boxed_local(),
     };
     let head = make_room(scope, size)
