@@ -68,7 +68,8 @@ pub(crate) async fn admit(
     if body.is_end_stream() {
         return Ok(RequestBody::Inline { bytes: Bytes::new(), _memory: memory });
     }
-    let body = FromClient { body, timer: PaceTimer::new(pace), trailers: Vec::new() };
+    let timer = Some(PaceTimer::new(pace));
+    let body = FromClient { body, timer, trailers: Vec::new() };
     match size.exact() {
         Some(size) if size <= INLINE_BODY as u64 => {
             Ok(RequestBody::Inline { bytes: body.read(size as usize).await?, _memory: memory })
@@ -79,10 +80,14 @@ pub(crate) async fn admit(
     }
 }
 
-/// A body from a client that must keep a minimum pace.
+/// A body from a client that must keep a minimum pace until its Worker has answered. The pace keeps
+/// the client from holding the Worker's permits for a request that is never complete. After the
+/// answer, the Worker decides for how long it waits for more of the body, within its limits: the
+/// client may have nothing to send, as in a call of gRPC whose messages go to and fro.
 struct FromClient {
     body: Incoming,
-    timer: PaceTimer,
+    /// `None` once the Worker has answered.
+    timer: Option<PaceTimer>,
     trailers: Vec<Header>,
 }
 
@@ -106,7 +111,8 @@ impl FromClient {
 impl Source for FromClient {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            return self.timer.poll_end(cx).map(|()| Some(Err(too_slow())));
+            let Some(timer) = &mut self.timer else { return Poll::Pending };
+            return timer.poll_end(cx).map(|()| Some(Err(too_slow())));
         };
         let piece = frame.map(|frame| {
             frame.map(|frame| {
@@ -117,14 +123,18 @@ impl Source for FromClient {
                 })
             })
         });
-        if let Some(Ok(piece)) = &piece {
-            self.timer.received(piece.len());
+        if let (Some(Ok(piece)), Some(timer)) = (&piece, &mut self.timer) {
+            timer.received(piece.len());
         }
         Poll::Ready(piece.map(|piece| piece.map_err(|_| broken())))
     }
 
     fn take_trailers(&mut self) -> Vec<Header> {
         mem::take(&mut self.trailers)
+    }
+
+    fn answered(&mut self) {
+        self.timer = None;
     }
 }
 

@@ -60,6 +60,9 @@ pub(crate) trait Source {
     fn take_trailers(&mut self) -> Vec<Header> {
         Vec::new()
     }
+
+    /// Records that the node has answered the request.
+    fn answered(&mut self) {}
 }
 
 /// A streamed body.
@@ -128,7 +131,9 @@ impl Upload {
     /// Records that a node has answered, so that there is no further attempt. Kept pieces stay
     /// until the current attempt has sent them.
     pub(crate) fn settle(&self) {
-        self.state.borrow_mut().settled = true;
+        let mut state = self.state.borrow_mut();
+        state.settled = true;
+        state.source.answered();
     }
 
     fn begin(self: &Rc<Self>) -> Streaming {

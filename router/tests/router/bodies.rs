@@ -209,3 +209,20 @@ async fn a_body_that_keeps_its_pace_may_take_longer_than_the_grace() {
     let answer = client.send(request).await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 200_000));
 }
+
+#[tokio::test]
+async fn a_client_may_pause_for_longer_once_its_worker_has_answered() {
+    let node = Node::start("n1", Behavior::EchoStream);
+    let scenario = impatient(&node).await;
+    for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
+        let (mut pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);
+        let request = client.request(Method::POST, "/").body(streamed(pieces_rx)).unwrap();
+        let mut response = client.open(request).await.unwrap().into_body();
+        for piece in ["one", "two"] {
+            tokio::time::sleep(Duration::from_millis(750)).await;
+            pieces_tx.send(piece.into()).await.unwrap();
+            let frame = response.frame().await.unwrap().unwrap();
+            assert_eq!(frame.into_data().unwrap(), piece);
+        }
+    }
+}
