@@ -5,6 +5,7 @@ mod compression;
 mod harness;
 mod inspect;
 mod projects;
+mod trailers;
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};

@@ -28,7 +28,7 @@ use super::incoming::receive;
 use super::message::{
     RedirectMode, Request, RequestBody, Response, ResponseBody, UploadBody, UploadFailure,
 };
-use super::origin::Origin;
+use super::origin::{Origin, is_grpc};
 use super::policy;
 use super::pool::{ConnectionPool, Lease, PooledConnection};
 use super::redirect::{self, Next};
@@ -239,7 +239,7 @@ impl Client {
             PooledConnection::Lease(lease) => Ok(lease),
             // The request waits only once: if it finds no connection afterwards, it opens its own,
             // whether or not the awaited attempt succeeded.
-            PooledConnection::Opening(opening) if origin.secure => {
+            PooledConnection::Opening(opening) if origin.may_be_shared() => {
                 let _closed = opening.acquire().await;
                 match self.pool.take(origin) {
                     PooledConnection::Lease(lease) => Ok(lease),
@@ -253,7 +253,7 @@ impl Client {
     }
 
     async fn open(&self, origin: &Origin) -> Result<Lease, EgressError> {
-        let _opening = origin.secure.then(|| self.pool.open(origin));
+        let _opening = origin.may_be_shared().then(|| self.pool.open(origin));
         let stream = self.connector.connect(origin).await?;
         let sender = origin.handshake(stream, self.tls(&origin.tenant), &self.metrics.open).await?;
         Ok(self.pool.lease(origin, sender))
@@ -340,7 +340,9 @@ impl Hop<'_> {
         if policy::is_bad_port(port) {
             return Err(EgressError::BadPort(port));
         }
-        Origin::for_worker(self.context, secure, host, port)
+        let origin = Origin::for_worker(self.context, secure, host, port)?;
+        let has_prior_knowledge = !secure && is_grpc(self.headers);
+        Ok(Origin { has_prior_knowledge, ..origin })
     }
 }
 
@@ -356,7 +358,8 @@ impl Origin {
         if !context.egress.allows(name.strip_suffix('.').unwrap_or(&name), port) {
             return Err(EgressError::NotListed { host: name, port });
         }
-        Ok(Self { tenant: context.worker.namespace().into(), secure, host, port })
+        let tenant = context.worker.namespace().into();
+        Ok(Self { tenant, secure, has_prior_knowledge: false, host, port })
     }
 }
 

@@ -9,6 +9,7 @@ mod reach;
 mod redirects;
 mod requests;
 mod sockets;
+mod trailers;
 
 use std::any::Any;
 use std::cell::Cell;
