@@ -26,7 +26,8 @@
 //! - [`span`]: the span of a request, and its trace.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
 //!   to https.
-//! - [`response`], [`error`]: what the client receives.
+//! - [`response`], [`error`]: what the client receives; [`trailers`]: what follows a body, in both
+//!   directions.
 //! - [`compress`], [`compressed`]: responses in the content codings that clients accept.
 //! - [`assets`]: static files, which need no Worker.
 //! - [`internal`]: calls from other processes of the platform.
@@ -54,6 +55,7 @@ pub(crate) mod scheme;
 mod session;
 mod span;
 pub(crate) mod target;
+mod trailers;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -286,8 +286,9 @@ impl Open {
             });
             piece = match next.await {
                 Ok(Some(Part::Body(piece))) => piece,
-                Ok(Some(Part::Head(_))) => {
-                    return Ended::Node(AttemptError::ProtocolViolation("a second head".into()));
+                Ok(Some(Part::Head(_) | Part::Trailers(_))) => {
+                    let error = "a message that is not a part of a tunnel";
+                    return Ended::Node(AttemptError::ProtocolViolation(error.into()));
                 }
                 Ok(None) => return Ended::Whole,
                 Err(error) => return Ended::Node(error),

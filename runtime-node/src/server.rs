@@ -94,6 +94,7 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     let (head, digest) = messages.head().await?;
     let observation = shard.metrics().begin(digest);
     let (worker, request_id) = (head.worker.clone(), head.request_id.clone());
+    let takes_trailers = head.takes_trailers;
     let progress = Progress { phase: Cell::new(Phase::Start), is_cold: Cell::new(false) };
     let deadline = Instant::now() + timeout.unwrap_or(DEFAULT_TIMEOUT);
     let answer = answer(shard, head, digest, deadline, messages, &progress);
@@ -110,7 +111,7 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     match outcome {
         Ok(answer) => {
             observation.end(None);
-            Ok(Reply::of(answer, progress.is_cold.get()))
+            Ok(Reply::of(answer, progress.is_cold.get(), takes_trailers))
         }
         Err(failure) => {
             observation.end(Some(failure.code));

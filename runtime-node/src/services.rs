@@ -151,7 +151,8 @@ fn limit_body(body: Body, limit: u64) -> Result<Body, Failure> {
     match body {
         Body::Full(bytes) if bytes.len() as u64 > limit => Err(too_large(Phase::Admission)),
         Body::Full(bytes) => Ok(Body::Full(bytes)),
-        Body::Stream(pieces) => {
+        // Calls between Workers have no trailers.
+        Body::Stream(pieces) | Body::Trailed(pieces, _) => {
             let mut seen = 0;
             let pieces = pieces.map(move |piece| {
                 let piece = piece?;

@@ -21,6 +21,7 @@ const MORE_BODY: u32 = 8;
 const SERVICES: u32 = 12;
 const STAY: u32 = 13;
 const TRACE: u32 = 15;
+const TAKES_TRAILERS: u32 = 17;
 // The numbers of the fields of `Header`, which are also those of `Service`.
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
@@ -77,6 +78,16 @@ impl HeadWriter {
         put(TRACE, context.as_bytes(), &mut self.buffer);
     }
 
+    /// States that the sender of the request takes the trailers of the response.
+    pub fn take_trailers(&mut self) {
+        self.flag(TAKES_TRAILERS);
+    }
+
+    fn flag(&mut self, field: u32) {
+        encode_key(field, WireType::Varint, &mut self.buffer);
+        encode_varint(1, &mut self.buffer);
+    }
+
     fn pair(&mut self, field: u32, name: &str, value: &[u8]) {
         let field_len = |len| key_len(len) + len;
         put_key(field, field_len(name.len()) + field_len(value.len()), &mut self.buffer);
@@ -94,8 +105,7 @@ impl HeadWriter {
             put(BODY, body, &mut self.buffer);
         }
         if more_body {
-            encode_key(MORE_BODY, WireType::Varint, &mut self.buffer);
-            encode_varint(1, &mut self.buffer);
+            self.flag(MORE_BODY);
         }
         // The length and its size are known only now, so the prologue is right-aligned.
         let head_len = self.buffer.len() - PROLOGUE;
@@ -144,12 +154,15 @@ mod tests {
             worker in ".*", digest in any::<[u8; 32]>(), id in ".*", method in "[A-Z]+", host in ".*", path in ".{0,300}",
             headers in prop::collection::vec((".*", any::<Vec<u8>>()), 0..20),
             services in prop::collection::vec((".*", any::<[u8; 32]>()), 0..5),
-            trace in ".*", body in any::<Vec<u8>>(), more: bool,
+            trace in ".*", body in any::<Vec<u8>>(), more: bool, takes_trailers: bool,
         ) {
             let mut writer = HeadWriter::new(&worker, &digest, &id, &method, ["http://", &host, &path]);
             headers.iter().for_each(|(name, value)| writer.header(name, value));
             services.iter().for_each(|(worker, digest)| writer.service(worker, digest));
             writer.trace(&trace);
+            if takes_trailers {
+                writer.take_trailers();
+            }
             let service = |(worker, digest): (String, [u8; 32])| Service { worker, digest: digest.to_vec().into() };
             let header = |(name, value): (String, Vec<u8>)| Header { name, value: value.into() };
             let expected = InvokeHead {
@@ -163,6 +176,7 @@ mod tests {
                 more_body: more,
                 services: services.into_iter().map(service).collect(),
                 trace,
+                takes_trailers,
                 ..InvokeHead::default()
             };
             let head = writer.finish(&body, more);

@@ -3,6 +3,7 @@
 //!
 //! A body belongs to one thread.
 
+use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -14,7 +15,9 @@ use tenon_clients::pace::{Pace, PaceTimer};
 use tenon_clients::quota::Hold;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
+use tenon_proto::runtime::Header;
 
+use crate::front::trailers;
 use crate::upstream::upload::{Source, Upload, broken, too_large};
 
 /// The maximum part of a streamed body that is buffered between its client and its node, in bytes:
@@ -66,7 +69,8 @@ pub(crate) async fn admit(
         return Ok(RequestBody::Inline { bytes: Bytes::new(), _memory: memory });
     };
     let size = body.size_hint();
-    let body = FromClient { body, timer: PaceTimer::new(pace) };
+    let timer = Some(PaceTimer::new(pace));
+    let body = FromClient { body, timer, trailers: Vec::new() };
     match size.exact() {
         Some(size) if size <= INLINE_BODY as u64 => {
             Ok(RequestBody::Inline { bytes: body.read(size as usize).await?, _memory: memory })
@@ -77,10 +81,15 @@ pub(crate) async fn admit(
     }
 }
 
-/// A body from a client that must keep a minimum pace.
+/// A body from a client that must keep a minimum pace until its Worker has answered. The pace keeps
+/// the client from holding the Worker's permits for a request that is never complete. After the
+/// answer, the Worker decides for how long it waits for more of the body, within its limits: the
+/// client may have nothing to send, as in a call of gRPC whose messages go to and fro.
 struct FromClient {
     body: Incoming,
-    timer: PaceTimer,
+    /// `None` once the Worker has answered.
+    timer: Option<PaceTimer>,
+    trailers: Vec<Header>,
 }
 
 impl FromClient {
@@ -103,14 +112,30 @@ impl FromClient {
 impl Source for FromClient {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            return self.timer.poll_end(cx).map(|()| Some(Err(too_slow())));
+            let Some(timer) = &mut self.timer else { return Poll::Pending };
+            return timer.poll_end(cx).map(|()| Some(Err(too_slow())));
         };
-        // Trailers are not passed to Workers.
-        let piece = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
-        if let Some(Ok(piece)) = &piece {
-            self.timer.received(piece.len());
+        let piece = frame.map(|frame| {
+            frame.map(|frame| {
+                frame.into_data().unwrap_or_else(|frame| {
+                    self.trailers =
+                        frame.trailers_ref().map(trailers::of_request).unwrap_or_default();
+                    Bytes::new()
+                })
+            })
+        });
+        if let (Some(Ok(piece)), Some(timer)) = (&piece, &mut self.timer) {
+            timer.received(piece.len());
         }
         Poll::Ready(piece.map(|piece| piece.map_err(|_| broken())))
+    }
+
+    fn take_trailers(&mut self) -> Vec<Header> {
+        mem::take(&mut self.trailers)
+    }
+
+    fn answered(&mut self) {
+        self.timer = None;
     }
 }
 

@@ -145,7 +145,7 @@ mod tests {
                     .map(|header| (text(header.name.as_bytes()), text(&header.value)))
                     .collect()
             }
-            Part::EntryHead(_) | Part::Body(_) => unreachable!(),
+            Part::EntryHead(_) | Part::Body(_) | Part::Trailers(_) => unreachable!(),
         }
     }
 

@@ -42,6 +42,7 @@ use crate::front::scheme::Scheme;
 use crate::front::session;
 use crate::front::span::{self, Lineage};
 use crate::front::target::Target;
+use crate::front::trailers;
 use crate::meters::Outcome;
 use crate::thread::{self, Accounts, RouterThread, View};
 use crate::trace::{self, LoggedRequest, Trace};
@@ -272,6 +273,9 @@ async fn run(
     headers::write(&mut head, &parts.headers, replaced, &edge);
     handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
     context.inspect(|context| span::write(context, &mut head));
+    if trailers::are_taken(parts) {
+        head.take_trailers();
+    }
     view.services_of(worker)
         .map(|service| thread.draw(service))
         .for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));

@@ -151,7 +151,7 @@ async fn first_message(body: ReplyBody, permit: BulkheadPermit) -> Result<Reply,
     let mut rest = Rest { stream: Reader::new(body), permit: Some(permit) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
         Some(Part::Head(head)) => Ok(Reply { head, rest }),
-        Some(Part::Body(_)) => {
+        Some(Part::Body(_) | Part::Trailers(_)) => {
             Err(AttemptError::ProtocolViolation("a body before its head".into()))
         }
         None => Err(AttemptError::ProtocolViolation("an end before the head".into())),

@@ -20,7 +20,10 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tenon_clients::quota::Hold;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame;
 use tenon_proto::invoke::Prologue;
+use tenon_proto::runtime::invoke_request::Part;
+use tenon_proto::runtime::{Header, InvokeRequest, Trailers};
 
 /// The maximum part of a streamed body that is kept for another attempt, in bytes. A node that
 /// refuses a request does so before it has read much of the body.
@@ -51,6 +54,14 @@ pub(crate) trait Source {
     /// # Errors
     /// Fails if the body ends prematurely, or must not continue.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>>;
+
+    /// Returns the trailers of a body that has ended.
+    fn take_trailers(&mut self) -> Vec<Header> {
+        Vec::new()
+    }
+
+    /// Records that the node has answered the request.
+    fn answered(&mut self) {}
 }
 
 /// A streamed body.
@@ -63,6 +74,8 @@ struct State {
     limit: u64,
     received: u64,
     ended: bool,
+    /// The trailers of a body that has ended.
+    trailers: Vec<Header>,
     /// There will be no further attempt.
     settled: bool,
     /// The pieces that have been sent, or `None` if they are too large or no longer needed.
@@ -93,6 +106,7 @@ impl Upload {
             limit,
             received,
             ended: false,
+            trailers: Vec::new(),
             settled: false,
             kept: Some(Vec::new()),
             memory,
@@ -116,13 +130,22 @@ impl Upload {
     /// Records that a node has answered, so that there is no further attempt. Kept pieces stay
     /// until the current attempt has sent them.
     pub(crate) fn settle(&self) {
-        self.state.borrow_mut().settled = true;
+        let mut state = self.state.borrow_mut();
+        state.settled = true;
+        state.source.answered();
     }
 
     fn begin(self: &Rc<Self>) -> Streaming {
         let mut state = self.state.borrow_mut();
         state.attempt += 1;
-        Streaming { upload: self.clone(), attempt: state.attempt, position: 0, piece: None }
+        let attempt = state.attempt;
+        Streaming {
+            upload: self.clone(),
+            attempt,
+            position: 0,
+            piece: None,
+            has_sent_trailers: false,
+        }
     }
 }
 
@@ -146,6 +169,7 @@ impl State {
                 Some(Err(failure)) => return Poll::Ready(Some(Err(self.fail(failure)))),
                 None => {
                     self.ended = true;
+                    self.trailers = self.source.take_trailers();
                     break;
                 }
             };
@@ -178,7 +202,7 @@ impl State {
     }
 }
 
-/// The body that one attempt sends: the head, and the body's pieces as messages.
+/// The body that one attempt sends: the head, and the body's pieces and trailers as messages.
 pub(crate) struct AttemptBody {
     head: Option<Bytes>,
     streaming: Option<Streaming>,
@@ -190,6 +214,7 @@ struct Streaming {
     position: usize,
     /// A piece whose prologue has been sent.
     piece: Option<Bytes>,
+    has_sent_trailers: bool,
 }
 
 impl AttemptBody {
@@ -236,7 +261,15 @@ impl Body for AttemptBody {
         }
         let piece = match ready!(state.poll_piece(&mut streaming.position, cx)) {
             Some(piece) => piece?,
-            None => return Poll::Ready(None),
+            None if state.trailers.is_empty() || streaming.has_sent_trailers => {
+                return Poll::Ready(None);
+            }
+            None => {
+                streaming.has_sent_trailers = true;
+                let part = Part::Trailers(Trailers { fields: state.trailers.clone() });
+                let message = frame::encode(&InvokeRequest { part: Some(part) });
+                return Poll::Ready(Some(Ok(Frame::data(message))));
+            }
         };
         // A piece is at most as large as one read of the client's connection, which is far below
         // the limit of a message.

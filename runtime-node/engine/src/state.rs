@@ -177,6 +177,14 @@ impl State {
         }
     }
 
+    /// Returns whether the invocation has more than half of its CPU limit left, for work on its
+    /// behalf that may be omitted.
+    pub fn has_spare_cpu(&self, id: InvocationId) -> bool {
+        let cpu = Duration::from_millis(self.revision.limits.cpu_ms.into());
+        let invocations = self.invocations.borrow();
+        invocations.get(id).is_some_and(|invocation| invocation.cpu_left > cpu / 2 + GRACE)
+    }
+
     /// Returns the CPU time that turns without an invocation may still use.
     pub fn unattended_cpu(&self) -> Duration {
         self.unattended.borrow().cpu

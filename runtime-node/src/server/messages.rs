@@ -1,6 +1,8 @@
-//! Reads the messages of a request's stream: one head, then the pieces of the body.
+//! Reads the messages of a request's stream: one head, then the pieces of the body and its trailers.
 
+use std::cell::Cell;
 use std::future::poll_fn;
+use std::rc::Rc;
 
 use bytes::Bytes;
 use futures::stream;
@@ -10,7 +12,7 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::FrameError;
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::invoke::{Next, ReadError, Reader};
-use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request};
+use tenon_proto::runtime::{Header, InvokeHead, InvokeRequest, Trailers, invoke_request};
 
 pub(super) struct Messages<B>(Reader<B>);
 
@@ -41,14 +43,22 @@ impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
     }
 
     /// Returns the request's body: the part that is inline in the head, then the pieces that
-    /// follow. The body is read no faster than the Worker reads it, so that HTTP/2's flow control
-    /// is the only buffer.
+    /// follow, and their trailers. The body is read no faster than the Worker reads it, so that
+    /// HTTP/2's flow control is the only buffer.
     pub(super) fn body(self, first: Bytes, limit: u64) -> Body {
         let seen = first.len() as u64;
+        let trailers = Rc::<Cell<Vec<Header>>>::default();
+        let read = Rc::clone(&trailers);
         let first = stream::iter((!first.is_empty()).then_some(Ok(first)));
-        let rest = stream::unfold(Some((self, seen)), move |state| async move {
-            let (mut messages, seen) = state?;
-            match messages.next().await {
+        let state = Some((self, seen, read));
+        let rest = stream::unfold(state, move |state| async move {
+            let (mut messages, seen, read) = state?;
+            let mut next = messages.next().await;
+            if let Ok(Some(invoke_request::Part::Trailers(Trailers { fields }))) = next {
+                read.set(fields);
+                next = messages.next().await;
+            }
+            match next {
                 Ok(None) => None,
                 Ok(Some(invoke_request::Part::Body(data))) => {
                     let seen = seen + data.len() as u64;
@@ -58,17 +68,17 @@ impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
                             None,
                         ));
                     }
-                    Some((Ok(data), Some((messages, seen))))
+                    Some((Ok(data), Some((messages, seen, read))))
                 }
-                Ok(Some(invoke_request::Part::Head(_) | invoke_request::Part::EntryHead(_)))
-                | Err(_) => {
+                Ok(Some(_)) | Err(_) => {
                     let why = "the request's body ended before it was complete";
                     let failure = Failure::new(FailureCode::BadRequest, Phase::Handler, why);
                     Some((Err(StreamError::Failed(failure)), None))
                 }
             }
         });
-        Body::Stream(Box::pin(stream::StreamExt::chain(first, rest)))
+        let bytes = Box::pin(stream::StreamExt::chain(first, rest));
+        Body::Trailed(bytes, Box::new(move || trailers.take()))
     }
 
     /// Returns the next message, or `None` at the end of the stream.

@@ -1,5 +1,6 @@
-//! The body of a reply: messages, then trailers. The trailers of a response that breaks off contain
-//! the failure; a failure before the head of the response has no messages.
+//! The body of a reply: messages, then the trailers of gRPC. The last message contains the trailers
+//! of the response, if it has any. The trailers of gRPC contain the failure of a response that
+//! breaks off; a failure before the head of the response has no messages.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,9 +15,9 @@ use http_body::{Body, Frame};
 use tenon_engine::{FetchResponse, Piece, ResponseBody, Sending};
 use tenon_hop::server::{Outgoing, Part};
 use tenon_proto::failure::Failure;
-use tenon_proto::frame::INLINE_BODY;
+use tenon_proto::frame::{self, INLINE_BODY};
 use tenon_proto::invoke::Prologue;
-use tenon_proto::runtime::ResponseHead;
+use tenon_proto::runtime::{InvokeResponse, ResponseHead, Trailers, invoke_response};
 
 use crate::shard::{Answer, Permits};
 
@@ -33,12 +34,15 @@ type Message = Chain<Bytes, Piece>;
 
 #[derive(Default)]
 pub struct Reply {
-    first: Option<Message>,
+    /// The first message, and later the message with the trailers of the response.
+    message: Option<Message>,
     /// Bytes of the response's body that are not in a message yet.
     rest: Piece,
     /// The part of the body that the Worker has yet to produce.
     stream: Option<Sending>,
-    trailers: Option<Trailers>,
+    /// Whether the caller takes the trailers of the response.
+    takes_trailers: bool,
+    outcome: Option<Outcome>,
     /// Held until the reply has been sent or dropped.
     _permits: Option<Permits>,
 }
@@ -48,7 +52,12 @@ impl Reply {
     ///
     /// # Arguments
     /// * `cold` - whether the request has waited for a start of its isolate.
-    pub(super) fn of(Answer { response, permits, is_hot }: Answer, cold: bool) -> Self {
+    /// * `takes_trailers` - whether the caller takes the trailers of the response.
+    pub(super) fn of(
+        Answer { response, permits, is_hot }: Answer,
+        cold: bool,
+        takes_trailers: bool,
+    ) -> Self {
         let FetchResponse { status, headers, body } = response;
         let (mut rest, stream) = match body {
             ResponseBody::Full(piece) => (piece, None),
@@ -58,9 +67,9 @@ impl Reply {
         let more_body = !rest.is_empty() || stream.is_some();
         let status = status.into();
         let head = ResponseHead { status, headers, body: Bytes::new(), more_body, is_hot, cold };
-        let first = Some(message(&Prologue::of_head(&head, inline.len()), inline));
-        let trailers = Some(Trailers::Success);
-        Self { first, rest, stream, trailers, _permits: Some(permits) }
+        let message = Some(message(&Prologue::of_head(&head, inline.len()), inline));
+        let outcome = Some(Outcome::Success);
+        Self { message, rest, stream, takes_trailers, outcome, _permits: Some(permits) }
     }
 
     pub(super) fn into_http(self) -> Response<Self> {
@@ -71,14 +80,21 @@ impl Reply {
 }
 
 impl Reply {
-    fn end(&mut self, trailers: Trailers) {
-        self.stream = None;
-        self.trailers = Some(trailers);
+    /// Ends a reply whose stream has ended.
+    fn end(&mut self, outcome: Outcome) {
+        let stream = self.stream.take().filter(|_| self.takes_trailers);
+        let fields = stream.map(|mut stream| stream.take_trailers()).unwrap_or_default();
+        if !fields.is_empty() && matches!(outcome, Outcome::Success) {
+            let part = Some(invoke_response::Part::Trailers(Trailers { fields }));
+            let encoded = frame::encode(&InvokeResponse { part });
+            self.message = Some(encoded.chain(Piece::default()));
+        }
+        self.outcome = Some(outcome);
     }
 }
 
 /// The outcome of a reply whose head has been sent.
-enum Trailers {
+enum Outcome {
     Success,
     Failure(Failure),
 }
@@ -109,7 +125,7 @@ impl Outgoing for Reply {
     type Data = Message;
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Part<Message>> {
-        if let Some(message) = self.first.take() {
+        if let Some(message) = self.message.take() {
             return Poll::Ready(Part::Data(message));
         }
         while self.rest.is_empty()
@@ -117,17 +133,20 @@ impl Outgoing for Reply {
         {
             match ready!(Pin::new(stream).poll_next(cx)) {
                 Some(Ok(bytes)) => self.rest = bytes.into(),
-                Some(Err(failure)) => self.end(Trailers::Failure(failure)),
-                None => self.end(Trailers::Success),
+                Some(Err(failure)) => self.end(Outcome::Failure(failure)),
+                None => self.end(Outcome::Success),
             }
+        }
+        if let Some(message) = self.message.take() {
+            return Poll::Ready(Part::Data(message));
         }
         if !self.rest.is_empty() {
             let piece = self.rest.split_to(INLINE_BODY);
             return Poll::Ready(Part::Data(message(&Prologue::of_piece(piece.len()), piece)));
         }
-        Poll::Ready(match self.trailers.take() {
-            Some(Trailers::Failure(failure)) => Part::Failure(status(&failure)),
-            Some(Trailers::Success) | None => Part::Success,
+        Poll::Ready(match self.outcome.take() {
+            Some(Outcome::Failure(failure)) => Part::Failure(status(&failure)),
+            Some(Outcome::Success) | None => Part::Success,
         })
     }
 }
@@ -152,9 +171,9 @@ impl Body for Reply {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none()
+        self.message.is_none()
             && self.rest.is_empty()
             && self.stream.is_none()
-            && self.trailers.is_none()
+            && self.outcome.is_none()
     }
 }

@@ -105,7 +105,7 @@ impl Services for Other {
                 _ => {
                     let echo = match body {
                         Body::Full(bytes) => stream::iter([Ok(bytes)]).boxed_local(),
-                        Body::Stream(pieces) => pieces,
+                        Body::Stream(pieces) | Body::Trailed(pieces, _) => pieces,
                     };
                     answered(
                         201,

@@ -75,8 +75,15 @@ pub(crate) fn respond_stream(
                 ResponseBody::Stream(state.send(invocation, Box::pin(reader), true, head))
             }
             other => {
-                let stream = Body::from(other).into_stream();
-                ResponseBody::Stream(state.send(invocation, stream, false, head))
+                let (stream, trailers) = match Body::from(other) {
+                    Body::Trailed(stream, trailers) => (stream, Some(trailers)),
+                    other => (other.into_stream(), None),
+                };
+                let sending = state.send(invocation, stream, false, head);
+                ResponseBody::Stream(match trailers {
+                    Some(trailers) => sending.with_trailers(trailers),
+                    None => sending,
+                })
             }
         });
         Ok((headers, body))

@@ -29,6 +29,8 @@ mod crypto;
 mod delivery;
 mod encoding;
 mod fetch;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod htmlrewriter;
 mod nodejs;
 mod ops;

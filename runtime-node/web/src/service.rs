@@ -30,6 +30,7 @@ use crate::fetch::outbound::{Outbound, breakable};
 use crate::fetch::request::Sent;
 use crate::ops::Promised;
 use crate::service::calls::{Call, CallResponse};
+use crate::websocket::sockets::Raw;
 use crate::websocket::sockets::link::Wire;
 
 /// The stage of a failed call, as `fetch.js` reports it.
@@ -82,15 +83,14 @@ pub(crate) fn service_send<'s>(
         Some(Err(failure)) => head::failure(scope, STAGE, &message_of(&failure)),
         Some(Ok(CallResponse { status: 101, headers, body })) => {
             match web_socket.map(|web_socket| web_socket.accept(&headers, body)) {
-                Some(Ok(wire)) => {
-                    let socket = Some((wire, Role::Client));
+                Some(Ok(socket)) => {
                     let received = Received {
                         status: 101,
                         reason: Bytes::new(),
                         url: &url,
                         redirected: false,
                         body: None,
-                        socket,
+                        socket: Some(socket),
                     };
                     received.into_value(scope, invocation, pairs(&headers))
                 }
@@ -137,15 +137,16 @@ impl RequestedWebSocket {
             return None;
         }
         let key = Key::new();
-        key.set_headers(&mut request.headers);
+        key.set_headers_for_worker(&mut request.headers);
         let (outgoing, reader) = pipe::pipe();
         let bytes =
             reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
-        request.body = RequestBody::Stream { bytes: bytes.boxed_local(), length: None };
+        request.body =
+            RequestBody::Stream { bytes: bytes.boxed_local(), length: None, trailers: None };
         Some(Self { key, headers: request.headers.clone(), outgoing })
     }
 
-    fn accept(self, headers: &[Header], body: Option<ByteStream>) -> Result<Wire, HandshakeError> {
+    fn accept(self, headers: &[Header], body: Option<ByteStream>) -> Result<Raw, HandshakeError> {
         let pair = |header: &Header| {
             Some((
                 HeaderName::try_from(&header.name).ok()?,
@@ -153,9 +154,10 @@ impl RequestedWebSocket {
             ))
         };
         let headers: HeaderMap = headers.iter().filter_map(pair).collect();
-        self.key.check_response(&self.headers, &headers)?;
+        let deflate = self.key.check_response(&self.headers, &headers)?;
         let incoming = body.unwrap_or_else(|| futures::stream::empty().boxed_local());
-        Ok(Wire::of_streams(incoming, self.outgoing))
+        let wire = Wire::of_streams(incoming, self.outgoing);
+        Ok(Raw { wire, role: Role::Client, deflate })
     }
 }
 
@@ -222,7 +224,8 @@ fn fetch_request(request: Request) -> FetchRequest {
             let length = bytes.len() as u64;
             (Body::Full(bytes), Some(length))
         }
-        RequestBody::Stream { bytes, length } => {
+        // Calls between Workers have no trailers.
+        RequestBody::Stream { bytes, length, .. } => {
             let bytes = bytes
                 .map(|piece| piece.map_err(|error| StreamError::Lost(error.to_string().into())));
             (Body::Stream(bytes.boxed_local()), length)

@@ -59,7 +59,8 @@ fn header_map(head: &Bytes, headers: &[httparse::Header<'_>]) -> Option<HeaderMa
         let name = HeaderName::from_bytes(header.name.as_bytes()).ok()?;
         let is_sole = || !map.contains_key(&name);
         let is_plain = match name {
-            header::TRANSFER_ENCODING | header::UPGRADE | header::EXPECT => false,
+            // `TE` asks for trailers.
+            header::TRANSFER_ENCODING | header::UPGRADE | header::EXPECT | header::TE => false,
             header::HOST => is_sole(),
             header::CONTENT_LENGTH => header.value == b"0" && is_sole(),
             header::CONNECTION => header.value.eq_ignore_ascii_case(b"keep-alive") && is_sole(),
@@ -92,7 +93,7 @@ mod tests {
             ("X-A: 1\r\nx-b:2\t\r\nX-A:  3 \r\n", &[("x-a", "1"), ("x-a", "3"), ("x-b", "2")]),
             ("Connection: Keep-Alive\r\n", &[("connection", "Keep-Alive")]),
             ("content-length: 0\r\n", &[("content-length", "0")]),
-            ("te: trailers\r\nempty:\r\n", &[("te", "trailers"), ("empty", "")]),
+            ("dnt: 1\r\nempty:\r\n", &[("dnt", "1"), ("empty", "")]),
         ] {
             let request = parse(with(headers).as_bytes()).unwrap_or_else(|| panic!("{headers:?}"));
             assert_eq!(
@@ -145,6 +146,7 @@ mod tests {
             "content-length: 0\r\ncontent-length: 0\r\n",
             "upgrade: websocket\r\n",
             "expect: 100-continue\r\n",
+            "te: trailers\r\n",
             "connection: close\r\n",
             "connection: keep-alive, x\r\n",
             "connection: keep-alive\r\nconnection: close\r\n",

@@ -58,7 +58,9 @@ impl Messages {
     ) -> Poll<Result<Option<Bytes>, MessageError>> {
         Poll::Ready(match ready!(self.poll_next(cx))? {
             Some(Part::Body(piece)) => Ok(Some(piece)),
-            Some(Part::Head(_) | Part::EntryHead(_)) => Err(MessageError::Misplaced),
+            Some(Part::Head(_) | Part::EntryHead(_) | Part::Trailers(_)) => {
+                Err(MessageError::Misplaced)
+            }
             None => Ok(None),
         })
     }

@@ -13,13 +13,15 @@ use super::super::connection::WINDOW;
 use super::super::message::{Request, RequestBody, Response, UploadBody, UploadFailure};
 use super::counted::CountedStream;
 use super::{Client, EgressContext, Held, Hop, prepare_headers};
-use crate::handshake::{self, Key};
+use crate::handshake::{self, Deflate, Key};
 
 /// An origin's response to a WebSocket handshake.
 pub struct UpgradeResponse {
     pub response: Response,
     /// The connection, or `None` if the origin answered with an ordinary response.
     pub tunnel: Option<Tunnel>,
+    /// The agreement with the origin on the compression of messages, if there is one.
+    pub deflate: Option<Deflate>,
 }
 
 /// The byte stream of a connection that has left HTTP.
@@ -79,10 +81,11 @@ impl Client {
             return Ok(UpgradeResponse {
                 response: self.response(&hop, response, held, false),
                 tunnel: None,
+                deflate: None,
             });
         }
         let wrong = |why: String| EgressError::Exchange { host: origin.host(), why };
-        handshake::upgrades(response.headers())
+        let deflate = handshake::upgrades(response.headers())
             .and_then(|()| key.check_response(&headers, response.headers()))
             .map_err(|why| wrong(why.to_string()))?;
         let mut response = response;
@@ -99,6 +102,6 @@ impl Client {
             body: None,
         };
         let tunnel = CountedStream::new(TokioIo::new(upgraded), &self.metrics, open, memory);
-        Ok(UpgradeResponse { response: head, tunnel: Some(tunnel) })
+        Ok(UpgradeResponse { response: head, tunnel: Some(tunnel), deflate })
     }
 }

@@ -122,7 +122,7 @@ fn collect(
             };
             return settle(scope, &state, owner, resolver, body);
         }
-        Some(Body::Stream(parts)) => parts,
+        Some(other) => other.into_stream(),
     };
     let held = v8::Global::new(scope, resolver);
     let body = state.buffers.count_pieces();
