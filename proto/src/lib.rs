@@ -97,7 +97,7 @@ pub mod runtime {
             match self {
                 Self::Head(head) => Some(InvokeHead { entry: None, ..head }),
                 Self::EntryHead(head) => Some(head),
-                Self::Body(_) => None,
+                Self::Body(_) | Self::Trailers(_) => None,
             }
         }
     }

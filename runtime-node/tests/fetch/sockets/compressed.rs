@@ -228,7 +228,7 @@ async fn a_message_that_expands_beyond_the_limit_is_refused(shard: Rc<Shard>) {
     assert_eq!(client.receive_close().await, 1009);
     worker.0.idle().await;
     assert!(!shard.logged("received"));
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn a_message_that_is_not_deflate_is_refused(shard: Rc<Shard>) {
