@@ -37,10 +37,12 @@ use tenon_proto::id::{ArtifactDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
 use crate::artifacts::Source;
+use crate::certificates::secrets::Pools;
 use crate::claims::{Claims, Holder};
 use crate::endpoints;
 use crate::figures;
 use crate::limits;
+use crate::owner;
 use crate::revision::{self, MissingSecret};
 
 pub use candidate::{Candidate, Published, SourceState};
@@ -73,6 +75,8 @@ pub struct Index {
     revisions: HashMap<WorkerId, BTreeMap<String, Arc<WorkerRevision>>>,
     /// The settings of each pool that concern Workers, by its name.
     pools: HashMap<String, PoolSettings>,
+    /// The pools that are not being deleted.
+    owners: Pools,
     config_maps: HashMap<Key, Arc<ConfigMap>>,
     secrets: HashMap<Key, Arc<Secret>>,
     config_map_users: Users,
@@ -97,6 +101,7 @@ impl Index {
             workers: HashMap::new(),
             revisions: HashMap::new(),
             pools: HashMap::new(),
+            owners: Pools::new(),
             config_maps: HashMap::new(),
             secrets: HashMap::new(),
             config_map_users: Users::default(),
@@ -421,29 +426,36 @@ impl Index {
         Touched::workers(BTreeSet::from([id]))
     }
 
-    /// Applies a change of a pool. Only its existence and its limits affect the Workers in it and
+    /// Applies a change of a pool. Only its existence and its settings affect the Workers in it and
     /// those that request it; its status changes often and affects none.
     fn apply_pool(&mut self, watched: Watched<RuntimePool>) -> Touched {
-        let (name, settings) = match watched {
+        let (name, owner, settings) = match watched {
             Watched::Applied(pool) => {
+                let owner = owner::controller(&*pool).pop().filter(|_| !owner::is_deleted(&*pool));
                 let (limits, rate_limits) = (pool.spec.limits, pool.spec.rate_limits);
-                (pool.name_any(), Some(PoolSettings { limits, rate_limits }))
+                (pool.name_any(), owner, Some(PoolSettings { limits, rate_limits }))
             }
-            Watched::Deleted((_, name)) => (name, None),
+            Watched::Deleted((_, name)) => (name, None, None),
         };
+        let owned_before = match owner.clone() {
+            Some(owner) => self.owners.insert(name.clone(), owner),
+            None => self.owners.remove(&name),
+        };
+        let pools = (owned_before != owner).then(|| self.owners.clone());
         let before = match settings {
             Some(settings) => self.pools.insert(name.clone(), settings),
             None => self.pools.remove(&name),
         };
         if before == settings {
-            return Touched::default();
+            return Touched { pools, ..Touched::default() };
         }
         let in_pool = |worker: &Worker| {
             let accepted = worker.status.as_ref().and_then(|status| status.accepted.as_ref());
             worker.spec.pool == name || accepted.is_some_and(|accepted| accepted.pool == name)
         };
         let affected = self.workers.iter().filter(|(_, worker)| in_pool(worker));
-        Touched::workers(affected.map(|(id, _)| id.clone()).collect())
+        let workers = affected.map(|(id, _)| id.clone()).collect();
+        Touched { workers, pools, ..Touched::default() }
     }
 
     fn apply_router_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {

@@ -23,7 +23,7 @@ use prometheus::Registry;
 use tenon_artifact::RegistryConfig;
 use tenon_artifact::sites::Sites;
 use tenon_artifact::store::Store;
-use tenon_catalog::{AssetsSource, Catalog, CodeSource, ReportSink};
+use tenon_catalog::{Authentication, AssetsSource, Catalog, CodeSource, ReportSink};
 use tenon_compiler::process::Compiler;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
@@ -37,6 +37,7 @@ use crate::acknowledgement::{Acknowledgement, Acknowledgements};
 use crate::artifacts::{ArtifactError, Artifacts};
 use crate::certificates::Certificates;
 use crate::certificates::plan::Terms;
+use crate::certificates::secrets::Pools;
 use crate::config::{ArtifactConfig, Config, TlsSource};
 use crate::events::Events;
 use crate::figures::FiguresWriter;
@@ -132,7 +133,7 @@ impl Operator {
         let catalog_addr = listener.local_addr().map_err(unavailable)?;
         let serving = tokio::spawn(tenon_catalog::serve(
             listener,
-            tls.for_process(),
+            tls.for_process().map(|tls| Authentication { tls, namespace: config.namespace.clone() }),
             catalog.clone(),
             drain.clone(),
         ));
@@ -149,6 +150,7 @@ impl Operator {
         let (router, process_tls) = (config.router.clone(), tls.for_process());
         let router_service = service_of(&config.router);
         let caller = Caller::new(config.router, tls.for_process());
+        let (pools_tx, pools_rx) = watch::channel(Pools::new());
         if let Certificate::SelfSigned { tls, terms, deployment } = tls {
             let certificates = Certificates {
                 client: leader.clone(),
@@ -157,6 +159,7 @@ impl Operator {
                 terms,
                 tls,
                 leading_rx: leading_rx.clone(),
+                pools_rx,
                 metrics: metrics.clone(),
             };
             components.spawn(certificates.run(readiness.hold("certificate")));
@@ -179,6 +182,7 @@ impl Operator {
             health_tx,
             stale_tx,
             scheduled_tx,
+            pools_tx,
             events: events.clone(),
             metrics: metrics.clone(),
         };

@@ -10,6 +10,8 @@ use tenon_crds::{RuntimePool, Worker, WorkerRevision};
 use tenon_proto::catalog::Node;
 use tenon_proto::id::WorkerId;
 
+use crate::certificates::secrets::Pools;
+
 /// Namespace and name of an object.
 pub type Key = (String, String);
 
@@ -33,13 +35,15 @@ pub enum Watched<K> {
 }
 
 /// The Workers and nodes that a change affects.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Touched {
     pub workers: BTreeSet<WorkerId>,
     pub nodes: Vec<Node>,
     pub removed_nodes: Vec<String>,
     /// The number of routers that are ready, if it may have changed.
     pub routers: Option<u32>,
+    /// All pools, if one was created or deleted.
+    pub pools: Option<Pools>,
 }
 
 impl Touched {

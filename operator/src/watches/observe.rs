@@ -51,7 +51,7 @@ impl Backoff for CappedBackoff {
 
 /// Watches one kind, and counts its malformed objects. An object is no longer malformed when it has
 /// been replaced or deleted.
-pub(super) fn watch<K>(
+pub(super) fn observe<K>(
     api: Api<DeserializeGuard<K>>,
     kind: &'static str,
     config: watcher::Config,
