@@ -15,12 +15,13 @@ mod page;
 pub use page::{PageError, fill};
 
 /// The pages with generated tables, in `docs/reference`.
-pub const PAGES: [&str; 3] = ["errors.md", "runtimepool.md", "worker.md"];
+pub const PAGES: [&str; 4] = ["errors.md", "hostgrant.md", "runtimepool.md", "worker.md"];
 
 /// Returns the table with this name, or `None` if there is no such table.
 pub fn table(name: &str) -> Option<String> {
     Some(match name {
         "errors" => errors::table(),
+        "hostgrant" => fields::table("HostGrant", "", &[]),
         "worker" => fields::table("Worker", "", &["limits"]),
         "worker limits" => fields::table("Worker", "limits", &[]),
         "runtimepool" => {

@@ -29,6 +29,9 @@ pub struct OperatorArgs {
     /// Domain below which Workers without routes get their hosts.
     #[arg(long, env = "TENON_DOMAIN", default_value = "tenon.localhost")]
     pub domain: String,
+    /// Serve hosts outside of the domain only if a HostGrant gives them to the Worker's namespace.
+    #[arg(long, env = "TENON_REQUIRE_HOST_GRANTS")]
+    pub require_host_grants: bool,
     /// Image of the nodes of RuntimePools.
     #[arg(long, env = "TENON_NODE_IMAGE", default_value = concat!("ghcr.io/tenon-dev/tenon-runtime-node:", env!("CARGO_PKG_VERSION")))]
     pub node_image: String,
@@ -124,6 +127,8 @@ pub struct Config {
     pub namespace: String,
     /// Domain below which Workers without routes get their hosts.
     pub domain: String,
+    /// Whether Workers may claim a host outside of the domain only if a HostGrant allows it.
+    pub requires_grants: bool,
     /// The origin of the operator's own certificate.
     pub tls: TlsSource,
     /// URL of the routers' internal listener.
@@ -207,6 +212,7 @@ impl OperatorArgs {
             catalog_listen: self.catalog_listen,
             namespace: self.namespace,
             domain: self.domain,
+            requires_grants: self.require_host_grants,
             tls,
             router,
             nodes,

@@ -23,7 +23,7 @@ use prometheus::Registry;
 use tenon_artifact::RegistryConfig;
 use tenon_artifact::sites::Sites;
 use tenon_artifact::store::Store;
-use tenon_catalog::{Authentication, AssetsSource, Catalog, CodeSource, ReportSink};
+use tenon_catalog::{AssetsSource, Authentication, Catalog, CodeSource, ReportSink};
 use tenon_compiler::process::Compiler;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
@@ -42,7 +42,8 @@ use crate::config::{ArtifactConfig, Config, TlsSource};
 use crate::events::Events;
 use crate::figures::FiguresWriter;
 use crate::health::Health;
-use crate::index::{Candidate, Index, Published, SharedIndex};
+use crate::host_grant;
+use crate::index::{Candidate, Index, Platform, Published, SharedIndex};
 use crate::leader::Election;
 use crate::metrics::Metrics;
 use crate::pool;
@@ -133,7 +134,8 @@ impl Operator {
         let catalog_addr = listener.local_addr().map_err(unavailable)?;
         let serving = tokio::spawn(tenon_catalog::serve(
             listener,
-            tls.for_process().map(|tls| Authentication { tls, namespace: config.namespace.clone() }),
+            tls.for_process()
+                .map(|tls| Authentication { tls, namespace: config.namespace.clone() }),
             catalog.clone(),
             drain.clone(),
         ));
@@ -164,7 +166,12 @@ impl Operator {
             };
             components.spawn(certificates.run(readiness.hold("certificate")));
         }
-        let index = SharedIndex::new(Index::new(config.domain));
+        let platform = Platform {
+            domain: config.domain.clone(),
+            namespace: config.namespace.clone(),
+            requires_grants: config.requires_grants,
+        };
+        let index = SharedIndex::new(Index::of(platform));
         catalog.set_code_source(code_source(artifacts.clone(), index.clone()));
         catalog.set_assets_source(assets_source(artifacts.clone(), index.clone()));
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
@@ -218,6 +225,12 @@ impl Operator {
             leading_rx.clone(),
             metrics.clone(),
         ));
+        components.spawn(host_grant::run(host_grant::Context {
+            client: leader.clone(),
+            domain: config.domain,
+            leading_rx: leading_rx.clone(),
+            metrics: metrics.clone(),
+        }));
         let (namespace, settings) = (config.namespace, config.nodes);
         components.spawn(pool::run(pool::Context {
             client: leader,

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -29,6 +29,7 @@ use serde_json::json;
 use tenon_crds::RuntimePool;
 use tokio::sync::watch;
 
+use crate::leader::starts;
 use crate::metrics::Metrics;
 use crate::owner;
 use crate::refusal::Refusal;
@@ -80,7 +81,7 @@ pub async fn run(context: Context) {
     let client = context.client.clone();
     let children = |kind| watcher::Config::default().labels(kind);
     let mut leading_rx = context.leading_rx.clone();
-    let starts = leadership_starts(leading_rx.clone());
+    let starts = starts(leading_rx.clone());
     // Nothing needs to be done before this replica leads for the first time.
     if leading_rx.wait_for(|leads| *leads).await.is_err() {
         return;
@@ -147,12 +148,6 @@ where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
 {
     Api::namespaced(client.clone(), namespace)
-}
-
-/// Returns a stream with one item each time this replica becomes the leader.
-fn leadership_starts(leading_rx: watch::Receiver<bool>) -> impl Stream<Item = ()> {
-    tokio_stream::wrappers::WatchStream::from_changes(leading_rx)
-        .filter_map(|leads| async move { leads.then_some(()) })
 }
 
 async fn reconcile(pool: Arc<RuntimePool>, context: Arc<Context>) -> Result<Action, PoolError> {

@@ -5,6 +5,8 @@
 //!  watch Worker ─────────┐
 //!  watch WorkerRevision ─┤
 //!  watch RuntimePool ────┤
+//!  watch HostGrant ──────┤
+//!  watch Namespace ──────┤
 //!  watch ConfigMap ──────┼─ Change ─► Index ─► Touched ─┬─► Catalog
 //!  watch Secret ─────────┤                              ├─► queue of the reconciler
 //!  watch EndpointSlice ──┘                              ├─► health, figures
@@ -39,7 +41,7 @@ use crate::health::HealthTrigger;
 use crate::index::{Change, Service, SharedIndex, Touched, Watched};
 use crate::metrics::Metrics;
 use crate::revision;
-use observe::{Observation, observe};
+use observe::{Observation, observe, observe_metadata};
 
 /// Feeds the index, the catalog and the queues.
 pub struct Watches {
@@ -87,14 +89,29 @@ impl Watches {
                 &self.metrics,
             ),
             observe(Api::all(client.clone()), "RuntimePool", any(), Change::Pool, &self.metrics),
+            observe(Api::all(client.clone()), "HostGrant", any(), Change::Grant, &self.metrics),
+            observe_metadata(
+                Api::all(client.clone()),
+                "Namespace",
+                Change::Namespace,
+                &self.metrics,
+            ),
             observe(Api::all(client.clone()), "ConfigMap", any(), Change::ConfigMap, &self.metrics),
-            observe(Api::all(client.clone()), "Secret", without_helm, Change::Secret, &self.metrics),
+            observe(
+                Api::all(client.clone()),
+                "Secret",
+                without_helm,
+                Change::Secret,
+                &self.metrics,
+            ),
             observe(slices.clone(), "EndpointSlice", pool_slices, Change::Slice, &self.metrics),
         ]);
         let mut unsynced = HashSet::from([
             "Worker",
             "WorkerRevision",
             "RuntimePool",
+            "HostGrant",
+            "Namespace",
             "ConfigMap",
             "Secret",
             "EndpointSlice",

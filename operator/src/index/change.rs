@@ -3,10 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::core::PartialObjectMeta;
 use kube::{Resource, ResourceExt};
-use tenon_crds::{RuntimePool, Worker, WorkerRevision};
+use tenon_crds::{HostGrant, RuntimePool, Worker, WorkerRevision};
 use tenon_proto::catalog::Node;
 use tenon_proto::id::WorkerId;
 
@@ -20,6 +21,9 @@ pub enum Change {
     Worker(Watched<Worker>),
     Revision(Watched<WorkerRevision>),
     Pool(Watched<RuntimePool>),
+    Grant(Watched<HostGrant>),
+    /// The metadata of a namespace.
+    Namespace(Watched<PartialObjectMeta<Namespace>>),
     ConfigMap(Watched<ConfigMap>),
     Secret(Watched<Secret>),
     /// An EndpointSlice of a pool's nodes.
