@@ -122,9 +122,9 @@ dashboards: tools ## Generate the Grafana dashboards from their queries
 	target/debug/tenon-dashboards generate charts/tenon/dashboards
 
 .PHONY: charts
-charts: tools ## Generate the charts' tables of values, and the list of rights
+charts: tools ## Generate the charts' tables of values, and the lists of rights and policies
 	cd charts/tests
-	go test ./... -run 'TestReadmeListsEveryValue|TestRightsMatchTheGoldenFile' -update
+	go test ./... -run 'TestReadmeListsEveryValue|TestRightsMatchTheGoldenFile|TestPoliciesMatchTheGoldenFile' -update
 
 .PHONY: bench
 bench: tools ## Measure Tenon beside other systems, in one run

@@ -30,7 +30,7 @@ impl Authority {
         let authority = issue::authority(now, LIFETIME)?;
         for role in Role::ALL {
             let CertifiedKey { certificate, key } =
-                issue::certificate(&authority, role, now, LIFETIME)?;
+                issue::certificate(&authority, role, None, now, LIFETIME)?;
             let folder = directory.join(role.dns_name());
             fs::create_dir_all(&folder)?;
             for (name, content) in

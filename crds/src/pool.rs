@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Condition;
 use crate::name::DNS_SUBDOMAIN;
+use crate::namespaces::{self, NamespaceSelector};
 use crate::placement::{self, Toleration, TopologySpread, label_key};
 use crate::{Limits, RateLimit};
 
@@ -21,6 +22,10 @@ pub use egress::{CaCertificates, KeyRef, PoolEgress, PoolProxy, ProxyResolver, S
 pub const MAX_SHARDS: i32 = 64;
 /// Maximum number of lanes per node.
 pub const MAX_LANES: i32 = 8;
+
+/// The label with a pool's name. The Service of the pool's nodes has it, and therefore the Service's
+/// EndpointSlices, and so has the Secret with the certificate of the nodes.
+pub const POOL_LABEL: &str = "tenon.dev/pool";
 
 /// A set of identical nodes. The operator creates a Deployment, a PodDisruptionBudget and a
 /// headless Service for each RuntimePool.
@@ -98,6 +103,11 @@ pub struct RuntimePoolSpec {
     #[serde(default, skip_serializing_if = "PoolEgress::is_empty")]
     pub egress: PoolEgress,
 
+    /// Namespaces whose Workers may choose this pool. By default, Workers of all namespaces may. A
+    /// Worker that was accepted before stays in the pool.
+    #[serde(default, skip_serializing_if = "AllowedNamespaces::is_default")]
+    pub allowed_namespaces: AllowedNamespaces,
+
     /// RuntimeClass of the Pods, such as one for gVisor or Kata if tenants are less trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_SUBDOMAIN))]
@@ -123,6 +133,42 @@ pub struct RuntimePoolSpec {
         "self.all(s, self.exists_one(t, t.topologyKey == s.topologyKey && t.whenUnsatisfiable == s.whenUnsatisfiable))"
     ).message("spec.topologySpread: duplicate topologyKey and whenUnsatisfiable; keep one of them"))]
     pub topology_spread: Vec<TopologySpread>,
+}
+
+/// Namespaces whose Workers may choose a pool.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(
+    validation = Rule::new("(has(self.from) && self.from == 'Selector') == has(self.selector)")
+        .message("spec.allowedNamespaces.selector: missing for Selector, or not allowed with another value of from; set it together with Selector only"),
+    validation = Rule::new(namespaces::match_labels_rule())
+        .message("spec.allowedNamespaces.selector.matchLabels: invalid key; use a label key such as team or example.com/team"),
+    validation = Rule::new(namespaces::expression_keys_rule())
+        .message("spec.allowedNamespaces.selector.matchExpressions.key: invalid key; use a label key such as team or example.com/team"),
+    validation = Rule::new(namespaces::EXPRESSION_VALUES)
+        .message("spec.allowedNamespaces.selector.matchExpressions.values: missing for In or NotIn, or not allowed with another operator; set them with In and NotIn only"),
+)]
+pub struct AllowedNamespaces {
+    /// `All` for every namespace, `Same` for the namespace in which the nodes of the pool run, and
+    /// `Selector` for the namespaces that `selector` matches.
+    #[serde(default)]
+    pub from: NamespacesFrom,
+    /// Labels of the namespaces, for `Selector`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<NamespaceSelector>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum NamespacesFrom {
+    #[default]
+    All,
+    Same,
+    Selector,
+}
+
+impl AllowedNamespaces {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Limits of a pool's Workers.

@@ -200,9 +200,8 @@ pub struct WorkerSpec {
 pub struct Route {
     /// Host name such as `shop.example.com`, or `*.example.com` for every name below example.com.
     #[schemars(length(min = 1, max = 253))]
-    #[x_kube(validation = Rule::new(
-        "self.matches('^([*][.])?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$')"
-    ).message("spec.routes.host: invalid host; use a DNS name in lower case without a port, which may begin with *."))]
+    #[x_kube(validation = Rule::new(format!("self.matches('{}')", name::HOST))
+        .message("spec.routes.host: invalid host; use a DNS name in lower case without a port, which may begin with *."))]
     pub host: String,
 
     /// Path prefix that ends at a segment boundary: `/api` matches `/api` and `/api/x`, not

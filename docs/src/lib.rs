@@ -21,13 +21,19 @@ mod page;
 pub use page::{PageError, fill};
 
 /// The pages with generated tables, in `docs`.
-pub const PAGES: [&str; 4] =
-    ["limits.md", "reference/errors.md", "reference/runtimepool.md", "reference/worker.md"];
+pub const PAGES: [&str; 5] = [
+    "limits.md",
+    "reference/errors.md",
+    "reference/hostgrant.md",
+    "reference/runtimepool.md",
+    "reference/worker.md",
+];
 
 /// Returns the table with this name, or `None` if there is no such table.
 pub fn table(name: &str) -> Option<String> {
     Some(match name {
         "errors" => errors::table(),
+        "hostgrant" => fields::table("HostGrant", "", &[]),
         "worker" => fields::table("Worker", "", &["limits"]),
         "worker limits" => fields::table("Worker", "limits", &[]),
         "runtimepool" => {

@@ -13,6 +13,7 @@ use serde_json::json;
 use tenon_crds::{PoolLimits, Worker, WorkerRevision};
 use tenon_operator::claims::Holder;
 use tenon_operator::index::{Candidate, SourceState};
+use tenon_operator::namespaces::Access;
 use tenon_operator::revision;
 use tenon_schedule::due::{CATCH_UP, Due};
 use tenon_operator::worker::plan::{draft, plan};
@@ -50,6 +51,7 @@ fuzz_target!(|data: &[u8]| {
         serving: Vec::new(),
         published: None,
         pool: Some(PoolLimits::default()),
+        access: Access::Allowed,
     };
     let first = plan(&candidate, &draft(&candidate).compiled_here(), None, now);
     if let Some(created) = first.apply {

@@ -23,8 +23,9 @@ use prometheus::Registry;
 use tenon_artifact::RegistryConfig;
 use tenon_artifact::sites::Sites;
 use tenon_artifact::store::Store;
-use tenon_catalog::{AssetsSource, Catalog, CodeSource, ReportSink};
+use tenon_catalog::{AssetsSource, Authentication, Catalog, CodeSource, ReportSink};
 use tenon_certificates::plan::Terms;
+use tenon_certificates::secrets::Pools;
 use tenon_compiler::process::Compiler;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
@@ -42,7 +43,8 @@ use crate::config::{ArtifactConfig, Config, TlsSource};
 use crate::events::Events;
 use crate::figures::FiguresWriter;
 use crate::health::Health;
-use crate::index::{Candidate, Index, Published, SharedIndex};
+use crate::host_grant;
+use crate::index::{Candidate, Index, Platform, Published, SharedIndex};
 use crate::leader::Election;
 use crate::metrics::Metrics;
 use crate::pool;
@@ -132,7 +134,8 @@ impl Operator {
         let catalog_addr = listener.local_addr().map_err(unavailable)?;
         let serving = tokio::spawn(tenon_catalog::serve(
             listener,
-            tls.for_process(),
+            tls.for_process()
+                .map(|tls| Authentication { tls, namespace: config.namespace.clone() }),
             catalog.clone(),
             drain.clone(),
         ));
@@ -149,6 +152,7 @@ impl Operator {
         let (router, process_tls) = (config.router.clone(), tls.for_process());
         let router_service = service_of(&config.router);
         let caller = Caller::new(config.router, tls.for_process());
+        let (pools_tx, pools_rx) = watch::channel(Pools::new());
         if let Certificate::SelfSigned { tls, terms, deployment } = tls {
             let certificates = Certificates {
                 client: leader.clone(),
@@ -157,11 +161,17 @@ impl Operator {
                 terms,
                 tls,
                 leading_rx: leading_rx.clone(),
+                pools_rx,
                 metrics: metrics.clone(),
             };
             components.spawn(certificates.run(readiness.hold("certificate")));
         }
-        let index = SharedIndex::new(Index::new(config.domain));
+        let platform = Platform {
+            domain: config.domain.clone(),
+            namespace: config.namespace.clone(),
+            requires_grants: config.requires_grants,
+        };
+        let index = SharedIndex::new(Index::of(platform));
         catalog.set_code_source(code_source(artifacts.clone(), index.clone()));
         catalog.set_assets_source(assets_source(artifacts.clone(), index.clone()));
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
@@ -179,6 +189,7 @@ impl Operator {
             health_tx,
             stale_tx,
             scheduled_tx,
+            pools_tx,
             events: events.clone(),
             metrics: metrics.clone(),
         };
@@ -214,6 +225,12 @@ impl Operator {
             leading_rx.clone(),
             metrics.clone(),
         ));
+        components.spawn(host_grant::run(host_grant::Context {
+            client: leader.clone(),
+            domain: config.domain,
+            leading_rx: leading_rx.clone(),
+            metrics: metrics.clone(),
+        }));
         let (namespace, settings) = (config.namespace, config.nodes);
         components.spawn(pool::run(pool::Context {
             client: leader,

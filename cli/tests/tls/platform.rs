@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use prometheus::Registry;
-use tenon_catalog::Catalog;
+use tenon_catalog::{Authentication, Catalog};
 use tenon_certificates::issue::CertifiedKey;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
@@ -20,7 +20,7 @@ use tenon_router::{Router, TrustedProxies};
 use tenon_runtime_node::config::{Config as NodeConfig, NodeArgs};
 use tenon_runtime_node::node::Node;
 
-use crate::certificates::{Volume, bundle, load_count, open};
+use crate::certificates::{NAMESPACE, Volume, bundle, load_count, open};
 
 /// Time limit of every wait. It is much longer than any wait takes, even on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -30,6 +30,7 @@ pub(crate) struct Platform {
     volumes: [Volume; Role::ALL.len()],
     registries: [Registry; Role::ALL.len()],
     runtime: tokio::runtime::Runtime,
+    pub(crate) entries: Catalog,
     pub(crate) catalog: SocketAddr,
     pub(crate) digest: Vec<u8>,
     pub(crate) node: Node,
@@ -58,7 +59,7 @@ impl Platform {
         let catalog = listener.local_addr().unwrap();
         runtime.spawn(tenon_catalog::serve(
             listener,
-            Some(tls(Role::Operator)),
+            Some(Authentication { tls: tls(Role::Operator), namespace: NAMESPACE.to_owned() }),
             entries.clone(),
             catalog_drain.1,
         ));
@@ -99,7 +100,7 @@ impl Platform {
         runtime.block_on(readiness.ready());
         let signals = [catalog_drain.0, router_drain.0, node_drain.0];
         let digest = digest.as_bytes().to_vec();
-        Self { volumes, registries, runtime, catalog, digest, node, router, signals }
+        Self { volumes, registries, runtime, entries, catalog, digest, node, router, signals }
     }
 
     /// Starts a second router and waits until it is ready.

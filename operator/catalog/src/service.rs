@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tenon_lifecycle::drain;
-use tenon_lifecycle::tls::Tls;
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::{
     GetAssetsRequest, GetAssetsResponse, GetRevisionRequest, GetRevisionResponse, ReportRequest,
@@ -22,7 +21,8 @@ use tokio::sync::watch;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
-use super::incoming::{Caller, incoming};
+use super::access::{Call, Caller, CallerPool, Denial};
+use super::incoming::{Authentication, incoming};
 use super::quarantine::Entry;
 use super::state::Walk;
 use super::watchers::Registration;
@@ -44,13 +44,13 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 /// operator, and requests for revisions are completed.
 ///
 /// # Arguments
-/// * `tls` - authenticates routers and nodes. If `None`, every caller is served.
+/// * `authentication` - authenticates routers and nodes. If `None`, every caller is served.
 ///
 /// # Errors
 /// Fails if the listener fails permanently.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<Tls>,
+    authentication: Option<Authentication>,
     catalog: Catalog,
     drain: drain::Watch,
 ) -> Result<(), tonic::transport::Error> {
@@ -58,7 +58,7 @@ pub async fn serve(
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_service(CatalogServer::new(Service { catalog: catalog.clone(), drain: drain.clone() }))
-        .serve_with_incoming_shutdown(incoming(listener, tls), drain.signaled());
+        .serve_with_incoming_shutdown(incoming(listener, authentication), drain.signaled());
     tokio::select! {
         ended = server => ended,
         never = expire_periodically(catalog) => match never {},
@@ -87,13 +87,14 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
+        self.check_router(Call::Watch, &request)?;
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
-        let peer = Caller::of(&request).map(|caller| caller.address);
+        let peer = Caller::of(&request)?.address;
         let WatchRequest { client, resume } = request.into_inner();
         let walk = self.catalog.walk(resume.as_ref());
-        tracing::info!(client, ?peer, resumes = resume.is_some(), "a client watches the catalog");
+        tracing::info!(client, %peer, resumes = resume.is_some(), "a client watches the catalog");
         let watcher = Watcher {
             catalog: self.catalog.clone(),
             walk,
@@ -108,9 +109,13 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
-        nodes_only(&request)?;
+        let pool = self.pool_of(Call::GetRevision, &request)?;
+        let caller = Caller::of(&request)?.clone();
         let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
+        self.catalog.check_access(&digest, pool).map_err(|denial| {
+            self.catalog.shared.denials.record(Call::GetRevision, &caller, denial)
+        })?;
         match self.catalog.revision(&digest) {
             Some(revision) => {
                 let revision = self.catalog.with_modules(revision).await.ok_or_else(|| {
@@ -132,7 +137,7 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<GetAssetsRequest>,
     ) -> Result<Response<Self::GetAssetsStream>, Status> {
-        routers_only(&request)?;
+        self.check_router(Call::GetAssets, &request)?;
         let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         let revision = self.catalog.revision(&digest).ok_or_else(|| {
@@ -154,7 +159,7 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<WatchQuarantineRequest>,
     ) -> Result<Response<Self::WatchQuarantineStream>, Status> {
-        nodes_only(&request)?;
+        let pool = self.pool_of(Call::WatchQuarantine, &request)?;
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
@@ -162,6 +167,7 @@ impl catalog_server::Catalog for Service {
         let watcher = QuarantineWatcher {
             changes_rx: self.catalog.quarantine_changes(),
             catalog: self.catalog.clone(),
+            pool,
             node: client.strip_prefix("node/").unwrap_or(&client).to_owned(),
             sent: None,
             sent_at: Instant::now(),
@@ -174,14 +180,14 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<ReportRequest>,
     ) -> Result<Response<ReportResponse>, Status> {
-        nodes_only(&request)?;
+        let pool = self.pool_of(Call::Report, &request)?;
         // Until the serving revisions are known, a correct report would be dropped as outdated.
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
         let (node, parts) = report::parse(request.into_inner())
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
-        self.catalog.take_report(&node, parts).map_err(|Full| {
+        self.catalog.take_report(&pool, &node, parts).map_err(|Full| {
             Status::resource_exhausted("too many reports are queued; retry later")
         })?;
         Ok(Response::new(ReportResponse {}))
@@ -191,7 +197,7 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<ReportTrafficRequest>,
     ) -> Result<Response<ReportTrafficResponse>, Status> {
-        routers_only(&request)?;
+        self.check_router(Call::ReportTraffic, &request)?;
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
@@ -204,26 +210,25 @@ impl catalog_server::Catalog for Service {
     }
 }
 
-/// Refuses callers that are not nodes. Revisions contain code and secrets and are only for the
-/// nodes that run them, and only these can report on them. Without TLS the caller is unknown, and
-/// the request is allowed.
-fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
-    match Caller::of(request).and_then(|caller| caller.is_node) {
-        Some(false) => {
-            Err(Status::permission_denied("only nodes may call this; present a node's certificate"))
-        }
-        Some(true) | None => Ok(()),
+impl Service {
+    /// Refuses callers that are not routers: only routers route requests of all pools, and know all
+    /// requests of a Worker.
+    fn check_router<T>(&self, call: Call, request: &Request<T>) -> Result<(), Status> {
+        let caller = Caller::of(request)?;
+        let denied = |denial| self.catalog.shared.denials.record(call, caller, denial);
+        caller.check_router().map_err(denied)
     }
-}
 
-/// Refuses nodes, which need no static files, and do not know all requests of a Worker. Without TLS
-/// the caller is unknown, and the request is allowed.
-fn routers_only<T>(request: &Request<T>) -> Result<(), Status> {
-    match Caller::of(request).and_then(|caller| caller.is_node) {
-        Some(true) => Err(Status::permission_denied(
-            "nodes may not call this; present a router's certificate",
-        )),
-        Some(false) | None => Ok(()),
+    /// Returns the pool of a node, and refuses callers that are not nodes. Revisions contain code
+    /// and secrets and are only for the nodes that run them, and only these can report on them.
+    fn pool_of<T>(&self, call: Call, request: &Request<T>) -> Result<CallerPool, Status> {
+        let caller = Caller::of(request)?;
+        let denied = |denial| self.catalog.shared.denials.record(call, caller, denial);
+        match self.catalog.pool_of(caller) {
+            // The addresses of nodes are not complete yet.
+            Err(Denial::NoPool) if !self.catalog.is_synced() => Err(not_synced()),
+            pool => pool.map_err(denied),
+        }
     }
 }
 
@@ -286,6 +291,7 @@ impl Watcher {
 /// One node's stream of the revisions that it must refuse.
 struct QuarantineWatcher {
     catalog: Catalog,
+    pool: CallerPool,
     node: String,
     /// The list that was sent last.
     sent: Option<Vec<Entry>>,
@@ -314,7 +320,7 @@ impl QuarantineWatcher {
             }
             self.changes_rx.mark_unchanged();
             let now = Instant::now();
-            let refused = self.catalog.refused_by(&self.node, now);
+            let refused = self.catalog.refused_by(&self.pool, &self.node, now);
             if self.sent.as_ref() != Some(&refused) {
                 let revisions = refused.iter().map(|entry| entry.to_message(now)).collect();
                 (self.sent, self.sent_at) = (Some(refused), now);

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+    Issuer, KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
 };
 use tenon_lifecycle::tls::Role;
 
@@ -40,12 +40,14 @@ pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<CertifiedKe
 /// # Arguments
 /// * `authority` - an authority that [`authority`] has made. With another authority, the
 ///   certificate would name the wrong issuer.
+/// * `uri` - the URI that names the holder more precisely, if there is one.
 ///
 /// # Errors
 /// Fails if the authority's key is malformed.
 pub fn certificate(
     authority: &CertifiedKey,
     role: Role,
+    uri: Option<&str>,
     now: Timestamp,
     lifetime: SignedDuration,
 ) -> Result<CertifiedKey, IssueError> {
@@ -53,6 +55,9 @@ pub fn certificate(
     let mut params = params(role.dns_name(), now, lifetime);
     params.subject_alt_names =
         CertificateParams::new([role.dns_name().to_owned()])?.subject_alt_names;
+    if let Some(uri) = uri {
+        params.subject_alt_names.push(SanType::URI(uri.try_into()?));
+    }
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages =
         vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];

@@ -2,11 +2,12 @@
 //! issued and renewed, and the Secrets in which they are stored.
 //!
 //! ```text
-//!  stored Secrets, now ─► State ─► plan ─► Plan ─► keys, certificates ─► Secrets to write
+//!  stored Secrets, pools, now ─► State ─► plan ─► Plan ─► keys, certificates ─► Secrets to write
 //! ```
 //!
 //! - [`plan`]: every decision. Pure.
 //! - [`issue`]: the creation of keys and certificates.
+//! - [`subject`]: the holders of certificates: operators, routers and the nodes of each pool.
 //! - [`secrets`]: the Secrets in which they are stored.
 //!
 //! The crate reads and writes nothing: the operator carries out the plan.
@@ -14,3 +15,4 @@
 pub mod issue;
 pub mod plan;
 pub mod secrets;
+pub mod subject;

@@ -15,14 +15,19 @@
 //!
 //! Every decision follows from the Secrets' content and their write times, so if an operator stops
 //! halfway, the next operator continues its work. Only the key of the newest authority is kept. In
-//! the short time before the newest authority may sign, only a missing or unusable Secret needs a
-//! certificate, which the newest authority signs immediately.
+//! the short time before the newest authority may sign, a missing or unusable Secret of a role gets
+//! a certificate from the newest authority immediately, because processes of that role may already
+//! be without one. The Secret of a new pool waits, because no node of the pool runs yet.
+//!
+//! A certificate that does not name its holder, because an earlier version issued it, is replaced as
+//! if it were due for renewal.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use tenon_lifecycle::tls::Role;
 use tenon_lifecycle::tls::identity::Validity;
+
+use crate::subject::Subject;
 
 /// The lifetimes of certificates, and the delay until processes have read a Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,16 +48,18 @@ pub struct State {
     pub newest: Option<(Authority, Validity)>,
     /// All authorities that processes must trust, according to the last decision.
     pub trusted: BTreeSet<Authority>,
-    /// The role Secrets in the order of [`Role::ALL`]; `None` if a Secret is missing or unusable.
-    pub issued: [Option<Issued>; Role::ALL.len()],
+    /// The Secret of each holder; `None` if it is missing or unusable.
+    pub issued: BTreeMap<Subject, Option<Issued>>,
 }
 
-/// The content of a role's Secret.
+/// The content of a holder's Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issued {
     pub by: Authority,
     pub validity: Validity,
     pub trusts: BTreeSet<Authority>,
+    /// Whether the certificate names its holder.
+    pub is_named: bool,
     /// Time of the last write, if the Secret states it.
     pub written: Option<Timestamp>,
 }
@@ -64,16 +71,18 @@ pub struct Plan {
     pub make_authority: bool,
     /// The authorities to trust. An authority that the plan makes is trusted in addition.
     pub trust: BTreeSet<Authority>,
-    /// The steps in the order of [`Role::ALL`].
-    pub steps: [Step; Role::ALL.len()],
+    /// The step of each holder.
+    pub steps: BTreeMap<Subject, Step>,
     /// The next time at which a Secret may have to change.
     pub next_run: Timestamp,
 }
 
-/// The action on a role's Secret.
+/// The action on a holder's Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Keep,
+    /// Issue the first certificate later, when all processes trust the newest authority.
+    Wait,
     /// Keep the certificate and change the trusted authorities.
     UpdateTrust,
     /// Issue a new certificate from the newest authority.
@@ -89,25 +98,31 @@ pub fn plan(state: &State, terms: &Terms, now: Timestamp) -> Plan {
     let may_sign = newest.is_some_and(|(newest, _)| {
         has_propagated && held(state).all(|issued| issued.trusts.contains(newest))
     });
+    let is_trusted = held(state).next().is_none()
+        || newest.is_some_and(|(newest, _)| is_trusted(state, newest, terms, now));
     // No certificate from any other authority is left.
     let is_alone = newest.is_some_and(|(newest, _)| {
         has_propagated
             && state
                 .issued
-                .iter()
+                .values()
                 .all(|issued| issued.as_ref().is_some_and(|issued| issued.by == *newest))
     });
     let mut trust = if is_alone { BTreeSet::new() } else { state.trusted.clone() };
     trust.extend(newest.map(|(newest, _)| newest.clone()));
 
-    let step = |issued: &Option<Issued>| {
+    let step = |subject: &Subject, issued: &Option<Issued>| {
         let Some(issued) =
             issued.as_ref().filter(|issued| now.as_second() < issued.validity.not_after)
         else {
-            return Step::Issue;
+            return match subject {
+                Subject::Pool(_) if !is_trusted => Step::Wait,
+                Subject::Pool(_) | Subject::Role(_) => Step::Issue,
+            };
         };
         let is_from_newest = newest.is_some_and(|(newest, _)| issued.by == *newest);
-        if may_sign && (!is_from_newest || now >= renewal(&issued.validity)) {
+        let is_due = !issued.is_named || now >= renewal(&issued.validity);
+        if may_sign && (!is_from_newest || is_due) {
             Step::Issue
         } else if newest.is_none() || issued.trusts != trust || write_time(issued, now).is_none() {
             Step::UpdateTrust
@@ -115,10 +130,19 @@ pub fn plan(state: &State, terms: &Terms, now: Timestamp) -> Plan {
             Step::Keep
         }
     };
-    let steps = state.issued.each_ref().map(step);
+    let steps =
+        state.issued.iter().map(|(subject, issued)| (subject.clone(), step(subject, issued)));
+    let steps = steps.collect();
     let plan = Plan { make_authority: newest.is_none(), trust, steps, next_run: now };
-    let is_settled = is_alone && plan.steps == [Step::Keep; Role::ALL.len()];
+    let is_settled = is_alone && plan.keeps_all();
     Plan { next_run: next_run(state, terms, now, is_settled), ..plan }
+}
+
+impl Plan {
+    /// Returns whether no Secret of a holder is written now or later.
+    pub fn keeps_all(&self) -> bool {
+        self.steps.values().all(|step| *step == Step::Keep)
+    }
 }
 
 /// Returns the time at which a certificate is renewed: after two thirds of its lifetime.
@@ -128,14 +152,26 @@ pub fn renewal(validity: &Validity) -> Timestamp {
 }
 
 fn held(state: &State) -> impl Iterator<Item = &Issued> {
-    state.issued.iter().flatten()
+    state.issued.values().flatten()
+}
+
+/// Returns whether every process trusts the newest authority: its certificate comes from this
+/// authority, which signed only once it was trusted, or it has had the time to read its Secret.
+fn is_trusted(state: &State, newest: &[u8], terms: &Terms, now: Timestamp) -> bool {
+    held(state).all(|issued| {
+        issued.trusts.contains(newest)
+            && (issued.by == *newest || has_been_read(issued, terms, now))
+    })
 }
 
 /// Returns whether every process has read its Secret's content.
 fn has_propagated(state: &State, terms: &Terms, now: Timestamp) -> bool {
-    held(state).all(|issued| {
-        write_time(issued, now).is_some_and(|written| after(written, terms.propagation) <= now)
-    })
+    held(state).all(|issued| has_been_read(issued, terms, now))
+}
+
+/// Returns whether every process of the holder has read its Secret's content.
+fn has_been_read(issued: &Issued, terms: &Terms, now: Timestamp) -> bool {
+    write_time(issued, now).is_some_and(|written| after(written, terms.propagation) <= now)
 }
 
 /// Returns the time of the last write. A time in the future is ignored, because it comes from a

@@ -3,7 +3,7 @@
 //! | Secret | `tls.crt`, `tls.key` | `ca.crt` |
 //! | --- | --- | --- |
 //! | `tenon-ca` | the newest authority | all trusted authorities |
-//! | `tenon-operator-tls`, `tenon-router-tls`, `tenon-runtime-node-tls` | the role's certificate | the same |
+//! | one for each [`Subject`] | the holder's certificate | the same |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,50 +14,56 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
+use tenon_crds::POOL_LABEL;
 use tenon_lifecycle::tls::identity::{self, AUTHORITIES, CERTIFICATE, KEY, UnixTime};
-use tenon_lifecycle::tls::{Bundle, Identity, Role};
+use tenon_lifecycle::tls::{Bundle, Identity, Principal, Role};
 
 use crate::issue::{self, CertifiedKey, IssueError};
 use crate::plan::{Authority, Issued, Plan, State, Step, Terms};
+use crate::subject::{Subject, role_secret};
 
 /// The Secret of the newest authority.
 pub const AUTHORITY: &str = "tenon-ca";
 
-/// The annotation of a role's Secret that contains the time of the last write.
+/// The annotation of a holder's Secret that contains the time of the last write.
 pub const WRITTEN: &str = "tenon.dev/written";
 
-/// Returns the name of the Secret with a role's certificate.
-pub const fn name(role: Role) -> &'static str {
-    match role {
-        Role::Operator => "tenon-operator-tls",
-        Role::Router => "tenon-router-tls",
-        Role::RuntimeNode => "tenon-runtime-node-tls",
-    }
-}
-
-/// Returns the names of all Secrets.
+/// Returns the names of the Secrets that every installation has.
 pub const fn names() -> [&'static str; 4] {
-    [AUTHORITY, name(Role::Operator), name(Role::Router), name(Role::RuntimeNode)]
+    [
+        AUTHORITY,
+        role_secret(Role::Operator),
+        role_secret(Role::Router),
+        role_secret(Role::RuntimeNode),
+    ]
 }
 
 /// The stored Secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
     pub authority: Option<Secret>,
-    /// The Secrets of the roles, in the order of [`Role::ALL`].
-    pub roles: [Option<Secret>; Role::ALL.len()],
+    /// The Secret of each holder, if it exists.
+    pub issued: BTreeMap<Subject, Option<Secret>>,
 }
 
-/// Namespace and owner of the Secrets.
+/// The RuntimePools by name. Each owns the Secret of its nodes.
+pub type Pools = BTreeMap<String, OwnerReference>;
+
+/// Namespace and owners of the Secrets.
 #[derive(Clone, Debug)]
 pub struct SecretScope {
     pub namespace: String,
+    /// The owner of all Secrets but those of pools.
     pub owner: Option<OwnerReference>,
+    pub pools: Pools,
 }
 
 impl Secrets {
     /// Returns the content of the Secrets. Unreadable content counts as missing.
-    pub fn state(&self, now: Timestamp) -> State {
+    ///
+    /// # Arguments
+    /// * `namespace` - the namespace of the Secrets.
+    pub fn state(&self, namespace: &str, now: Timestamp) -> State {
         let pair = self.authority.as_ref().and_then(|secret| authority(secret, now));
         let newest = pair.as_ref().and_then(|pair| {
             let certificate = identity::certificates(CERTIFICATE, pair.certificate.as_bytes())
@@ -66,19 +72,19 @@ impl Secrets {
             let validity = identity::validity(CERTIFICATE, &certificate).ok()?;
             Some((certificate.to_vec(), validity))
         });
-        let mut role = Role::ALL.into_iter();
-        let issued = self.roles.each_ref().map(|secret| {
-            let role = role.next().expect("there are more Secrets than roles");
-            secret.as_ref().and_then(|secret| issued(secret, role, now))
+        let issued = self.issued.iter().map(|(subject, secret)| {
+            let issued = secret.as_ref().and_then(|secret| issued(secret, subject, namespace, now));
+            (subject.clone(), issued)
         });
+        let issued: BTreeMap<_, _> = issued.collect();
         let mut trusted = match (&newest, &self.authority) {
             (Some(_), Some(secret)) => authorities_in(secret),
             // Without a readable authority, use the authorities that the remaining Secrets trust.
-            _ => issued.iter().flatten().flat_map(|issued| issued.trusts.clone()).collect(),
+            _ => issued.values().flatten().flat_map(|issued| issued.trusts.clone()).collect(),
         };
         // If the authority was replaced by hand, the issuers of certificates in use must stay
         // trusted, or connections would fail.
-        trusted.extend(issued.iter().flatten().map(|issued| issued.by.clone()));
+        trusted.extend(issued.values().flatten().map(|issued| issued.by.clone()));
         State { newest, trusted, issued }
     }
 
@@ -114,25 +120,23 @@ impl Secrets {
             self.authority.as_ref().is_some_and(|secret| authorities_in(secret) == trusted);
         if plan.make_authority || !is_listed {
             let data = data(&authority, &trusted_pem);
-            written.push(secret(AUTHORITY, data, self.authority.as_ref(), scope, None));
+            written.push(secret(None, data, self.authority.as_ref(), scope, None));
         }
-        for ((role, stored), step) in Role::ALL.into_iter().zip(&self.roles).zip(plan.steps) {
+        for (subject, stored) in &self.issued {
+            let step = plan.steps.get(subject).copied().unwrap_or(Step::Keep);
             let pair = match (step, stored) {
-                (Step::Keep, _) => continue,
+                (Step::Keep | Step::Wait, _) => continue,
                 (Step::UpdateTrust, Some(stored)) => {
                     CertifiedKey { certificate: text(stored, CERTIFICATE), key: text(stored, KEY) }
                 }
                 (Step::UpdateTrust | Step::Issue, _) => {
-                    issue::certificate(&authority, role, now, terms.certificate)?
+                    let uri = subject.principal().map(|principal| principal.uri(&scope.namespace));
+                    let (role, lifetime) = (subject.role(), terms.certificate);
+                    issue::certificate(&authority, role, uri.as_deref(), now, lifetime)?
                 }
             };
-            written.push(secret(
-                name(role),
-                data(&pair, &trusted_pem),
-                stored.as_ref(),
-                scope,
-                Some(now),
-            ));
+            let data = data(&pair, &trusted_pem);
+            written.push(secret(Some(subject), data, stored.as_ref(), scope, Some(now)));
         }
         Ok(written)
     }
@@ -150,7 +154,7 @@ pub fn bundle(secret: &Secret) -> Bundle {
 fn authority(secret: &Secret, now: Timestamp) -> Option<CertifiedKey> {
     let pair = CertifiedKey { certificate: text(secret, CERTIFICATE), key: text(secret, KEY) };
     let signed =
-        issue::certificate(&pair, Role::Operator, now, SignedDuration::from_hours(1)).ok()?;
+        issue::certificate(&pair, Role::Operator, None, now, SignedDuration::from_hours(1)).ok()?;
     let bundle = Bundle {
         certificate: signed.certificate.into(),
         key: signed.key.into(),
@@ -163,9 +167,17 @@ fn unix_time(at: Timestamp) -> Option<UnixTime> {
     Some(UnixTime::since_unix_epoch(Duration::from_secs(at.as_second().try_into().ok()?)))
 }
 
-fn issued(secret: &Secret, role: Role, now: Timestamp) -> Option<Issued> {
-    let identity = Identity::of(&bundle(secret), role, unix_time(now)?).ok()?;
+fn issued(secret: &Secret, subject: &Subject, namespace: &str, now: Timestamp) -> Option<Issued> {
+    let bundle = bundle(secret);
+    let identity = Identity::of(&bundle, subject.role(), unix_time(now)?).ok()?;
+    let certificate = identity::certificates(CERTIFICATE, &bundle.certificate).ok()?.swap_remove(0);
+    let is_named = Principal::of(&certificate, namespace) == Ok(subject.principal());
+    // The certificate of another pool would give a pool's nodes that pool's code.
+    if !is_named && matches!(subject, Subject::Pool(_)) {
+        return None;
+    }
     Some(Issued {
+        is_named,
         by: identity.issuer().to_vec(),
         validity: identity.validity(),
         trusts: authorities_in(secret),
@@ -189,21 +201,34 @@ fn data(pair: &CertifiedKey, trusted: &str) -> BTreeMap<String, ByteString> {
         .into()
 }
 
+/// Builds a Secret.
+///
+/// # Arguments
+/// * `subject` - the holder of the certificate; `None` for the authority.
 fn secret(
-    name: &str,
+    subject: Option<&Subject>,
     data: BTreeMap<String, ByteString>,
     stored: Option<&Secret>,
     scope: &SecretScope,
     written: Option<Timestamp>,
 ) -> Secret {
+    let pool = match subject {
+        Some(Subject::Pool(name)) => Some(name.as_str()),
+        Some(Subject::Role(_)) | None => None,
+    };
     let labels =
         [("app.kubernetes.io/managed-by", "tenon"), ("app.kubernetes.io/part-of", "tenon")];
+    let labels = labels.into_iter().chain(pool.map(|pool| (POOL_LABEL, pool)));
+    let owner = match pool {
+        Some(pool) => scope.pools.get(pool),
+        None => scope.owner.as_ref(),
+    };
     let metadata = ObjectMeta {
-        name: Some(name.to_owned()),
+        name: Some(subject.map_or_else(|| AUTHORITY.to_owned(), Subject::secret)),
         namespace: Some(scope.namespace.clone()),
-        labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+        labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()),
         annotations: written.map(|at| [(WRITTEN.to_owned(), at.to_string())].into()),
-        owner_references: scope.owner.clone().map(|owner| vec![owner]),
+        owner_references: owner.cloned().map(|owner| vec![owner]),
         // The write fails if the Secret has been changed meanwhile.
         resource_version: stored.and_then(ResourceExt::resource_version),
         ..ObjectMeta::default()

@@ -41,8 +41,8 @@ use crate::refusal::Refusal;
 use crate::revision::{self, revision_name};
 use events::events;
 pub use events::failed;
-use fault::Fault;
 pub use fault::PROPAGATION_REASONS;
+use fault::{Fault, HOST_NOT_GRANTED};
 use propagation::Propagation;
 use tenon_schedule::timetable::Timetable;
 
@@ -220,9 +220,12 @@ pub fn plan(
             revision.metadata.labels = Some(labels(candidate.id.name()));
             revision
         });
+    // A host that is not granted any more is not served, so no router would acknowledge it.
+    let is_withdrawn = placed.as_ref().is_err_and(|fault| fault.reason == HOST_NOT_GRANTED);
     let propagation = latest
         .as_deref()
         .zip(accepted.as_ref())
+        .filter(|_| !is_withdrawn)
         .map(|(latest, accepted)| Propagation::new(candidate, &before, latest, accepted));
     let asks_routers = matches!(propagation, Some(Propagation::Asked(_)));
     let programmed = match propagation {

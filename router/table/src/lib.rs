@@ -131,6 +131,8 @@ pub type Lanes = Arc<[Arc<Shard>]>;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Shard {
     pub node: Arc<str>,
+    /// The RuntimePool of the node.
+    pub pool: Arc<str>,
     pub id: ShardId,
     /// An IP address or host name.
     pub address: Box<str>,
@@ -433,18 +435,19 @@ impl Assets {
 
 impl Node {
     fn new(node: catalog::Node) -> Self {
-        let name: Arc<str> = node.name.into();
+        let (name, pool): (Arc<str>, Arc<str>) = (node.name.into(), node.pool.into());
         let shard = |(id, port): (ShardId, u32)| {
             // A port beyond 16 bits is invalid; port 0 fails like any port without a listener.
             let port = u16::try_from(port).unwrap_or(0);
-            Arc::new(Shard { node: name.clone(), id, address: node.address.as_str().into(), port })
+            let address = node.address.as_str().into();
+            Arc::new(Shard { node: name.clone(), pool: pool.clone(), id, address, port })
         };
         let positions = || 0..POSITIONS;
         Self {
             ready: node.state == i32::from(node::State::Ready),
             shards: positions().map(ShardId).zip(node.shard_ports).map(shard).collect(),
             lanes: positions().map(ShardId::lane).zip(node.lane_ports).map(shard).collect(),
-            pool: node.pool.into(),
+            pool,
             name,
         }
     }

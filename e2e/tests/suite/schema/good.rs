@@ -161,6 +161,7 @@ pub fn pool() -> Value {
                 "resolver": "Node",
             },
         },
+        "allowedNamespaces": {"from": "Selector", "selector": selector()},
         "runtimeClassName": "gvisor",
         "nodeSelector": {"example.com/disk": "fast"},
         "tolerations": [
@@ -173,6 +174,24 @@ pub fn pool() -> Value {
         ],
     });
     object("RuntimePool", "good", spec)
+}
+
+/// Returns grants that together set every field.
+pub fn grants() -> [Value; 2] {
+    let hosts = ["shop.example.com", "*.example.org"];
+    let by_label = json!({"hosts": hosts, "namespaces": {"names": ["shop", "shop-2"], "selector": selector()}});
+    let by_name = json!({"hosts": ["www.example.com"], "namespaces": {"names": ["www"]}});
+    [object("HostGrant", "good", by_label), object("HostGrant", "by-name", by_name)]
+}
+
+fn selector() -> Value {
+    json!({
+        "matchLabels": {"example.com/tier": "gold", "team": "shop"},
+        "matchExpressions": [
+            {"key": "example.com/region", "operator": "In", "values": ["eu", "us.east"]},
+            {"key": "deprecated", "operator": "DoesNotExist"},
+        ],
+    })
 }
 
 fn object(kind: &str, name: &str, spec: Value) -> Value {

@@ -56,7 +56,8 @@ pub(super) fn pod(
     selector: &BTreeMap<String, String>,
 ) -> PodSpec {
     let spec = &pool.spec;
-    let volumes = [cache()].into_iter().chain(settings.tls_secret.as_deref().map(certificate));
+    let certificate = super::certificate(pool, settings);
+    let volumes = [cache()].into_iter().chain(certificate.as_deref().map(certificate_volume));
     let (volumes, mounts): (Vec<_>, Vec<_>) = volumes.chain(authorities(&spec.egress)).unzip();
     let pull_secrets =
         settings.image_pull_secrets.iter().map(|name| LocalObjectReference { name: name.clone() });
@@ -219,7 +220,7 @@ fn cache() -> (Volume, VolumeMount) {
 
 /// Returns the volume with the node's certificate, and its mount. Nodes reload a changed
 /// certificate, so a change does not replace the nodes.
-fn certificate(secret: &str) -> (Volume, VolumeMount) {
+fn certificate_volume(secret: &str) -> (Volume, VolumeMount) {
     let source = SecretVolumeSource {
         secret_name: Some(secret.to_owned()),
         ..SecretVolumeSource::default()

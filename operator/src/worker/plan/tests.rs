@@ -18,8 +18,10 @@ use crate::acknowledgement::Acknowledgement;
 use crate::claims::Holder;
 use crate::index::Published;
 use crate::limits;
+use crate::namespaces::Access;
 
 mod artifact;
+mod boundaries;
 mod progress;
 mod rollout;
 mod traffic;
@@ -46,6 +48,7 @@ fn candidate(code: &str) -> Candidate {
         secrets: BTreeMap::new(),
         revisions: Vec::new(),
         pool: Some(PoolLimits::default()),
+        access: Access::Allowed,
         routes: vec![(route, Holder::Claimant)],
         previews: Vec::new(),
         missing_secrets: BTreeMap::new(),

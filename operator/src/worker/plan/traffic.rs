@@ -26,7 +26,7 @@ pub(super) fn targets(
         if let Some((route, holder)) = preview
             && let Some(taken) = placement::taken("spec.traffic.tag", candidate, route, holder)
         {
-            return Err(Fault::stalled("RouteConflict", taken));
+            return Err(taken);
         }
         let name = target.revision.as_deref().or(latest);
         let name = name.ok_or_else(|| Fault::waiting("NoRevision", "no revision serves yet"))?;
