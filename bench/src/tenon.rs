@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use bytes::Bytes;
-use tenon_catalog::{AssetsSource, Catalog};
+use tenon_catalog::{AssetsSource, Authentication, Catalog};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::tls::Role;
 use tenon_proto::catalog::{Node, Route, node};

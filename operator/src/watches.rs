@@ -30,6 +30,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use tenon_catalog::Catalog;
 use tenon_certificates::secrets::Pools;
+use tenon_crds::POOL_LABEL;
 use tenon_lifecycle::readiness::Handle;
 use tenon_proto::id::WorkerId;
 use tokio::sync::{mpsc, watch};

@@ -12,6 +12,7 @@ use tenon_lifecycle::tls::identity::{CERTIFICATE, UnixTime, certificates};
 use tenon_lifecycle::tls::{Bundle, Identity, Principal, Role};
 
 use super::*;
+use crate::issue;
 use crate::secrets::{self, Pools, SecretScope, Secrets};
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
