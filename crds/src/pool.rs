@@ -105,8 +105,8 @@ pub struct RuntimePoolSpec {
 
     /// Namespaces whose Workers may choose this pool. By default, Workers of all namespaces may. A
     /// Worker that was accepted before stays in the pool.
-    #[serde(default, skip_serializing_if = "AllowedNamespaces::is_default")]
-    pub allowed_namespaces: AllowedNamespaces,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_namespaces: Option<AllowedNamespaces>,
 
     /// RuntimeClass of the Pods, such as one for gVisor or Kata if tenants are less trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,12 +163,6 @@ pub enum NamespacesFrom {
     All,
     Same,
     Selector,
-}
-
-impl AllowedNamespaces {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// Limits of a pool's Workers.

@@ -97,7 +97,7 @@ impl Index {
                 let settings = PoolSettings {
                     limits: pool.spec.limits,
                     rate_limits: pool.spec.rate_limits,
-                    allowed_namespaces: pool.spec.allowed_namespaces.clone(),
+                    allowed_namespaces: pool.spec.allowed_namespaces.clone().unwrap_or_default(),
                 };
                 (pool.name_any(), owner, Some(settings))
             }

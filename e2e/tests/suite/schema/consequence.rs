@@ -177,7 +177,9 @@ impl Kind for RuntimePool {
 
     fn consequences(mut self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>> {
         self.metadata.uid = None;
-        if let Some(selector) = &self.spec.allowed_namespaces.selector {
+        if let Some(allowed) = &self.spec.allowed_namespaces
+            && let Some(selector) = &allowed.selector
+        {
             selector.to_selector().context("the selector cannot be used")?;
         }
         // A Worker without limits must get values that the pool allows.
