@@ -9,6 +9,7 @@ use crate::name::{DNS_LABEL, HOST};
 use crate::namespaces::{self, NamespaceSelector};
 
 /// Hosts, and the namespaces whose Workers may have routes with these hosts.
+#[allow(clippy::duplicated_attributes)] // Each printed column has the same attributes.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "tenon.dev",

@@ -15,8 +15,8 @@ use tenon_operator::claims::Holder;
 use tenon_operator::index::{Candidate, SourceState};
 use tenon_operator::namespaces::Access;
 use tenon_operator::revision;
-use tenon_schedule::due::{CATCH_UP, Due};
 use tenon_operator::worker::plan::{draft, plan};
+use tenon_schedule::due::{CATCH_UP, Due};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(worker) = serde_json::from_slice::<Worker>(data) else { return };

@@ -79,7 +79,7 @@ impl Services for Calls {
                         .await
                     {
                         Ok(LocalCall::Done(outcome)) => return outcome,
-                        Ok(LocalCall::Refused(call)) => call,
+                        Ok(LocalCall::Refused(call)) => *call,
                         Err(_) => return Err(call_panicked()),
                     }
                 }
@@ -115,7 +115,7 @@ fn head(call: &Call) -> InvokeHead {
 enum LocalCall {
     Done(Result<CallResponse, Failure>),
     /// This shard has no room, but another one may have. The call is returned unchanged.
-    Refused(Call),
+    Refused(Box<Call>),
 }
 
 async fn call_locally(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> LocalCall {
@@ -127,7 +127,7 @@ async fn call_locally(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) 
         .and_then(|admitted| if is_tunnel { admitted.with_tunnel() } else { Ok(admitted) })
     {
         Ok(admitted) => admitted,
-        Err(failure) if failure.may_retry_elsewhere() => return LocalCall::Refused(call),
+        Err(failure) if failure.may_retry_elsewhere() => return LocalCall::Refused(Box::new(call)),
         Err(failure) => return LocalCall::Done(Err(failure)),
     };
     let limit = if is_tunnel { u64::MAX } else { admitted.request_body_bytes() };

@@ -4,7 +4,6 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -59,8 +58,8 @@ pub(crate) struct FileBody {
 pub(crate) struct Streaming {
     first: Option<Bytes>,
     rest: Rest,
-    /// The trailers, which follow the last piece.
-    trailers: HeaderMap,
+    /// The trailers, which follow the last piece, if there are any.
+    trailers: Option<Box<HeaderMap>>,
     client: Arc<Client>,
     /// The memory for data that waits for the client.
     memory: Option<Hold>,
@@ -112,7 +111,7 @@ pub(crate) fn from_reply(
     let streaming = Streaming {
         first,
         rest,
-        trailers: HeaderMap::new(),
+        trailers: None,
         client: client.clone(),
         memory: None,
         _permit: permit,
@@ -248,7 +247,8 @@ impl Streaming {
             match self.rest.poll_next(cx) {
                 // The end follows.
                 Poll::Ready(Ok(Some(Part::Trailers(Trailers { fields })))) => {
-                    self.trailers = trailers::of_response(fields);
+                    let trailers = trailers::of_response(fields);
+                    self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
                 }
                 Poll::Ready(part) => break part,
                 Poll::Pending => {
@@ -276,8 +276,7 @@ impl Streaming {
 
     /// Returns the trailers of a body that has ended, if it has any.
     fn take_trailers(&mut self) -> Option<HeaderMap> {
-        let trailers = mem::take(&mut self.trailers);
-        (!trailers.is_empty()).then_some(trailers)
+        self.trailers.take().map(|trailers| *trailers)
     }
 }
 

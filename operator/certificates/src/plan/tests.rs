@@ -112,8 +112,8 @@ impl Installation {
     }
 
     fn store(&mut self, secret: Secret) {
-        let subjects = self.stored.issued.keys();
-        let subject = subjects.cloned().find(|subject| subject.secret() == secret.name_any());
+        let mut subjects = self.stored.issued.keys();
+        let subject = subjects.find(|subject| subject.secret() == secret.name_any()).cloned();
         let Some(subject) = subject else {
             self.stored.authority = Some(secret);
             let state = self.stored.state(NAMESPACE, self.now);
