@@ -33,8 +33,8 @@ use mutant::{Mutant, SEED};
 /// Maximum number of concurrent requests.
 const MAX_CONCURRENT: usize = 16;
 
-/// Minimum number of mutants of each kind. A HostGrant has few fields, and so few mutants.
-const MIN_MUTANTS: usize = 100;
+/// Minimum number of mutants of each kind.
+const MIN_MUTANTS: usize = 1_000;
 
 /// Maximum length of a string in the report of a wrong verdict, in characters.
 const MAX_SHOWN: usize = 400;
