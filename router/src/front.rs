@@ -54,6 +54,7 @@ pub(crate) mod response;
 pub(crate) mod scheme;
 mod session;
 mod span;
+mod streaming;
 pub(crate) mod target;
 mod trailers;
 
