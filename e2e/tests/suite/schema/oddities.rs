@@ -72,7 +72,7 @@ pub fn oddities(value: &Value) -> Vec<Value> {
     wrong_types.into_iter().chain(similar).collect()
 }
 
-const STRINGS: [&str; 39] = [
+const STRINGS: [&str; 40] = [
     "",
     " ",
     "Upper Case",
@@ -94,6 +94,7 @@ const STRINGS: [&str; 39] = [
     "/a/%2E",
     "/é",
     "*.example.com",
+    "*.com",
     "*",
     "a.*.com",
     "example.com:80",
