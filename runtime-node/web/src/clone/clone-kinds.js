@@ -14,6 +14,13 @@
   const { isObject } = internal.webidl;
   const { ops } = internal;
 
+  // What `ops.cloneKind` returns: the values of `Kind` in clone.rs.
+  internal.objectKinds = {
+    __proto__: null,
+    PLAIN: 0, ARRAY: 1, FUNCTION: 2, PROXY: 3, MAP: 5, SET: 6, DATE: 7, REGEXP: 8, ERROR: 9, WRAPPER: 10,
+    ARRAY_BUFFER: 11, TYPED_ARRAY: 12, DATA_VIEW: 13,
+  };
+
   // The prototypes of native iterators.
   const iterators = [[].values(), [].values().map(String), ""[Symbol.iterator](), "".matchAll(/x/g)].map(ObjectGetPrototypeOf);
 
@@ -25,8 +32,7 @@
   internal.movers = { __proto__: null, length: 0 };
 
   internal.later("cloneKinds", [], () => {
-    // The values of `Kind` in clone.rs.
-    const PLAIN = 0, FUNCTION = 2, PROXY = 3;
+    const { FUNCTION, PLAIN, PROXY } = internal.objectKinds;
     // The maximum number of prototypes that are followed.
     const MAX_CHAIN = 20;
 

@@ -29,9 +29,9 @@
   const { ops } = internal;
 
   internal.later("clones", ["structuredClone"], () => {
-    // The values of `Kind` in clone.rs.
-    const PLAIN = 0, ARRAY = 1, FUNCTION = 2, PROXY = 3, MAP = 5, SET = 6, DATE = 7, REGEXP = 8, ERROR = 9,
-      WRAPPER = 10, ARRAY_BUFFER = 11, TYPED_ARRAY = 12, DATA_VIEW = 13;
+    const {
+      ARRAY, ARRAY_BUFFER, DATA_VIEW, DATE, ERROR, FUNCTION, MAP, PLAIN, PROXY, REGEXP, SET, TYPED_ARRAY, WRAPPER,
+    } = internal.objectKinds;
     // The last step of an array: its properties that are not indices.
     const NAMED = 14;
 

@@ -295,8 +295,7 @@
       if (at in ArrayPrototype) define(to, at, value);
       else to[at] = value;
     };
-    // The kind of an ArrayBuffer in clone.rs.
-    const ARRAY_BUFFER = 11;
+    const { ARRAY_BUFFER } = internal.objectKinds;
     const isBuffer = (value) =>
       typeof value === "object" && value !== null && internal.ops.cloneKind(value) === ARRAY_BUFFER;
     // Decodes UTF-8. A byte order mark is part of the string.

@@ -17,8 +17,7 @@
   const { ops } = internal;
 
   internal.later("rpcTargets", [], () => {
-    // The kinds of functions and of proxies in clone.rs.
-    const FUNCTION = 2, PROXY = 3;
+    const { FUNCTION, PROXY } = internal.objectKinds;
 
     // The names that no caller reaches, because they have a meaning of their own on a stub, or on
     // any object.
