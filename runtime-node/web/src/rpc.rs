@@ -22,7 +22,7 @@ use crate::fetch::head::{self, Outcome, Received};
 use crate::fetch::outbound::Outbound;
 use crate::ops::Promised;
 use crate::service::calls::CallResponse;
-use crate::service::{STAGE, call, callee, message_of, over_limit};
+use crate::service::{STAGE, call, caller_and_callee, message_of, over_limit};
 
 /// Maximum length of the name by which logs show a session, in characters.
 const NAME: usize = 128;
@@ -51,11 +51,7 @@ pub(crate) fn rpc_open<'s>(
     (owner, stream): (InvocationId, StreamId),
 ) -> Result<Promised<'s, Outcome>, Thrown> {
     let state = State::of(scope);
-    let Some(invocation) = state.current(scope) else {
-        return Err(Thrown::type_error("Cannot call a Worker: the invocation has ended"));
-    };
-    let callee = callee(&state.revision, service)
-        .ok_or_else(|| Thrown::type_error("There is no such binding"))?;
+    let (invocation, callee) = caller_and_callee(scope, &state, service)?;
     let messages = state
         .take_stream(owner, stream)
         .ok_or_else(|| Thrown::type_error("The session has ended"))?;

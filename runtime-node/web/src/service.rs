@@ -52,11 +52,7 @@ pub(crate) fn service_send<'s>(
     service: usize,
 ) -> Result<Promised<'s, Outcome>, Thrown> {
     let state = State::of(scope);
-    let Some(invocation) = state.current(scope) else {
-        return Err(Thrown::type_error("Cannot call a Worker: the invocation has ended"));
-    };
-    let callee = callee(&state.revision, service)
-        .ok_or_else(|| Thrown::type_error("There is no such binding"))?;
+    let (invocation, callee) = caller_and_callee(scope, &state, service)?;
     let body = body.outgoing(&headers);
     let mut request = Request { method, url, headers, body, redirect };
     let url = request.url.to_string();
@@ -161,8 +157,25 @@ impl RequestedWebSocket {
     }
 }
 
+/// Returns the invocation that makes a call, and the target of the binding at an index.
+///
+/// # Errors
+/// Returns a `TypeError` if the invocation has ended, or if there is no such binding.
+pub(crate) fn caller_and_callee(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &State,
+    service: usize,
+) -> Result<(InvocationId, Callee), Thrown> {
+    let Some(invocation) = state.current(scope) else {
+        return Err(Thrown::type_error("Cannot call a Worker: the invocation has ended"));
+    };
+    let callee = callee(&state.revision, service)
+        .ok_or_else(|| Thrown::type_error("There is no such binding"))?;
+    Ok((invocation, callee))
+}
+
 /// Returns the target of the binding at an index.
-pub(crate) fn callee(revision: &Revision, service: usize) -> Option<Callee> {
+fn callee(revision: &Revision, service: usize) -> Option<Callee> {
     let ByKind { services, assets, .. } = ByKind::of(&revision.bindings);
     match services.get(service) {
         Some((_, service)) => Some(Callee::Worker((*service).clone())),
