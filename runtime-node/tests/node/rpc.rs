@@ -1,13 +1,11 @@
 //! Tests of calls of methods between Workers of a node, within a shard and through a router.
 
-use bytes::Bytes;
 use futures::stream;
-use tenon_proto::failure::Failure;
-use tenon_proto::runtime::{Entry, InvokeHead, Rpc, Service};
+use tenon_proto::runtime::{Entry, InvokeHead, Rpc};
 
-use crate::harness::client::{WorkerResponse, head};
-use crate::harness::router::Router;
-use crate::harness::{Deployed, TestNode, trials};
+use crate::harness::client::head;
+use crate::harness::router::{call, node_and_router};
+use crate::harness::{TestNode, trials};
 
 trials! {
     methods_callbacks_and_streams_pass_within_a_shard_and_through_a_router,
@@ -32,29 +30,6 @@ const CALLEE: &str = "
         bytes(length) { return new Blob([new Uint8Array(length)]).stream(); }
     }";
 
-/// Starts a node whose calls go through a router.
-async fn node_and_router(name: &'static str) -> (TestNode, Router) {
-    let router = Router::start().await;
-    let node =
-        TestNode::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
-    router.set_shard(node.client().address());
-    (node, router)
-}
-
-/// Sends a request to `caller`, which may call `callee` within its shard if that is warm there.
-async fn call(
-    node: &TestNode,
-    caller: &Deployed,
-    callee: Option<&Deployed>,
-) -> Result<WorkerResponse, Failure> {
-    let service = |worker: &Deployed| Service {
-        worker: worker.worker.to_string(),
-        digest: Bytes::copy_from_slice(worker.digest.as_bytes()),
-    };
-    let head = InvokeHead { services: callee.map(service).into_iter().collect(), ..head(caller) };
-    node.client().call(head, stream::empty()).await
-}
-
 async fn methods_callbacks_and_streams_pass_within_a_shard_and_through_a_router(
     name: &'static str,
 ) {
@@ -72,7 +47,7 @@ async fn methods_callbacks_and_streams_pass_within_a_shard_and_through_a_router(
         return Response.json([counts, each, seen, sent, received, missing]);";
     let caller = node.caller("caller", caller, "other");
     let expected = r#"[[2,5,7],2,[1,2],300000,300000,"The RPC receiver does not implement the method \"missing\"."]"#;
-    assert_eq!(call(&node, &caller, None).await.unwrap().text(), expected);
+    assert_eq!(call(&node, &caller, &[]).await.unwrap().text(), expected);
     let calls = router.calls();
     assert_eq!(calls.len(), 6);
     let InvokeHead { worker, caller: by, depth, method, url, entry, more_body, .. } = &calls[0];
@@ -82,7 +57,7 @@ async fn methods_callbacks_and_streams_pass_within_a_shard_and_through_a_router(
     assert_eq!(*entry, Some(Entry { export: String::new(), rpc }));
 
     // The callee is warm now.
-    assert_eq!(call(&node, &caller, Some(&callee)).await.unwrap().text(), expected);
+    assert_eq!(call(&node, &caller, &[&callee]).await.unwrap().text(), expected);
     assert_eq!(router.calls().len(), 6, "a call of a warm Worker left the shard");
     node.await_metric("tenon_shard_inflight", &[], 0).await;
 }
@@ -97,8 +72,8 @@ async fn named_exports_are_called_through_a_router(name: &'static str) {
     let services = [("OTHER", "other", None), ("ADMIN", "other", Some("Admin"))];
     let caller = node.caller_of("caller", body, &services);
     let expected = r#"["admin","user","admin fetched"]"#;
-    for callee in [None, Some(&callee)] {
-        assert_eq!(call(&node, &caller, callee).await.unwrap().text(), expected);
+    for services in [&[][..], &[&callee]] {
+        assert_eq!(call(&node, &caller, services).await.unwrap().text(), expected);
     }
     assert_eq!(router.calls().len(), 3);
 }
@@ -125,7 +100,8 @@ async fn a_session_counts_as_a_request_in_flight_until_it_ends(name: &'static st
         node.await_metric("tenon_shard_inflight", &[], 2).await;
         node.client().call(release, stream::empty()).await.unwrap();
     };
-    let (answer, ()) = tokio::join!(call(&node, &caller, Some(&callee)), released);
+    let services = [&callee];
+    let (answer, ()) = tokio::join!(call(&node, &caller, &services), released);
     assert_eq!(answer.unwrap().text(), "1");
     node.await_metric("tenon_shard_inflight", &[], 0).await;
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::join_all;
 use futures::stream;
-use tenon_proto::failure::{Failure, FailureCode};
+use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::{InvokeHead, MAX_DEPTH, Scheduled, Service};
 
-use crate::harness::client::{WorkerResponse, head};
-use crate::harness::router::Router;
+use crate::harness::client::head;
+use crate::harness::router::{Router, call, node_and_router};
 use crate::harness::{Deployed, TestNode, await_condition, trials};
 
 trials! {
@@ -25,28 +25,6 @@ trials! {
     an_unreachable_router_is_reported_to_the_caller,
     a_schedule_is_handled_and_answered_without_a_body,
     a_scheduled_invocation_survives_the_end_of_its_call,
-}
-
-/// Starts a node whose service calls go through a router.
-async fn node_and_router(name: &'static str) -> (TestNode, Router) {
-    let router = Router::start().await;
-    let node =
-        TestNode::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
-    router.set_shard(node.client().address());
-    (node, router)
-}
-
-/// Sends a request to `caller` as a router does, with the current digests of `services`.
-async fn call(
-    node: &TestNode,
-    caller: &Deployed,
-    services: &[&Deployed],
-) -> Result<WorkerResponse, Failure> {
-    let digest = |worker: &Deployed| Bytes::copy_from_slice(worker.digest.as_bytes());
-    let service =
-        |worker: &&Deployed| Service { worker: worker.worker.to_string(), digest: digest(worker) };
-    let head = InvokeHead { services: services.iter().map(service).collect(), ..head(caller) };
-    node.client().call(head, stream::empty()).await
 }
 
 const CALLS: &str = "return env.OTHER.fetch('http://other.test/')";

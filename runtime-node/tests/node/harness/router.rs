@@ -12,12 +12,35 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::runtime::runtime_client::RuntimeClient;
 use tenon_proto::runtime::runtime_server::{Runtime, RuntimeServer};
-use tenon_proto::runtime::{InvokeHead, InvokeRequest, InvokeResponse, invoke_request};
+use tenon_proto::runtime::{InvokeHead, InvokeRequest, InvokeResponse, Service, invoke_request};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::Deployed;
+use super::client::{WorkerResponse, head};
+use super::{Deployed, TestNode};
+
+/// Starts a node whose calls of other Workers go through a router.
+pub(crate) async fn node_and_router(name: &'static str) -> (TestNode, Router) {
+    let router = Router::start().await;
+    let node =
+        TestNode::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
+    router.set_shard(node.client().address());
+    (node, router)
+}
+
+/// Sends a request to `caller` as a router does, with the current digests of `services`.
+pub(crate) async fn call(
+    node: &TestNode,
+    caller: &Deployed,
+    services: &[&Deployed],
+) -> Result<WorkerResponse, Failure> {
+    let digest = |worker: &Deployed| Bytes::copy_from_slice(worker.digest.as_bytes());
+    let service =
+        |worker: &&Deployed| Service { worker: worker.worker.to_string(), digest: digest(worker) };
+    let head = InvokeHead { services: services.iter().map(service).collect(), ..head(caller) };
+    node.client().call(head, stream::empty()).await
+}
 
 /// A router that runs until the test's runtime ends.
 #[derive(Clone)]
