@@ -32,7 +32,7 @@ const PACKAGES: &str = "node_modules";
 /// The state of the projects since the last build.
 #[derive(Default)]
 pub(crate) struct Bundler {
-    /// For each project whose build command has run, a hash of its sources after that.
+    /// The hash of each project's sources after the project's build command last ran.
     built: BTreeMap<PathBuf, u64>,
 }
 

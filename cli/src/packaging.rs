@@ -1,5 +1,5 @@
-//! What packages contain beside the program: the completions of shells, and the manual pages; and
-//! the name by which the program was called, which a package may link to another one.
+//! The content of packages besides the program: completions for shells, and manual pages. Also the
+//! name by which the program was called, because packages link a second name to it.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -11,20 +11,23 @@ use anyhow::Context as _;
 const PLUGIN: &str = "kubectl-tenon";
 
 #[derive(clap::Args)]
-pub struct ManArgs {
+pub(crate) struct ManArgs {
     /// Directory to write the pages to. It must exist.
     directory: PathBuf,
 }
 
 /// Returns the words that call the program, as help and errors print them, from the path of the
 /// program. A plugin is called by kubectl.
-pub fn called_as(program: Option<&OsStr>) -> &'static str {
+pub(crate) fn called_as(program: Option<&OsStr>) -> &'static str {
     let name = program.and_then(|program| Path::new(program).file_name());
     if name == Some(OsStr::new(PLUGIN)) { "kubectl tenon" } else { "tenon" }
 }
 
 /// Prints a shell's completions.
-pub fn complete(shell: clap_complete::Shell, mut command: clap::Command) -> anyhow::Result<()> {
+pub(crate) fn complete(
+    shell: clap_complete::Shell,
+    mut command: clap::Command,
+) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "tenon", &mut script);
     std::io::stdout().write_all(&script)?;
@@ -32,7 +35,7 @@ pub fn complete(shell: clap_complete::Shell, mut command: clap::Command) -> anyh
 }
 
 /// Writes a manual page for the program and for each of its commands that is not hidden.
-pub fn write_pages(args: &ManArgs, command: clap::Command) -> anyhow::Result<()> {
+pub(crate) fn write_pages(args: &ManArgs, command: clap::Command) -> anyhow::Result<()> {
     clap_mangen::generate_to(command, &args.directory).with_context(|| {
         let directory = args.directory.display();
         format!("cannot write the pages to {directory}; name a directory that exists")

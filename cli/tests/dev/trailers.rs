@@ -22,7 +22,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::harness::{DEADLINE, Dev, worker};
 
-/// A server of the platform's own services, whose methods are of all kinds.
+/// A gRPC server of the platform's own services, which have unary and bidirectional methods.
 struct Origin;
 
 /// Returns a failure with a message and metadata, which arrive in the trailers.

@@ -1,10 +1,10 @@
 const ALPHABET = { alphabet: "base64url", omitPadding: true } as const;
 
 /**
- * Returns the header `Set-Cookie` with a value that only this Worker can have written. Everyone who
+ * Returns the header `Set-Cookie` with a value that only this Worker can have written. Anyone who
  * has the cookie can read the value.
  *
- * @param seconds the lifetime; the signature covers it, so it also binds who copies the cookie
+ * @param seconds the lifetime; the signature covers it, so a copied cookie expires as well
  */
 export async function seal(name: string, value: object, seconds: number, secret: string): Promise<string> {
   const expires = Date.now() + seconds * 1000;

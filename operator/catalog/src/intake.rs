@@ -30,8 +30,7 @@ impl Catalog {
             let digest = part.1;
             let outcome = match self.check_report(pool, node, part) {
                 Ok((report, serves)) => {
-                    // The other nodes are told now, not only once the Worker's status has been
-                    // written.
+                    // The other nodes are told now, before the Worker's status has been written.
                     if let WorkerHealth::Quarantined { duration, times, .. } = report.health {
                         self.refuse(digest, &report.worker, duration, times);
                     }
@@ -50,8 +49,8 @@ impl Catalog {
     }
 
     /// Checks a part of a node's report. Returns the report, and whether its revision serves now. A
-    /// quarantine may also be about a recently superseded revision: a tenant cannot
-    /// avoid the quarantine by replacing a revision and restoring it.
+    /// quarantine may also be about a recently superseded revision, so a tenant cannot avoid the
+    /// quarantine by replacing a revision and restoring it.
     fn check_report(
         &self,
         caller: &CallerPool,

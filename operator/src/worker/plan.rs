@@ -32,6 +32,7 @@ use tenon_crds::{
     Accepted, Address, Condition, ConditionStatus, RolloutStatus, SecretKeyRef, Worker,
     WorkerRevision, WorkerRevisionSpec, WorkerStatus, condition,
 };
+use tenon_schedule::timetable::Timetable;
 
 use crate::artifacts::{ArtifactError, Compiled, Source};
 use crate::index::{Candidate, SourceState, secret_value};
@@ -44,7 +45,6 @@ pub use events::failed;
 pub use fault::PROPAGATION_REASONS;
 use fault::{Fault, HOST_NOT_GRANTED};
 use propagation::Propagation;
-use tenon_schedule::timetable::Timetable;
 
 /// The actions for a Worker, performed in this order.
 #[derive(Default)]

@@ -32,6 +32,9 @@ use std::time::SystemTime;
 
 use http::{Method, Request, Response};
 use http_body::Body as _;
+use tenon_clients::filter::HeadFilter;
+use tenon_clients::filter::heads::Next;
+use tenon_clients::order::Order;
 use tokio::io::AsyncWrite as _;
 
 use crate::date::Date;
@@ -42,9 +45,6 @@ use crate::front::path::Caller;
 use crate::front::response::WrittenResponse;
 use crate::front::streaming::TruncatedBody;
 use crate::thread::RouterThread;
-use tenon_clients::filter::HeadFilter;
-use tenon_clients::filter::heads::Next;
-use tenon_clients::order::Order;
 
 /// The number of requests of one connection that are served, and of times that a response is
 /// written, before the other tasks of the thread run.

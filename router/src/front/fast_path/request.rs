@@ -77,10 +77,10 @@ fn header_map(head: &Bytes, headers: &[httparse::Header<'_>]) -> Option<HeaderMa
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tenon_clients::head::{Ahead, Messages};
 
     use super::*;
     use crate::front::fast_path::reference;
-    use tenon_clients::head::{Ahead, Messages};
 
     fn with(headers: &str) -> String {
         format!("GET /a?b=c HTTP/1.1\r\nHost: shop\r\n{headers}\r\n")
