@@ -4,10 +4,12 @@
 //! of `InvokeRequest`, field by field, and a test decodes it with the generated types.
 
 use bytes::{BufMut, Bytes, BytesMut};
+use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
 use super::field::{PART_HEAD, key_len, message_key_len, put, put_key, put_message};
 use crate::frame::HEADER_LEN;
+use crate::runtime::InvokeHead;
 
 // The numbers of the fields of `InvokeHead`.
 const WORKER: u32 = 1;
@@ -105,6 +107,15 @@ impl HeadWriter {
     }
 }
 
+/// Returns the framed message with a head that exists as a value.
+pub fn encode_head(head: &InvokeHead) -> Bytes {
+    let len = head.encoded_len();
+    let mut message = BytesMut::with_capacity(message_key_len(len) + len);
+    put_message(PART_HEAD, len, &mut message);
+    head.encode_raw(&mut message);
+    message.freeze()
+}
+
 /// Returns the same framed head with `stay` set. Protobuf merges a head that occurs twice in a
 /// message, so the field follows as a head of its own.
 ///
@@ -125,7 +136,7 @@ pub fn with_stay(head: &[u8]) -> Bytes {
 mod tests {
     use super::*;
     use crate::frame::Decoder;
-    use crate::runtime::{Header, InvokeHead, InvokeRequest, Service, invoke_request::Part};
+    use crate::runtime::{Header, InvokeRequest, Service, invoke_request::Part};
     use proptest::prelude::*;
 
     fn read(stream: impl IntoIterator<Item = Bytes>) -> Option<Part> {
@@ -164,6 +175,7 @@ mod tests {
                 ..InvokeHead::default()
             };
             let head = writer.finish(&body, more);
+            prop_assert_eq!(read([encode_head(&expected)]), Some(Part::Head(expected.clone())));
             let stays = InvokeHead { stay: true, ..expected.clone() };
             prop_assert_eq!(read([with_stay(&head)]), Some(Part::Head(stays)));
             prop_assert_eq!(read([head]), Some(Part::Head(expected)));
