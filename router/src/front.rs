@@ -22,6 +22,7 @@
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
 //!   [`accept_encoding`]: the parts of a request that the router interprets.
+//! - [`head`]: the request, as its Worker gets it.
 //! - [`span`]: the span of a request, and its trace.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
 //!   to https.
@@ -42,6 +43,7 @@ pub(crate) mod error;
 pub(crate) mod fields;
 pub(crate) mod forwarded;
 pub(crate) mod handshake;
+mod head;
 pub(crate) mod headers;
 mod https;
 pub(crate) mod internal;

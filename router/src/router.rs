@@ -288,6 +288,7 @@ impl ThreadParts {
             self.shared,
             self.announcements,
             &self.metrics,
+            None,
         );
         let served = async {
             spawn_local(self.loops.watch(&self.name));

@@ -40,6 +40,7 @@ use crate::sites::Sites;
 use crate::table::{Published, Table, Worker};
 use crate::tunnel::slots::{TunnelSlot, Tunnels};
 use crate::upstream::Upstream;
+use crate::upstream::inline::Colocated;
 use crate::upstream::links::Links;
 use crate::upstream::placement::Placements;
 use crate::upstream::retry::Budget;
@@ -138,12 +139,14 @@ impl RouterThread {
     ///
     /// # Arguments
     /// * `name`: identifies the thread in metrics.
+    /// * `colocated`: the shard that runs on this thread, if there is one.
     pub(crate) fn new(
         name: &str,
         settings: Settings,
         Shared { tls, https, trusted_proxies, sites, limited_clients, counted_tx, spans }: Shared,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
+        colocated: Option<Colocated>,
     ) -> Rc<Self> {
         let view = Rc::new(published.load_full());
         let mut random = fastrand::Rng::new();
@@ -154,6 +157,7 @@ impl RouterThread {
                 links: Links::new(
                     MAX_IN_FLIGHT,
                     tls.clone(),
+                    colocated,
                     settings.shards_may_pause,
                     upstream_metrics.clone(),
                 ),

@@ -120,10 +120,11 @@ impl Upload {
         self.state.borrow_mut().settled = true;
     }
 
-    fn begin(self: &Rc<Self>) -> Streaming {
+    /// Starts an attempt, which supersedes the attempts before it.
+    pub(super) fn begin(self: &Rc<Self>) -> Streaming {
         let mut state = self.state.borrow_mut();
         state.attempt += 1;
-        Streaming { upload: self.clone(), attempt: state.attempt, position: 0, piece: None }
+        Streaming { upload: self.clone(), attempt: state.attempt, position: 0 }
     }
 }
 
@@ -183,14 +184,33 @@ impl State {
 pub(crate) struct AttemptBody {
     head: Option<Bytes>,
     streaming: Option<Streaming>,
+    /// A piece whose prologue has been sent.
+    piece: Option<Bytes>,
 }
 
-struct Streaming {
+/// The body's pieces in one attempt.
+pub(super) struct Streaming {
     upload: Rc<Upload>,
     attempt: u32,
     position: usize,
-    /// A piece whose prologue has been sent.
-    piece: Option<Bytes>,
+}
+
+impl Streaming {
+    /// Returns the next piece, or `None` at the end.
+    ///
+    /// # Errors
+    /// Fails if the body fails, or another attempt has superseded this one.
+    pub(super) fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Failure>>> {
+        let mut state = self.upload.state.borrow_mut();
+        if state.attempt != self.attempt {
+            // No shard works on the request of a superseded attempt any more.
+            return Poll::Ready(Some(Err(broken())));
+        }
+        state.poll_piece(&mut self.position, cx)
+    }
 }
 
 impl AttemptBody {
@@ -199,50 +219,38 @@ impl AttemptBody {
     /// # Arguments
     /// * `head`: the framed head message, which includes the body unless the body streams.
     pub(crate) fn new(head: Bytes, body: Option<&Rc<Upload>>) -> Self {
-        Self { head: Some(head), streaming: body.map(Upload::begin) }
+        Self { head: Some(head), streaming: body.map(Upload::begin), piece: None }
     }
 
     /// Starts an attempt whose head is sent elsewhere.
     pub(crate) fn after_head(body: &Rc<Upload>) -> Self {
-        Self { head: None, streaming: Some(body.begin()) }
+        Self { head: None, streaming: Some(body.begin()), piece: None }
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BodyError {
-    #[error(transparent)]
-    Body(#[from] Failure),
-    #[error("another attempt has superseded this one")]
-    Superseded,
 }
 
 impl Body for AttemptBody {
     type Data = Bytes;
-    type Error = BodyError;
+    type Error = Failure;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         if let Some(head) = self.head.take() {
             return Poll::Ready(Some(Ok(Frame::data(head))));
         }
-        let Some(streaming) = &mut self.streaming else { return Poll::Ready(None) };
-        if let Some(piece) = streaming.piece.take() {
+        if let Some(piece) = self.piece.take() {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
-        let mut state = streaming.upload.state.borrow_mut();
-        if state.attempt != streaming.attempt {
-            return Poll::Ready(Some(Err(BodyError::Superseded)));
-        }
-        let piece = match ready!(state.poll_piece(&mut streaming.position, cx)) {
+        let Some(streaming) = &mut self.streaming else { return Poll::Ready(None) };
+        let piece = match ready!(streaming.poll_piece(cx)) {
             Some(piece) => piece?,
             None => return Poll::Ready(None),
         };
         // A piece is at most as large as one read of the client's connection, which is far below
         // the limit of a message.
         let prologue = Prologue::of_piece(piece.len()).to_bytes();
-        streaming.piece = Some(piece);
+        self.piece = Some(piece);
         Poll::Ready(Some(Ok(Frame::data(prologue))))
     }
 
