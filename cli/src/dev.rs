@@ -164,9 +164,10 @@ impl Dev {
             &registry,
             &readiness,
         )?;
+        let internal = router.internal_addr().context("the router has no internal listener")?;
         let config = Config {
             inspector: inspection.as_ref().map(|inspection| Arc::clone(&inspection.inspector)),
-            ..node_config(&catalog_url, router.internal_addr(), shards)?
+            ..node_config(&catalog_url, internal, shards)?
         };
         let node = Node::spawn(config, node_drain, &registry, &readiness)?;
         catalog.set_node(node_entry(&node));
@@ -179,7 +180,7 @@ impl Dev {
             packs,
             site: Site::default(),
             files,
-            schedules: Schedules::new(router.internal_addr()),
+            schedules: Schedules::new(internal),
             inspection,
             catalog,
             catalog_signal,
@@ -309,7 +310,7 @@ fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<ten
         https: None,
         trusted_proxies: TrustedProxies::default(),
         idle_timeout: tenon_router::IDLE_TIMEOUT,
-        internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        internal_listen: Some((Ipv4Addr::LOCALHOST, 0).into()),
         catalog: catalog.parse()?,
         tls: None,
         threads: NonZeroU16::new(threads).context("the number of threads is zero")?.into(),

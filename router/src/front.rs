@@ -18,6 +18,7 @@
 //! This group of modules turns a client's request into an invocation, and the node's reply into a
 //! response:
 //!
+//! - [`thread`]: the part of the router that one thread runs; [`opening`]: delays clients until the thread has a table.
 //! - [`connection`]: serves one connection until it ends.
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
@@ -47,6 +48,7 @@ mod head;
 pub(crate) mod headers;
 mod https;
 pub(crate) mod internal;
+pub(crate) mod opening;
 pub(crate) mod path;
 mod proxy_protocol;
 pub(crate) mod response;
@@ -54,15 +56,16 @@ pub(crate) mod scheme;
 mod session;
 mod span;
 pub(crate) mod target;
+mod thread;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use futures::future::OptionFuture;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tenon_lifecycle::{drain, readiness::Readiness};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -74,9 +77,11 @@ use crate::front::path::Caller;
 use crate::front::scheme::Scheme;
 use crate::thread::RouterThread;
 
+pub use thread::FrontThread;
+
 /// The maximum number of connections that wait to be accepted. The kernel's own limit is usually
 /// lower.
-const BACKLOG: i32 = 4096;
+pub const BACKLOG: i32 = 4096;
 
 /// The maximum number of connections that are accepted before the other tasks of the thread run.
 /// With a larger number, a crowd of clients that reconnect as soon as they are disconnected would
@@ -90,12 +95,20 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The time for which a load balancer may delay the header of the PROXY protocol.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A thread's listeners.
-pub(crate) struct Listeners<L> {
-    pub(crate) clients: L,
+/// The listeners of one serving thread.
+#[derive(Debug)]
+pub struct Listeners<L = std::net::TcpListener> {
+    pub clients: L,
     /// The listener for clients that use TLS, if there is one.
-    pub(crate) https: Option<L>,
-    pub(crate) internal: L,
+    pub https: Option<L>,
+    /// The listener for the platform's own processes, if there is one.
+    pub internal: Option<L>,
+}
+
+impl<L> Listeners<L> {
+    fn all(&self) -> impl Iterator<Item = &L> {
+        std::iter::once(&self.clients).chain(&self.https).chain(&self.internal)
+    }
 }
 
 /// The listener that accepted a connection.
@@ -112,7 +125,9 @@ impl Listeners<TcpListener> {
             Some(accepted) = OptionFuture::from(self.https.as_ref().map(TcpListener::accept)) => {
                 (ListenerKind::Clients(Scheme::Https), accepted)
             }
-            accepted = self.internal.accept() => (ListenerKind::Internal, accepted),
+            Some(accepted) = OptionFuture::from(self.internal.as_ref().map(TcpListener::accept)) => {
+                (ListenerKind::Internal, accepted)
+            }
         };
         accepted.map(|(stream, peer)| (kind, stream, peer))
     }
@@ -128,6 +143,11 @@ pub(crate) fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
+    if addr.port() == 0 {
+        // A socket that stops listening keeps its port only if it was bound to the port by number.
+        let chosen = socket.local_addr()?.as_socket();
+        return chosen.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into()).and_then(listen);
+    }
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
@@ -148,7 +168,7 @@ pub(crate) async fn run(
     let listeners = Listeners {
         clients: TcpListener::from_std(listeners.clients)?,
         https: listeners.https.map(TcpListener::from_std).transpose()?,
-        internal: TcpListener::from_std(listeners.internal)?,
+        internal: listeners.internal.map(TcpListener::from_std).transpose()?,
     };
     let (stage_tx, stage_rx) = watch::channel(Stage::Serving);
     let front = Front { thread: thread.clone(), stage_rx };
@@ -168,7 +188,9 @@ pub(crate) async fn run(
     if let Some(listener) = listeners.https {
         front.admit_all(ListenerKind::Clients(Scheme::Https), listener);
     }
-    front.admit_all(ListenerKind::Internal, listeners.internal);
+    if let Some(listener) = listeners.internal {
+        front.admit_all(ListenerKind::Internal, listener);
+    }
     stage_tx.send_replace(Stage::Closing);
     drop(front);
     // Every connection holds a receiver, and every tunnel holds a slot.
@@ -220,18 +242,27 @@ impl Front {
         }
     }
 
+    /// Accepts all established connections, and stops listening.
+    fn admit_all(&self, kind: ListenerKind, listener: TcpListener) {
+        let Ok(listener) = listener.into_std() else { return };
+        self.admit_established(kind, &listener);
+        // Another process may hold the same socket, and connections would wait for it.
+        if let Err(error) = SockRef::from(&listener).shutdown(Shutdown::Read) {
+            tracing::debug!(%error, "cannot stop listening");
+        }
+    }
+
     /// Accepts all established connections. The kernel is asked directly, because the event loop
     /// may not know of all these connections yet.
-    fn admit_all(&self, kind: ListenerKind, listener: TcpListener) {
-        let accept = |listener: &std::net::TcpListener| {
+    fn admit_established(&self, kind: ListenerKind, listener: &std::net::TcpListener) {
+        let accept = || {
             let (stream, peer) = listener.accept()?;
             stream.set_nonblocking(true)?;
             io::Result::Ok((TcpStream::from_std(stream)?, peer))
         };
-        let Ok(listener) = listener.into_std() else { return };
         // The kernel's queue has at most this length.
         for _ in 0..BACKLOG {
-            match accept(&listener) {
+            match accept() {
                 Ok((stream, peer)) => self.admit(kind, stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client has disconnected already.

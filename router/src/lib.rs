@@ -20,7 +20,7 @@
 //! | `compression` | the encoders of responses, and what they may take | `clients` |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! `server` is the operators' server of the catalog. Any group may use [`coding`], `figures`,
+//! `args` contains the arguments of processes that serve clients. `server` is the operators' server of the catalog. Any group may use [`coding`], `figures`,
 //! `meters`, `quota`, [`rate`] and `trace`. `thread` contains what one serving thread owns of every
 //! group but `front`. `metrics` contains the metrics of all groups.
 //!
@@ -31,6 +31,7 @@
 //! `front::internal`. A WebSocket request takes the same path (`handshake`) and then continues as a
 //! tunnel (`tunnel`).
 
+mod args;
 mod catalog;
 mod clients;
 pub mod coding;
@@ -53,10 +54,12 @@ mod trace;
 mod tunnel;
 mod upstream;
 
+pub use args::{FrontArgs, FrontArgsError};
 pub use clients::pace::Pace;
 pub use clients::{descriptors, memory};
 pub use front::forwarded::TrustedProxies;
-pub use router::{Config, IDLE_TIMEOUT, Router, SpawnError};
+pub use front::{BACKLOG, FrontThread, Listeners};
+pub use router::{Addresses, Config, IDLE_TIMEOUT, Router, SpawnError, bind};
 pub use sites::SitesConfig;
 pub use table::Pin;
 pub use tenon_https::{Https, HttpsError, HttpsSettings};

@@ -54,7 +54,7 @@ fn each_server_admits_the_roles_that_it_serves() {
     let runtime = runtime();
     let servers = [
         (Role::Operator, platform.catalog),
-        (Role::Router, platform.router.internal_addr()),
+        (Role::Router, platform.router.internal_addr().unwrap()),
         (Role::RuntimeNode, platform.node.addresses()[0]),
     ];
     let untrusted = self::authority();

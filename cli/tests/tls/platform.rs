@@ -79,7 +79,7 @@ impl Platform {
             "--shards=1".to_owned(),
             "--no-pin".to_owned(),
             format!("--catalog=https://{catalog}"),
-            format!("--router=https://{}", router.internal_addr()),
+            format!("--router=https://{}", router.internal_addr().unwrap()),
             format!("--tls-dir={}", volumes[Role::RuntimeNode as usize].path().display()),
         ];
         let config = NodeConfig::try_from(Command::try_parse_from(line).unwrap().node).unwrap();
@@ -173,7 +173,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
         https: None,
         trusted_proxies: TrustedProxies::default(),
         idle_timeout: tenon_router::IDLE_TIMEOUT,
-        internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        internal_listen: Some((Ipv4Addr::LOCALHOST, 0).into()),
         catalog: format!("https://{catalog}").parse().unwrap(),
         tls: Some(tls),
         threads: NonZeroUsize::new(2).unwrap(),
