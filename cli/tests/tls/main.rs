@@ -35,6 +35,10 @@ fn main() -> ExitCode {
             "no_request_fails_while_certificates_change",
             no_request_fails_while_certificates_change,
         ),
+        trial(
+            "a_front_forwards_requests_with_the_certificate_of_its_node",
+            a_front_forwards_requests_with_the_certificate_of_its_node,
+        ),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -103,6 +107,14 @@ fn each_server_admits_the_roles_that_it_serves() {
             assert_eq!(codes, expected, "{role}");
         }
     });
+    platform.end();
+}
+
+fn a_front_forwards_requests_with_the_certificate_of_its_node() {
+    let platform = Platform::with(&authority(), &["--admit-fronts"]);
+    let front = platform.start_front();
+    assert_eq!(platform.get(front.addr()), "hello");
+    front.end();
     platform.end();
 }
 

@@ -14,11 +14,18 @@ use rustix::process::{Signal, nice, set_parent_process_death_signal};
 use rustix::thread::set_name;
 use tenon_engine::page::Page;
 use tenon_proto::id::ShardId;
+use tenon_router::Listeners;
+
+use crate::config::NodeArgs;
 
 /// Numbers of the file descriptors that the process inherits.
 pub(crate) const CONTROL: RawFd = 3;
 pub(crate) const PAGE: RawFd = 4;
 pub(crate) const LISTENER: RawFd = 5;
+/// The listener for clients of the node's front.
+pub(crate) const CLIENTS: RawFd = 6;
+/// The listener for clients that use TLS.
+pub(crate) const CLIENTS_TLS: RawFd = 7;
 
 /// Increment of a lane's niceness above a shard's, in steps of nice(2): a lane that competes with a
 /// shard for a core gets a tenth of that core.
@@ -35,19 +42,54 @@ pub struct Inherited {
     pub(super) control: UnixStream,
     pub(super) page: Page,
     pub(super) listener: TcpListener,
+    pub(super) clients: Option<Listeners>,
+}
+
+/// The listeners for clients that a process inherits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientListeners {
+    /// The node has no front, or the process is a lane's.
+    None,
+    Plain,
+    PlainAndTls,
+}
+
+impl ClientListeners {
+    /// Returns the listeners of a process.
+    pub fn of(args: &NodeArgs, id: ShardId) -> Self {
+        match args.front {
+            Some(_) if !id.is_lane() && args.clients.has_https() => Self::PlainAndTls,
+            Some(_) if !id.is_lane() => Self::Plain,
+            _ => Self::None,
+        }
+    }
+
+    fn inherit(self) -> io::Result<Option<Listeners>> {
+        let take = |fd| take(fd).map(TcpListener::from);
+        let https = match self {
+            Self::None => return Ok(None),
+            Self::Plain => None,
+            Self::PlainAndTls => Some(take(CLIENTS_TLS)?),
+        };
+        Ok(Some(Listeners { clients: take(CLIENTS)?, https, internal: None }))
+    }
 }
 
 /// Takes over the file descriptors that the supervisor has handed to this process. The process
 /// calls this once, before anything else.
 ///
+/// # Arguments
+/// * `clients` - the listeners for clients that the supervisor hands to this process.
+///
 /// # Errors
 /// Fails if the process was not started by a supervisor.
-pub fn inherit(id: ShardId) -> io::Result<Inherited> {
+pub fn inherit(id: ShardId, clients: ClientListeners) -> io::Result<Inherited> {
     let page = Page::open(take(PAGE)?)?;
     let (control, listener) =
         (UnixStream::from(take(CONTROL)?), TcpListener::from(take(LISTENER)?));
     control.set_nonblocking(true)?;
-    Ok(Inherited { id, control, page, listener })
+    let clients = clients.inherit()?;
+    Ok(Inherited { id, control, page, listener, clients })
 }
 
 fn take(fd: RawFd) -> io::Result<OwnedFd> {

@@ -3,12 +3,11 @@
 use std::future::poll_fn;
 
 use bytes::Bytes;
-use futures::stream;
+use futures::{Stream, StreamExt as _, stream};
 use http_body::Body as HttpBody;
 use tenon_engine::{Body, StreamError};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::FrameError;
-use tenon_proto::id::RevisionDigest;
 use tenon_proto::invoke::{Next, ReadError, Reader};
 use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request};
 
@@ -28,47 +27,33 @@ impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
         Self(Reader::new(incoming))
     }
 
-    /// Reads the first message, and the digest in it.
-    pub(super) async fn head(&mut self) -> Result<(InvokeHead, RevisionDigest), Failure> {
+    /// Reads the first message.
+    pub(super) async fn head(&mut self) -> Result<InvokeHead, Failure> {
         let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
-        let Some(invoke_request::Part::Head(head)) =
-            self.next().await.map_err(|broken| refused(broken.to_string()))?
-        else {
-            return Err(refused("the first message is not the head".to_owned()));
-        };
-        let digest = RevisionDigest::try_from(&head.digest[..])
-            .map_err(|error| refused(error.to_string()))?;
-        Ok((head, digest))
+        match self.next().await.map_err(|broken| refused(broken.to_string()))? {
+            Some(invoke_request::Part::Head(head)) => Ok(head),
+            Some(invoke_request::Part::Body(_)) | None => {
+                Err(refused("the first message is not the head".to_owned()))
+            }
+        }
     }
 
     /// Returns the request's body: the part that is inline in the head, then the pieces that
     /// follow. The body is read no faster than the Worker reads it, so that HTTP/2's flow control
     /// is the only buffer.
     pub(super) fn body(self, first: Bytes, limit: u64) -> Body {
-        let seen = first.len() as u64;
-        let first = stream::iter((!first.is_empty()).then_some(Ok(first)));
-        let rest = stream::unfold(Some((self, seen)), move |state| async move {
-            let (mut messages, seen) = state?;
+        let rest = stream::unfold(self, |mut messages| async move {
             match messages.next().await {
                 Ok(None) => None,
-                Ok(Some(invoke_request::Part::Body(data))) => {
-                    let seen = seen + data.len() as u64;
-                    if seen > limit {
-                        return Some((
-                            Err(StreamError::Failed(too_large(limit, Phase::Handler))),
-                            None,
-                        ));
-                    }
-                    Some((Ok(data), Some((messages, seen))))
-                }
+                Ok(Some(invoke_request::Part::Body(data))) => Some((Ok(data), messages)),
                 Ok(Some(invoke_request::Part::Head(_))) | Err(_) => {
                     let why = "the request's body ended before it was complete";
                     let failure = Failure::new(FailureCode::BadRequest, Phase::Handler, why);
-                    Some((Err(StreamError::Failed(failure)), None))
+                    Some((Err(failure), messages))
                 }
             }
         });
-        Body::Stream(Box::pin(stream::StreamExt::chain(first, rest)))
+        limited(first, rest, limit)
     }
 
     /// Returns the next message, or `None` at the end of the stream.
@@ -84,6 +69,29 @@ impl<B: HttpBody<Data = Bytes> + Unpin + 'static> Messages<B> {
             }
         }
     }
+}
+
+/// Returns a body that ends after its first failure, and fails once it is longer than `limit`, in
+/// bytes.
+pub(super) fn limited(
+    first: Bytes,
+    rest: impl Stream<Item = Result<Bytes, Failure>> + 'static,
+    limit: u64,
+) -> Body {
+    let seen = first.len() as u64;
+    let first = stream::iter((!first.is_empty()).then_some(Ok(first)));
+    let rest = stream::unfold(Some((Box::pin(rest), seen)), move |state| async move {
+        let (mut rest, seen) = state?;
+        let piece = rest.next().await?.and_then(|piece| {
+            let seen = seen + piece.len() as u64;
+            if seen > limit { Err(too_large(limit, Phase::Handler)) } else { Ok((piece, seen)) }
+        });
+        Some(match piece {
+            Ok((piece, seen)) => (Ok(piece), Some((rest, seen))),
+            Err(failure) => (Err(StreamError::Failed(failure)), None),
+        })
+    });
+    Body::Stream(first.chain(rest).boxed_local())
 }
 
 pub(super) fn too_large(limit: u64, phase: Phase) -> Failure {

@@ -7,17 +7,15 @@ use std::task::{Context, Poll, ready};
 
 use bytes::buf::Chain;
 use bytes::{Buf, Bytes};
-use futures::Stream;
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
-use tenon_engine::{FetchResponse, Piece, ResponseBody, Sending};
+use tenon_engine::Piece;
 use tenon_hop::server::{Outgoing, Part};
 use tenon_proto::failure::Failure;
-use tenon_proto::frame::INLINE_BODY;
 use tenon_proto::invoke::Prologue;
-use tenon_proto::runtime::ResponseHead;
 
+use super::remainder::Remainder;
 use crate::shard::{Answer, Permits};
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -34,10 +32,7 @@ type Message = Chain<Bytes, Piece>;
 #[derive(Default)]
 pub struct Reply {
     first: Option<Message>,
-    /// Bytes of the response's body that are not in a message yet.
-    rest: Piece,
-    /// The part of the body that the Worker has yet to produce.
-    stream: Option<Sending>,
+    rest: Remainder,
     trailers: Option<Trailers>,
     /// Held until the reply has been sent or dropped.
     _permits: Option<Permits>,
@@ -47,18 +42,10 @@ impl Reply {
     /// # Arguments
     /// * `cold` - whether the request has waited for a start of its isolate.
     pub(super) fn of(Answer { response, permits, is_hot }: Answer, cold: bool) -> Self {
-        let FetchResponse { status, headers, body } = response;
-        let (mut rest, stream) = match body {
-            ResponseBody::Full(piece) => (piece, None),
-            ResponseBody::Stream(stream) => (Piece::default(), Some(stream)),
-        };
-        let inline = rest.split_to(INLINE_BODY);
-        let more_body = !rest.is_empty() || stream.is_some();
-        let status = status.into();
-        let head = ResponseHead { status, headers, body: Bytes::new(), more_body, is_hot, cold };
+        let (head, inline, rest) = Remainder::of(response, is_hot, cold);
         let first = Some(message(&Prologue::of_head(&head, inline.len()), inline));
         let trailers = Some(Trailers::Success);
-        Self { first, rest, stream, trailers, _permits: Some(permits) }
+        Self { first, rest, trailers, _permits: Some(permits) }
     }
 
     pub(super) fn into_http(self) -> Response<Self> {
@@ -68,23 +55,23 @@ impl Reply {
     }
 }
 
-impl Reply {
-    fn end(&mut self, trailers: Trailers) {
-        self.stream = None;
-        self.trailers = Some(trailers);
-    }
-}
-
 /// The outcome of a reply whose head has been sent.
 enum Trailers {
     Success,
     Failure(Failure),
 }
 
-/// Returns a failure as headers. A long message is truncated, so that code and phase always fit.
-pub(super) fn status(failure: &Failure) -> HeaderMap {
-    let mut failure = failure.clone();
+/// Returns what a router learns of a failure. A long message is truncated, so that code and phase
+/// always fit into headers, and the place in the author's files is left out.
+pub(super) fn for_router(failure: &Failure) -> Failure {
+    let mut failure = Failure { place: None, ..failure.clone() };
     failure.message.truncate(failure.message.floor_char_boundary(MAX_MESSAGE));
+    failure
+}
+
+/// Returns a failure as headers.
+pub(super) fn status(failure: &Failure) -> HeaderMap {
+    let failure = for_router(failure);
     let mut headers = HeaderMap::new();
     // `add_header` fails only if the status is no valid header value, which does not happen.
     if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
@@ -110,18 +97,12 @@ impl Outgoing for Reply {
         if let Some(message) = self.first.take() {
             return Poll::Ready(Part::Data(message));
         }
-        while self.rest.is_empty()
-            && let Some(stream) = &mut self.stream
-        {
-            match ready!(Pin::new(stream).poll_next(cx)) {
-                Some(Ok(bytes)) => self.rest = bytes.into(),
-                Some(Err(failure)) => self.end(Trailers::Failure(failure)),
-                None => self.end(Trailers::Success),
+        match ready!(self.rest.poll_piece(cx)) {
+            Some(Ok(piece)) => {
+                return Poll::Ready(Part::Data(message(&Prologue::of_piece(piece.len()), piece)));
             }
-        }
-        if !self.rest.is_empty() {
-            let piece = self.rest.split_to(INLINE_BODY);
-            return Poll::Ready(Part::Data(message(&Prologue::of_piece(piece.len()), piece)));
+            Some(Err(failure)) => self.trailers = Some(Trailers::Failure(failure)),
+            None => {}
         }
         Poll::Ready(match self.trailers.take() {
             Some(Trailers::Failure(failure)) => Part::Failure(status(&failure)),
@@ -150,9 +131,6 @@ impl Body for Reply {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none()
-            && self.rest.is_empty()
-            && self.stream.is_none()
-            && self.trailers.is_none()
+        self.first.is_none() && self.rest.is_over() && self.trailers.is_none()
     }
 }
