@@ -19,6 +19,7 @@
 //! response:
 //!
 //! - [`thread`]: the part of the router that one thread runs; [`opening`]: delays clients until the thread has a table.
+//! - [`siblings`]: hands connections to the threads of other shards.
 //! - [`connection`]: serves one connection until it ends.
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
@@ -54,17 +55,19 @@ mod proxy_protocol;
 pub(crate) mod response;
 pub(crate) mod scheme;
 mod session;
+mod siblings;
 mod span;
 pub(crate) mod target;
 mod thread;
 
+use std::future::{pending, poll_fn};
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures::future::OptionFuture;
+use futures::future::{FutureExt as _, OptionFuture};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tenon_lifecycle::{drain, readiness::Readiness};
 use tokio::net::{TcpListener, TcpStream};
@@ -75,6 +78,7 @@ use crate::clients::SWEEP;
 use crate::front::connection::{Served, Stage};
 use crate::front::path::Caller;
 use crate::front::scheme::Scheme;
+use crate::front::siblings::Arrival;
 use crate::thread::RouterThread;
 
 pub use thread::FrontThread;
@@ -111,10 +115,12 @@ impl<L> Listeners<L> {
     }
 }
 
-/// The listener that accepted a connection.
+/// The origin of a connection: a listener of this thread, or another thread.
 #[derive(Clone, Copy)]
 enum ListenerKind {
     Clients(Scheme),
+    /// A thread of another shard has handed the client's connection over.
+    Given,
     Internal,
 }
 
@@ -191,6 +197,7 @@ pub(crate) async fn run(
     if let Some(listener) = listeners.internal {
         front.admit_all(ListenerKind::Internal, listener);
     }
+    front.admit_given();
     stage_tx.send_replace(Stage::Closing);
     drop(front);
     // Every connection holds a receiver, and every tunnel holds a slot.
@@ -231,6 +238,7 @@ impl Front {
                 biased;
                 () = &mut end => return,
                 accepted = listeners.accept() => accepted,
+                given = self.given() => Ok(given),
             };
             match accepted {
                 Ok((kind, stream, peer)) => self.admit(kind, stream, peer),
@@ -239,6 +247,33 @@ impl Front {
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
+        }
+    }
+
+    /// Returns the next connection that another thread has given to this one.
+    async fn given(&self) -> (ListenerKind, TcpStream, SocketAddr) {
+        let own = self.thread.colocated.as_ref();
+        let Some(siblings) = own.and_then(|own| own.siblings.as_ref()) else {
+            return pending().await;
+        };
+        loop {
+            let given = poll_fn(|cx| siblings.poll_given(cx)).await;
+            let opened = given.set_nonblocking(true).and_then(|()| {
+                let peer = given.peer_addr()?;
+                Ok((ListenerKind::Given, TcpStream::from_std(given)?, peer))
+            });
+            match opened {
+                Ok(opened) => return opened,
+                // The client has disconnected already.
+                Err(error) => tracing::debug!(%error, "lost a connection"),
+            }
+        }
+    }
+
+    /// Accepts the connections that other threads have given to this one so far.
+    fn admit_given(&self) {
+        while let Some((kind, stream, peer)) = self.given().now_or_never() {
+            self.admit(kind, stream, peer);
         }
     }
 
@@ -278,7 +313,15 @@ impl Front {
         let (thread, stage_rx) = (self.thread.clone(), self.stage_rx.clone());
         let gauge = Counted::new(&thread);
         match kind {
-            ListenerKind::Clients(scheme) => {
+            ListenerKind::Clients(_) | ListenerKind::Given => {
+                let (scheme, arrival) = match kind {
+                    ListenerKind::Clients(scheme) => (scheme, Arrival::Accepted),
+                    _ => (Scheme::Http, Arrival::Settled),
+                };
+                let arrival = match thread.trusted_proxies.use_proxy_protocol(peer.ip()) {
+                    true => Arrival::Settled,
+                    false => arrival,
+                };
                 // The connection is closed if there is no memory for it and no waiting connection
                 // that could be ended instead.
                 let tls = match scheme {
@@ -297,7 +340,7 @@ impl Front {
                         let Some(admitted) = admitted else { return Ok(()) };
                         let (accounts, client) = (thread.accounts(address), admitted.0.clone());
                         let caller = Caller { address, scheme, client, accounts };
-                        connection::serve_client(thread, stream, caller, stage_rx).await
+                        connection::serve_client(thread, stream, arrival, caller, stage_rx).await
                     };
                     log_end(peer, served.await);
                     drop(gauge);

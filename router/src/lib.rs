@@ -64,4 +64,4 @@ pub use sites::SitesConfig;
 pub use table::Pin;
 pub use tenon_https::{Https, HttpsError, HttpsSettings};
 pub use tenon_spans::{SpanArgs, SpansConfig};
-pub use upstream::inline::{Colocated, InlineReply, InlineRequest, InlineShard, Pieces};
+pub use upstream::inline::{Colocated, InlineReply, InlineRequest, InlineShard, Pieces, Siblings};

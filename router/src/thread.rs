@@ -65,6 +65,8 @@ pub(crate) struct RouterThread {
     pub(crate) metrics: ClientMetrics,
     pub(crate) meters: Rc<Meters>,
     pub(crate) upstream: Upstream,
+    /// The shard that runs on this thread, if there is one.
+    pub(crate) colocated: Option<Colocated>,
     /// Whether clients are asked to use another connection.
     pub(crate) leaving: Cell<bool>,
     pub(crate) tunnels: Tunnels,
@@ -157,7 +159,7 @@ impl RouterThread {
                 links: Links::new(
                     MAX_IN_FLIGHT,
                     tls.clone(),
-                    colocated,
+                    colocated.clone(),
                     settings.shards_may_pause,
                     upstream_metrics.clone(),
                 ),
@@ -167,6 +169,7 @@ impl RouterThread {
                 metrics: upstream_metrics,
                 figures: ThreadFigures::new(counted_tx),
             },
+            colocated,
             tls,
             https,
             trusted_proxies,

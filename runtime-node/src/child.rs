@@ -35,8 +35,9 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
 
+use crate::node::siblings::Ends;
 use crate::profile::LONGEST;
-pub(crate) use inherited::{CLIENTS, CLIENTS_TLS, CONTROL, LISTENER, PAGE};
+pub(crate) use inherited::{CLIENTS, CLIENTS_TLS, CONTROL, GIVE, GIVEN, LISTENER, PAGE};
 pub use inherited::{ClientListeners, Inherited, inherit, set_up_process};
 pub use supervisor::Supervisor;
 pub(crate) use supervisor::{Delivery, PlacementReply};
@@ -46,8 +47,8 @@ pub struct ChildProcess {
     pub(crate) id: ShardId,
     pub(crate) page: Arc<Page>,
     pub(crate) listener: TcpListener,
-    /// The listeners for clients, if the process has a front.
-    pub(crate) clients: Option<Listeners>,
+    /// The listeners for clients, and the ends to other shards, if the process has a front.
+    pub(crate) clients: Option<(Listeners, Option<Ends>)>,
     pub(crate) supervisor: Supervisor,
     pub(crate) commands_rx: mpsc::UnboundedReceiver<Command>,
 }

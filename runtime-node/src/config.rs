@@ -315,7 +315,7 @@ impl MemoryConfig {
 const MAX_SHARDS: u16 = 1024;
 
 fn listen(args: &NodeArgs) -> Result<ListenConfig, ConfigError> {
-    let shards = args.shards.unwrap_or_else(cpus);
+    let shards = args.shard_count();
     if shards > MAX_SHARDS {
         return Err(ConfigError::Shards(shards));
     }

@@ -77,7 +77,7 @@ fn supervise(args: Args) -> anyhow::Result<()> {
 /// Runs this program as the process of a shard or lane.
 fn run_child(id: ShardId, args: Args) -> anyhow::Result<()> {
     let clients = ClientListeners::of(&args.node, id);
-    let inherited = child::inherit(id, clients)?;
+    let inherited = child::inherit(id, clients, args.node.shard_count())?;
     child::set_up_process(id);
     // V8 is initialized before any thread starts: on processors with protection keys, a thread that
     // is older than V8 cannot run JavaScript.

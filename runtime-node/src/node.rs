@@ -6,6 +6,7 @@
 
 mod connection;
 mod front;
+pub(crate) mod siblings;
 mod thread;
 
 pub(crate) use connection::LocalExecutor;
@@ -32,11 +33,13 @@ use crate::metrics::{LOOPS, Metrics};
 use crate::reports::{self, Reporter};
 use crate::services::RouterUrl;
 use crate::source::Source;
+use front::Front;
+use siblings::Ends;
 use tenon_egress::{Policy, Settings, SettingsError};
 use tenon_engine::{Headroom, Watchdog};
-use tenon_router::{FrontThread, Router};
+use tenon_router::Router;
 use tenon_web::response_cache::ResponseCache;
-use thread::{ShardThread, Supervised};
+use thread::{Clients, ShardThread, Supervised};
 
 /// A running node.
 pub struct Node {
@@ -65,6 +68,8 @@ pub enum SpawnError {
     Source(io::Error),
     #[error("cannot determine the memory budget: {0}")]
     Memory(#[from] MeterError),
+    #[error("cannot create the sockets between shards: {0}")]
+    Siblings(io::Error),
     #[error("cannot start the front: {0}")]
     Front(#[from] tenon_router::SpawnError),
     #[error(transparent)]
@@ -108,7 +113,10 @@ impl Node {
             None => None,
         };
         let (front, fronts) = front.map(|front| (front.router, front.threads)).unzip();
-        let mut fronts = fronts.into_iter().flatten();
+        let fronts = fronts.into_iter().flatten();
+        let siblings = Ends::of_threads(bound.len()).into_iter().map(Some);
+        let mut clients =
+            fronts.zip(siblings).map(|(thread, siblings)| Clients { thread, siblings });
         if config.router.is_none() {
             config.router = front.as_ref().and_then(internal_url);
         }
@@ -123,7 +131,7 @@ impl Node {
         let parts = Parts::new(config, registry, source, reporter, drain, registry, readiness)?;
         let mut node = Self { name, addresses: Vec::new(), threads: Vec::new(), front };
         for (id, listener, address) in bound {
-            node.threads.push(parts.start(id, listener, None, fronts.next())?);
+            node.threads.push(parts.start(id, listener, None, clients.next())?);
             node.addresses.push(address);
         }
         Ok(node)
@@ -150,15 +158,19 @@ impl Node {
         let mut config = config.for_one_process();
         let front = match config.front.take().zip(clients) {
             Some((front, clients)) => {
-                let (listeners, drain) = (vec![clients], drain.clone());
-                let front =
+                let ((listeners, siblings), drain) = (clients, drain.clone());
+                let listeners = vec![listeners];
+                let Front { router, threads } =
                     front::start(&config, front, Some(id), listeners, drain, registry, readiness)?;
-                Some((front.router, front.threads))
+                Some((
+                    router,
+                    threads.into_iter().next().map(|thread| Clients { thread, siblings }),
+                ))
             }
             None => None,
         };
-        let (front, fronts) = front.unzip();
-        let clients = fronts.into_iter().flatten().next();
+        let (front, clients) = front.unzip();
+        let clients = clients.flatten();
         // The node's own metrics are exposed by its supervisor.
         let node_registry = Registry::new();
         let parts =
@@ -267,7 +279,7 @@ impl<'a> Parts<'a> {
         id: ShardId,
         listener: TcpListener,
         supervised: Option<Supervised>,
-        front: Option<FrontThread>,
+        clients: Option<Clients>,
     ) -> Result<JoinHandle<()>, SpawnError> {
         let thread = ShardThread {
             shard: id,
@@ -275,7 +287,7 @@ impl<'a> Parts<'a> {
             // A lane is not pinned; it runs where a core is free.
             core: self.cores.get(usize::from(id.position())).copied().filter(|_| !id.is_lane()),
             supervised,
-            front,
+            clients,
             watchdog: self.watchdog.clone(),
             source: self.source.clone(),
             reports: self.reporter.of(id),

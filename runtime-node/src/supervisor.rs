@@ -60,7 +60,7 @@ use child::Child;
 use keeper::Keeper;
 use metrics::Metrics;
 use placement::{CrashReport, Placement};
-use process::{Cause, Sockets};
+use process::{Cause, SiblingSockets, Sockets};
 use profiles::Profiles;
 use quarantine::{CrashDecision, Quarantine};
 
@@ -121,6 +121,8 @@ impl Supervisor {
         let clients = clients.transpose()?.unwrap_or_default();
         let client_address = clients.first().map(|first| first.clients.local_addr());
         let client_address = client_address.transpose().map_err(SpawnError::Address)?;
+        let siblings = if clients.len() > 1 { clients.len() } else { 0 };
+        let siblings = SiblingSockets::between(siblings).map_err(SpawnError::Siblings)?;
         let profiler = config.profile_port.map(|port| {
             profiler::bind(port).map_err(|source| SpawnError::Profiles { port, source })
         });
@@ -170,10 +172,13 @@ impl Supervisor {
                     governor::govern(Arc::clone(&keeper.shared), meter, memory_used),
                 ));
                 // Shards come before lanes, which have no clients.
-                let mut clients = clients.into_iter();
+                let (mut clients, mut siblings) = (clients.into_iter(), siblings.into_iter());
                 let keeps = listeners.into_iter().map(|(id, (shard, _))| {
-                    let clients = if id.is_lane() { None } else { clients.next() };
-                    keeper.keep(id, Sockets { shard, clients })
+                    let (clients, siblings) = match id.is_lane() {
+                        true => (None, None),
+                        false => (clients.next(), siblings.next()),
+                    };
+                    keeper.keep(id, Sockets { shard, clients, siblings })
                 });
                 futures::future::join_all(keeps).await;
             });

@@ -12,8 +12,10 @@
 //!
 //! Everything here belongs to one thread.
 
+use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -63,12 +65,26 @@ pub struct InlineReply {
     pub rest: Option<Pieces>,
 }
 
+/// The threads of the other shards of a node, to which a thread can hand connections of clients.
+pub trait Siblings {
+    /// Gives a connection to the thread of a shard.
+    ///
+    /// # Errors
+    /// Returns the connection if that thread cannot take it now.
+    fn give(&self, shard: ShardId, connection: TcpStream) -> Result<(), TcpStream>;
+
+    /// Returns the next connection that another thread has given to this one.
+    fn poll_given(&self, cx: &mut Context<'_>) -> Poll<TcpStream>;
+}
+
 /// The shard of a router's thread, and its name in the catalog.
 #[derive(Clone)]
 pub struct Colocated {
     pub node: Arc<str>,
     pub id: ShardId,
     pub shard: Rc<dyn InlineShard>,
+    /// The threads of the node's other shards, if connections can be handed to them.
+    pub siblings: Option<Rc<dyn Siblings>>,
 }
 
 impl Colocated {

@@ -13,7 +13,7 @@ use tenon_egress::Resolver;
 use tenon_lifecycle::tls::TlsArgs;
 use tenon_router::FrontArgs;
 
-use super::{AdmissionConfig, DrainConfig, ListenConfig, MIB, MemoryConfig, PoolConfig};
+use super::{AdmissionConfig, DrainConfig, ListenConfig, MIB, MemoryConfig, PoolConfig, cpus};
 
 /// The command line and environment.
 #[derive(ClapArgs, Clone, Debug)]
@@ -124,6 +124,13 @@ pub struct NodeArgs {
     pub clients: FrontArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
+}
+
+impl NodeArgs {
+    /// Returns the number of shards.
+    pub fn shard_count(&self) -> u16 {
+        self.shards.unwrap_or_else(cpus)
+    }
 }
 
 /// A command-line value that must not be logged: it may contain a password.

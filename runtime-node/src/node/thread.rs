@@ -40,6 +40,7 @@ use tokio::task::{JoinSet, LocalSet, spawn_local};
 use tokio::time::Instant;
 
 use super::connection;
+use super::siblings::Ends;
 use crate::child::{Command, Supervisor};
 use crate::config::{Config, DrainConfig};
 use crate::memory::Pressure;
@@ -67,7 +68,7 @@ pub(super) struct ShardThread {
     pub(super) core: Option<CoreId>,
     pub(super) supervised: Option<Supervised>,
     /// The front that this thread runs, if the node has one.
-    pub(super) front: Option<FrontThread>,
+    pub(super) clients: Option<Clients>,
     pub(super) watchdog: Watchdog,
     pub(super) source: Source,
     pub(super) reports: Reports,
@@ -81,6 +82,13 @@ pub(super) struct ShardThread {
     /// The signal to drain. The drain waits until the thread has dropped this.
     pub(super) drain: drain::Watch,
     pub(super) ready: Handle,
+}
+
+/// The front of a shard's thread.
+pub(super) struct Clients {
+    pub(super) thread: FrontThread,
+    /// The ends to the threads of the node's other shards, if it has any.
+    pub(super) siblings: Option<Ends>,
 }
 
 /// Handles that only a shard in its own process has.
@@ -111,7 +119,7 @@ impl ShardThread {
             shard: id,
             listener,
             supervised,
-            front,
+            clients,
             watchdog,
             source,
             reports,
@@ -161,10 +169,12 @@ impl ShardThread {
         let listener =
             tokio::net::TcpListener::from_std(listener).expect("cannot poll the listener");
         let mut connections = Connections::new(Rc::clone(&shard), tls);
-        let front = front.map(|front| {
+        let front = clients.map(|Clients { thread, siblings }| {
+            let siblings = siblings.map(Ends::open).transpose();
+            let siblings = siblings.expect("cannot poll the socket to other shards");
             let server = Rc::new(InlineServer::of(&shard));
-            let colocated = Colocated { node: name.as_str().into(), id, shard: server };
-            spawn_local(vital::task("front", front.serve(colocated)))
+            let colocated = Colocated { node: name.as_str().into(), id, shard: server, siblings };
+            spawn_local(vital::task("front", thread.serve(colocated)))
         });
         drop(ready);
         supervised.into_iter().for_each(|supervised| supervised.begin_serving(&shard));

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
@@ -57,6 +58,35 @@ pub(super) struct Sockets {
     pub(super) shard: TcpListener,
     /// The listeners for clients, if the process has a front.
     pub(super) clients: Option<Listeners>,
+    /// The sockets between the processes of shards with fronts, if there are several.
+    pub(super) siblings: Option<SiblingSockets>,
+}
+
+/// The sockets by which the processes of shards hand connections of clients to one another.
+pub(super) struct SiblingSockets {
+    /// The socket from which this process takes connections.
+    given: UnixDatagram,
+    /// The socket to each shard, by position.
+    give: Arc<[UnixDatagram]>,
+}
+
+impl SiblingSockets {
+    /// Returns the sockets of each of a node's shards, in their order.
+    ///
+    /// # Errors
+    /// Fails if the system cannot create the sockets.
+    pub(super) fn between(shards: usize) -> io::Result<Vec<Self>> {
+        let pairs = (0..shards).map(|_| UnixDatagram::pair());
+        let (give, given): (Vec<_>, Vec<_>) =
+            pairs.collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
+        let give: Arc<[_]> = give.into();
+        Ok(given.into_iter().map(|given| Self { given, give: Arc::clone(&give) }).collect())
+    }
+
+    /// Returns the sockets, each with its number in the process.
+    fn numbered(&self) -> impl Iterator<Item = (RawFd, &UnixDatagram)> {
+        std::iter::once((child::GIVEN, &self.given)).chain((child::GIVE..).zip(&*self.give))
+    }
 }
 
 /// Maximum length of the accept queue of routers, in connections. This is the standard library's
@@ -146,6 +176,9 @@ impl Process {
         ];
         for (child_fd, listener) in sockets.clients() {
             mappings.push(FdMapping { parent_fd: OwnedFd::from(listener.try_clone()?), child_fd });
+        }
+        for (child_fd, socket) in sockets.siblings.iter().flat_map(SiblingSockets::numbered) {
+            mappings.push(FdMapping { parent_fd: OwnedFd::from(socket.try_clone()?), child_fd });
         }
         let mut command = std::process::Command::new(&program.path);
         command

@@ -23,7 +23,8 @@ use crate::harness::{TestNode, await_condition, trials};
 trials! {
     a_worker_of_the_threads_own_shard_runs_without_a_connection,
     the_worker_gets_the_same_request_as_through_a_router,
-    requests_for_other_shards_are_forwarded,
+    a_connection_moves_to_the_thread_that_runs_its_first_worker,
+    later_requests_for_other_shards_are_forwarded,
     bodies_stream_in_both_directions,
     a_body_above_the_limit_is_refused,
     a_client_of_a_front_that_disconnects_cancels_the_invocation,
@@ -36,6 +37,7 @@ trials! {
     a_node_with_a_front_is_ready_only_with_the_catalog,
     a_process_of_a_shard_serves_clients_and_forwards_to_its_lane,
     clients_wait_while_the_process_of_a_shard_restarts,
+    connections_are_handed_between_the_processes_of_shards,
 }
 
 /// The arguments of a node of several processes with a front.
@@ -86,7 +88,21 @@ async fn one_on_each_shard(node: &TestNode) -> [String; 2] {
     unreachable!()
 }
 
-async fn requests_for_other_shards_are_forwarded(name: &'static str) {
+async fn a_connection_moves_to_the_thread_that_runs_its_first_worker(name: &'static str) {
+    let node = TestNode::with_front(name, 2, |_| {}).await;
+    let hosts = one_on_each_shard(&node).await;
+    // The kernel chooses the thread of each connection.
+    for _ in 0..16 {
+        for (shard, host) in hosts.iter().enumerate() {
+            let Answer { status, head, body } = node.ask(host).await;
+            assert_eq!((status, &body), (200, host), "{head}");
+            assert!(head.contains(&format!("tenon-shard: {shard}")), "{head}");
+        }
+    }
+    assert_eq!(node.metric("tenon_router_shard_connections", &[]), 0);
+}
+
+async fn later_requests_for_other_shards_are_forwarded(name: &'static str) {
     let node = TestNode::with_front(name, 2, |_| {}).await;
     let [first, second] = one_on_each_shard(&node).await;
     for hosts in [[&first, &second], [&second, &first]] {
@@ -98,7 +114,7 @@ async fn requests_for_other_shards_are_forwarded(name: &'static str) {
         let (one, other) = answers.body.split_once("HTTP/1.1 200").unwrap();
         assert!(one == hosts[0] && other.ends_with(hosts[1].as_str()), "{answers:?}");
     }
-    assert!((1..=2).contains(&node.metric("tenon_router_shard_connections", &[])));
+    assert_eq!(node.metric("tenon_router_shard_connections", &[]), 2);
 }
 
 async fn bodies_stream_in_both_directions(name: &'static str) {
@@ -347,4 +363,37 @@ async fn clients_wait_while_the_process_of_a_shard_restarts(name: &'static str) 
     node.await_line("tenon_node_process_exits_total{cause=\"killed\",process=\"shard-0\"} 1").await;
     let answer = node.ask("light").await;
     assert_eq!((answer.status, answer.body.as_str()), (200, "light"), "{answer:?}");
+}
+
+async fn connections_are_handed_between_the_processes_of_shards(name: &'static str) {
+    let more: Vec<_> = FRONT.iter().copied().chain(["--shards", "2"]).collect();
+    let node = SupervisedNode::with(name, &more).await;
+    let worker = node.handler("light", "return new Response('light')");
+    node.announce(&worker, "light").await;
+    let mut served = 1;
+    while served < 24 {
+        let answer = node.ask("light").await;
+        // Each process learns of the Worker by itself.
+        if answer.status != 404 {
+            assert_eq!((answer.status, answer.body.as_str()), (200, "light"), "{answer:?}");
+            served += 1;
+        }
+    }
+    let served_by = |page: &str, shard: &str| -> u64 {
+        let labels = format!("{{shard=\"{shard}\",code=\"2xx\"}} ");
+        let line = page.lines().find_map(|line| {
+            line.strip_prefix("tenon_router_requests_total")?.strip_prefix(&labels)
+        });
+        line.map_or(0, |count| count.parse().unwrap())
+    };
+    let by_shard = loop {
+        let page = node.metrics().await;
+        let by_shard = ["0", "1"].map(|shard| served_by(&page, shard));
+        // Threads publish their counts with a delay.
+        if by_shard.iter().sum::<u64>() == served {
+            break by_shard;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(by_shard.contains(&0), "connections stay where they arrive: {by_shard:?}");
 }
