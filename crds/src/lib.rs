@@ -26,9 +26,9 @@ pub use placement::{
     TaintEffect, Toleration, TolerationOperator, TopologySpread, WhenUnsatisfiable,
 };
 pub use pool::{
-    CaCertificates, KeyRef, MAX_LANES, MAX_SHARDS, PoolEgress, PoolLimits, PoolProxy,
-    PoolRateLimits, ProxyResolver, ResourceSettings, RuntimePool, RuntimePoolSpec,
-    RuntimePoolStatus, SecretRef,
+    CaCertificates, FrontServiceType, KeyRef, MAX_LANES, MAX_SHARDS, PoolEgress, PoolFront,
+    PoolLimits, PoolProxy, PoolRateLimits, ProxyResolver, ResourceSettings, RuntimePool,
+    RuntimePoolSpec, RuntimePoolStatus, SecretRef,
 };
 pub use revision::{Artifact, WorkerRevision, WorkerRevisionSpec};
 pub use worker::{

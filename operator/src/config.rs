@@ -49,6 +49,10 @@ pub struct OperatorArgs {
     /// tenon-runtime-node-tls if processes use TLS.
     #[arg(long, env = "TENON_NODE_TLS_SECRET", value_name = "NAME")]
     pub node_tls_secret: Option<String>,
+    /// Allow RuntimePools to have fronts (spec.front): all nodes get the rights of routers, to fetch
+    /// static files, to report figures of rollouts, and to send requests to other nodes.
+    #[arg(long, env = "TENON_ADMIT_FRONTS")]
+    pub admit_fronts: bool,
     /// URL at which nodes reach the catalog. Defaults to port 7070 of tenon-operator, with https://
     /// if processes use TLS.
     #[arg(long, env = "TENON_CATALOG_URL")]
@@ -197,6 +201,7 @@ impl OperatorArgs {
             catalog: text(&catalog),
             router: text(&router),
             tls_secret,
+            admit_fronts: self.admit_fronts,
             log: log.arguments(),
         };
         Ok(Config {

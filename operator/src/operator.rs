@@ -122,6 +122,9 @@ impl Operator {
         let compiler = Compiler::new(config.compiler);
         let artifacts = open_artifacts(config.artifacts, compiler.clone())?;
         let catalog = Catalog::new();
+        if config.nodes.admit_fronts {
+            catalog.admit_fronts();
+        }
         registry.register(Box::new(catalog.metrics()?))?;
         let (reports_tx, reports_rx) = mpsc::channel(REPORTS);
         catalog.set_report_sink(ReportSink { reports_tx, outcomes: metrics.reports.clone() });

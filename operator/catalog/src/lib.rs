@@ -38,6 +38,7 @@ mod watchers;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -76,6 +77,8 @@ struct Shared {
     code: OnceLock<CodeSource>,
     assets: OnceLock<AssetsSource>,
     watchers: Watchers,
+    /// Whether nodes may do what routers do, because some of them have fronts.
+    admits_fronts: AtomicBool,
 }
 
 struct Deployed {
@@ -120,6 +123,7 @@ impl Catalog {
                 code: OnceLock::new(),
                 assets: OnceLock::new(),
                 watchers: Watchers::new(),
+                admits_fronts: AtomicBool::new(false),
             }),
         }
     }
@@ -199,6 +203,16 @@ impl Catalog {
     pub fn quarantine(&self, worker: &WorkerId, revision: &str, remaining: Duration, times: u32) {
         let digest = self.read().revisions.named(worker, revision);
         digest.into_iter().for_each(|digest| self.refuse(digest, worker, remaining, times));
+    }
+
+    /// Gives nodes static files and takes their figures from now on, because a node with a front
+    /// serves clients as a router does.
+    pub fn admit_fronts(&self) {
+        self.shared.admits_fronts.store(true, Relaxed);
+    }
+
+    fn admits_fronts(&self) -> bool {
+        self.shared.admits_fronts.load(Relaxed)
     }
 
     /// Marks the catalog as complete; watchers are answered from then on. This method must be

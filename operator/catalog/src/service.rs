@@ -132,7 +132,7 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<GetAssetsRequest>,
     ) -> Result<Response<Self::GetAssetsStream>, Status> {
-        routers_only(&request)?;
+        self.fronts_only(&request)?;
         let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         let revision = self.catalog.revision(&digest).ok_or_else(|| {
@@ -191,7 +191,7 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<ReportTrafficRequest>,
     ) -> Result<Response<ReportTrafficResponse>, Status> {
-        routers_only(&request)?;
+        self.fronts_only(&request)?;
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
@@ -216,14 +216,17 @@ fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
     }
 }
 
-/// Refuses nodes, which need no static files, and do not know all requests of a Worker. Without TLS
-/// the caller is unknown, and the request is allowed.
-fn routers_only<T>(request: &Request<T>) -> Result<(), Status> {
-    match Caller::of(request).and_then(|caller| caller.is_node) {
-        Some(true) => Err(Status::permission_denied(
-            "nodes may not call this; present a router's certificate",
-        )),
-        Some(false) | None => Ok(()),
+impl Service {
+    /// Refuses nodes, unless they may have fronts: a node without a front needs no static files,
+    /// and does not know all requests of a Worker. Without TLS the caller is unknown, and the
+    /// request is allowed.
+    fn fronts_only<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        match Caller::of(request).and_then(|caller| caller.is_node) {
+            Some(true) if !self.catalog.admits_fronts() => Err(Status::permission_denied(
+                "nodes may not call this; present a router's certificate, or set --admit-fronts on the operator",
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

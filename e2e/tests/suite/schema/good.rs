@@ -158,6 +158,11 @@ pub fn pool() -> Value {
                 "resolver": "Node",
             },
         },
+        "front": {
+            "serviceType": "NodePort",
+            "tlsSecretRefs": [{"name": "shop"}, {"name": "blog"}],
+            "trustedProxies": ["10.0.0.0/8"],
+        },
         "runtimeClassName": "gvisor",
         "nodeSelector": {"example.com/disk": "fast"},
         "tolerations": [
