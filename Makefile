@@ -14,9 +14,10 @@ FOR_TESTS := --workspace --bins --tests
 # Number of nodes of `make cluster`.
 NODES := 3
 CRD_DIR := charts/tenon-crds/templates
-SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools e2e/install fuzz/run \
-	runtime-node/v8/build \
+SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools docs/build e2e/install \
+	fuzz/run runtime-node/v8/build \
 	$(addprefix deploy/cluster/,apiserver build down load node node-init run-in tenon up) \
+	$(addprefix deploy/dist/,build notices requirements set-version) \
 	$(addprefix deploy/images/,build rootfs sbom)
 
 .PHONY: help
@@ -28,7 +29,7 @@ run: tools ## Serve examples/hello on http://localhost:8080
 	cargo run --profile quick --package tenon -- dev examples/hello
 
 .PHONY: test
-test: test-unit test-charts test-rules fuzz test-e2e ## Run all tests: units, charts, alerts, fuzz targets, and a real Kubernetes control plane
+test: test-unit test-charts test-rules test-dist fuzz test-e2e ## Run all tests: units, charts, alerts, releases, fuzz targets, and a real Kubernetes control plane
 
 .PHONY: test-unit
 test-unit: tools ## Run the tests that do not need Kubernetes
@@ -60,12 +61,17 @@ e2e: tools ## Install, upgrade, drain and uninstall Tenon on the cluster of KUBE
 test-rules: tools ## Test the chart's alerts, and check every query of its dashboards
 	deploy/dashboards/test-rules
 
+.PHONY: test-dist
+test-dist: tools ## Test the files of a release, made from debug binaries
+	cargo build $(FOR_TESTS)
+	node --test deploy/dist/test.mjs
+
 # V8 is not instrumented, so freed memory is overwritten: V8 cannot use it without being noticed.
 .PHONY: test-sanitized
 test-sanitized: tools ## Run the tests of the node and of the Web interfaces under AddressSanitizer
 	export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
 	export ASAN_OPTIONS=max_free_fill_size=1048576 LSAN_OPTIONS=suppressions=$(CURDIR)/runtime-node/v8/leaks.txt
-	cargo test --target host-tuple --target-dir target/sanitized --package tenon-runtime-node --package tenon-web --tests
+	cargo test --target host-tuple --target-dir target/sanitized --package tenon-runtime-node --package tenon-web --package tenon-crypto --package tenon-html --tests
 
 # SECONDS is the time for each target in seconds, and SEED is the seed of the random choices. With a
 # fixed seed, the same code gets the same choices, so a change fails only because of what it
@@ -97,9 +103,18 @@ crds: tools ## Generate the CRDs' YAML from the Rust types
 	target/debug/crdgen $(CRD_DIR)
 
 .PHONY: reference
-reference: tools ## Generate the tables of docs/reference from the CRDs and the codes of failures
+reference: tools ## Generate the tables of docs from the CRDs and the codes of failures
 	cargo build --quiet --workspace --bin tenon-docs
-	target/debug/tenon-docs docs/reference
+	target/debug/tenon-docs reference docs
+
+.PHONY: docs
+docs: tools ## Build the site of the documentation in target/docs (installs mdBook)
+	cargo build --quiet --workspace --bin tenon-docs
+	docs/build
+
+.PHONY: test-links
+test-links: tools ## Check that every link of the documentation to another host answers
+	cargo test --workspace --test book -- --ignored
 
 .PHONY: dashboards
 dashboards: tools ## Generate the Grafana dashboards from their queries
@@ -107,27 +122,27 @@ dashboards: tools ## Generate the Grafana dashboards from their queries
 	target/debug/tenon-dashboards generate charts/tenon/dashboards
 
 .PHONY: charts
-charts: tools ## Generate the charts' tables of values, and the list of rights
+charts: tools ## Generate the charts' tables of values, and the lists of rights and policies
 	cd charts/tests
-	go test ./... -run 'TestReadmeListsEveryValue|TestRightsMatchTheGoldenFile' -update
+	go test ./... -run 'TestReadmeListsEveryValue|TestRightsMatchTheGoldenFile|TestPoliciesMatchTheGoldenFile' -update
 
 .PHONY: bench
 bench: tools ## Measure Tenon beside other systems, in one run
 	bench/setup
 	deploy/cluster/build
 	cargo build --release --workspace $(BINARIES) --bin tenon-bench
-	cargo bench --package tenon-router --bench ring --bench compression
-	cargo bench --package tenon-runtime-node --bench engine --no-run
-	cargo test --release --package tenon-runtime-node --test hostile --no-run
+	cargo bench --workspace --bench ring --bench compression --bench fast_path
+	cargo bench --workspace --bench engine --no-run
+	cargo test --release --workspace --test hostile --no-run
 	trap 'deploy/cluster/down' EXIT
 	deploy/cluster/up
 	deploy/cluster/run-in target/release/tenon-bench
 
 .PHONY: bench-pools
 bench-pools: tools ## Compare new, shared and pinned isolates, and the cost of a buffer by the size of its pool
-	cargo build --release --package tenon-bench --bin tenon-bench-pools
+	cargo build --release --workspace --bin tenon-bench-pools
 	target/release/tenon-bench-pools
-	cargo bench --package tenon-runtime-node --bench buffers
+	cargo bench --workspace --bench buffers
 
 # Duration of the soak in minutes.
 bench-soak: MINUTES := 180
@@ -156,6 +171,12 @@ bench-containment: tools ## Measure the effect of hostile Workers on 300 others,
 images: tools ## Build the images as OCI archives in target/images, without a container engine
 	cargo build --release --workspace $(IN_IMAGES)
 	deploy/images/build
+
+# BUILDER is the URI of the machine in the provenance.
+.PHONY: dist
+dist: tools ## Make the files of a release in target/dist: archives, packages, images, charts
+	cargo build --release --locked --workspace $(BINARIES)
+	deploy/dist/build $(if $(BUILDER),--builder "$(BUILDER)")
 
 # The tag of the images is a hash of their contents, so that changed images are rolled out.
 .PHONY: cluster

@@ -92,7 +92,7 @@ function interpret(lines) {
   return [...scope].map(([name, value]) => `${name}=${value}`).join(" ");
 }
 
-// Finds the cheapest ways through a grid, which needs arrays, a heap, a map and sorting.
+// Finds the cheapest paths through a grid, which needs arrays, a heap, a map and sorting.
 function findWays(size) {
   const cost = (at) => ((at * 7919) % 13) + 1;
   const best = new Map([[0, 0]]);

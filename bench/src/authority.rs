@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use prometheus::Registry;
+use tenon_certificates::issue::{self, CertifiedKey};
 use tenon_lifecycle::tls::{Role, Tls};
-use tenon_operator::certificates::issue::{self, CertifiedKey};
 
 /// Lifetime of the certificates, longer than any benchmark.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
@@ -30,7 +30,7 @@ impl Authority {
         let authority = issue::authority(now, LIFETIME)?;
         for role in Role::ALL {
             let CertifiedKey { certificate, key } =
-                issue::certificate(&authority, role, now, LIFETIME)?;
+                issue::certificate(&authority, role, None, now, LIFETIME)?;
             let folder = directory.join(role.dns_name());
             fs::create_dir_all(&folder)?;
             for (name, content) in

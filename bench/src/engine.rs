@@ -59,16 +59,7 @@ pub fn run() -> anyhow::Result<Record> {
     eprintln!("engine: invocations and starts without a network");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args([
-            "bench",
-            "--quiet",
-            "--package",
-            "tenon-runtime-node",
-            "--bench",
-            "engine",
-            "--",
-            "--json",
-        ])
+        .args(["bench", "--quiet", "--workspace", "--bench", "engine", "--", "--json"])
         .stderr(Stdio::inherit())
         .output()
         .context("cannot run cargo")?;

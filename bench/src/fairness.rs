@@ -9,11 +9,10 @@
 //! The neighbors' requests arrive in an open loop. A closed loop would send fewer requests to a
 //! shard that makes them wait, and would therefore count few of the delayed requests. Phases
 //! alternate, round by round: the neighbors alone, and beside each kind of hog
-//! (`fairness/hogs.rs`): a
-//! *spender*, whose requests use nine tenths of the CPU limit and are answered; a *breaker*, whose
-//! requests never end, so that each is terminated and its isolate replaced; a *collector*, which
-//! keeps 100 MiB and turns it into garbage; *cold starts* of Workers of one mebibyte; and a
-//! *compiler* of WebAssembly.
+//! (`fairness/hogs.rs`): a *spender*, whose requests use nine tenths of the CPU limit and are
+//! answered; a *breaker*, whose requests never end, so that each is terminated and its isolate
+//! replaced; a *collector*, which keeps 100 MiB and turns it into garbage; *cold starts* of Workers
+//! of one mebibyte; and a *compiler* of WebAssembly.
 //!
 //! There are two promises for each phase. First, a neighbor waits no longer than it would for a
 //! few light requests of other Workers. Second, it keeps its throughput: the neighbors' total

@@ -37,7 +37,7 @@ pub fn run() -> anyhow::Result<Record> {
     eprintln!("hostile: the suite of hostile Workers");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["test", "--release", "--package", "tenon-runtime-node", "--test", "hostile"])
+        .args(["test", "--release", "--workspace", "--test", "hostile"])
         // Scripts run one after another, so that each neighbor waits only for the script beside
         // it.
         .args(["--", "--format", "pretty", "--test-threads", "1"])

@@ -57,7 +57,7 @@ mod web;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::contest::{Contender, Schedule};
@@ -235,46 +235,60 @@ fn main() -> anyhow::Result<()> {
     };
     let own = own_binaries()?;
     let mut report = Report::default();
+    let mut failed = Vec::new();
     for part in parts {
-        match part {
-            Part::Apply => report.apply = Some(apply::run(args.workers)?),
-            Part::Rollback => report.rollback = Some(rollback::run(args.divided)?),
-            Part::Contest => report.contest = contest(&args, &peers, Some(&own))?,
-            Part::Hop => {
-                let (load, schedule) = (args.load(&peers), args.schedule());
-                report.hop = Some(hop::run(&peers, &own, &load, schedule)?);
-            }
-            Part::Builds => report.contest = builds(&args, &peers, &own)?,
-            Part::Peers => report.contest = contest(&args, &peers, None)?,
-            Part::Engine => report.engine = Some(engine::run()?),
-            Part::Isolates => report.isolates = Some(isolates::run(&peers, &own, args.isolates())?),
-            Part::Fleet => report.fleet = Some(fleet::run(&peers, &own, args.fleet())?),
-            Part::Fairness => report.fairness = Some(fairness::run(&peers, &own, args.fairness())?),
-            Part::Spread => {
-                let measured = 2 * Duration::from_secs(args.measured);
-                report.spread = Some(spread::run(&peers, &own, measured)?);
-            }
-            Part::Front => {
-                report.front =
-                    Some(front::run(&peers, &own, 2 * Duration::from_secs(args.measured))?)
-            }
-            Part::Streams => report.streams = Some(streams::run(&peers, &own, args.streams())?),
-            Part::Web => {
-                report.web = Some(web::run(&peers, &own, &args.load(&peers), args.schedule())?)
-            }
-            Part::Assets => {
-                let (load, schedule) = (args.load(&peers), args.schedule());
-                report.assets = Some(assets::run(&peers, &own, &load, schedule)?);
-            }
-            Part::Containment => report.containment = Some(containment::run(&args.only)?),
-            Part::Soak => {
-                let duration = Duration::from_secs(60 * args.minutes);
-                report.soak = Some(soak::run(&peers, &own, duration)?);
-            }
-            Part::Hostile => report.hostile = Some(hostile::run()?),
+        // The other parts are measured nevertheless, because each takes minutes.
+        if let Err(error) = measure(*part, &args, &peers, &own, &mut report) {
+            failed.push(format!("{part:?}: {error:#}"));
         }
     }
     println!("\n{report}");
+    ensure!(failed.is_empty(), "parts that could not be measured:\n{}", failed.join("\n"));
+    Ok(())
+}
+
+/// Measures a part, and puts the result into `report`.
+fn measure(
+    part: Part,
+    args: &Args,
+    peers: &Peers,
+    own: &Path,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    match part {
+        Part::Apply => report.apply = Some(apply::run(args.workers)?),
+        Part::Rollback => report.rollback = Some(rollback::run(args.divided)?),
+        Part::Contest => report.contest = contest(args, peers, Some(own))?,
+        Part::Hop => {
+            let (load, schedule) = (args.load(peers), args.schedule());
+            report.hop = Some(hop::run(peers, own, &load, schedule)?);
+        }
+        Part::Builds => report.contest = builds(args, peers, own)?,
+        Part::Peers => report.contest = contest(args, peers, None)?,
+        Part::Engine => report.engine = Some(engine::run()?),
+        Part::Isolates => report.isolates = Some(isolates::run(peers, own, args.isolates())?),
+        Part::Fleet => report.fleet = Some(fleet::run(peers, own, args.fleet())?),
+        Part::Fairness => report.fairness = Some(fairness::run(peers, own, args.fairness())?),
+        Part::Spread => {
+            let measured = 2 * Duration::from_secs(args.measured);
+            report.spread = Some(spread::run(peers, own, measured)?);
+        }
+        Part::Front => {
+            report.front = Some(front::run(peers, own, 2 * Duration::from_secs(args.measured))?)
+        }
+        Part::Streams => report.streams = Some(streams::run(peers, own, args.streams())?),
+        Part::Web => report.web = Some(web::run(peers, own, &args.load(peers), args.schedule())?),
+        Part::Assets => {
+            let (load, schedule) = (args.load(peers), args.schedule());
+            report.assets = Some(assets::run(peers, own, &load, schedule)?);
+        }
+        Part::Containment => report.containment = Some(containment::run(&args.only)?),
+        Part::Soak => {
+            let duration = Duration::from_secs(60 * args.minutes);
+            report.soak = Some(soak::run(peers, own, duration)?);
+        }
+        Part::Hostile => report.hostile = Some(hostile::run()?),
+    }
     Ok(())
 }
 

@@ -130,7 +130,11 @@ impl Process {
     /// Fails if the process has ended.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
-            Some(status) => bail!("{} ended with {status}", self.name),
+            Some(status) => {
+                let printed = self.printed()?;
+                let last = printed.lines().last().unwrap_or("no output");
+                bail!("{} ended with {status}: {last}", self.name)
+            }
             None => Ok(()),
         }
     }
@@ -198,7 +202,7 @@ impl Process {
             let kib = text
                 .lines()
                 .find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
-            // A process that is ending has no memory any more, and therefore no such line.
+            // A process that is ending no longer has memory, and therefore has no such line.
             Ok(kib.unwrap_or(0_u64) * 1024)
         })
     }

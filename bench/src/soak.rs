@@ -6,7 +6,7 @@
 //!  cold     the next of 2,000 Workers, ten a second                     │
 //!  streams  16 MiB through a Worker and back, again and again           ├─► router ──► node
 //!  sockets  100 messages over a WebSocket, then the next WebSocket      │
-//!  caches   `caches.default`: a look-up, and a write if it misses       │
+//!  caches   `caches.default`: a lookup, and a write if it misses        │
 //!  hostile  the scripts of the suite, one after another                ─┘
 //!                                     every ten seconds: a sample
 //! ```

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use bytes::Bytes;
-use tenon_catalog::{AssetsSource, Catalog};
+use tenon_catalog::{AssetsSource, Authentication, Catalog};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::tls::Role;
 use tenon_proto::catalog::{Node, Route, node};
@@ -105,7 +105,9 @@ impl Site {
         let (signal, drain) = drain::channel();
         let _guard = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        runtime.spawn(tenon_catalog::serve(listener, tls, catalog.clone(), drain));
+        let namespace = "tenon-system".to_owned();
+        let authentication = tls.map(|tls| Authentication { tls, namespace });
+        runtime.spawn(tenon_catalog::serve(listener, authentication, catalog.clone(), drain));
         drop(_guard);
         let directories = authority.map(|authority| {
             [Role::Router, Role::RuntimeNode].map(|role| authority.directory(role))

@@ -58,7 +58,7 @@ const CASES: [Case; 9] = [
     long("pipe of 10,000 chunks", "/pipe", 0.5),
     long("a ray tracer", "/rays", AS_FAST),
     long("an interpreter", "/interpreter", AS_FAST),
-    long("shortest ways", "/ways", AS_FAST),
+    long("shortest paths", "/ways", AS_FAST),
 ];
 
 /// The measurements of all cases.

@@ -42,9 +42,8 @@ func named(list any, name string, path ...any) any {
 
 func TestOperatorIssuesCertificates(t *testing.T) {
 	all := render(t, ``)
-	expect(t, "the Secrets of the certificates", secrets(t, all), `
-router: tenon-router-tls
-runtime-node: tenon-runtime-node-tls`)
+	// The operator chooses the Secret of each pool.
+	expect(t, "the Secrets of the certificates", secrets(t, all), `router: tenon-router-tls`)
 	args := all.pod(t, "Deployment/tenon-operator").args()
 	for _, arg := range []string{"--self-signed", "--deployment=tenon-operator", "--authority-lifetime=3650d", "--certificate-lifetime=90d"} {
 		if !contains(args, arg) {
@@ -104,4 +103,9 @@ func TestExistingSecretsAreUsedUnchanged(t *testing.T) {
 			t.Errorf("the operator may write Secrets: %v", rule)
 		}
 	}
+}
+
+func TestExistingSecretsOfNodesMayDifferByPool(t *testing.T) {
+	all := render(t, set(t, ownSecrets, "certificates.existingSecret.runtimeNode", `"nodes-of-{pool}"`))
+	expect(t, "the Secret of the nodes", secrets(t, all)["runtime-node"], `"nodes-of-{pool}"`)
 }

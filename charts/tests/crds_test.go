@@ -14,8 +14,8 @@ func TestCRDsAreKeptByDefault(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := parse(t, rendered)
-		if len(all) != 3 {
-			t.Fatalf("want 3 CRDs, got %v", all)
+		if len(all) != 4 {
+			t.Fatalf("want 4 CRDs, got %v", all)
 		}
 		for _, crd := range all {
 			if _, is := crd.GetAnnotations()["helm.sh/resource-policy"]; is != keeps {
@@ -28,8 +28,8 @@ func TestCRDsAreKeptByDefault(t *testing.T) {
 // The templates are also plain YAML, so that `kubectl apply -f` can apply them.
 func TestCRDsAreTheSameWithAndWithoutHelm(t *testing.T) {
 	files, err := filepath.Glob(crds + "/templates/*.yaml")
-	if err != nil || len(files) != 3 {
-		t.Fatalf("got the files %v, want 3: %v", files, err)
+	if err != nil || len(files) != 4 {
+		t.Fatalf("got the files %v, want 4: %v", files, err)
 	}
 	rendered, err := renderChart(load(t, crds), ``)
 	if err != nil {

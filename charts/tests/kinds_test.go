@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -74,6 +75,7 @@ runtimePool:
   limits: {default: {cpuMs: 10}, max: {cpuMs: 100}}
   rateLimits: {namespace: {requestsPerSecond: 1000, burst: 2000}}
   egress: {allowCidrs: [10.0.0.0/8], proxy: {url: "http://proxy.example.com:3128"}}
+  allowedNamespaces: {from: Selector, selector: {matchLabels: {tier: gold}}}
   runtimeClassName: gvisor
   nodeSelector: {disk: fast}
   tolerations: [{key: tenants, operator: Exists}]
@@ -83,6 +85,7 @@ networkPolicy:
   metricsFrom: [{namespaceSelector: {matchLabels: {name: monitoring}}}]
   nodeEgress: {restrict: true}
 rbac: {ownerReferencesPermissionEnforcement: true}
+hosts: {requireGrant: true}
 metrics:
   podMonitor: {enabled: true, labels: {release: prometheus}}
   prometheusRule: {enabled: true, labels: {release: prometheus}}
@@ -98,6 +101,7 @@ operator: {podDisruptionBudget: {enabled: false}}
 router: {podDisruptionBudget: {enabled: false}}
 runtimePool: {create: false}
 networkPolicy: {enabled: false}
+admissionPolicies: {enabled: false}
 rbac: {aggregateToDefaultRoles: false}
 metrics: {dashboards: {enabled: false}}`,
 }
@@ -108,6 +112,8 @@ var kinds = map[string]struct {
 	new        func() any
 	namespaced bool
 }{
+	"admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy":        {func() any { return new(admissionv1.ValidatingAdmissionPolicy) }, false},
+	"admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": {func() any { return new(admissionv1.ValidatingAdmissionPolicyBinding) }, false},
 	"apps/v1 Deployment":                              {func() any { return new(appsv1.Deployment) }, true},
 	"autoscaling/v2 HorizontalPodAutoscaler":          {func() any { return new(autoscalingv2.HorizontalPodAutoscaler) }, true},
 	"coordination.k8s.io/v1 Lease":                    {func() any { return new(coordinationv1.Lease) }, true},

@@ -1,12 +1,18 @@
 package tests
 
 import (
+	"bytes"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"sigs.k8s.io/yaml"
 )
 
@@ -35,8 +41,65 @@ func TestChartsHaveTheSameVersion(t *testing.T) {
 		t.Errorf("the charts differ: %v and %v", one, other)
 	}
 	workspace := regexp.MustCompile(`(?m)^version = "(.*)"$`).FindStringSubmatch(read(t, "../../Cargo.toml"))
-	if workspace == nil || workspace[1] != one.AppVersion {
-		t.Errorf("the version in Cargo.toml is %v, and the charts' appVersion is %s", workspace, one.AppVersion)
+	if workspace == nil || workspace[1] != one.AppVersion || workspace[1] != one.Version {
+		t.Errorf("the version in Cargo.toml is %v, the charts' version is %s and appVersion is %s", workspace, one.Version, one.AppVersion)
+	}
+}
+
+// packer returns a function that runs the command in the folder pack.
+func packer(t *testing.T) func(args ...string) (string, error) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "pack")
+	if output, err := exec.Command("go", "build", "-o", program, "./pack").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	return func(args ...string) (string, error) {
+		command := exec.Command(program, args...)
+		command.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1000000000")
+		output, err := command.CombinedOutput()
+		return string(output), err
+	}
+}
+
+func TestPackedChartsRenderAsTheirFolders(t *testing.T) {
+	run, out := packer(t), t.TempDir()
+	for _, folder := range []string{platform, crds} {
+		whole := load(t, folder)
+		version := whole.Metadata.Version
+		pack := func() []byte {
+			t.Helper()
+			if output, err := run("--version", version, "--out", out, folder); err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
+			return []byte(read(t, filepath.Join(out, whole.Name()+"-"+version+".tgz")))
+		}
+		first := pack()
+		if !bytes.Equal(first, pack()) {
+			t.Errorf("%s: two runs pack different bytes", folder)
+		}
+		packed, err := loader.LoadArchive(bytes.NewReader(first))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, values := range variety {
+			if folder == crds && name != "defaults" {
+				continue
+			}
+			expected, err := renderChart(whole, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rendered, err := renderChart(packed, values); err != nil || !maps.Equal(rendered, expected) {
+				t.Errorf("%s with %s: the package renders other objects than the folder: %v", folder, name, err)
+			}
+		}
+	}
+}
+
+func TestAChartOfAnotherVersionIsNotPacked(t *testing.T) {
+	output, err := packer(t)("--version", "999.0.0", "--out", t.TempDir(), platform)
+	if err == nil || !strings.Contains(output, "set both to 999.0.0") {
+		t.Errorf("%v: %s", err, output)
 	}
 }
 

@@ -40,7 +40,7 @@ type value struct {
 }
 
 // Maps that are documented as one value, because the user or Kubernetes defines their keys.
-var whole = regexp.MustCompile(`(^commonLabels|[lL]abels|[aA]nnotations|nodeSelector|affinity|resources|behavior|tracing\.attributes|runtimePool\.(limits|rateLimits|egress))$`)
+var whole = regexp.MustCompile(`(^commonLabels|[lL]abels|[aA]nnotations|nodeSelector|affinity|resources|behavior|tracing\.attributes|runtimePool\.(limits|rateLimits|egress|allowedNamespaces))$`)
 
 func documented(t *testing.T, chart string) []value {
 	t.Helper()
@@ -223,6 +223,7 @@ var others = map[string]string{
 	"interval":                  "1m",
 	"metrics.dashboards.labels": `{grafana_dashboard: "2"}`,
 	"test.pool":                 "another",
+	"allowedNamespaces":         "{from: Same}",
 	"tracing.endpoint":          "http://collector:4317",
 	"tracing.ratio":             "0.5",
 	// This value affects only the grace period, and only if it is the largest of the three.

@@ -22,15 +22,9 @@ use ignore::WalkBuilder;
 use kube::ResourceExt as _;
 use tenon_crds::{CompatibilityFlag, Worker};
 
+use crate::annotation::{BUILD, MAIN};
 use crate::folder;
-use crate::manifest::Manifests;
-
-/// The annotation that names the module to bundle, by a path relative to the Worker's file.
-pub(crate) const MAIN: &str = "tenon.dev/main";
-
-/// The annotation with a shell command that builds what the Worker consists of. The command runs in
-/// the directory of the Worker's file, before anything else is read.
-pub(crate) const BUILD: &str = "tenon.dev/build";
+use crate::manifest::{self, Manifests};
 
 /// The folder of npm packages, in which nothing changes while a project is developed.
 const PACKAGES: &str = "node_modules";
@@ -43,9 +37,17 @@ pub(crate) struct Bundler {
 }
 
 impl Bundler {
-    /// Runs the build commands of the Workers, each of them unless no source has changed since it
-    /// ran last.
-    pub(crate) fn build(&mut self, manifests: &mut Manifests) {
+    /// Reads files like [`manifest::read`], and builds the code of Workers that need a bundler.
+    pub(crate) fn read(&mut self, paths: &[PathBuf]) -> Manifests {
+        manifest::read_and(paths, |manifests| {
+            self.build(manifests);
+            self.bundle(manifests);
+        })
+    }
+
+    /// Runs the build command of each Worker, unless no source has changed since the command last
+    /// ran.
+    fn build(&mut self, manifests: &mut Manifests) {
         let commands = manifests.workers.iter().filter_map(|(id, (location, worker))| {
             let command = worker.annotations().get(BUILD)?;
             Some((id.clone(), location.clone(), command.clone()))
@@ -66,7 +68,7 @@ impl Bundler {
     }
 
     /// Bundles the code of the Workers with a main module.
-    pub(crate) fn bundle(&self, manifests: &mut Manifests) {
+    fn bundle(&self, manifests: &mut Manifests) {
         let projects = manifests.workers.iter().filter_map(|(id, (location, worker))| {
             let main = worker.annotations().get(MAIN)?;
             Some((id.clone(), location.clone(), main.clone(), worker.clone()))
@@ -162,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_and_ignored_files_are_no_sources() {
+    fn packages_and_ignored_files_are_not_sources() {
         let project = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = project.path().join(path);

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use crate::bundle::Bundler;
+use crate::load;
 use crate::source::SourceArgs;
-use crate::{load, manifest};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -16,7 +16,7 @@ pub(crate) struct Args {
 /// failure code if there is a problem.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = args.source.settings()?;
-    let manifests = manifest::read_and_build(&args.source.paths, &mut Bundler::default());
+    let manifests = Bundler::default().read(&args.source.paths);
     let load = load::load(manifests, &settings, |_| load::Served::default());
     for note in &load.notes {
         eprintln!("note: {note}");

@@ -31,9 +31,9 @@ use tenon_proto::id::WorkerId;
 
 use crate::bundle::Bundler;
 use crate::cluster::{Cluster, ClusterArgs};
+use crate::load;
 use crate::load::Loaded;
 use crate::source::SourceArgs;
-use crate::{load, manifest};
 use objects::{Kind, Object};
 use progress::{Applied, Progress};
 use push::PushArgs;
@@ -69,7 +69,7 @@ pub(crate) struct Args {
 /// refused. Returns a failure code if a Worker does not serve requests before the timeout.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = load::Settings { has_cluster: true, ..args.source.settings()? };
-    let manifests = manifest::read_and_build(&args.source.paths, &mut Bundler::default());
+    let manifests = Bundler::default().read(&args.source.paths);
     let objects = objects::of(&manifests);
     let bundles = if args.push.is_set() { load::bundles(&manifests) } else { BTreeMap::new() };
     let assets = manifests.assets.clone();

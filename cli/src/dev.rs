@@ -47,7 +47,6 @@ use crate::assets::Packed;
 use crate::bundle::Bundler;
 use crate::inspect::{InspectArgs, Inspection};
 use crate::load::{self, Settings};
-use crate::manifest;
 use crate::site::Site;
 use crate::source::SourceArgs;
 use crate::watch::Changes;
@@ -198,7 +197,7 @@ impl Dev {
         // A build may take long, and this thread serves the catalog.
         let (paths, mut bundler) = (self.paths.clone(), std::mem::take(&mut self.bundler));
         let reading = spawn_blocking(move || {
-            let manifests = manifest::read_and_build(&paths, &mut bundler);
+            let manifests = bundler.read(&paths);
             (manifests, bundler)
         });
         let (manifests, bundler) = reading.await.expect("the files could not be read");

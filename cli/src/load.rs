@@ -12,10 +12,10 @@ use tenon_crds::{PoolLimits, Schedule, SecretKeyRef, Worker};
 use tenon_engine::inspector::Script;
 use tenon_operator::revision;
 use tenon_operator::revision::ResolveError;
-use tenon_operator::schedule::timetable::Timetable;
 use tenon_proto::catalog::Route;
 use tenon_proto::id::{RevisionDigest, SiteId, WorkerId};
 use tenon_proto::revision::Revision;
+use tenon_schedule::timetable::Timetable;
 
 use crate::assets::{self, Packed};
 use crate::inspect::scripts;

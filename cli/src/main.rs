@@ -10,10 +10,12 @@
 //! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
 //! with files in place of the Kubernetes API. `manifest` parses the files into objects, `bundle`
 //! builds code that needs a bundler, `inspect` serves debuggers, `tail` follows the logs of a
-//! cluster's nodes, `profile` profiles a Worker on one of them, `status`, `revisions`, `rollback` and
-//! `secret` read or change a Worker on a cluster, `init` creates a project, `import` writes a
-//! manifest from a wrangler project, and `types` writes the type of `env` from a manifest.
+//! cluster's nodes, `profile` profiles a Worker on one of them, `status`, `revisions`, `rollback`
+//! and `secret` read or change a Worker on a cluster, `init` creates a project, `import` writes a
+//! manifest from a wrangler project, `types` writes the type of `env` from a manifest, and
+//! `packaging` has what packages of the program contain.
 
+mod annotation;
 mod assets;
 mod bundle;
 mod check;
@@ -28,6 +30,7 @@ mod inspect;
 mod load;
 mod manifest;
 mod output;
+mod packaging;
 mod profile;
 mod revisions;
 mod rollback;
@@ -40,10 +43,10 @@ mod tail;
 mod types;
 mod watch;
 
-use std::io::Write as _;
+use std::env;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// JavaScript Workers on Kubernetes, and on your machine.
 #[derive(Parser)]
@@ -80,15 +83,19 @@ enum Command {
     Import(import::Args),
     /// Write the TypeScript type of a Worker's `env` from its manifest.
     Types(types::Args),
-    /// Print a script of completions that the shell can source.
+    /// Print a script of completions for a shell to source.
+    #[command(alias = "completion")]
     Completions { shell: clap_complete::Shell },
+    /// Write the manual pages.
+    #[command(hide = true)]
+    Man(packaging::ManArgs),
 }
 
 fn main() -> ExitCode {
     // V8 is initialized first: on processors with memory protection keys, threads that were created
     // before V8 was initialized cannot run JavaScript.
     tenon_engine::init();
-    let result = match Args::parse().command {
+    let result = match parse().command {
         Command::Init(args) => init::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Dev(args) => dev::run(args).map(|()| ExitCode::SUCCESS),
         Command::Check(args) => check::run(&args),
@@ -101,7 +108,12 @@ fn main() -> ExitCode {
         Command::Secret(command) => secret::run(&command).map(|()| ExitCode::SUCCESS),
         Command::Import(args) => import::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Types(args) => types::run(&args).map(|()| ExitCode::SUCCESS),
-        Command::Completions { shell } => complete(shell).map(|()| ExitCode::SUCCESS),
+        Command::Completions { shell } => {
+            packaging::complete(shell, Args::command()).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Man(args) => {
+            packaging::write_pages(&args, Args::command()).map(|()| ExitCode::SUCCESS)
+        }
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
@@ -109,10 +121,9 @@ fn main() -> ExitCode {
     })
 }
 
-/// Prints a shell's completions.
-fn complete(shell: clap_complete::Shell) -> anyhow::Result<()> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "tenon", &mut script);
-    std::io::stdout().write_all(&script)?;
-    Ok(())
+/// Parses the arguments. Exits if they are wrong, or ask for help or the version.
+fn parse() -> Args {
+    let name = packaging::called_as(env::args_os().next().as_deref());
+    let matches = Args::command().bin_name(name).get_matches();
+    Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }

@@ -16,7 +16,6 @@ use tenon_operator::revision::worker_id;
 use tenon_proto::id::WorkerId;
 
 use crate::assets::{Files, Listing};
-use crate::bundle::Bundler;
 use crate::import::Translation;
 use crate::{assets, folder, import, schema};
 
@@ -76,17 +75,17 @@ pub(crate) struct Manifests {
 /// Reads every file in `paths`, and every YAML file below the directories in `paths`. A path that
 /// does not exist counts as empty, and a path that cannot be read is a problem.
 pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
-    let mut manifests = objects(paths);
-    manifests.read_folders();
-    manifests.list_assets();
-    manifests
+    read_and(paths, |_| {})
 }
 
-/// Reads files like [`read`], and builds the code of Workers that need a bundler.
-pub(crate) fn read_and_build(paths: &[PathBuf], bundler: &mut Bundler) -> Manifests {
+/// Reads files like [`read`].
+///
+/// # Arguments
+/// * `prepare` - writes what the manifests refer to. It is called once the manifests are read, and
+///   before the folders to which they refer.
+pub(crate) fn read_and(paths: &[PathBuf], prepare: impl FnOnce(&mut Manifests)) -> Manifests {
     let mut manifests = objects(paths);
-    bundler.build(&mut manifests);
-    bundler.bundle(&mut manifests);
+    prepare(&mut manifests);
     manifests.read_folders();
     manifests.list_assets();
     manifests

@@ -8,9 +8,9 @@ use k8s_openapi::jiff::Timestamp;
 /// The form of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }
 
@@ -26,8 +26,8 @@ pub(crate) fn table<const N: usize>(rows: impl IntoIterator<Item = [String; N]>)
     lines.collect()
 }
 
-/// Escapes the control characters of a text from a cluster, because they would control the
-/// terminal, except line ends and tabs.
+/// Escapes the control characters, except line ends and tabs, of text from a cluster, because they
+/// would control the terminal.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(is_escaped) {

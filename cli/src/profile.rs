@@ -22,9 +22,8 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::ListParams;
-use tenon_crds::Worker;
+use tenon_crds::{POOL_LABEL, Worker};
 use tenon_lifecycle::open_connection::OpenConnection;
-use tenon_operator::endpoints::POOL_LABEL;
 use tenon_operator::pool::plan::{PROFILE_PORT, SELECTOR};
 use tenon_proto::id::WorkerId;
 use tenon_proto::node::profile_part::Part;
@@ -42,7 +41,8 @@ use crate::cluster::ClusterArgs;
 use crate::output::printable;
 use file::ProfileFile;
 
-/// Time for which the reason of a failed port-forward is awaited. It arrives with the failure.
+/// Time for which the command waits for the reason of a failed port-forward, which arrives with the
+/// failure.
 const REASON: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
@@ -228,10 +228,10 @@ impl Forward {
             | Code::FailedPrecondition
             | Code::Aborted
             | Code::DeadlineExceeded => {
-                anyhow!("{node} has taken no profile: {message}")
+                anyhow!("{node} took no profile: {message}")
             }
             Code::Unimplemented => anyhow!(
-                "{node} takes no profiles, because its version is older; upgrade Tenon, or choose another --node"
+                "{node} cannot take profiles, because its version is older; upgrade Tenon, or choose another --node"
             ),
             _ => {
                 let reason = async { self.forwarder.take_error(PROFILE_PORT)?.await };

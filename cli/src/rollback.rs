@@ -5,8 +5,9 @@
 //!  list revisions ─► choose ─► patch spec.traffic ─► wait until routers serve it ─► print
 //! ```
 //!
-//! The code and the rest of the spec stay as they are, except that `spec.rollout` is removed, which
-//! would divide the requests otherwise. A Worker is rolled back even if its current spec is invalid.
+//! The code and the rest of the spec stay as they are, except that `spec.rollout` is removed,
+//! because it would also divide the requests. A Worker is rolled back even if its current spec is
+//! invalid.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -22,8 +23,8 @@ use crate::cluster::{Cluster, ClusterArgs};
 use crate::revisions::{self, Row};
 
 /// The owner of `spec.traffic` after a rollback. `tenon deploy` has another field manager, and
-/// therefore reports a conflict instead of undoing a rollback. A file with `spec.rollout` is refused
-/// by the schema instead.
+/// therefore reports a conflict instead of undoing a rollback. If the file has `spec.rollout`, the
+/// schema refuses the object.
 const FIELD_MANAGER: &str = "tenon-rollback";
 
 #[derive(clap::Args)]
@@ -170,7 +171,7 @@ fn progress(worker: &Worker, revision: &str, generation: i64) -> Progress {
     if !serving.all(|target| target.revision == revision) {
         return Progress::Waiting(why);
     }
-    // `Programmed` says whether routers have acknowledged what was accepted, also if the rest of
+    // `Programmed` says whether routers have acknowledged what was accepted, even if the rest of
     // the spec was not.
     let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed");
     let is_propagating =

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the lines about a Worker, each with a name and a text.
+/// Returns the lines about a Worker, each with a name and its text.
 fn facts(worker: &Worker) -> Vec<[String; 2]> {
     let status = worker.status.clone().unwrap_or_default();
     let mut facts = Vec::new();

@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use kube::ResourceExt as _;
 use tenon_crds::{Secret, ServiceBinding, Worker, WorkerSpec};
 use tenon_proto::id::WorkerId;
 
+use crate::annotation::MAIN;
 use crate::manifest::{self, Manifests};
 use crate::source;
 
@@ -17,6 +19,9 @@ const FILE: &str = "worker-configuration.d.ts";
 
 /// The TypeScript type of a binding that takes requests.
 const FETCHER: &str = "{ fetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> }";
+
+/// The class that entrypoints extend.
+const ENTRYPOINT: &str = "WorkerEntrypoint";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -41,12 +46,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(problem) = manifests.problems.first() {
         bail!("{problem}");
     }
-    let (file, worker) = choose(&manifests, args.worker.as_deref())?;
-    let types = of(&worker.spec);
+    let (file, id, worker) = choose(&manifests, args.worker.as_deref())?;
     let output = match &args.output {
-        Some(output) => output.clone(),
-        None => file.parent().unwrap_or(Path::new(".")).join(FILE),
+        Some(output) if output.as_os_str() != "-" => output.clone(),
+        _ => file.with_file_name(FILE),
     };
+    let types = of(&worker.spec, |bound| class_of(&manifests, id, bound, &output));
+    let output = args.output.clone().unwrap_or(output);
     if output.as_os_str() == "-" {
         print!("{types}");
         return Ok(());
@@ -56,16 +62,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the only Worker in the files, or the only Worker of the given name, and the path of its
-/// file.
+/// Returns the only Worker in the files, or the only Worker of the given name, with the path of its
+/// file and its id.
 fn choose<'a>(
     manifests: &'a Manifests,
     name: Option<&str>,
-) -> anyhow::Result<(&'a Path, &'a Worker)> {
+) -> anyhow::Result<(&'a Path, &'a WorkerId, &'a Worker)> {
     let is_named = |id: &WorkerId| name.is_none_or(|name| id.name() == name);
     let mut found = manifests.workers.iter().filter(|(id, _)| is_named(id));
     match (found.next(), found.next()) {
-        (Some((_, (location, worker))), None) => Ok((&location.file, worker)),
+        (Some((id, (location, worker))), None) => Ok((&location.file, id, worker)),
         (None, _) => match name {
             Some(name) => bail!("the files contain no Worker {name:?}; correct --worker"),
             None => {
@@ -82,8 +88,56 @@ fn choose<'a>(
     }
 }
 
+/// Returns the type of the class that handles the calls of a binding, or `None` if the files contain
+/// no such class in TypeScript.
+///
+/// # Arguments
+/// * `caller` - the Worker that has the binding.
+/// * `output` - the file that will import the class.
+fn class_of(
+    manifests: &Manifests,
+    caller: &WorkerId,
+    bound: &ServiceBinding,
+    output: &Path,
+) -> Option<String> {
+    let (location, worker) =
+        manifests.workers.get(&WorkerId::new(caller.namespace(), &bound.worker))?;
+    let main = match worker.annotations().get(MAIN) {
+        Some(main) => location.file.with_file_name(main),
+        None => {
+            let entrypoint = worker.spec.entrypoint.as_deref().unwrap_or("worker.ts");
+            manifests.folder_of(location, worker)?.join(entrypoint)
+        }
+    };
+    let is_typescript = main.extension().is_some_and(|it| it == "ts" || it == "tsx" || it == "mts");
+    if !is_typescript || !fs::read_to_string(&main).ok()?.contains(ENTRYPOINT) {
+        return None;
+    }
+    let module = relative(output.parent()?, &main.with_extension(""))?;
+    let export = bound.entrypoint.as_deref().unwrap_or("default");
+    Some(format!("typeof import(\"{module}\").{export}"))
+}
+
+/// Returns the path from a directory to a file as an import names it, or `None` if the path is not
+/// UTF-8.
+fn relative(from: &Path, to: &Path) -> Option<String> {
+    let plain = |path: &Path| -> Vec<PathBuf> {
+        let parts = path.components().filter(|part| *part != Component::CurDir);
+        parts.map(|part| PathBuf::from(part.as_os_str())).collect()
+    };
+    let (from, to) =
+        (plain(&std::path::absolute(from).ok()?), plain(&std::path::absolute(to).ok()?));
+    let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = if shared == from.len() { "./".to_owned() } else { "../".repeat(from.len() - shared) };
+    let rest: PathBuf = to[shared..].iter().collect();
+    Some(format!("{up}{}", rest.to_str()?.replace('\\', "/")))
+}
+
 /// Returns the declarations. `Cloudflare.Env` is also the type of `env` in `cloudflare:workers`.
-fn of(spec: &WorkerSpec) -> String {
+///
+/// # Arguments
+/// * `class` - returns the type of the class that handles the calls of a binding, if it is known.
+fn of(spec: &WorkerSpec, class: impl Fn(&ServiceBinding) -> Option<String>) -> String {
     let mut types = String::from(
         "// Written by `tenon types`. Run the command again when the Worker's manifest changes.\n\
          declare namespace Cloudflare {\n  interface Env {\n",
@@ -102,8 +156,18 @@ fn of(spec: &WorkerSpec) -> String {
             "string",
         );
     }
-    for ServiceBinding { name, worker } in &spec.services {
-        property(format!("The Worker `{worker}`."), name, FETCHER);
+    for service in &spec.services {
+        let ServiceBinding { name, worker, entrypoint } = service;
+        let comment = match entrypoint {
+            Some(entrypoint) => format!("The export `{entrypoint}` of the Worker `{worker}`."),
+            None => format!("The Worker `{worker}`."),
+        };
+        match class(service) {
+            // `Service` is a type of `@cloudflare/workers-types`, which also has those of the module
+            // from which the class imports `WorkerEntrypoint`.
+            Some(class) => property(comment, name, &format!("Service<{class}>")),
+            None => property(comment, name, FETCHER),
+        }
     }
     if let Some(name) = spec.assets.as_ref().and_then(|assets| assets.binding.as_ref()) {
         property("The Worker's static files.".to_owned(), name, FETCHER);
@@ -124,7 +188,7 @@ spec:
   source: {modules: {worker.js: 'export default {}'}}
   vars: {GREETING: hello}
   secrets: [{name: KEY, secretKeyRef: {name: keys, key: main}}]
-  services: [{name: AUTH, worker: auth}]
+  services: [{name: AUTH, worker: auth}, {name: ADMIN, worker: auth, entrypoint: Admin}]
 ";
 
     fn read(text: &str) -> Manifests {
@@ -136,7 +200,7 @@ spec:
     #[test]
     fn every_binding_has_a_type() {
         let manifests = read(WORKER);
-        let (file, worker) = choose(&manifests, None).unwrap();
+        let (file, _, worker) = choose(&manifests, None).unwrap();
         assert_eq!(file, Path::new("project/worker.yaml"));
         let expected = "\
 // Written by `tenon types`. Run the command again when the Worker's manifest changes.
@@ -148,11 +212,40 @@ declare namespace Cloudflare {
     readonly KEY: string;
     /** The Worker `auth`. */
     readonly AUTH: { fetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> };
+    /** The export `Admin` of the Worker `auth`. */
+    readonly ADMIN: { fetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> };
   }
 }
 interface Env extends Cloudflare.Env {}
 ";
-        assert_eq!(of(&worker.spec), expected);
+        assert_eq!(of(&worker.spec, |_| None), expected);
+    }
+
+    #[test]
+    fn a_binding_to_a_worker_in_typescript_has_the_methods_of_its_class() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = directory.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("shop/worker.yaml", WORKER);
+        write(
+            "auth/worker.yaml",
+            "{apiVersion: tenon.dev/v1alpha1, kind: Worker, metadata: {name: auth}, \
+             spec: {source: {configMapRef: {name: code}}}}",
+        );
+        write("auth/code/worker.ts", "export default class extends WorkerEntrypoint {}");
+        let manifests = manifest::read(&[directory.path().to_owned()]);
+        let (file, id, worker) = choose(&manifests, Some("shop")).unwrap();
+        let output = file.with_file_name(FILE);
+        let types = of(&worker.spec, |bound| class_of(&manifests, id, bound, &output));
+        for (name, export) in [("AUTH", "default"), ("ADMIN", "Admin")] {
+            let expected = format!(
+                "readonly {name}: Service<typeof import(\"../auth/code/worker\").{export}>;"
+            );
+            assert!(types.contains(&expected), "{types}");
+        }
     }
 
     #[test]
@@ -161,7 +254,7 @@ interface Env extends Cloudflare.Env {}
         let error = choose(&manifests, None).unwrap_err().to_string();
         assert!(error.contains("default/cart, default/shop; choose one with --worker"), "{error}");
         assert_eq!(
-            choose(&manifests, Some("cart")).unwrap().1.metadata.name.as_deref(),
+            choose(&manifests, Some("cart")).unwrap().2.metadata.name.as_deref(),
             Some("cart")
         );
         assert!(choose(&manifests, Some("other")).is_err());

@@ -18,7 +18,7 @@ pub struct Condition {
     /// Reason for the status, for programs: one CamelCase word.
     #[schemars(length(min = 1, max = 1024))]
     pub reason: String,
-    /// Explanation of the status, for people.
+    /// Human-readable explanation of the status.
     #[schemars(length(max = 32768))]
     pub message: String,
     /// Time of the last change of the status.

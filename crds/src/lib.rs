@@ -9,7 +9,9 @@
 //! field, whereas Tenon would ignore it silently.
 
 mod condition;
+mod grant;
 mod name;
+mod namespaces;
 mod placement;
 mod pool;
 mod revision;
@@ -22,13 +24,15 @@ use kube::{CustomResourceExt, ResourceExt};
 use serde_json::json;
 
 pub use condition::{Condition, ConditionStatus, condition};
+pub use grant::{GrantedNamespaces, HostGrant, HostGrantSpec, HostGrantStatus};
+pub use namespaces::{NamespaceOperator, NamespaceRequirement, NamespaceSelector};
 pub use placement::{
     TaintEffect, Toleration, TolerationOperator, TopologySpread, WhenUnsatisfiable,
 };
 pub use pool::{
-    CaCertificates, FrontServiceType, KeyRef, MAX_LANES, MAX_SHARDS, PoolEgress, PoolFront,
-    PoolLimits, PoolProxy, PoolRateLimits, ProxyResolver, ResourceSettings, RuntimePool,
-    RuntimePoolSpec, RuntimePoolStatus, SecretRef,
+    AllowedNamespaces, CaCertificates, FrontServiceType, KeyRef, MAX_LANES, MAX_SHARDS,
+    NamespacesFrom, POOL_LABEL, PoolEgress, PoolFront, PoolLimits, PoolProxy, PoolRateLimits,
+    ProxyResolver, ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus, SecretRef,
 };
 pub use revision::{Artifact, WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
@@ -47,7 +51,7 @@ pub const GROUP: &str = "tenon.dev";
 /// Helm keeps the CRD when the chart is uninstalled, because deleting a CRD deletes every object of
 /// its kind.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    let mut all = vec![Worker::crd(), WorkerRevision::crd(), RuntimePool::crd()];
+    let mut all = vec![Worker::crd(), WorkerRevision::crd(), RuntimePool::crd(), HostGrant::crd()];
     for crd in &mut all {
         set_default_status(crd);
         crd.annotations_mut().insert(KEEP.0.to_owned(), KEEP.1.to_owned());

@@ -23,3 +23,10 @@ pub(crate) const BINDING: &str = "^[A-Za-z_][A-Za-z0-9_]{0,62}$";
 /// digest. The host has a dot or a port, because a reference whose first part has neither names a
 /// repository of Docker Hub.
 pub(crate) const IMAGE: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+(:[0-9]{1,5})?|[a-z0-9]([-a-z0-9]*[a-z0-9])?:[0-9]{1,5})(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][-._A-Za-z0-9]{0,127}|@sha256:[0-9a-f]{64})$";
+
+/// Pattern of the name of a namespace, which also has at most 63 characters.
+pub(crate) const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+
+/// Pattern of a host in lower case, which may begin with a wildcard.
+pub(crate) const HOST: &str =
+    "^([*][.])?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$";

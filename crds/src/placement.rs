@@ -137,7 +137,7 @@ impl TopologySpread {
 }
 
 /// Pattern of a label value. A label value also has at most 63 characters.
-const LABEL_VALUE: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
+pub(crate) const LABEL_VALUE: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
 
 /// Returns a CEL expression that holds if `subject` is a label key: a name, optionally preceded by
 /// a domain and a slash.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Condition;
 use crate::name::DNS_SUBDOMAIN;
+use crate::namespaces::{self, NamespaceSelector};
 use crate::placement::{self, Toleration, TopologySpread, label_key};
 use crate::{Limits, RateLimit};
 
@@ -23,6 +24,10 @@ pub use front::{FrontServiceType, PoolFront};
 pub const MAX_SHARDS: i32 = 64;
 /// Maximum number of lanes per node.
 pub const MAX_LANES: i32 = 8;
+
+/// The label with a pool's name. The Service of the pool's nodes has it, and therefore the Service's
+/// EndpointSlices, and so has the Secret with the certificate of the nodes.
+pub const POOL_LABEL: &str = "tenon.dev/pool";
 
 /// A set of identical nodes. The operator creates a Deployment, a PodDisruptionBudget and a
 /// headless Service for each RuntimePool.
@@ -91,7 +96,7 @@ pub struct RuntimePoolSpec {
     #[serde(default, skip_serializing_if = "PoolLimits::is_empty")]
     pub limits: PoolLimits,
 
-    /// Rates of the requests of clients for the pool's Workers.
+    /// Limits on the rates of clients' requests for the pool's Workers.
     #[serde(default, skip_serializing_if = "PoolRateLimits::is_empty")]
     pub rate_limits: PoolRateLimits,
 
@@ -99,6 +104,11 @@ pub struct RuntimePoolSpec {
     /// only to public addresses.
     #[serde(default, skip_serializing_if = "PoolEgress::is_empty")]
     pub egress: PoolEgress,
+
+    /// Namespaces whose Workers may choose this pool. By default, Workers of all namespaces may. A
+    /// Worker that was accepted before stays in the pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_namespaces: Option<AllowedNamespaces>,
 
     /// Serve clients at the nodes, without routers, with the operator's `--admit-fronts`. Set this
     /// only if all Workers of the pool are trusted: the keys of HTTPS and the requests of all
@@ -133,6 +143,36 @@ pub struct RuntimePoolSpec {
     pub topology_spread: Vec<TopologySpread>,
 }
 
+/// Namespaces whose Workers may choose a pool.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(
+    validation = Rule::new("(has(self.from) && self.from == 'Selector') == has(self.selector)")
+        .message("spec.allowedNamespaces.selector: missing for Selector, or not allowed with another value of from; set it together with Selector only"),
+    validation = Rule::new(namespaces::match_labels_rule())
+        .message("spec.allowedNamespaces.selector.matchLabels: invalid key; use a label key such as team or example.com/team"),
+    validation = Rule::new(namespaces::expression_keys_rule())
+        .message("spec.allowedNamespaces.selector.matchExpressions.key: invalid key; use a label key such as team or example.com/team"),
+    validation = Rule::new(namespaces::EXPRESSION_VALUES)
+        .message("spec.allowedNamespaces.selector.matchExpressions.values: missing for In or NotIn, or not allowed with another operator; set them with In and NotIn only"),
+)]
+pub struct AllowedNamespaces {
+    /// `All` for every namespace, `Same` for the namespace in which the nodes of the pool run, and
+    /// `Selector` for the namespaces that `selector` matches.
+    #[serde(default)]
+    pub from: NamespacesFrom,
+    /// Labels of the namespaces, for `Selector`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<NamespaceSelector>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum NamespacesFrom {
+    #[default]
+    All,
+    Same,
+    Selector,
+}
+
 /// Limits of a pool's Workers.
 #[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[x_kube(validation = Rule::new(defaults_are_allowed())
@@ -153,7 +193,7 @@ impl PoolLimits {
     }
 }
 
-/// Rates of the requests of clients for a pool's Workers.
+/// Limits on the rates of clients' requests for a pool's Workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolRateLimits {
     /// Rate of all Workers of a namespace together, for each namespace. Workers may set lower rates
@@ -215,7 +255,7 @@ fn quantities(_: &mut SchemaGenerator) -> Schema {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimePoolStatus {
-    /// The `metadata.generation` that the rest of the status describes; -1 before the first.
+    /// The `metadata.generation` that the rest of the status describes; initially -1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Number of nodes.

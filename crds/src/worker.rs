@@ -94,7 +94,7 @@ pub struct WorkerSpec {
     #[schemars(length(min = 1, max = 42), regex(pattern = name::POOL))]
     pub pool: String,
 
-    /// Routes of the requests that the Worker handles. By default every path of
+    /// Routes of the requests that the Worker handles. Defaults to every path of
     /// `<name>.<namespace>.<domain>`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
@@ -102,7 +102,7 @@ pub struct WorkerSpec {
         .message("spec.routes: duplicate host and path; keep one of them"))]
     pub routes: Vec<Route>,
 
-    /// Revisions among which requests are divided. By default all requests go to the latest
+    /// Revisions among which requests are divided. By default, all requests go to the latest
     /// accepted revision. A rollback names an earlier one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = traffic::MAX_TARGETS))]
@@ -117,7 +117,7 @@ pub struct WorkerSpec {
     pub traffic: Vec<TrafficTarget>,
 
     /// Shares by which each new revision takes over the requests, and conditions under which it is
-    /// taken back. By default it gets all requests at once.
+    /// taken back. By default, it gets all requests at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Rollout>,
 
@@ -125,11 +125,11 @@ pub struct WorkerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<SessionAffinity>,
 
-    /// Whether other shards help the Worker's own one if that is busy with the Worker's requests.
+    /// Whether other shards help when the Worker's own shard is busy with the Worker's requests.
     #[serde(default)]
     pub affinity: Affinity,
 
-    /// Rates of the requests of clients. A change makes no new revision.
+    /// Limits on the rates of clients' requests. A change creates no new revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limits: Option<RateLimits>,
 
@@ -147,7 +147,8 @@ pub struct WorkerSpec {
         .message("spec.secrets: duplicate name; use each binding name once"))]
     pub secrets: Vec<Secret>,
 
-    /// Other Workers, in the handler's `env`, to call by `env.NAME.fetch(request)`.
+    /// Other Workers, in the handler's `env`, to call by `env.NAME.fetch(request)`, or by
+    /// `env.NAME.method()` if they extend `WorkerEntrypoint`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
@@ -199,9 +200,8 @@ pub struct WorkerSpec {
 pub struct Route {
     /// Host name such as `shop.example.com`, or `*.example.com` for every name below example.com.
     #[schemars(length(min = 1, max = 253))]
-    #[x_kube(validation = Rule::new(
-        "self.matches('^([*][.])?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$')"
-    ).message("spec.routes.host: invalid host; use a DNS name in lower case without a port, which may begin with *."))]
+    #[x_kube(validation = Rule::new(format!("self.matches('{}')", name::HOST))
+        .message("spec.routes.host: invalid host; use a DNS name in lower case without a port, which may begin with *."))]
     pub host: String,
 
     /// Path prefix that ends at a segment boundary: `/api` matches `/api` and `/api/x`, not
@@ -254,6 +254,12 @@ pub struct ServiceBinding {
     /// Name of a Worker in the same namespace. Calls fail until that Worker exists.
     #[schemars(length(min = 1, max = 63), regex(pattern = name::DNS_SUBDOMAIN))]
     pub worker: String,
+    /// Name of the exported class that handles requests and calls. Defaults to the default export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    #[x_kube(validation = Rule::new("self.matches('^[A-Za-z_$][A-Za-z0-9_$]*$')")
+        .message("spec.services.entrypoint: invalid name; use the name of an export, such as Admin"))]
+    pub entrypoint: Option<String>,
 }
 
 /// CEL rule for a Worker's spec and for a revision: no service binding has the name of a variable
@@ -400,8 +406,8 @@ pub enum Affinity {
     /// One, as long as it can serve all requests; then as many as necessary.
     #[default]
     Preferred,
-    /// One in any case, so that all requests see the same global state. Requests beyond what this
-    /// shard can serve wait or fail.
+    /// Always one, so that all requests see the same global state. Requests beyond what this shard
+    /// can serve wait or fail.
     Strict,
 }
 

@@ -1,6 +1,6 @@
 # Converts `cargo metadata` to SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3/). Arguments: $name
-# and $version of the image, the $digest of its program, the packages of the $distribution, one per
-# line, and the time at which it was $created, in seconds.
+# and $version of the image or program, its $purpose, the $digest of the program, the packages of the
+# $distribution, one per line, and the time at which it was $created, in seconds.
 
 # The linked dependencies: no dependencies of builds or tests, and no macros, which run in the
 # compiler.
@@ -58,16 +58,16 @@ def distributed:
 | ($packages[] | select(.source == null and any(.targets[]; .name == $name and .kind == ["bin"])) | .id) as $root
 | reachable([$root]; $edges) as $crates
 | ($distribution | split("\n") | map(select(. != ""))) as $lines
-| package("SPDXRef-Image"; $name; $version) as $image
+| package("SPDXRef-" + {CONTAINER: "Image", APPLICATION: "Program"}[$purpose]; $name; $version) as $image
 | {
     spdxVersion: "SPDX-2.3",
     dataLicense: "CC0-1.0",
     SPDXID: "SPDXRef-DOCUMENT",
     name: "\($name)-\($version)",
-    documentNamespace: "https://github.com/tenon-dev/tenon/sbom/\($name)-\($version)-\($digest)",
+    documentNamespace: "https://github.com/tenon-dev/tenon/sbom/\($purpose | ascii_downcase)/\($name)-\($version)-\($digest)",
     creationInfo: {created: ($created | todate), creators: ["Organization: Tenon", "Tool: deploy-images-sbom"]},
     packages: (
-      [$image + {primaryPackagePurpose: "CONTAINER", licenseDeclared: "Apache-2.0"}]
+      [$image + {primaryPackagePurpose: $purpose, licenseDeclared: "Apache-2.0"}]
       + ($crates | map($packages[.] | crate))
       + ($lines | map(distributed))
     ),

@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_field_of_a_spec_has_a_meaning() {
-        for kind in ["Worker", "RuntimePool"] {
+        for kind in ["Worker", "RuntimePool", "HostGrant"] {
             for row in table(kind, "", &[]).lines().skip(2) {
                 let meaning = row.split(" | ").nth(1).unwrap_or_default();
                 assert!(!meaning.is_empty(), "{kind} has a field without a description: {row}");

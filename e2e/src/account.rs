@@ -84,7 +84,7 @@ impl Right {
     /// Returns whether the right covers the Secrets of certificates. The operator uses such a right
     /// only if it issues certificates itself.
     pub fn covers_certificates(&self) -> bool {
-        self.resource == "secrets" && !self.names.is_empty()
+        self.resource == "secrets" && self.verbs.iter().any(|verb| verb == "create")
     }
 
     fn rule(&self) -> Value {

@@ -56,14 +56,15 @@ impl Volumes {
     /// they change.
     ///
     /// # Arguments
+    /// * `pool` - the pool of the nodes.
     /// * `folder` - the parent folder of the volumes.
-    pub fn of(system: &Namespace, folder: PathBuf) -> Self {
+    pub fn of(system: &Namespace, pool: &str, folder: PathBuf) -> Self {
         let mut tasks = JoinSet::new();
-        for role in ROLES {
+        let secrets = ["tenon-router-tls".to_owned(), format!("tenon-pool-{pool}-tls")];
+        for (role, secret) in ROLES.into_iter().zip(secrets) {
             let volume = folder.join(role);
             let secrets: Api<Secret> = system.api();
-            let only =
-                watcher::Config::default().fields(&format!("metadata.name=tenon-{role}-tls"));
+            let only = watcher::Config::default().fields(&format!("metadata.name={secret}"));
             tasks.spawn(async move {
                 let mut events = watcher(secrets, only).default_backoff().boxed();
                 while let Some(event) = events.next().await {

@@ -95,7 +95,7 @@ impl WebSocket {
         message.context("the connection has ended").and_then(|message| Ok(message?))
     }
 
-    /// Sends a text and returns the text that is received next.
+    /// Sends a text message, and returns the text that is received next.
     pub async fn send_and_receive(&mut self, text: &str) -> anyhow::Result<String> {
         self.send(text).await?;
         match self.receive().await? {

@@ -34,6 +34,7 @@ tenon_fuzz::in_an_isolate!("../workers/event.js", |host, input: Input<'_>| {
         url: url.into(),
         headers: input.headers.into_iter().map(header).collect(),
         body: Body::Full(Bytes::copy_from_slice(input.body)),
+        entry: None,
         call_context: CallContext::default(),
     });
     assert!(answer.is_none_or(|body| body == input.body));

@@ -16,7 +16,7 @@ struct Input<'a> {
     stream: &'a [u8],
 }
 
-/// Returns the messages that are decoded from a stream, and a text that says how the stream ended.
+/// Returns the messages that are decoded from a stream, and a description of the stream's end.
 fn read(stream: impl IntoIterator<Item = Bytes>) -> (Vec<InvokeRequest>, String) {
     let (mut decoder, mut messages) = (Decoder::default(), Vec::new());
     for piece in stream {

@@ -6,7 +6,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use tenon_router::fuzzing::messages;
+use tenon_clients::fuzzing::messages;
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {

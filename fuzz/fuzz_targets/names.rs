@@ -26,7 +26,7 @@ struct Input<'a> {
     details: &'a [u8],
 }
 
-/// Parses a text, and checks that the value is written as the same text.
+/// Parses a string, and checks that the value is displayed as the same string.
 fn parse_round_trip<T: FromStr + Display>(text: &str) -> Option<T> {
     let read: T = text.parse().ok()?;
     assert_eq!(read.to_string(), text);

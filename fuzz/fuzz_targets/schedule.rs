@@ -7,7 +7,7 @@ use arbitrary::Arbitrary;
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use tenon_crds::Schedule;
-use tenon_operator::schedule::timetable::Timetable;
+use tenon_schedule::timetable::Timetable;
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {

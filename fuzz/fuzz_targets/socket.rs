@@ -102,6 +102,7 @@ tenon_fuzz::in_an_isolate!("../workers/socket.js", |host, input: Input<'_>| {
             header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
         ],
         body: Body::Stream(body),
+        entry: None,
         call_context: CallContext::default(),
     });
     let Some(answer) = answer else { return };

@@ -9,7 +9,7 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use tenon_proto::catalog::{Node, Route, WatchResponse, Worker};
 use tenon_proto::id::WorkerId;
-use tenon_router::table::Table;
+use tenon_table::Table;
 
 /// Generates text from a small alphabet, so that names collide.
 fn text(u: &mut Unstructured<'_>, letters: &[&str], max_length: usize) -> Result<String> {

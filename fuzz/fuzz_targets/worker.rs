@@ -13,9 +13,10 @@ use serde_json::json;
 use tenon_crds::{PoolLimits, Worker, WorkerRevision};
 use tenon_operator::claims::Holder;
 use tenon_operator::index::{Candidate, SourceState};
+use tenon_operator::namespaces::Access;
 use tenon_operator::revision;
-use tenon_operator::schedule::due::{CATCH_UP, Due};
 use tenon_operator::worker::plan::{draft, plan};
+use tenon_schedule::due::{CATCH_UP, Due};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(worker) = serde_json::from_slice::<Worker>(data) else { return };
@@ -26,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
         Some(modules) => SourceState::Modules(revision::join_modules(modules, [])),
         None => SourceState::MissingConfigMap("config".to_owned()),
     };
-    // The revision that a rollout replaces exists, so that the rollout goes on.
+    // The revision that a rollout replaces exists, so that the rollout proceeds.
     let rollout = worker.status.iter().flat_map(|status| &status.rollout);
     let stable = rollout.filter_map(|rollout| rollout.stable.as_deref()).map(|name| {
         let spec =
@@ -50,6 +51,7 @@ fuzz_target!(|data: &[u8]| {
         serving: Vec::new(),
         published: None,
         pool: Some(PoolLimits::default()),
+        access: Access::Allowed,
     };
     let first = plan(&candidate, &draft(&candidate).compiled_here(), None, now);
     if let Some(created) = first.apply {

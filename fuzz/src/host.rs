@@ -79,6 +79,7 @@ impl Host {
             url: "https://worker.test/".to_owned(),
             headers: Vec::new(),
             body,
+            entry: None,
             call_context: CallContext::default(),
         });
     }

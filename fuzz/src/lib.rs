@@ -13,8 +13,9 @@
 //!
 //! These are the sources of the bytes, the parsers that read them, and the targets:
 //!
-//! - a client: messages and heads of requests at the router, and events and WebSockets at the node
-//!   (`heads`, `request`, `event`, `socket`);
+//! - a client: messages and heads of requests at the router, and events, WebSockets and their
+//!   compressed messages at the node (`heads`, `fast_path`, `request`, `event`, `socket`,
+//!   `inflate`);
 //! - another process: frames, messages, revisions, the catalog, names and failures (`hop`, `frame`,
 //!   `revision`, `table`, `names`);
 //! - an origin: content codings, redirects, cached responses and event streams (`codings`,

@@ -1,4 +1,4 @@
-// Checks bodies of each type (forms, text, JSON, events) and their headers.
+// Checks bodies of each type (forms, text, JSON, Blobs), headers, and `data:` URLs.
 
 import { attempt, attemptLater, checker, cut, same, sameBytes, streamOf } from "./check.js";
 

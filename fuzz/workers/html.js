@@ -7,10 +7,10 @@ const SELECTORS = ["*", "p", "a[b]", ".c > d", "p:first-of-type", ":not(p) a", "
 const ENCODINGS = ["utf-8", "windows-1252", "shift_jis", "gbk"];
 const CONTENT = ["", "x", "<i>\u00e9</i>", "&\u20ac"];
 const PLACES = ["before", "after", "prepend", "append", "replace", "setInnerContent"];
-// Names that are the same in each encoding, and that an attribute can be given.
+// Names that have the same bytes in each encoding, and that are valid names of attributes.
 const NAME = /^[!-.0-<?-~]+$/;
 
-// Changes a token as these numbers say.
+// Applies to a token the change that the numbers select.
 function change(token, numbers) {
   for (const number of numbers) {
     const content = CONTENT[(number >> 4) % CONTENT.length];

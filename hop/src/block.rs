@@ -26,7 +26,7 @@ const MAX_TRAILERS: usize = 12 * 1024;
 /// Returns the header block of a request.
 ///
 /// # Arguments
-/// * `seconds`: the timeout that is sent to the shard, in seconds.
+/// * `seconds` - the timeout that is sent to the shard, in seconds.
 pub(crate) fn request(seconds: u64) -> Vec<u8> {
     let timeout = format!("{}S", seconds.min(MAX_SECONDS));
     let mut block = Vec::with_capacity(REQUEST.len() + 1 + timeout.len());

@@ -27,10 +27,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use crate::error::ConnectionError;
 use crate::frame::{self, HEADER, Head, INITIAL_WINDOW, Kind, MAX, MAX_PAYLOAD, PREFACE};
 use crate::settings::{self, Settings};
-pub use call::{Call, CallError, Writer};
+pub use call::{Call, Writer};
 pub use connection::Connection;
 pub use pulse::Pings;
 use state::State;
+pub use stream::CallError;
 
 /// Sends requests on a connection, which ends after its last sender and its last call have been
 /// dropped.
@@ -57,8 +58,8 @@ pub enum Refused {
 /// connection with a complete implementation of HTTP/2.
 ///
 /// # Arguments
-/// * `window`: the maximum number of bytes of one response that are buffered.
-/// * `pings`: when to ping the shard, or `None` if its silence is not a failure.
+/// * `window` - the maximum number of bytes of one response that are buffered.
+/// * `pings` - when to ping the shard, or `None` if its silence is not a failure.
 ///
 /// # Errors
 /// Fails if the stream breaks or the peer does not speak HTTP/2.
@@ -107,9 +108,9 @@ impl Sender {
     /// Sends a request.
     ///
     /// # Arguments
-    /// * `seconds`: the timeout that is sent to the shard, in seconds.
-    /// * `data`: all data of the request if `ends` is true. Otherwise it is the first data, and the
-    ///   [`Writer`] of the call sends the rest.
+    /// * `seconds` - the timeout that is sent to the shard, in seconds.
+    /// * `data` - all data of the request if `ends` is true. Otherwise it is the first data, and
+    ///   the [`Writer`] of the call sends the rest.
     ///
     /// # Errors
     /// Fails if the connection is closed or full.

@@ -83,7 +83,7 @@ impl Ledger {
 
 impl Receive {
     /// # Arguments
-    /// * `window`: the initial window of the stream, in bytes.
+    /// * `window` - the initial window of the stream, in bytes.
     pub(crate) fn new(stream: u32, window: u32, ledger: Rc<Ledger>) -> Rc<Self> {
         let state = State {
             pieces: Pieces::default(),

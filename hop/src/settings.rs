@@ -59,8 +59,8 @@ impl Settings {
 /// Returns our settings.
 ///
 /// # Arguments
-/// * `window`: the initial window of streams, in bytes.
-/// * `max_streams`: the maximum number of streams that the peer may open.
+/// * `window` - the initial window of streams, in bytes.
+/// * `max_streams` - the maximum number of streams that the peer may open.
 pub(crate) fn ours(window: u32, max_streams: u32) -> [(u16, u32); 3] {
     [(INITIAL_WINDOW_SIZE, window), (MAX_CONCURRENT_STREAMS, max_streams), (NARROW, VERSION)]
 }

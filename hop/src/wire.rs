@@ -27,7 +27,7 @@ pub(crate) struct Wire<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// # Arguments
-    /// * `inbox`: the bytes that have already been read from the stream.
+    /// * `inbox` - the bytes that have already been read from the stream.
     pub(crate) fn new(stream: S, inbox: BytesMut) -> Self {
         Self { stream, inbox }
     }

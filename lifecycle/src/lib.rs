@@ -12,11 +12,12 @@
 //! - [`admin`]: probes and metrics, on a thread that nothing else can starve.
 //! - [`drain`]: finish what is in flight, then exit.
 //! - [`tls`]: processes of the platform authenticate one another by certificates;
-//!   [`open_connection`]: gRPC over a connection that is open already.
+//!   [`open_connection`]: gRPC over a connection that is already open.
 //! - [`cache`], [`disk_cache`]: least-recently-used caches, in memory and on disk.
 //! - [`vital`]: threads whose panic ends the process.
 //! - [`metrics`]: metric families, and metrics by the values of a label; [`process`]: the process's
-//!   use of CPU, memory and files; [`event_loop`]: the load of the serving threads.
+//!   use of CPU, memory and files; [`event_loop`]: the load of the serving threads; [`warnings`]: a
+//!   rate limit of log lines that peers cause.
 //!
 //! Nothing in this crate starts a thread before [`log::init`] is called, so that V8 can be
 //! initialized first.
@@ -33,3 +34,4 @@ pub mod process;
 pub mod readiness;
 pub mod tls;
 pub mod vital;
+pub mod warnings;

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! [`Register`] adds a family to a registry in one call, so that each module can register the
-//! families that it counts. An [`EnumMap`] finds a metric by an array index instead of a look-up of
+//! families that it counts. An [`EnumMap`] finds a metric by an array index instead of a lookup of
 //! its labels, which hashes them and takes a lock.
 
 use std::marker::PhantomData;
@@ -39,7 +39,7 @@ pub trait LabelValue: Copy + 'static {
 ///
 /// ```
 /// tenon_lifecycle::label_values! {
-///     /// The outcome of a look-up.
+///     /// The outcome of a lookup.
 ///     pub enum Lookup {
 ///         Hit = "hit",
 ///         Miss = "miss",

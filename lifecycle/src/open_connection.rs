@@ -1,4 +1,4 @@
-//! The connector of a gRPC client whose connection has been opened already.
+//! A connector for gRPC clients that use a connection which is already open.
 
 use std::io;
 use std::pin::Pin;
@@ -9,8 +9,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower_service::Service;
 
-/// Hands out one connection, once, for a gRPC endpoint's `connect_with_connector`. Once the
-/// connection has ended, calls fail.
+/// A connector that hands out one connection once, for a gRPC endpoint's
+/// `connect_with_connector`. After this connection has ended, calls fail.
 #[derive(Debug)]
 pub struct OpenConnection<S>(Option<S>);
 

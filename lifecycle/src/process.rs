@@ -258,21 +258,21 @@ mod tests {
     fn a_busy_thread_is_reported_by_its_name() {
         let registry = Registry::new();
         register(&registry, "tenon-test").unwrap();
-        let (burnt_tx, burnt_rx) = mpsc::channel();
+        let (burned_tx, burned_rx) = mpsc::channel();
         let (end_tx, end_rx) = mpsc::channel::<()>();
         let burner = std::thread::Builder::new().name("burner".to_owned()).spawn(move || {
             let began = Instant::now();
             while began.elapsed() < Duration::from_millis(200) {
                 std::hint::spin_loop();
             }
-            burnt_tx.send(()).unwrap();
+            burned_tx.send(()).unwrap();
             let _ = end_rx.recv();
         });
-        burnt_rx.recv().unwrap();
-        let burnt = value(&registry, "tenon_thread_cpu_seconds_total", Some("burner"));
-        assert!((0.01..1.0).contains(&burnt), "the thread used {burnt} s");
+        burned_rx.recv().unwrap();
+        let burned = value(&registry, "tenon_thread_cpu_seconds_total", Some("burner"));
+        assert!((0.01..1.0).contains(&burned), "the thread used {burned} s");
         drop(end_tx);
         burner.unwrap().join().unwrap();
-        assert!(value(&registry, "tenon_thread_cpu_seconds_total", Some("burner")) >= burnt);
+        assert!(value(&registry, "tenon_thread_cpu_seconds_total", Some("burner")) >= burned);
     }
 }

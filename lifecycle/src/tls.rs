@@ -8,6 +8,7 @@
 //! ```
 //!
 //! - [`role`]: which processes may call which. No other module defines this rule.
+//! - [`principal`]: the URI by which a certificate names its holder, such as the pool of a node.
 //! - [`identity`]: a certificate with its key and the trusted authorities.
 //! - [`config`](mod@config): the handshake of either side, by rustls with aws-lc.
 //! - [`endpoint`]: the process's current identity, and the connections made with it.
@@ -33,6 +34,7 @@ mod fixtures;
 pub mod identity;
 mod limiter;
 mod metrics;
+mod principal;
 mod role;
 mod stream;
 
@@ -48,6 +50,7 @@ pub use self::error::TlsError;
 pub use self::failure::{HandshakeError, Reason};
 pub use self::files::read_volume;
 pub use self::identity::{Bundle, Identity, IdentityError};
+pub use self::principal::{Principal, PrincipalError, TRUST_DOMAIN};
 pub use self::role::Role;
 pub use self::stream::Stream;
 

@@ -1,24 +1,19 @@
 //! Issues the certificates by which the platform's processes authenticate one another.
 //!
 //! ```text
-//!  stored Secrets, now ─► plan (pure) ─► keys, certificates ─► Secrets         (the leader)
+//!  stored Secrets, pools, now ─► plan (pure) ─► keys, certificates ─► Secrets  (the leader)
 //!                                                                 ├─► volumes of routers, nodes
 //!                                                                 └─► this process's own identity
 //!                                                                              (every replica)
 //! ```
 //!
-//! - [`plan`]: every decision.
-//! - [`issue`]: the creation of keys and certificates.
-//! - [`secrets`]: the Secrets in which they are stored.
-//! - [`Certificates`]: the task that carries out the plan.
+//! [`Certificates`] is the task that carries out the plan. The decisions, the creation of keys and
+//! the content of the Secrets have a crate of their own, [`tenon_certificates`].
 //!
 //! An operator reads its own certificate directly from its Secret and not from a volume: a Pod that
 //! is created before its Secret would wait a minute for the volume.
 
-pub mod issue;
-pub mod plan;
-pub mod secrets;
-
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,15 +26,17 @@ use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
+use tenon_certificates::issue::IssueError;
+use tenon_certificates::plan::{self, Terms};
+use tenon_certificates::secrets::{self, Pools, SecretScope, Secrets};
+use tenon_certificates::subject::{Subject, role_secret};
+use tenon_crds::POOL_LABEL;
 use tenon_lifecycle::readiness::Handle;
 use tenon_lifecycle::tls::{Bundle, IdentityError, Role, Tls};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::metrics::Metrics;
-use issue::IssueError;
-use plan::Terms;
-use secrets::{SecretScope, Secrets};
 
 /// The field manager of the Secrets.
 const MANAGER: &str = "tenon-operator-certificates";
@@ -54,13 +51,15 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(600);
 pub struct Certificates {
     pub client: Client,
     pub namespace: String,
-    /// The operator's own Deployment. It owns the Secrets, so they are deleted with the Deployment.
-    /// If it is not set, the Secrets have no owner.
+    /// The operator's own Deployment. It owns the Secrets, except those of pools, so they are deleted
+    /// with the Deployment. If it is not set, these Secrets have no owner.
     pub deployment: Option<String>,
     pub terms: Terms,
     /// The TLS state of this process.
     pub tls: Tls,
     pub leading_rx: watch::Receiver<bool>,
+    /// The existing pools. They are complete when this replica leads.
+    pub pools_rx: watch::Receiver<Pools>,
     pub metrics: Arc<Metrics>,
 }
 
@@ -68,7 +67,7 @@ pub struct Certificates {
 #[derive(Debug, thiserror::Error)]
 enum CertificateError {
     #[error("cannot read Secret {0}: {1}")]
-    Read(&'static str, kube::Error),
+    Read(String, kube::Error),
     #[error("cannot write Secret {0}: {1}")]
     Write(String, kube::Error),
     #[error("cannot read Deployment {0}: {1}")]
@@ -79,7 +78,7 @@ enum CertificateError {
     NoOwner { deployment: String, namespace: String },
     #[error(transparent)]
     Issue(#[from] IssueError),
-    #[error("Secret {}: {}", secrets::name(Role::Operator), .0)]
+    #[error("Secret {}: {}", role_secret(Role::Operator), .0)]
     Own(#[from] IdentityError),
 }
 
@@ -94,7 +93,8 @@ impl Certificates {
         let mut own = None;
         loop {
             let leads = *self.leading_rx.borrow_and_update();
-            let renewed = if leads { self.renew().await } else { Ok(LONGEST_SLEEP) };
+            let pools = self.pools_rx.borrow_and_update().clone();
+            let renewed = if leads { self.renew(pools).await } else { Ok(LONGEST_SLEEP) };
             let pause = renewed.unwrap_or_else(|error| {
                 tracing::warn!(%error, "cannot renew certificates; retrying");
                 RETRY
@@ -114,6 +114,7 @@ impl Certificates {
             tokio::select! {
                 Some(()) = changes.next() => while let Some(Some(())) = changes.next().now_or_never() {},
                 changed = self.leading_rx.changed() => if changed.is_err() { return },
+                changed = self.pools_rx.changed() => if changed.is_err() { return },
                 () = sleep(pause) => {}
             }
         }
@@ -123,32 +124,34 @@ impl Certificates {
     fn changes(&self) -> impl Stream<Item = ()> + Unpin + use<> {
         let secrets: Api<PartialObjectMeta<Secret>> =
             Api::namespaced(self.client.clone(), &self.namespace);
-        let changes = secrets::names().map(|name| {
-            let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
-            watcher(secrets.clone(), only).default_backoff().map(|_| ()).boxed()
-        });
-        stream::select_all(changes)
+        let only = |name| watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let of_pools = watcher::Config::default().labels(POOL_LABEL);
+        let selections = secrets::names().map(only).into_iter().chain([of_pools]);
+        stream::select_all(selections.map(|selection| {
+            watcher(secrets.clone(), selection).default_backoff().map(|_| ()).boxed()
+        }))
     }
 
     /// Writes the Secrets that the plan changes, and returns the time until the next run.
-    async fn renew(&self) -> Result<Duration, CertificateError> {
+    async fn renew(&self, pools: Pools) -> Result<Duration, CertificateError> {
         let timer = self.metrics.reconcile("Certificates");
-        let renewed = self.apply().await;
+        let renewed = self.apply(pools).await;
         timer.ended(renewed.is_ok());
         renewed
     }
 
-    async fn apply(&self) -> Result<Duration, CertificateError> {
-        let [operator, router, node] = Role::ALL.map(secrets::name);
-        let stored = Secrets {
-            authority: self.read(secrets::AUTHORITY).await?,
-            roles: [self.read(operator).await?, self.read(router).await?, self.read(node).await?],
-        };
+    async fn apply(&self, pools: Pools) -> Result<Duration, CertificateError> {
+        let mut stored =
+            Secrets { authority: self.read(secrets::AUTHORITY).await?, issued: BTreeMap::new() };
+        for subject in Subject::fixed().chain(pools.keys().cloned().map(Subject::Pool)) {
+            let secret = self.read(&subject.secret()).await?;
+            stored.issued.insert(subject, secret);
+        }
         let now = Timestamp::now();
-        let plan = plan::plan(&stored.state(now), &self.terms, now);
-        if plan.make_authority || plan.steps.iter().any(|step| *step != plan::Step::Keep) {
-            let scope =
-                SecretScope { namespace: self.namespace.clone(), owner: self.owner().await? };
+        let plan = plan::plan(&stored.state(&self.namespace, now), &self.terms, now);
+        if plan.make_authority || !plan.keeps_all() {
+            let (namespace, owner) = (self.namespace.clone(), self.owner().await?);
+            let scope = SecretScope { namespace, owner, pools };
             for secret in stored.carry_out(&plan, &self.terms, &scope, now)? {
                 self.write(&secret).await?;
             }
@@ -160,7 +163,7 @@ impl Certificates {
     /// Installs the content of the operator's own Secret if it has changed. Returns whether this
     /// process has a certificate.
     async fn install_own(&self, own: &mut Option<Bundle>) -> Result<bool, CertificateError> {
-        let Some(secret) = self.read(secrets::name(Role::Operator)).await? else {
+        let Some(secret) = self.read(role_secret(Role::Operator)).await? else {
             return Ok(own.is_some());
         };
         let bundle = secrets::bundle(&secret);
@@ -171,9 +174,9 @@ impl Certificates {
         Ok(true)
     }
 
-    async fn read(&self, name: &'static str) -> Result<Option<Secret>, CertificateError> {
+    async fn read(&self, name: &str) -> Result<Option<Secret>, CertificateError> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
-        secrets.get_opt(name).await.map_err(|error| CertificateError::Read(name, error))
+        secrets.get_opt(name).await.map_err(|error| CertificateError::Read(name.to_owned(), error))
     }
 
     async fn write(&self, secret: &Secret) -> Result<(), CertificateError> {

@@ -7,13 +7,16 @@
 //! - a host below the platform's domain belongs to the namespace in its name
 //!   (`<name>.<namespace>.<domain>`);
 //! - any other host belongs to the namespace of the Worker whose claim to the host, or to a
-//!   wildcard that covers the host, precedes all others.
+//!   wildcard that covers the host, precedes all others. Only the claims of namespaces that may have
+//!   the host count ([`crate::grants`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use k8s_openapi::jiff::Timestamp;
 use tenon_proto::catalog::Route;
 use tenon_proto::id::WorkerId;
+
+use crate::grants::wildcards_above;
 
 /// The routes that all Workers claim.
 pub struct Claims {
@@ -47,7 +50,12 @@ pub enum Holder {
     Worker(WorkerId),
     /// The host is the platform's domain, or a host below it outside of the Worker's namespace.
     Platform,
+    /// The Worker's namespace may not have the host.
+    NotGranted,
 }
+
+/// Returns whether a namespace may have a host: `permits(host, namespace)`.
+pub type Permits<'a> = &'a dyn Fn(&str, &str) -> bool;
 
 impl Claims {
     /// Creates the claims of a platform without Workers.
@@ -64,7 +72,7 @@ impl Claims {
     }
 
     /// Returns the holder of `route`, which `worker` claims.
-    pub fn holder(&self, worker: &WorkerId, route: &Route) -> Holder {
+    pub fn holder(&self, worker: &WorkerId, route: &Route, permits: Permits<'_>) -> Holder {
         let other = |id: &WorkerId| {
             if id == worker { Holder::Claimant } else { Holder::Worker(id.clone()) }
         };
@@ -72,7 +80,9 @@ impl Claims {
             if namespace != Some(worker.namespace()) {
                 return Holder::Platform;
             }
-        } else if let Some(owner) = self.owner(&route.host)
+        } else if !permits(&route.host, worker.namespace()) {
+            return Holder::NotGranted;
+        } else if let Some(owner) = self.owner(&route.host, permits)
             && owner.namespace() != worker.namespace()
         {
             return other(owner);
@@ -85,12 +95,13 @@ impl Claims {
     }
 
     /// Returns the Worker whose claim to the host, or to a wildcard that covers the host, precedes
-    /// all others.
-    fn owner(&self, host: &str) -> Option<&WorkerId> {
-        let over = std::iter::successors(Some(host), |host| Some(host.split_once('.')?.1)).skip(1);
-        let wildcards = over.map(|domain| format!("*.{domain}"));
-        let names = std::iter::once(host.to_owned()).chain(wildcards);
-        let first = names.filter_map(|name| self.hosts.get(&name)?.first());
+    /// all others of namespaces that may have the host.
+    fn owner(&self, host: &str, permits: Permits<'_>) -> Option<&WorkerId> {
+        let names = std::iter::once(host.to_owned()).chain(wildcards_above(host));
+        let first = names.filter_map(|name| {
+            let mut claims = self.hosts.get(&name)?.iter();
+            claims.find(|((.., id), _)| permits(host, id.namespace()))
+        });
         first.min().map(|((.., id), _)| id)
     }
 
@@ -148,6 +159,20 @@ impl Claims {
         affected
     }
 
+    /// Returns the Workers whose claims may be affected by a change of the grants of a host: those
+    /// that claim the host, or a host below it, or a wildcard that covers it.
+    pub fn concerned(&self, host: &str) -> BTreeSet<WorkerId> {
+        let above = wildcards_above(host).filter_map(|wildcard| self.hosts.get(&wildcard));
+        let above = above.flatten().map(|((.., id), _)| id.clone());
+        above.chain(self.rivals(host)).collect()
+    }
+
+    /// Returns the Workers that claim one of the hosts that a Worker claims, or a host below one.
+    pub fn rivals_of(&self, worker: &WorkerId) -> BTreeSet<WorkerId> {
+        let claims = self.by_worker.get(worker).into_iter().flat_map(|(_, claims)| claims.keys());
+        claims.flat_map(|(host, _)| self.rivals(host)).collect()
+    }
+
     /// Returns the Workers that claim the host. If the host is a wildcard, the Workers that claim a
     /// host below it are returned too.
     fn rivals(&self, host: &str) -> BTreeSet<WorkerId> {
@@ -177,134 +202,4 @@ fn remove<K: Eq + std::hash::Hash, V: Ord>(sets: &mut HashMap<K, BTreeSet<V>>, k
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(second: i64) -> Option<Timestamp> {
-        Some(Timestamp::from_second(second).unwrap())
-    }
-
-    fn route(route: &str) -> Route {
-        let (host, path) = route.split_once('/').unwrap();
-        Route { host: host.to_owned(), path: format!("/{path}") }
-    }
-
-    /// Returns claims of Workers with one route each, each Worker a second younger than the
-    /// previous one.
-    fn claims(all: &[(&str, &str)]) -> Claims {
-        let mut claims = Claims::new("tenon.example");
-        for (second, (worker, claimed)) in (0..).zip(all) {
-            claims.set(&id(worker), at(second), Vec::new(), vec![route(claimed)]);
-        }
-        claims
-    }
-
-    fn id(worker: &str) -> WorkerId {
-        let (namespace, name) = worker.split_once('/').unwrap();
-        WorkerId::new(namespace, name)
-    }
-
-    fn holder(claims: &Claims, worker: &str, claimed: &str) -> Holder {
-        claims.holder(&id(worker), &route(claimed))
-    }
-
-    #[test]
-    fn the_oldest_claimant_holds_a_route() {
-        let mut claims = claims(&[("a/new", "shop/")]);
-        assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Claimant);
-        assert_eq!(
-            claims.set(&id("a/old"), at(-1), Vec::new(), vec![route("shop/")]),
-            BTreeSet::from([id("a/new")])
-        );
-        assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Worker(id("a/old")));
-        assert_eq!(holder(&claims, "a/old", "shop/"), Holder::Claimant);
-    }
-
-    #[test]
-    fn an_accepted_claim_precedes_an_older_requested_one() {
-        let mut claims = claims(&[("a/old", "old/"), ("b/new", "shop/"), ("b/wide", "x.org/")]);
-        claims.set(&id("b/new"), at(1), vec![route("shop/")], vec![route("shop/")]);
-        claims.set(&id("b/wide"), at(2), vec![route("*.org/")], vec![route("*.org/")]);
-        let requested = ["shop/", "below.org/"].map(route).to_vec();
-        assert_eq!(claims.set(&id("a/old"), at(0), Vec::new(), requested).len(), 1);
-        for (worker, claimed, expected) in [
-            ("a/old", "shop/", Holder::Worker(id("b/new"))),
-            ("a/old", "below.org/", Holder::Worker(id("b/wide"))),
-            ("b/new", "shop/", Holder::Claimant),
-        ] {
-            assert_eq!(holder(&claims, worker, claimed), expected, "{worker} {claimed}");
-        }
-        // A spec that is not accepted releases no route.
-        claims.set(&id("b/new"), at(1), vec![route("shop/")], vec![route("other/")]);
-        assert_eq!(holder(&claims, "a/old", "shop/"), Holder::Worker(id("b/new")));
-        claims.set(&id("b/new"), at(1), vec![route("other/")], vec![route("other/")]);
-        assert_eq!(holder(&claims, "a/old", "shop/"), Holder::Claimant);
-    }
-
-    #[test]
-    fn a_released_route_passes_to_the_next_claimant() {
-        let mut claims = claims(&[("a/old", "shop/"), ("b/new", "shop/")]);
-        assert_eq!(holder(&claims, "b/new", "shop/"), Holder::Worker(id("a/old")));
-        assert_eq!(
-            claims.set(&id("a/old"), None, Vec::new(), Vec::new()),
-            BTreeSet::from([id("b/new")])
-        );
-        assert_eq!(holder(&claims, "b/new", "shop/"), Holder::Claimant);
-    }
-
-    #[test]
-    fn a_repeated_claim_affects_no_worker() {
-        let mut claims = claims(&[("a/one", "shop/"), ("a/two", "shop/")]);
-        assert!(claims.set(&id("a/two"), at(1), Vec::new(), vec![route("shop/")]).is_empty());
-    }
-
-    #[test]
-    fn a_tenant_cannot_claim_a_path_under_the_host_of_another_tenant() {
-        let claims = claims(&[
-            ("victim/shop", "shop.example.com/"),
-            ("evil/x", "shop.example.com/checkout"),
-        ]);
-        assert_eq!(
-            holder(&claims, "evil/x", "shop.example.com/checkout"),
-            Holder::Worker(id("victim/shop"))
-        );
-        assert_eq!(holder(&claims, "victim/more", "shop.example.com/checkout"), Holder::Claimant);
-    }
-
-    #[test]
-    fn the_hosts_of_a_wildcard_belong_to_its_namespace_except_those_claimed_before() {
-        let claims = claims(&[
-            ("b/had", "old.example.com/"),
-            ("a/all", "*.example.com/"),
-            ("b/late", "x.example.com/"),
-        ]);
-        assert_eq!(holder(&claims, "b/had", "old.example.com/"), Holder::Claimant);
-        assert_eq!(holder(&claims, "b/late", "x.example.com/"), Holder::Worker(id("a/all")));
-        assert_eq!(holder(&claims, "a/all", "*.example.com/"), Holder::Claimant);
-        assert_eq!(holder(&claims, "a/other", "x.example.com/"), Holder::Claimant);
-    }
-
-    #[test]
-    fn a_new_wildcard_affects_the_claims_below_it() {
-        let mut claims = claims(&[("b/had", "old.example.com/"), ("b/else", "example.org/")]);
-        let affected = claims.set(&id("a/all"), at(9), Vec::new(), vec![route("*.example.com/")]);
-        assert_eq!(affected, BTreeSet::from([id("b/had")]));
-    }
-
-    #[test]
-    fn each_namespace_has_its_own_part_of_the_platforms_domain() {
-        let claims = claims(&[]);
-        for (worker, route, expected) in [
-            ("a/cart", "cart.a.tenon.example/", Holder::Claimant),
-            ("a/cart", "*.a.tenon.example/", Holder::Claimant),
-            ("a/cart", "deep.cart.a.tenon.example/x", Holder::Claimant),
-            ("evil/x", "cart.a.tenon.example/login", Holder::Platform),
-            ("evil/x", "*.a.tenon.example/", Holder::Platform),
-            ("evil/x", "*.tenon.example/", Holder::Platform),
-            ("evil/x", "tenon.example/", Holder::Platform),
-            ("evil/x", "nottenon.example/", Holder::Claimant),
-        ] {
-            assert_eq!(holder(&claims, worker, route), expected, "{worker} {route}");
-        }
-    }
-}
+mod tests;

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use http::Uri;
 use jiff::SignedDuration;
+use tenon_certificates::plan::Terms;
+use tenon_certificates::subject::{POOL_SECRET, role_secret};
 use tenon_lifecycle::log::LogArgs;
 use tenon_lifecycle::tls::{self, TlsArgs, WrongScheme};
 
-use crate::certificates::plan::Terms;
-use crate::certificates::secrets;
 use crate::pool::plan::Settings;
 pub use artifacts::{ArtifactArgs, ArtifactArgsError, ArtifactConfig};
 
@@ -29,6 +29,9 @@ pub struct OperatorArgs {
     /// Domain below which Workers without routes get their hosts.
     #[arg(long, env = "TENON_DOMAIN", default_value = "tenon.localhost")]
     pub domain: String,
+    /// Serve hosts outside of the domain only if a HostGrant gives them to the Worker's namespace.
+    #[arg(long, env = "TENON_REQUIRE_HOST_GRANTS")]
+    pub require_host_grants: bool,
     /// Image of the nodes of RuntimePools.
     #[arg(long, env = "TENON_NODE_IMAGE", default_value = concat!("ghcr.io/tenon-dev/tenon-runtime-node:", env!("CARGO_PKG_VERSION")))]
     pub node_image: String,
@@ -45,12 +48,14 @@ pub struct OperatorArgs {
     /// PriorityClass of the nodes.
     #[arg(long, env = "TENON_NODE_PRIORITY_CLASS", value_name = "NAME")]
     pub node_priority_class: Option<String>,
-    /// Secret with the nodes' certificate, under the file names of --tls-dir. Defaults to
-    /// tenon-runtime-node-tls if processes use TLS.
+    /// Secret with the nodes' certificate, under the file names of --tls-dir. In the name, {pool}
+    /// stands for the name of the RuntimePool. Defaults to tenon-pool-{pool}-tls with
+    /// --self-signed, and to tenon-runtime-node-tls with --tls-dir.
     #[arg(long, env = "TENON_NODE_TLS_SECRET", value_name = "NAME")]
     pub node_tls_secret: Option<String>,
-    /// Allow RuntimePools to have fronts (spec.front): all nodes get the rights of routers, to fetch
-    /// static files, to report figures of rollouts, and to send requests to other nodes.
+    /// Allow RuntimePools to have fronts (spec.front). The nodes of such pools get the rights of
+    /// routers: to watch all Workers, to fetch static files, and to report figures of rollouts. All
+    /// nodes then accept requests from other nodes.
     #[arg(long, env = "TENON_ADMIT_FRONTS")]
     pub admit_fronts: bool,
     /// URL at which nodes reach the catalog. Defaults to port 7070 of tenon-operator, with https://
@@ -76,12 +81,13 @@ pub struct OperatorArgs {
 #[derive(ClapArgs, Clone, Debug)]
 pub struct CertificateArgs {
     /// Issue and renew the certificates of all processes, in the Secrets tenon-ca,
-    /// tenon-operator-tls, tenon-router-tls and tenon-runtime-node-tls. The operator reads its own
-    /// certificate from its Secret, and not from --tls-dir.
+    /// tenon-operator-tls, tenon-router-tls, tenon-pool-{pool}-tls for each RuntimePool, and
+    /// tenon-runtime-node-tls for nodes of earlier versions. The operator reads its own certificate
+    /// from its Secret, and not from --tls-dir.
     #[arg(long, env = "TENON_SELF_SIGNED")]
     pub self_signed: bool,
-    /// The operator's own Deployment. It owns the Secrets, so they are deleted with the Deployment.
-    /// By default, the Secrets have no owner.
+    /// The operator's own Deployment. It owns the Secrets, except those of RuntimePools, so they are
+    /// deleted with the Deployment. By default, these Secrets have no owner.
     #[arg(long, env = "TENON_DEPLOYMENT", value_name = "NAME")]
     pub deployment: Option<String>,
     /// Lifetime of an authority. It is replaced after two thirds of its lifetime.
@@ -126,6 +132,8 @@ pub struct Config {
     pub namespace: String,
     /// Domain below which Workers without routes get their hosts.
     pub domain: String,
+    /// Whether Workers may claim a host outside of the domain only if a HostGrant allows it.
+    pub requires_grants: bool,
     /// The origin of the operator's own certificate.
     pub tls: TlsSource,
     /// URL of the routers' internal listener.
@@ -181,7 +189,8 @@ impl OperatorArgs {
         let tls_secret = match (self.node_tls_secret, uses_tls) {
             (Some(_), false) => return Err(ConfigError::NoTls),
             (Some(name), true) => Some(name),
-            (None, true) => Some(secrets::name(tls::Role::RuntimeNode).to_owned()),
+            (None, true) if self.certificates.self_signed => Some(POOL_SECRET.to_owned()),
+            (None, true) => Some(role_secret(tls::Role::RuntimeNode).to_owned()),
             (None, false) => None,
         };
         let terms = self.certificates.terms()?;
@@ -209,6 +218,7 @@ impl OperatorArgs {
             catalog_listen: self.catalog_listen,
             namespace: self.namespace,
             domain: self.domain,
+            requires_grants: self.require_host_grants,
             tls,
             router,
             nodes,
@@ -302,11 +312,14 @@ mod tests {
             (plain.router.to_string().as_str(), plain.nodes.tls_secret),
             ("http://tenon-router:8081/", None)
         );
-        for line in [&["--self-signed"][..], &["--tls-dir", "/etc/tenon/tls"]] {
+        for (line, secret) in [
+            (&["--self-signed"][..], "tenon-pool-{pool}-tls"),
+            (&["--tls-dir", "/etc/tenon/tls"], "tenon-runtime-node-tls"),
+        ] {
             let tls = config(line).unwrap();
             assert_eq!(tls.nodes.catalog, "https://tenon-operator:7070");
             assert_eq!(tls.nodes.router, "https://tenon-router:8081");
-            assert_eq!(tls.nodes.tls_secret.as_deref(), Some("tenon-runtime-node-tls"));
+            assert_eq!(tls.nodes.tls_secret.as_deref(), Some(secret));
         }
         let named = config(&["--self-signed", "--node-tls-secret", "mine"]).unwrap();
         assert_eq!(named.nodes.tls_secret.as_deref(), Some("mine"));

@@ -4,11 +4,8 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt;
+use tenon_crds::POOL_LABEL;
 use tenon_proto::catalog::{Node, node::State};
-
-/// The label with the pool's name on the Service of a pool's nodes, and therefore on the Service's
-/// EndpointSlices.
-pub const POOL_LABEL: &str = "tenon.dev/pool";
 
 /// Returns the nodes in `slice`. Endpoints that are neither ready nor draining are left out.
 pub fn nodes(slice: &EndpointSlice) -> Vec<Node> {

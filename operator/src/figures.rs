@@ -1,4 +1,4 @@
-//! Adds up what routers report about the revisions of rollouts, in the statuses of their Workers.
+//! Adds up the routers' figures about the revisions of rollouts, in the statuses of their Workers.
 //!
 //! ```text
 //!  catalog ── router's report ─► backlog ─► queue ─► sum (pure) ─► status.rolloutFigures
@@ -37,7 +37,6 @@ use crate::metrics::Metrics;
 use crate::worker::{queue, status_patch};
 use backlog::Backlog;
 use sum::{Change, change};
-pub use sum::{counts, measurement};
 
 /// The field manager of the written field.
 const MANAGER: &str = "tenon-operator-figures";
@@ -45,9 +44,10 @@ const MANAGER: &str = "tenon-operator-figures";
 /// Kind of this work in metrics.
 const KIND: &str = "WorkerFigures";
 
-/// Time for which a finished write keeps its place among the concurrent writes. It limits the writes
-/// of one Worker's figures to one every two seconds, and those of all Workers to sixteen per second,
-/// for any number of reports: each write makes every replica derive the Worker's entry again.
+/// Time for which a finished write keeps its place among the concurrent writes. It limits the
+/// writes of one Worker's figures to one every two seconds, and those of all Workers to sixteen per
+/// second, for any number of reports: each write makes every replica derive the Worker's entry
+/// again.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Maximum number of concurrent writes, including those that pause.

@@ -2,7 +2,7 @@
 //! This module is pure.
 //!
 //! ```text
-//!  Worker, WorkerRevision, RuntimePool, ConfigMap, Secret, EndpointSlice
+//!  Worker, WorkerRevision, RuntimePool, HostGrant, Namespace, ConfigMap, Secret, EndpointSlice
 //!                        │
 //!                     Change
 //!                        ▼
@@ -14,6 +14,7 @@
 //! Every replica has an index, fed by its own watches. A change touches only the Workers that
 //! depend on the object, so its cost does not grow with the number of Workers.
 
+mod apply;
 mod candidate;
 mod change;
 mod shared;
@@ -24,13 +25,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::ResourceExt;
 use sha2::{Digest as _, Sha256};
 use tenon_catalog::{Deployment, Digest, Share};
+use tenon_certificates::secrets::Pools;
 use tenon_crds::{
-    Accepted, AcceptedTarget, Affinity, PoolLimits, PoolRateLimits, PullSecretRef, Quarantine,
-    RuntimePool, SecretKeyRef, Worker, WorkerRevision, WorkerStatus,
+    Accepted, AcceptedTarget, Affinity, AllowedNamespaces, PoolLimits, PoolRateLimits,
+    PullSecretRef, Quarantine, SecretKeyRef, Worker, WorkerRevision, WorkerStatus,
 };
 use tenon_proto::catalog::{Node, Route};
 use tenon_proto::id::{ArtifactDigest, WorkerId};
@@ -38,9 +38,10 @@ use tenon_proto::revision::Revision;
 
 use crate::artifacts::Source;
 use crate::claims::{Claims, Holder};
-use crate::endpoints;
-use crate::figures;
+use crate::grants::Grants;
 use crate::limits;
+use crate::measurement::measurement;
+use crate::namespaces::{Access, Namespaces};
 use crate::revision::{self, MissingSecret};
 
 pub use candidate::{Candidate, Published, SourceState};
@@ -50,10 +51,22 @@ pub use shared::SharedIndex;
 use users::Users;
 
 /// The settings of a pool that concern its Workers.
-#[derive(Clone, Copy, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 struct PoolSettings {
     limits: PoolLimits,
     rate_limits: PoolRateLimits,
+    allowed_namespaces: AllowedNamespaces,
+}
+
+/// The settings of the platform that concern Workers.
+#[derive(Clone, Debug)]
+pub struct Platform {
+    /// The domain below which Workers without routes get their hosts.
+    pub domain: String,
+    /// The namespace in which the nodes run.
+    pub namespace: String,
+    /// Whether Workers may claim a host outside of the domain only if a HostGrant allows it.
+    pub requires_grants: bool,
 }
 
 /// The result of [`Index::serving`].
@@ -67,12 +80,20 @@ pub enum Service {
 }
 
 pub struct Index {
-    domain: String,
+    platform: Platform,
     workers: HashMap<WorkerId, Arc<Worker>>,
+    /// The Workers of each namespace.
+    tenants: HashMap<String, BTreeSet<WorkerId>>,
+    namespaces: Namespaces,
+    grants: Grants,
     /// WorkerRevisions by Worker, then by name.
     revisions: HashMap<WorkerId, BTreeMap<String, Arc<WorkerRevision>>>,
     /// The settings of each pool that concern Workers, by its name.
     pools: HashMap<String, PoolSettings>,
+    /// The pools that are not being deleted.
+    owners: Pools,
+    /// The pools with a front.
+    fronts: BTreeSet<String>,
     config_maps: HashMap<Key, Arc<ConfigMap>>,
     secrets: HashMap<Key, Arc<Secret>>,
     config_map_users: Users,
@@ -85,18 +106,28 @@ pub struct Index {
 }
 
 impl Index {
-    /// Creates an empty index.
+    /// Creates the empty index of a platform in the namespace `tenon-system` that requires no grants.
     ///
     /// # Arguments
     /// * `domain` - the domain below which Workers without routes get their hosts.
     pub fn new(domain: impl Into<String>) -> Self {
-        let domain = domain.into();
+        let (domain, namespace) = (domain.into(), "tenon-system".to_owned());
+        Self::of(Platform { domain, namespace, requires_grants: false })
+    }
+
+    /// Creates the empty index of a platform.
+    pub fn of(platform: Platform) -> Self {
         Self {
-            claims: Claims::new(domain.clone()),
-            domain,
+            claims: Claims::new(platform.domain.clone()),
+            grants: Grants::new(platform.domain.clone(), platform.requires_grants),
+            platform,
+            namespaces: Namespaces::default(),
+            tenants: HashMap::new(),
             workers: HashMap::new(),
             revisions: HashMap::new(),
             pools: HashMap::new(),
+            owners: Pools::new(),
+            fronts: BTreeSet::new(),
             config_maps: HashMap::new(),
             secrets: HashMap::new(),
             config_map_users: Users::default(),
@@ -115,6 +146,8 @@ impl Index {
             }
             Change::Revision(watched) => self.apply_revision(watched),
             Change::Pool(watched) => self.apply_pool(watched),
+            Change::Grant(watched) => self.apply_grant(watched),
+            Change::Namespace(watched) => self.apply_namespace(watched),
             Change::ConfigMap(watched) => {
                 let key = store(&mut self.config_maps, watched);
                 Touched::workers(self.config_map_users.get(&key))
@@ -202,18 +235,24 @@ impl Index {
             .map(|by_name| by_name.values().cloned().collect())
             .unwrap_or_default();
         let with_holder = |route: Route| {
-            let holder = self.claims.holder(id, &route);
+            let holder = self.holder(id, &route);
             (route, holder)
         };
-        let routes = revision::routes(&worker, &self.domain).into_iter().map(with_holder);
-        let previews = revision::previews(&worker, &self.domain).into_iter().map(with_holder);
-        let pool = self.pools.get(&worker.spec.pool).map(|pool| pool.limits);
+        let routes = revision::routes(&worker, &self.platform.domain).into_iter().map(with_holder);
+        let previews =
+            revision::previews(&worker, &self.platform.domain).into_iter().map(with_holder);
+        let pool = self.pools.get(&worker.spec.pool);
+        let access = pool.map_or(Access::Allowed, |pool| {
+            let allowed = &pool.allowed_namespaces;
+            self.namespaces.access(allowed, id.namespace(), &self.platform.namespace)
+        });
         Some(Candidate {
             id: id.clone(),
             source,
             secrets,
             revisions,
-            pool,
+            pool: pool.map(|pool| pool.limits),
+            access,
             routes: routes.collect(),
             previews: previews.collect(),
             missing_secrets: self.missing_secrets(id, &worker),
@@ -275,7 +314,7 @@ impl Index {
             session_affinity: revision::session_affinity(accepted),
             strict_affinity: accepted.affinity == Affinity::Strict,
             rate_limits: limits::rates(accepted.rate_limits, of_pool.unwrap_or_default()),
-            measurement: figures::measurement(status),
+            measurement: measurement(status),
             shares,
         }))
     }
@@ -311,7 +350,13 @@ impl Index {
     }
 
     fn is_held(&self, id: &WorkerId, route: &Route) -> bool {
-        self.claims.holder(id, route) == Holder::Claimant
+        self.holder(id, route) == Holder::Claimant
+    }
+
+    fn holder(&self, id: &WorkerId, route: &Route) -> Holder {
+        let permits =
+            |host: &str, namespace: &str| self.grants.permits(host, namespace, &self.namespaces);
+        self.claims.holder(id, route, &permits)
     }
 
     /// Returns the digest of the layer with an accepted revision's static files, if it has any.
@@ -356,124 +401,6 @@ impl Index {
             return Bytes::new();
         }
         Bytes::copy_from_slice(&Sha256::digest(uids.join("\n")))
-    }
-
-    fn set_worker(&mut self, worker: Arc<Worker>) -> Touched {
-        let id = revision::worker_id(&worker);
-        let names =
-            worker.spec.source.config_map_ref.iter().map(|reference| reference.name.clone());
-        self.config_map_users.set(&id, names.collect());
-        let names = worker.spec.secrets.iter().map(|secret| secret.secret_key_ref.name.clone());
-        let pull_secrets = worker.spec.source.oci.iter().flat_map(|oci| &oci.pull_secret_ref);
-        let names = names.chain(pull_secrets.map(|reference| reference.name.clone()));
-        let serving = self.revisions.get(&id).into_iter().flat_map(BTreeMap::values);
-        let served = serving
-            .flat_map(|revision| &revision.spec.secrets)
-            .map(|s| s.secret_key_ref.name.clone());
-        self.secret_users.set(&id, names.chain(served).collect());
-        let since = worker.creation_timestamp().map(|time| time.0);
-        let accepted = worker.status.iter().flat_map(|status| &status.accepted);
-        let accepted = accepted.flat_map(|accepted| {
-            let hosts = accepted.traffic.iter().filter_map(|target| target.host.as_deref());
-            revision::accepted_routes(accepted).chain(hosts.map(revision::preview))
-        });
-        let accepted = accepted.collect();
-        let mut requested = revision::routes(&worker, &self.domain);
-        requested.extend(revision::previews(&worker, &self.domain));
-        let mut touched = self.claims.set(&id, since, accepted, requested);
-        touched.insert(id.clone());
-        self.workers.insert(id, worker);
-        Touched::workers(touched)
-    }
-
-    fn remove_worker(&mut self, id: &WorkerId) -> Touched {
-        self.workers.remove(id);
-        self.config_map_users.set(id, BTreeSet::new());
-        self.secret_users.set(id, BTreeSet::new());
-        let mut touched = self.claims.set(id, None, Vec::new(), Vec::new());
-        touched.insert(id.clone());
-        Touched::workers(touched)
-    }
-
-    fn apply_revision(&mut self, watched: Watched<WorkerRevision>) -> Touched {
-        let id = match watched {
-            Watched::Applied(revision) => {
-                let id =
-                    WorkerId::new(&revision.namespace().unwrap_or_default(), &revision.spec.worker);
-                for secret in &revision.spec.secrets {
-                    self.secret_users.add(&id, secret.secret_key_ref.name.clone());
-                }
-                self.revisions.entry(id.clone()).or_default().insert(revision.name_any(), revision);
-                id
-            }
-            Watched::Deleted((namespace, name)) => {
-                let Some(worker) = revision::worker_of(&name) else { return Touched::default() };
-                let id = WorkerId::new(&namespace, worker);
-                if let Some(by_name) = self.revisions.get_mut(&id) {
-                    by_name.remove(&name);
-                    if by_name.is_empty() {
-                        self.revisions.remove(&id);
-                    }
-                }
-                id
-            }
-        };
-        Touched::workers(BTreeSet::from([id]))
-    }
-
-    /// Applies a change of a pool. Only its existence and its limits affect the Workers in it and
-    /// those that request it; its status changes often and affects none.
-    fn apply_pool(&mut self, watched: Watched<RuntimePool>) -> Touched {
-        let (name, settings) = match watched {
-            Watched::Applied(pool) => {
-                let (limits, rate_limits) = (pool.spec.limits, pool.spec.rate_limits);
-                (pool.name_any(), Some(PoolSettings { limits, rate_limits }))
-            }
-            Watched::Deleted((_, name)) => (name, None),
-        };
-        let before = match settings {
-            Some(settings) => self.pools.insert(name.clone(), settings),
-            None => self.pools.remove(&name),
-        };
-        if before == settings {
-            return Touched::default();
-        }
-        let in_pool = |worker: &Worker| {
-            let accepted = worker.status.as_ref().and_then(|status| status.accepted.as_ref());
-            worker.spec.pool == name || accepted.is_some_and(|accepted| accepted.pool == name)
-        };
-        let affected = self.workers.iter().filter(|(_, worker)| in_pool(worker));
-        Touched::workers(affected.map(|(id, _)| id.clone()).collect())
-    }
-
-    fn apply_router_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {
-        match watched {
-            Watched::Applied(slice) => {
-                self.router_slices.insert(key(&*slice), endpoints::ready(&slice));
-            }
-            Watched::Deleted(key) => {
-                self.router_slices.remove(&key);
-            }
-        }
-        let routers: BTreeSet<_> = self.router_slices.values().flatten().collect();
-        Touched { routers: u32::try_from(routers.len()).ok(), ..Touched::default() }
-    }
-
-    fn apply_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {
-        let (key, nodes) = match watched {
-            Watched::Applied(slice) => (key(&*slice), endpoints::nodes(&slice)),
-            Watched::Deleted(key) => (key, Vec::new()),
-        };
-        let before = self.slices.insert(key.clone(), nodes.clone()).unwrap_or_default();
-        if nodes.is_empty() {
-            self.slices.remove(&key);
-        }
-        let elsewhere = |name: &str| self.slices.values().flatten().any(|node| node.name == name);
-        let gone =
-            before.iter().filter(|node| !elsewhere(&node.name)).map(|node| node.name.clone());
-        let removed_nodes = gone.collect();
-        let nodes = nodes.into_iter().filter(|node| !before.contains(node)).collect();
-        Touched { nodes, removed_nodes, ..Touched::default() }
     }
 }
 

@@ -12,6 +12,7 @@ mod fence;
 use std::future::pending;
 use std::time::Duration;
 
+use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
@@ -43,6 +44,12 @@ const PERIOD: Duration = Duration::from_secs(2);
 /// Fails if the registry already has this gauge.
 pub fn register(registry: &Registry) -> prometheus::Result<IntGauge> {
     registry.gauge("tenon_operator_leader", "1 on the leader, 0 on standbys.")
+}
+
+/// Returns a stream with one item each time this replica becomes the leader.
+pub fn starts(leading_rx: watch::Receiver<bool>) -> impl Stream<Item = ()> {
+    tokio_stream::wrappers::WatchStream::from_changes(leading_rx)
+        .filter_map(|leads| async move { leads.then_some(()) })
 }
 
 /// A candidate in the leader election.

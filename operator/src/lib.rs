@@ -1,4 +1,4 @@
-//! Reconciles Workers and RuntimePools and serves the catalog.
+//! Reconciles Workers, RuntimePools and HostGrants and serves the catalog.
 //!
 //! ```text
 //!  API server ─► watches ─► index ──touched──► worker: queue ─► plan ─► apply   (the leader)
@@ -8,10 +8,11 @@
 //!                          certificates ──Secrets──► all processes             (the leader)
 //! ```
 //!
-//! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`],
-//!   [`limits`], [`refusal`], [`kstatus`], [`health::verdict`], [`schedule::due`], [`deployments`],
-//!   [`certificates::plan`]: decisions, pure.
-//! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`leader`], [`health`], [`figures`],
+//! - [`index`], [`claims`], [`grants`], [`namespaces`], [`endpoints`], [`worker::plan`],
+//!   [`pool::plan`], [`revision`], [`limits`], [`refusal`], [`kstatus`], `measurement`,
+//!   [`health::verdict`], [`deployments`], [`tenon_schedule::due`], [`tenon_certificates::plan`]:
+//!   decisions, pure.
+//! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`host_grant`], [`leader`], [`health`], [`figures`],
 //!   [`schedule`], [`certificates`], [`acknowledgement`], [`events`]: the edges that carry out the
 //!   decisions. The catalog is a crate of its own, [`tenon_catalog`].
 //! - [`Operator`]: builds, spawns and joins all edges.
@@ -26,12 +27,16 @@ pub mod deployments;
 pub mod endpoints;
 pub mod events;
 pub mod figures;
+pub mod grants;
 pub mod health;
+pub mod host_grant;
 pub mod index;
 pub mod kstatus;
 pub mod leader;
 pub mod limits;
+mod measurement;
 pub mod metrics;
+pub mod namespaces;
 mod operator;
 mod owner;
 pub mod pool;

@@ -23,12 +23,15 @@ use prometheus::Registry;
 use tenon_artifact::RegistryConfig;
 use tenon_artifact::sites::Sites;
 use tenon_artifact::store::Store;
-use tenon_catalog::{AssetsSource, Catalog, CodeSource, ReportSink};
+use tenon_catalog::{AssetsSource, Authentication, Catalog, CodeSource, ReportSink};
+use tenon_certificates::plan::Terms;
+use tenon_certificates::secrets::Pools;
 use tenon_compiler::process::Compiler;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Role, Tls, TlsError};
 use tenon_proto::id::WorkerId;
+use tenon_schedule::call::Caller;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
@@ -36,17 +39,16 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use crate::acknowledgement::{Acknowledgement, Acknowledgements};
 use crate::artifacts::{ArtifactError, Artifacts};
 use crate::certificates::Certificates;
-use crate::certificates::plan::Terms;
 use crate::config::{ArtifactConfig, Config, TlsSource};
 use crate::events::Events;
 use crate::figures::FiguresWriter;
 use crate::health::Health;
-use crate::index::{Candidate, Index, Published, SharedIndex};
+use crate::host_grant;
+use crate::index::{Candidate, Index, Platform, Published, SharedIndex};
 use crate::leader::Election;
 use crate::metrics::Metrics;
 use crate::pool;
 use crate::schedule::Scheduler;
-use crate::schedule::call::Caller;
 use crate::watches::Watches;
 use crate::worker::{MANAGER, Reconciler, queue};
 
@@ -122,9 +124,6 @@ impl Operator {
         let compiler = Compiler::new(config.compiler);
         let artifacts = open_artifacts(config.artifacts, compiler.clone())?;
         let catalog = Catalog::new();
-        if config.nodes.admit_fronts {
-            catalog.admit_fronts();
-        }
         registry.register(Box::new(catalog.metrics()?))?;
         let (reports_tx, reports_rx) = mpsc::channel(REPORTS);
         catalog.set_report_sink(ReportSink { reports_tx, outcomes: metrics.reports.clone() });
@@ -135,7 +134,8 @@ impl Operator {
         let catalog_addr = listener.local_addr().map_err(unavailable)?;
         let serving = tokio::spawn(tenon_catalog::serve(
             listener,
-            tls.for_process(),
+            tls.for_process()
+                .map(|tls| Authentication { tls, namespace: config.namespace.clone() }),
             catalog.clone(),
             drain.clone(),
         ));
@@ -152,6 +152,7 @@ impl Operator {
         let (router, process_tls) = (config.router.clone(), tls.for_process());
         let router_service = service_of(&config.router);
         let caller = Caller::new(config.router, tls.for_process());
+        let (pools_tx, pools_rx) = watch::channel(Pools::new());
         if let Certificate::SelfSigned { tls, terms, deployment } = tls {
             let certificates = Certificates {
                 client: leader.clone(),
@@ -160,11 +161,17 @@ impl Operator {
                 terms,
                 tls,
                 leading_rx: leading_rx.clone(),
+                pools_rx,
                 metrics: metrics.clone(),
             };
             components.spawn(certificates.run(readiness.hold("certificate")));
         }
-        let index = SharedIndex::new(Index::new(config.domain));
+        let platform = Platform {
+            domain: config.domain.clone(),
+            namespace: config.namespace.clone(),
+            requires_grants: config.requires_grants,
+        };
+        let index = SharedIndex::new(Index::of(platform));
         catalog.set_code_source(code_source(artifacts.clone(), index.clone()));
         catalog.set_assets_source(assets_source(artifacts.clone(), index.clone()));
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
@@ -182,6 +189,8 @@ impl Operator {
             health_tx,
             stale_tx,
             scheduled_tx,
+            pools_tx,
+            admit_fronts: config.nodes.admit_fronts,
             events: events.clone(),
             metrics: metrics.clone(),
         };
@@ -217,6 +226,12 @@ impl Operator {
             leading_rx.clone(),
             metrics.clone(),
         ));
+        components.spawn(host_grant::run(host_grant::Context {
+            client: leader.clone(),
+            domain: config.domain,
+            leading_rx: leading_rx.clone(),
+            metrics: metrics.clone(),
+        }));
         let (namespace, settings) = (config.namespace, config.nodes);
         components.spawn(pool::run(pool::Context {
             client: leader,
@@ -343,7 +358,7 @@ impl Certificate {
 }
 
 /// Stands for election once every kind has been listed. A leader that saw only a part of the
-/// cluster would take what it has not seen for deleted; until then, another replica can lead.
+/// cluster would treat all other objects as deleted. Until then, another replica can lead.
 async fn stand_for_election(
     election: Election,
     leading_tx: watch::Sender<bool>,
@@ -367,7 +382,7 @@ async fn reconcile(
     metrics: Arc<Metrics>,
 ) {
     let all = || {
-        // The questions are those of an earlier term.
+        // The acknowledgements so far answered questions of an earlier term.
         acknowledgements.forget_all();
         index.with(|index| index.workers().cloned().collect())
     };

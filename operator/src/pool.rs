@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -29,13 +29,14 @@ use serde_json::json;
 use tenon_crds::RuntimePool;
 use tokio::sync::watch;
 
+use crate::leader::starts;
 use crate::metrics::Metrics;
 use crate::owner;
 use crate::refusal::Refusal;
 use crate::worker::MANAGER;
 use crate::worker::queue::backoff;
 use plan::Settings;
-use references::{Kind, Missing};
+use references::Kind;
 use status::Obstacle;
 
 /// The dependencies of a pool's reconcile.
@@ -80,7 +81,7 @@ pub async fn run(context: Context) {
     let client = context.client.clone();
     let children = |kind| watcher::Config::default().labels(kind);
     let mut leading_rx = context.leading_rx.clone();
-    let starts = leadership_starts(leading_rx.clone());
+    let starts = starts(leading_rx.clone());
     // Nothing needs to be done before this replica leads for the first time.
     if leading_rx.wait_for(|leads| *leads).await.is_err() {
         return;
@@ -91,11 +92,14 @@ pub async fn run(context: Context) {
     let pools = controller.store();
     let users_of = |kind: Kind| {
         let pools = pools.clone();
+        let settings = context.settings.clone();
         move |name: String| {
             let refers = |pool: &Arc<RuntimePool>| {
-                references::references(pool)
-                    .iter()
-                    .any(|reference| reference.kind == kind && reference.name == name)
+                let presents = || plan::certificate(pool, &settings).as_ref() == Some(&name);
+                (kind == Kind::Secret && presents())
+                    || references::references(pool)
+                        .iter()
+                        .any(|reference| reference.kind == kind && reference.name == name)
             };
             pools
                 .state()
@@ -146,12 +150,6 @@ where
     Api::namespaced(client.clone(), namespace)
 }
 
-/// Returns a stream with one item each time this replica becomes the leader.
-fn leadership_starts(leading_rx: watch::Receiver<bool>) -> impl Stream<Item = ()> {
-    tokio_stream::wrappers::WatchStream::from_changes(leading_rx)
-        .filter_map(|leads| async move { leads.then_some(()) })
-}
-
 async fn reconcile(pool: Arc<RuntimePool>, context: Arc<Context>) -> Result<Action, PoolError> {
     if !*context.leading_rx.borrow() || owner::is_deleted(&*pool) {
         context.failures.forget(&pool);
@@ -171,9 +169,8 @@ async fn apply_and_set_status(pool: &RuntimePool, context: &Context) -> Result<(
     let applied = apply(pool, context).await;
     let front = pool.spec.front.as_ref().filter(|_| !context.settings.admit_fronts);
     let (deployment, obstacle, result) = match applied {
-        Ok((deployment, missing)) => {
-            let missing = missing.map(Obstacle::Missing);
-            (deployment, missing.or(front.map(|_| Obstacle::Front)), Ok(()))
+        Ok((deployment, obstacle)) => {
+            (deployment, obstacle.or(front.map(|_| Obstacle::Front)), Ok(()))
         }
         Err(error) => match Refusal::of(&error.source) {
             Some(refusal) => {
@@ -187,18 +184,22 @@ async fn apply_and_set_status(pool: &RuntimePool, context: &Context) -> Result<(
     result
 }
 
-/// Applies the objects of a pool. Returns the stored Deployment, and the referenced object that is
-/// missing, if any.
+/// Applies the objects of a pool. Returns the stored Deployment, and the reason why it does not
+/// match the spec, if there is one.
 async fn apply(
     pool: &RuntimePool,
     context: &Context,
-) -> Result<(Option<Deployment>, Option<Missing>), PoolError> {
+) -> Result<(Option<Deployment>, Option<Obstacle>), PoolError> {
     let failed = |kind| move |source| PoolError { kind, pool: pool.name_any(), source };
     let read =
         references::read(&context.client, &context.namespace, &references::references(pool)).await;
     let (referred, missing) = match read.map_err(failed("references"))? {
         Ok(referred) => (referred, None),
-        Err(missing) => (None, Some(missing)),
+        Err(missing) => (None, Some(Obstacle::Missing(missing))),
+    };
+    let obstacle = match missing {
+        Some(missing) => Some(missing),
+        None => missing_certificate(pool, context).await.map_err(failed("certificate"))?,
     };
     let children = plan::children(pool, &context.namespace, &context.settings, referred.as_deref());
     apply_one(context, "Service", &children.service, pool).await?;
@@ -207,13 +208,25 @@ async fn apply(
         Some(front) => _ = apply_one(context, "Service", front, pool).await?,
         None => delete_front(context, pool).await.map_err(failed("Service"))?,
     }
-    let deployment = if missing.is_none() {
+    let deployment = if obstacle.is_none() {
         Some(apply_one(context, "Deployment", &children.deployment, pool).await?)
     } else {
         // Existing nodes continue with the previous content. New nodes could not start.
         stored_deployment(pool, context).await?
     };
-    Ok((deployment, missing))
+    Ok((deployment, obstacle))
+}
+
+/// Returns the obstacle of a pool whose certificate has not been issued yet. A Pod that is created
+/// before the Secret of its volume would wait a minute for it.
+async fn missing_certificate(
+    pool: &RuntimePool,
+    context: &Context,
+) -> kube::Result<Option<Obstacle>> {
+    let Some(secret) = plan::certificate(pool, &context.settings) else { return Ok(None) };
+    let secrets: Api<Secret> = Api::namespaced(context.client.clone(), &context.namespace);
+    let found = secrets.get_metadata_opt(&secret).await?;
+    Ok(found.is_none().then_some(Obstacle::NoCertificate { secret }))
 }
 
 /// Deletes the Service for clients, if the pool has had a front.

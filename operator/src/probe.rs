@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  create a Worker ─► watch it until ready ─► request its host until it answers ─► delete it
-//!                                                                   in any case ──────┘
+//!                                                                   also on failure ──┘
 //! ```
 //!
 //! The probe needs a kubeconfig, or a Pod's account, that may list, watch, create and delete

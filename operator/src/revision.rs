@@ -27,7 +27,7 @@ use tenon_proto::catalog::session_affinity::Part;
 use tenon_proto::catalog::{self, Route};
 use tenon_proto::egress::{Egress, InvalidHostPattern};
 use tenon_proto::id::{InvalidDigest, RevisionDigest, SiteId, WorkerId};
-use tenon_proto::revision::{Binding, CompatibilityFlag, Revision, StatePolicy};
+use tenon_proto::revision::{Binding, BoundService, CompatibilityFlag, Revision, StatePolicy};
 
 use crate::limits;
 
@@ -286,8 +286,10 @@ pub fn resolve(
         let missing = || MissingSecret { name: name.clone(), reference: secret_key_ref.clone() };
         bindings.insert(name.clone(), Binding::Secret(secret(secret_key_ref).ok_or_else(missing)?));
     }
-    for ServiceBinding { name, worker } in services {
-        bindings.insert(name.clone(), Binding::Service(WorkerId::new(id.namespace(), worker)));
+    for ServiceBinding { name, worker, entrypoint } in services {
+        let worker = WorkerId::new(id.namespace(), worker);
+        let entrypoint = entrypoint.clone().filter(|entrypoint| entrypoint != "default");
+        bindings.insert(name.clone(), Binding::Service(BoundService { worker, entrypoint }));
     }
     if let Some(name) = assets.as_ref().and_then(|assets| assets.binding.as_ref()) {
         bindings.insert(name.clone(), Binding::Assets);

@@ -7,18 +7,12 @@
 //!                                                          router ◄── call ◄────┘
 //! ```
 //!
-//! Each due time leads to at most one call, whichever replica leads; see [`due`]. A call does not
-//! wait for the previous call to end: if a handler runs past the next time, both calls run. A
-//! failed call is not repeated. It is counted and recorded as an Event.
+//! Each due time leads to at most one call, whichever replica leads; see [`tenon_schedule::due`]. A
+//! call does not wait for the previous call to end: if a handler runs past the next time, both calls
+//! run. A failed call is not repeated. It is counted and recorded as an Event.
 //!
-//! - [`timetable`], [`due`], [`timer_queue`]: every decision.
-//! - [`call`]: the call itself.
-//! - [`Scheduler`]: the task that carries out the decisions.
-
-pub mod call;
-pub mod due;
-pub mod timer_queue;
-pub mod timetable;
+//! [`Scheduler`] is the task that carries out the decisions. The decisions and the call itself have
+//! a crate of their own, [`tenon_schedule`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +26,9 @@ use serde_json::json;
 use tenon_crds::{ScheduleStatus, Worker};
 use tenon_lifecycle::drain;
 use tenon_proto::id::WorkerId;
+use tenon_schedule::call::Caller;
+use tenon_schedule::due::{CATCH_UP, Call, Due};
+use tenon_schedule::timer_queue::TimerQueue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
@@ -39,9 +36,6 @@ use crate::events::Events;
 use crate::index::SharedIndex;
 use crate::metrics::Metrics;
 use crate::worker::queue;
-use call::Caller;
-use due::{CATCH_UP, Call, Due};
-use timer_queue::TimerQueue;
 
 /// The field manager of the written fields.
 const MANAGER: &str = "tenon-operator-schedules";

@@ -5,6 +5,8 @@
 //!  watch Worker ─────────┐
 //!  watch WorkerRevision ─┤
 //!  watch RuntimePool ────┤
+//!  watch HostGrant ──────┤
+//!  watch Namespace ──────┤
 //!  watch ConfigMap ──────┼─ Change ─► Index ─► Touched ─┬─► Catalog
 //!  watch Secret ─────────┤                              ├─► queue of the reconciler
 //!  watch EndpointSlice ──┘                              ├─► health, figures
@@ -27,18 +29,19 @@ use kube::runtime::events::{Event, EventType};
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use tenon_catalog::Catalog;
+use tenon_certificates::secrets::Pools;
+use tenon_crds::POOL_LABEL;
 use tenon_lifecycle::readiness::Handle;
 use tenon_proto::id::WorkerId;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::deployments::Deployments;
-use crate::endpoints::POOL_LABEL;
 use crate::events::Events;
 use crate::health::HealthTrigger;
 use crate::index::{Change, Service, SharedIndex, Touched, Watched};
 use crate::metrics::Metrics;
 use crate::revision;
-use observe::{Observation, watch};
+use observe::{Observation, observe, observe_metadata};
 
 /// Feeds the index, the catalog and the queues.
 pub struct Watches {
@@ -57,6 +60,10 @@ pub struct Watches {
     /// Receives the Workers with figures of a rollout that they no longer have.
     pub stale_tx: mpsc::UnboundedSender<WorkerId>,
     pub scheduled_tx: mpsc::UnboundedSender<WorkerId>,
+    /// Receives all pools when one is created or deleted.
+    pub pools_tx: watch::Sender<Pools>,
+    /// Whether the nodes of pools with a front count as routers too.
+    pub admit_fronts: bool,
     pub events: Events,
     pub metrics: Arc<Metrics>,
 }
@@ -75,23 +82,38 @@ impl Watches {
         let without_helm = watcher::Config::default().fields("type!=helm.sh/release.v1");
         let slices = Api::namespaced(client.clone(), &self.namespace);
         let mut observed = stream::select_all([
-            watch(Api::all(client.clone()), "Worker", any(), Change::Worker, &self.metrics),
-            watch(
+            observe(Api::all(client.clone()), "Worker", any(), Change::Worker, &self.metrics),
+            observe(
                 Api::all(client.clone()),
                 "WorkerRevision",
                 any(),
                 Change::Revision,
                 &self.metrics,
             ),
-            watch(Api::all(client.clone()), "RuntimePool", any(), Change::Pool, &self.metrics),
-            watch(Api::all(client.clone()), "ConfigMap", any(), Change::ConfigMap, &self.metrics),
-            watch(Api::all(client.clone()), "Secret", without_helm, Change::Secret, &self.metrics),
-            watch(slices.clone(), "EndpointSlice", pool_slices, Change::Slice, &self.metrics),
+            observe(Api::all(client.clone()), "RuntimePool", any(), Change::Pool, &self.metrics),
+            observe(Api::all(client.clone()), "HostGrant", any(), Change::Grant, &self.metrics),
+            observe_metadata(
+                Api::all(client.clone()),
+                "Namespace",
+                Change::Namespace,
+                &self.metrics,
+            ),
+            observe(Api::all(client.clone()), "ConfigMap", any(), Change::ConfigMap, &self.metrics),
+            observe(
+                Api::all(client.clone()),
+                "Secret",
+                without_helm,
+                Change::Secret,
+                &self.metrics,
+            ),
+            observe(slices.clone(), "EndpointSlice", pool_slices, Change::Slice, &self.metrics),
         ]);
         let mut unsynced = HashSet::from([
             "Worker",
             "WorkerRevision",
             "RuntimePool",
+            "HostGrant",
+            "Namespace",
             "ConfigMap",
             "Secret",
             "EndpointSlice",
@@ -100,7 +122,7 @@ impl Watches {
             let of_routers = format!("kubernetes.io/service-name={service}");
             let of_routers = any().labels(&of_routers);
             let kind = "RouterEndpointSlice";
-            observed.push(watch(slices, kind, of_routers, Change::RouterSlice, &self.metrics));
+            observed.push(observe(slices, kind, of_routers, Change::RouterSlice, &self.metrics));
             unsynced.insert(kind);
         }
         let mut ready = Some(ready);
@@ -144,6 +166,12 @@ impl Watches {
 
     fn publish(&self, touched: Touched, published: &mut Published) {
         touched.routers.inspect(|count| self.catalog.set_routers(*count));
+        if let Some(pools) = touched.pools {
+            self.pools_tx.send_replace(pools);
+        }
+        if let Some(fronts) = touched.fronts.filter(|_| self.admit_fronts) {
+            self.catalog.set_fronts(fronts);
+        }
         for node in touched.nodes {
             self.catalog.set_node(node);
         }

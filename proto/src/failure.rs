@@ -58,7 +58,8 @@ codes! {
     UpgradeRequired = "upgrade_required", 426, InvalidArgument;
     /// The body exceeds `limits.requestBodyMiB`.
     RequestTooLarge = "request_too_large", 413, ResourceExhausted;
-    /// The body paused for more than 30 s, or arrived at less than 500 bytes per second.
+    /// The body paused for more than 30 s, or arrived at less than 500 bytes per second, before the
+    /// Worker answered.
     RequestTimeout = "request_timeout", 408, DeadlineExceeded;
     /// The handler threw, or its promise was rejected.
     WorkerException = "worker_exception", 500, Unknown;

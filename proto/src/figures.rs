@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Latencies are counted in buckets. As in HdrHistogram, each doubling of the latency has the same
-//! number of buckets of equal width, so the width of a bucket is at most a quarter of its beginning,
-//! and finding a bucket takes a few operations on integers.
+//! number of buckets of equal width. The width of a bucket is therefore at most a quarter of its
+//! beginning, and finding a bucket takes a few operations on integers.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl From<&RevisionTraffic> for Figures {
         let RevisionTraffic { requests, failed, latencies, .. } = reported;
         Self {
             requests: *requests,
-            // A share of more than all requests would not be a share.
+            // No more requests can have failed than were counted.
             failed: *failed.min(requests),
             latencies: Latencies::of(latencies.iter().copied()),
         }
@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_latency_is_in_the_bucket_that_begins_last_before_it(micros: u64) {
+        fn a_latency_is_in_the_last_bucket_that_begins_no_later(micros: u64) {
             let latency = Duration::from_micros(micros);
             let bucket = bucket(latency);
             prop_assert!(beginning(bucket).unwrap() <= latency);

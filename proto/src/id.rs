@@ -70,7 +70,7 @@ pub enum InvalidDigest {
     /// A byte slice of this length.
     #[error("the digest has {0} bytes instead of 32")]
     Bytes(usize),
-    /// A text that is not the digest in hexadecimal after this prefix.
+    /// Text that is not the digest in hexadecimal after this prefix.
     #[error("the digest is not 64 lower-case hexadecimal digits{}", after(.0))]
     Text(&'static str),
 }

@@ -59,6 +59,14 @@ pub mod runtime {
     pub const MAX_DEPTH: u32 = 16;
 
     impl InvokeHead {
+        /// Returns the part of a request's stream that carries this head.
+        pub fn into_part(self) -> invoke_request::Part {
+            match self.entry {
+                None => invoke_request::Part::Head(self),
+                Some(_) => invoke_request::Part::EntryHead(self),
+            }
+        }
+
         /// Checks that the chain of Worker-to-Worker calls is at most [`MAX_DEPTH`] long.
         ///
         /// # Errors
@@ -79,6 +87,18 @@ pub mod runtime {
         /// head are then the bytes of a WebSocket and not a body.
         pub fn requests_tunnel(&self) -> bool {
             self.more_body && requests_websocket(&self.method, &self.headers)
+        }
+    }
+
+    impl invoke_request::Part {
+        /// Returns the head that the part carries, or `None` if the part carries none. The entry
+        /// counts only in the part that versions without entries refuse.
+        pub fn into_head(self) -> Option<InvokeHead> {
+            match self {
+                Self::Head(head) => Some(InvokeHead { entry: None, ..head }),
+                Self::EntryHead(head) => Some(head),
+                Self::Body(_) | Self::Trailers(_) => None,
+            }
         }
     }
 

@@ -22,8 +22,8 @@
 //! | any other | [`Binary`](ModuleKind::Binary) | an `ArrayBuffer` |
 //!
 //! The import attribute `type` requests another form: `text` and `bytes` are available for every
-//! module that is stored as its author wrote it. A TypeScript module is not stored so: a revision
-//! contains the JavaScript that was compiled from the module, under the module's name.
+//! module that is stored as its author wrote it. A TypeScript module is not: a revision contains
+//! the JavaScript that was compiled from the module, under the module's name.
 
 mod builtin;
 

@@ -16,7 +16,7 @@ use crate::egress::Egress;
 use crate::id::{ArtifactDigest, RevisionDigest, WorkerId};
 
 pub use assembler::{Assembler, MalformedRevision, TooLarge};
-pub use binding::{Binding, ByKind};
+pub use binding::{Binding, BoundService, ByKind};
 pub use digest::modules_digest;
 
 /// The maximum number of modules of a Worker.
@@ -181,7 +181,7 @@ impl Revision {
     /// name.
     pub fn services(&self) -> impl Iterator<Item = (&str, &WorkerId)> {
         self.bindings.iter().filter_map(|(name, binding)| match binding {
-            Binding::Service(worker) => Some((name.as_str(), worker)),
+            Binding::Service(service) => Some((name.as_str(), &service.worker)),
             Binding::Var(_) | Binding::Secret(_) | Binding::Assets => None,
         })
     }
@@ -269,10 +269,11 @@ fn to_egress(egress: &Egress) -> Option<catalog::Egress> {
     }
 }
 
-fn to_services(services: &[(&str, &WorkerId)]) -> Vec<catalog::ServiceBinding> {
-    let binding = |(name, worker): &(&str, &WorkerId)| catalog::ServiceBinding {
+fn to_services(services: &[(&str, &BoundService)]) -> Vec<catalog::ServiceBinding> {
+    let binding = |(name, service): &(&str, &BoundService)| catalog::ServiceBinding {
         name: (*name).to_owned(),
-        worker: worker.to_string(),
+        worker: service.worker.to_string(),
+        entrypoint: service.entrypoint.clone().unwrap_or_default(),
     };
     services.iter().map(binding).collect()
 }

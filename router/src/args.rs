@@ -9,10 +9,10 @@ use clap::{ArgAction, Args};
 use http::HeaderValue;
 use ipnet::IpNet;
 use prometheus::Registry;
+use tenon_clients::pace::Pace;
 use tenon_https::{Https, HttpsError, HttpsSettings};
 use tenon_spans::{SpanArgs, SpanArgsError};
 
-use crate::clients::pace::Pace;
 use crate::front::forwarded::TrustedProxies;
 use crate::router::{Config, IDLE_TIMEOUT};
 use crate::sites::SitesConfig;
@@ -60,8 +60,8 @@ pub struct FrontArgs {
     #[arg(long, env = "TENON_PROXY_PROTOCOL", requires = "trusted_proxies")]
     proxy_protocol: bool,
 
-    /// Directory for static files of Workers, which no other process may use. By default a
-    /// temporary directory.
+    /// Directory for static files of Workers, which no other process may use. By default, a
+    /// temporary directory is used.
     #[arg(long, env = "TENON_ASSETS_CACHE_DIR", value_name = "DIRECTORY")]
     assets_cache_dir: Option<PathBuf>,
 
@@ -84,14 +84,14 @@ pub struct FrontArgs {
     #[arg(long, env = "TENON_COMPRESSION", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     compression: bool,
 
-    /// Memory that clients may occupy, in MiB: connections, request heads and bodies in transit. By
-    /// default half of a router's memory, or an eighth of a node's: of the container's limit, or of
-    /// the machine's memory.
+    /// Memory that clients may occupy, in MiB: connections, request heads and bodies in transit.
+    /// Defaults to half of a router's memory, or an eighth of a node's: of the container's limit, or
+    /// of the machine's memory.
     #[arg(long, env = "TENON_CLIENT_MEMORY", value_name = "MIB")]
     client_memory: Option<u32>,
 
     /// Seconds after which a client's connection is closed if it is idle between two requests. Set
-    /// it higher than the idle time-out of a load balancer in front of the router. When memory is
+    /// it higher than the idle timeout of a load balancer in front of the router. When memory is
     /// short, idle connections are closed earlier. HTTP/2 connections stay for as long as their
     /// client answers pings.
     #[arg(long, env = "TENON_IDLE_TIMEOUT", value_name = "SECONDS", default_value_t = IDLE_TIMEOUT.as_secs_f64())]
@@ -147,8 +147,8 @@ impl FrontArgs {
     /// are not part of it.
     ///
     /// # Arguments
-    /// * `service`: the name of the process's kind in spans.
-    /// * `instance`: the name of the process in spans.
+    /// * `service` - the name of the process's kind in spans.
+    /// * `instance` - the name of the process in spans.
     ///
     /// # Errors
     /// Fails if an argument is invalid.

@@ -21,13 +21,13 @@ use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{Cursor, WatchRequest, WatchResponse, Worker};
 use tenon_proto::id::{RevisionDigest, SiteId};
+use tenon_table::{Published, Table};
 use tokio::sync::watch;
 use tonic::Streaming;
 
 use crate::figures::Reporter;
 use crate::server::Server;
 use crate::sites::Sites;
-use crate::table::{Published, Table};
 
 /// The first and the longest pause after a lost stream.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -141,7 +141,7 @@ impl Client {
     /// Watches forever.
     ///
     /// # Arguments
-    /// * `reporter`: reports to each operator while it is watched.
+    /// * `reporter` - reports to each operator while it is watched.
     pub(crate) async fn run(mut self, mut reporter: Reporter) -> std::convert::Infallible {
         let mut pause = PAUSE_MIN;
         loop {

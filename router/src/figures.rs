@@ -22,9 +22,8 @@ use std::time::{Duration, Instant};
 use tenon_proto::failure::FailureCode;
 use tenon_proto::figures::Figures;
 use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_table::Worker;
 use tokio::sync::mpsc;
-
-use crate::table::Worker;
 
 pub(crate) use report::Reporter;
 
@@ -44,8 +43,8 @@ pub(crate) struct ThreadFigures {
 }
 
 /// A request of a measured Worker that is being forwarded. If this value is dropped before the
-/// request has ended, the client has abandoned the request. Such a request counts with the time that
-/// its client has waited, because the clients of a revision that hangs give up.
+/// request has ended, the client has abandoned the request. Such a request counts with the time
+/// that its client has waited, because the clients of a revision that hangs give up.
 pub(crate) struct Measured<'a> {
     figures: &'a ThreadFigures,
     worker: &'a Worker,
@@ -61,14 +60,14 @@ enum Outcome {
     Failed,
     Abandoned,
     /// The request failed because of its client, so it says nothing about the revision.
-    Void,
+    Excluded,
 }
 
 impl ThreadFigures {
     /// Creates the figures of a thread.
     ///
     /// # Arguments
-    /// * `counted_tx`: receives the figures.
+    /// * `counted_tx` - receives the figures.
     pub(crate) fn new(counted_tx: mpsc::Sender<Counted>) -> Rc<Self> {
         Rc::new(Self { counted: RefCell::default(), counted_tx })
     }
@@ -85,8 +84,8 @@ impl ThreadFigures {
         loop {
             tokio::time::sleep(INTERVAL).await;
             if !self.counted.borrow().is_empty() {
-                // Without an operator, the channel becomes full, and figures are lost: they are
-                // about all revisions alike.
+                // Without an operator, the channel becomes full, and figures are lost, for all
+                // revisions alike.
                 let _ = self.counted_tx.try_send(self.counted.take());
             }
         }
@@ -97,11 +96,11 @@ impl Measured<'_> {
     /// Ends the measurement.
     ///
     /// # Arguments
-    /// * `result`: the status of the response, or the code of the failure.
+    /// * `result` - the status of the response, or the code of the failure.
     pub(crate) fn end(mut self, result: Result<u32, FailureCode>) {
         self.outcome = match result {
             Ok(100..500) => Outcome::Served,
-            Err(code) if code.http_status() < 500 => Outcome::Void,
+            Err(code) if code.http_status() < 500 => Outcome::Excluded,
             Ok(_) | Err(_) => Outcome::Failed,
         };
     }
@@ -109,7 +108,7 @@ impl Measured<'_> {
 
 impl Drop for Measured<'_> {
     fn drop(&mut self) {
-        if self.outcome == Outcome::Void {
+        if self.outcome == Outcome::Excluded {
             return;
         }
         let Self { figures, worker, measurement, began, .. } = *self;
@@ -119,7 +118,7 @@ impl Drop for Measured<'_> {
         figures.requests += 1;
         figures.failed += u64::from(self.outcome == Outcome::Failed);
         // The first requests of a new revision wait until its isolates have started.
-        if !worker.is_news(began) {
+        if !worker.is_new(began) {
             figures.latencies.record(began.elapsed());
         }
     }

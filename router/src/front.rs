@@ -18,9 +18,11 @@
 //! This group of modules turns a client's request into an invocation, and the node's reply into a
 //! response:
 //!
-//! - [`thread`]: the part of the router that one thread runs; [`opening`]: delays clients until the thread has a table.
+//! - [`thread`]: the part of the router that one thread runs; [`opening`]: delays clients until the
+//!   thread has a table.
 //! - [`siblings`]: hands connections to the threads of other shards.
-//! - [`connection`]: serves one connection until it ends.
+//! - [`connection`]: serves one connection until it ends; [`fast_path`]: without hyper, while its
+//!   client sends plain requests.
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
 //!   [`accept_encoding`]: the parts of a request that the router interprets.
@@ -28,7 +30,8 @@
 //! - [`span`]: the span of a request, and its trace.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
 //!   to https.
-//! - [`response`], [`error`]: what the client receives.
+//! - [`response`], [`error`]: what the client receives; [`trailers`]: what follows a body, in both
+//!   directions.
 //! - [`compress`], [`compressed`]: responses in the content codings that clients accept.
 //! - [`assets`]: static files, which need no Worker.
 //! - [`internal`]: calls from other processes of the platform.
@@ -42,6 +45,7 @@ mod compress;
 mod compressed;
 mod connection;
 pub(crate) mod error;
+pub(crate) mod fast_path;
 pub(crate) mod fields;
 pub(crate) mod forwarded;
 pub(crate) mod handshake;
@@ -59,6 +63,7 @@ mod siblings;
 mod span;
 pub(crate) mod target;
 mod thread;
+mod trailers;
 
 use std::future::{pending, poll_fn};
 use std::io;
@@ -69,12 +74,12 @@ use std::time::Duration;
 
 use futures::future::{FutureExt as _, OptionFuture};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tenon_clients::SWEEP;
 use tenon_lifecycle::{drain, readiness::Readiness};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::clients::SWEEP;
 use crate::front::connection::{Served, Stage};
 use crate::front::path::Caller;
 use crate::front::scheme::Scheme;
@@ -161,8 +166,8 @@ pub(crate) fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
 /// Serves until the drain is complete.
 ///
 /// # Arguments
-/// * `linger`: how long new connections are accepted after the drain has begun.
-/// * `tunnel_grace`: how long tunnels may stay open after `linger`.
+/// * `linger` - how long new connections are accepted after the drain has begun.
+/// * `tunnel_grace` - how long tunnels may stay open after `linger`.
 pub(crate) async fn run(
     thread: Rc<RouterThread>,
     listeners: Listeners<std::net::TcpListener>,
@@ -338,7 +343,8 @@ impl Front {
                             false => thread.clients.admit(address, tls),
                         };
                         let Some(admitted) = admitted else { return Ok(()) };
-                        let (accounts, client) = (thread.accounts(address), admitted.0.clone());
+                        let (accounts, client) =
+                            (thread.accounts(address), admitted.client().clone());
                         let caller = Caller { address, scheme, client, accounts };
                         connection::serve_client(thread, stream, arrival, caller, stage_rx).await
                     };

@@ -5,17 +5,20 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, Method, Response};
+use tenon_clients::head::{Ahead, Messages};
 use tenon_proto::failure::Failure;
 use tenon_proto::invoke::HeadWriter;
 
-use crate::clients::head::{Messages, Step};
 use crate::front::error;
+use crate::front::fast_path::{reference, request};
 use crate::front::forwarded::{Sender, TrustedProxies};
 use crate::front::handshake::Handshake;
 use crate::front::headers::{self, Edge};
 use crate::front::scheme::Scheme;
 use crate::front::target::Target;
 
+/// The head of a request as a server has read it.
+pub use crate::front::fast_path::reference::Facts;
 /// The `:protocol` of an extended CONNECT in HTTP/2.
 pub use hyper::ext::Protocol;
 
@@ -44,33 +47,15 @@ pub fn answer(failure: &Failure, request: &Parts) -> Response<Bytes> {
     error::response(failure, request, "made-here")
 }
 
-/// Returns the messages that pass the filter of an HTTP/1 connection, if its bytes arrive in pieces
-/// of this length, in bytes.
-///
-/// # Errors
-/// Fails with the reason for the first message that is refused.
-pub fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, String> {
-    let (mut messages, mut held) = (Messages::default(), Vec::new());
-    let (mut passed, mut current) = (Vec::new(), Vec::new());
-    for piece in bytes.chunks(piece.max(1)) {
-        held.extend_from_slice(piece);
-        while !held.is_empty() {
-            match messages.step(&held) {
-                Step::Pass(len) => {
-                    assert!(
-                        (1..=held.len()).contains(&len),
-                        "{len} of {} bytes passed",
-                        held.len()
-                    );
-                    current.extend(held.drain(..len));
-                    if messages.is_in_head() {
-                        passed.push(std::mem::take(&mut current));
-                    }
-                }
-                Step::Hold => break,
-                Step::Refuse(refusal) => return Err(refusal.to_string()),
-            }
-        }
-    }
-    Ok(passed)
+/// Returns the first head of these bytes, and what the fast path reads of it, if the fast path
+/// takes it.
+pub fn plain_request(bytes: &[u8]) -> Option<(&[u8], Facts)> {
+    let Ahead::Head(len) = Messages::default().look_ahead(bytes) else { return None };
+    let head = &bytes[..len];
+    request::parse(head).map(|request| (head, reference::facts(&request)))
+}
+
+/// Returns what hyper reads of a request without a body, or `None` if hyper refuses the request.
+pub fn read_by_hyper(head: &[u8]) -> Option<Facts> {
+    reference::read(head)
 }

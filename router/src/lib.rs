@@ -13,29 +13,27 @@
 //! | group | what it is | may depend on |
 //! | --- | --- | --- |
 //! | `front` | listeners, a request's path, responses, calls from inside the platform | all |
-//! | `tunnel` | WebSockets | `clients`, `upstream` |
-//! | `upstream` | shards: picking, connections, attempts, retries | `table` |
-//! | [`table`] | the content of the catalog: routes, the ring of shards, rate limits | |
-//! | `clients` | clients' connections: filtering, and the resources that each may take | |
-//! | `compression` | the encoders of responses, and what they may take | `clients` |
+//! | `tunnel` | WebSockets | `upstream` |
+//! | `upstream` | shards: picking, connections, attempts, retries | |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! `args` contains the arguments of processes that serve clients. `server` is the operators' server of the catalog. Any group may use [`coding`], `figures`,
-//! `meters`, `quota`, [`rate`] and `trace`. `thread` contains what one serving thread owns of every
-//! group but `front`. `metrics` contains the metrics of all groups.
+//! `args` contains the arguments of processes that serve clients. `server` is the operators' server
+//! of the catalog. Any group may use `date`, `figures`, `meters` and `trace`, and three crates:
+//! [`tenon_clients`] (clients' connections, and what each client may take), [`tenon_compression`]
+//! (the encoders of responses, and what they may take) and [`tenon_table`] (the content of the
+//! catalog: routes, the ring of shards, rate limits). `thread` contains what one serving thread owns
+//! of every group but `front`. `metrics` contains the metrics of all groups.
 //!
-//! Each decision is a module of pure functions: [`table::route`] (which Worker), [`table::ring`]
-//! (which shards), `placement` (shard or lane), `health`, `pulse` and `retry` (how to react to
-//! failures), and `error` (which response the client gets). `front::path` contains the steps of a
-//! request, in order. Calls between Workers, and scheduled events from the operator, arrive through
-//! `front::internal`. A WebSocket request takes the same path (`handshake`) and then continues as a
-//! tunnel (`tunnel`).
+//! Each decision is a module of pure functions: [`tenon_table::route`] (which Worker),
+//! [`tenon_table::ring`] (which shards), `placement` (shard or lane), `health`, `pulse` and `retry`
+//! (how to react to failures), and `error` (which response the client gets). `front::path` contains
+//! the steps of a request, in order. Calls between Workers, and scheduled events from the operator,
+//! arrive through `front::internal`. A WebSocket request takes the same path (`handshake`) and then
+//! continues as a tunnel (`tunnel`).
 
 mod args;
 mod catalog;
-mod clients;
-pub mod coding;
-mod compression;
+mod date;
 mod executor;
 mod figures;
 mod front;
@@ -43,25 +41,24 @@ mod front;
 pub mod fuzzing;
 mod meters;
 mod metrics;
-mod quota;
-pub mod rate;
 mod router;
 mod server;
 mod sites;
-pub mod table;
 mod thread;
 mod trace;
 mod tunnel;
 mod upstream;
 
 pub use args::{FrontArgs, FrontArgsError};
-pub use clients::pace::Pace;
-pub use clients::{descriptors, memory};
 pub use front::forwarded::TrustedProxies;
 pub use front::{BACKLOG, FrontThread, Listeners};
 pub use router::{Addresses, Config, IDLE_TIMEOUT, Router, SpawnError, bind};
 pub use sites::SitesConfig;
-pub use table::Pin;
+pub use tenon_clients::pace::Pace;
+pub use tenon_clients::{descriptors, memory};
 pub use tenon_https::{Https, HttpsError, HttpsSettings};
 pub use tenon_spans::{SpanArgs, SpansConfig};
-pub use upstream::inline::{Colocated, InlineReply, InlineRequest, InlineShard, Pieces, Siblings};
+pub use tenon_table::Pin;
+pub use upstream::inline::{
+    Colocated, InlineReply, InlineRequest, InlineShard, ReplyParts, RequestParts, Siblings,
+};

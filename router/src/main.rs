@@ -47,7 +47,7 @@ struct Args {
     #[arg(long, env = "TENON_CATALOG", value_name = "URL")]
     catalog: Uri,
 
-    /// Number of serving threads. By default one for each CPU.
+    /// Number of serving threads. Defaults to the number of CPUs.
     #[arg(long, env = "TENON_THREADS")]
     threads: Option<NonZeroUsize>,
 }

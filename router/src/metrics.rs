@@ -4,11 +4,11 @@
 //! A family has a child for each thread if threads would otherwise contend for a cache line.
 
 use prometheus::{IntGauge, Registry};
+use tenon_clients::metrics::ClientFamilies;
+use tenon_compression::metrics::CompressionMetrics;
 use tenon_lifecycle::event_loop;
 use tenon_spans::SpanMetrics;
 
-use crate::clients::metrics::ClientFamilies;
-use crate::compression::metrics::CompressionMetrics;
 use crate::meters::RequestFamilies;
 use crate::sites::metrics::SiteMetrics;
 use crate::tunnel::slots;

@@ -16,6 +16,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::Uri;
 use prometheus::Registry;
+use tenon_clients::memory;
+use tenon_clients::pace::Pace;
 use tenon_https::Https;
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
@@ -23,21 +25,19 @@ use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::WorkerId;
 use tenon_spans::SpansConfig;
+use tenon_table::shares::Shares;
+use tenon_table::{Pin, Published, Table};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tonic::transport::Endpoint;
 
 use crate::catalog::{self, CatalogMetrics};
-use crate::clients::memory;
-use crate::clients::pace::Pace;
 use crate::figures::Reporter;
 use crate::front::forwarded::TrustedProxies;
 use crate::front::{self, FrontThread, Listeners};
 use crate::metrics::{LOOPS, Metrics};
 use crate::server::{self, Server};
 use crate::sites::{Sites, SitesConfig};
-use crate::table::shares::Shares;
-use crate::table::{Pin, Published, Table};
 use crate::thread::{Announcements, Settings, Shared};
 
 /// The configuration of a router.
@@ -91,9 +91,9 @@ impl Config {
     /// Clients may occupy half of the memory, and may have any practical number of connections.
     ///
     /// # Arguments
-    /// * `name`: the name of this router in the operator's log.
-    /// * `listen`: the address on which clients connect.
-    /// * `catalog`: the URL of the operator's catalog.
+    /// * `name` - the name of this router in the operator's log.
+    /// * `listen` - the address on which clients connect.
+    /// * `catalog` - the URL of the operator's catalog.
     pub fn new(name: String, listen: SocketAddr, catalog: Uri) -> Self {
         Self {
             name,
@@ -194,7 +194,7 @@ impl Router {
     /// of each thread, in the order of their listeners; see [`FrontThread::serve`].
     ///
     /// # Arguments
-    /// * `listeners`: the listeners of each thread, which [`bind`] has bound.
+    /// * `listeners` - the listeners of each thread, which [`bind`] has bound.
     ///
     /// # Errors
     /// Fails if the catalog's thread cannot be started, or the registry already has a router's

@@ -19,25 +19,26 @@ use std::time::{Duration, Instant};
 
 use arc_swap::Cache;
 use prometheus::IntGauge;
+use tenon_clients::Clients;
+use tenon_clients::metrics::ClientMetrics;
+use tenon_clients::pace::Pace;
+use tenon_clients::quota::{Account, Hold, Peer, Quota};
+use tenon_clients::rate;
+use tenon_compression::Compression;
 use tenon_https::Https;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_spans::{Recorder, RecorderParts};
+use tenon_table::{Published, Table, Worker};
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
-use crate::clients::Clients;
-use crate::clients::metrics::ClientMetrics;
-use crate::clients::pace::Pace;
-use crate::compression::Compression;
+use crate::date::DateCache;
 use crate::figures::{Counted, ThreadFigures};
 use crate::front::forwarded::TrustedProxies;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
-use crate::quota::{Account, Hold, Peer, Quota};
-use crate::rate;
 use crate::sites::Sites;
-use crate::table::{Published, Table, Worker};
 use crate::tunnel::slots::{TunnelSlot, Tunnels};
 use crate::upstream::Upstream;
 use crate::upstream::inline::Colocated;
@@ -75,6 +76,7 @@ pub(crate) struct RouterThread {
     pub(crate) compression: Option<Rc<Compression>>,
     /// The spans of requests, unless they are disabled.
     pub(crate) spans: Option<Rc<Recorder>>,
+    pub(crate) date: RefCell<DateCache>,
     table: RefCell<TableCache>,
     changes_rx: watch::Receiver<()>,
     permits: Quota,
@@ -108,7 +110,7 @@ pub(crate) struct Accounts {
     pub(crate) tunnels: Account,
 }
 
-/// What a thread needs to follow the catalog.
+/// The published table, and the notifications of its changes.
 #[derive(Clone)]
 pub(crate) struct Announcements {
     pub(crate) published: Published,
@@ -116,7 +118,7 @@ pub(crate) struct Announcements {
     pub(crate) changes_rx: watch::Receiver<()>,
 }
 
-/// What all threads share besides the table.
+/// The state that all threads share besides the table.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) tls: Option<Tls>,
@@ -140,8 +142,8 @@ impl RouterThread {
     /// Creates the state of a thread.
     ///
     /// # Arguments
-    /// * `name`: identifies the thread in metrics.
-    /// * `colocated`: the shard that runs on this thread, if there is one.
+    /// * `name` - identifies the thread in metrics.
+    /// * `colocated` - the shard that runs on this thread, if there is one.
     pub(crate) fn new(
         name: &str,
         settings: Settings,
@@ -187,6 +189,7 @@ impl RouterThread {
                 .compression
                 .then(|| Compression::new(metrics.compression.clone())),
             spans: spans.map(Recorder::new),
+            date: RefCell::default(),
             leaving: Cell::new(false),
             table: RefCell::new(TableCache { published: Cache::new(published), view }),
             changes_rx,

@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use tenon_proto::id::WorkerId;
 use tenon_proto::runtime::ResponseHead;
 use tenon_spans::{Context, OpenSpan, Span};
+use tenon_table::Shard;
 
 use crate::meters::Outcome;
-use crate::table::Shard;
 
 const DEBUG: HeaderName = HeaderName::from_static("tenon-debug");
 const WORKER: HeaderName = HeaderName::from_static("tenon-worker");
@@ -56,8 +56,8 @@ impl Trace {
     /// Creates the record of one request.
     ///
     /// # Arguments
-    /// * `for_caller`: whether the response has debug headers.
-    /// * `for_log`: whether the access log has a line for the request.
+    /// * `for_caller` - whether the response has debug headers.
+    /// * `for_log` - whether the access log has a line for the request.
     pub(crate) fn new(for_caller: bool, for_log: bool) -> Self {
         Self {
             for_caller,

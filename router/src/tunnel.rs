@@ -16,8 +16,7 @@
 //! - [`slots`]: counts a thread's tunnels, and ends them.
 //! - [`closing`]: the Close frame of a tunnel that ends early.
 //!
-//! The group depends on `clients`, `upstream` and the groups that these may use. A tunnel belongs
-//! to one thread.
+//! The group depends on `upstream` and the groups that it may use. A tunnel belongs to one thread.
 
 pub(crate) mod closing;
 pub(crate) mod slots;
@@ -35,14 +34,13 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use tenon_clients::quota::Hold;
 use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::runtime::invoke_response::Part;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::spawn_local;
 
-use crate::clients;
 use crate::meters::{Meters, Way};
-use crate::quota::Hold;
 use crate::tunnel::closing::{Code, Frames};
 use crate::tunnel::slots::TunnelSlot;
 use crate::upstream::exchange::{Reply, Rest, SLOW_CLIENT};
@@ -68,8 +66,8 @@ impl Tunnel {
     /// Creates a tunnel that is not open yet.
     ///
     /// # Arguments
-    /// * `upgrade`: resolves to the client's connection, once the response's head has been sent.
-    /// * `slot`: held for as long as the tunnel exists.
+    /// * `upgrade` - resolves to the client's connection, once the response's head has been sent.
+    /// * `slot` - held for as long as the tunnel exists.
     pub(crate) fn new(upgrade: OnUpgrade, slot: TunnelSlot, meters: Rc<Meters>) -> Self {
         let client =
             Client(Rc::new(Shared { state: RefCell::default(), reader: Cell::default(), meters }));
@@ -203,7 +201,7 @@ struct Open {
 /// The memory, charged to a client, for data that waits because the client reads more slowly than
 /// its Worker sends.
 struct Backlog {
-    client: Option<Arc<clients::Client>>,
+    client: Option<Arc<tenon_clients::Client>>,
     memory: Option<Hold>,
 }
 
@@ -288,8 +286,9 @@ impl Open {
             });
             piece = match next.await {
                 Ok(Some(Part::Body(piece))) => piece,
-                Ok(Some(Part::Head(_))) => {
-                    return Ended::Node(AttemptError::ProtocolViolation("a second head".into()));
+                Ok(Some(Part::Head(_) | Part::Trailers(_))) => {
+                    let error = "a message that is not a part of a tunnel";
+                    return Ended::Node(AttemptError::ProtocolViolation(error.into()));
                 }
                 Ok(None) => return Ended::Whole,
                 Err(error) => return Ended::Node(error),

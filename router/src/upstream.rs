@@ -17,7 +17,7 @@
 //! - [`retry`]: whether a failed attempt may be repeated.
 //! - [`metrics`]: the metrics of all of these.
 //!
-//! The group depends on `table`, `figures`, `quota`, `meters` and `trace`, and on no other group.
+//! The group depends on `figures`, `meters` and `trace`, and on no other group.
 //! Its state belongs to one thread.
 
 pub(crate) mod bulkhead;

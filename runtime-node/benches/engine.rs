@@ -271,6 +271,7 @@ fn to(path: &str) -> FetchRequest {
             header("accept", Bytes::from_static(b"*/*")),
         ],
         body: Body::Full(Bytes::new()),
+        entry: None,
         call_context: CallContext::default(),
     }
 }

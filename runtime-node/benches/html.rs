@@ -112,6 +112,7 @@ async fn fetch(isolate: &Rc<Isolate>, path: &str) {
         url: format!("http://html.localhost/{path}"),
         headers: Vec::new(),
         body: Body::Full(Bytes::new()),
+        entry: None,
         call_context: CallContext::default(),
     };
     let response = isolate.fetch(request).await.expect("the Worker does not answer");

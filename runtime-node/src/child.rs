@@ -42,7 +42,7 @@ pub use inherited::{ClientListeners, Inherited, inherit, set_up_process};
 pub use supervisor::Supervisor;
 pub(crate) use supervisor::{Delivery, PlacementReply};
 
-/// What the supervisor has given to this process, for the shard's thread.
+/// The resources of the shard's thread that this process has from its supervisor.
 pub struct ChildProcess {
     pub(crate) id: ShardId,
     pub(crate) page: Arc<Page>,
@@ -65,7 +65,7 @@ pub(crate) enum Command {
     Consult(Option<WorkerId>),
     /// Profile the next isolate of a Worker.
     Profile(ProfileOrder),
-    /// End the profile with this id, whose result is not wanted any more.
+    /// End the profile with this id, whose result is no longer wanted.
     EndProfile(u64),
 }
 

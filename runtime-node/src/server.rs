@@ -96,9 +96,10 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
 ) -> Result<Reply, Failure> {
     let mut messages = Messages::new(body);
     let head = messages.head().await?;
+    let takes_trailers = head.takes_trailers;
     let (answer, is_cold) =
         run(shard, timeout, head, |first, limit| messages.body(first, limit)).await?;
-    Ok(Reply::of(answer, is_cold))
+    Ok(Reply::of(answer, is_cold, takes_trailers))
 }
 
 /// Runs a request. Returns the answer, and whether the request has waited for a start of its
@@ -148,7 +149,7 @@ fn digest(head: &InvokeHead) -> Result<RevisionDigest, Failure> {
         .map_err(|error| Failure::new(FailureCode::BadRequest, Phase::Admission, error.to_string()))
 }
 
-/// What is known about a request that has no answer yet.
+/// The progress of a request that has no answer yet.
 struct Progress {
     /// The phase that the request has reached, which a failure at the deadline names.
     phase: Cell<Phase>,
@@ -176,8 +177,18 @@ async fn answer(
         return Err(too_large(limit, Phase::Admission));
     }
     let body = if head.more_body { body(head.body, limit) } else { Body::Full(head.body) };
-    let InvokeHead { request_id, method, url, headers, depth, services, scheduled, trace, .. } =
-        head;
+    let InvokeHead {
+        request_id,
+        method,
+        url,
+        headers,
+        depth,
+        services,
+        scheduled,
+        trace,
+        entry,
+        ..
+    } = head;
     let trace = (!trace.is_empty()).then(|| trace.into());
     let call_context = CallContext { depth, services, trace };
     progress.phase.set(Phase::Handler);
@@ -187,7 +198,7 @@ async fn answer(
         }
         None => {
             admitted
-                .fetch(FetchRequest { request_id, method, url, headers, body, call_context })
+                .fetch(FetchRequest { request_id, method, url, headers, body, entry, call_context })
                 .await
         }
     }

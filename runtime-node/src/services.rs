@@ -79,7 +79,7 @@ impl Services for Calls {
                         .await
                     {
                         Ok(LocalCall::Done(outcome)) => return outcome,
-                        Ok(LocalCall::Refused(call)) => call,
+                        Ok(LocalCall::Refused(call)) => *call,
                         Err(_) => return Err(call_panicked()),
                     }
                 }
@@ -106,6 +106,7 @@ fn head(call: &Call) -> InvokeHead {
             .digest
             .filter(|_| call.assets)
             .map_or_else(Bytes::new, |digest| Bytes::copy_from_slice(digest.as_bytes())),
+        entry: call.request.entry.clone(),
         ..InvokeHead::default()
     }
 }
@@ -114,7 +115,7 @@ fn head(call: &Call) -> InvokeHead {
 enum LocalCall {
     Done(Result<CallResponse, Failure>),
     /// This shard has no room, but another one may have. The call is returned unchanged.
-    Refused(Call),
+    Refused(Box<Call>),
 }
 
 async fn call_locally(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> LocalCall {
@@ -126,7 +127,7 @@ async fn call_locally(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) 
         .and_then(|admitted| if is_tunnel { admitted.with_tunnel() } else { Ok(admitted) })
     {
         Ok(admitted) => admitted,
-        Err(failure) if failure.may_retry_elsewhere() => return LocalCall::Refused(call),
+        Err(failure) if failure.may_retry_elsewhere() => return LocalCall::Refused(Box::new(call)),
         Err(failure) => return LocalCall::Done(Err(failure)),
     };
     let limit = if is_tunnel { u64::MAX } else { admitted.request_body_bytes() };
@@ -150,7 +151,8 @@ fn limit_body(body: Body, limit: u64) -> Result<Body, Failure> {
     match body {
         Body::Full(bytes) if bytes.len() as u64 > limit => Err(too_large(Phase::Admission)),
         Body::Full(bytes) => Ok(Body::Full(bytes)),
-        Body::Stream(pieces) => {
+        // Calls between Workers have no trailers.
+        Body::Stream(pieces) | Body::Trailed(pieces, _) => {
             let mut seen = 0;
             let pieces = pieces.map(move |piece| {
                 let piece = piece?;

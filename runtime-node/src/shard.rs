@@ -97,7 +97,7 @@ pub struct Shard {
     profiling: RefCell<Option<Profiling>>,
     /// Isolates whose bytecode is to be made.
     uncovered: RefCell<Vec<(Weak<Isolate>, Rc<Coverage>)>>,
-    bytecode_is_due: Notify,
+    bytecode_due: Notify,
 }
 
 /// Maximum number of idle isolates that are evicted to give this process room for a start.
@@ -162,7 +162,7 @@ impl Shard {
             consulted: RefCell::default(),
             profiling: RefCell::default(),
             uncovered: RefCell::default(),
-            bytecode_is_due: Notify::new(),
+            bytecode_due: Notify::new(),
         })
     }
 
@@ -385,7 +385,7 @@ impl Shard {
                 let start = Start::new(self.bounds.waiting);
                 let launch = vacancy.starting(start.clone());
                 // The start runs as its own task, so that it continues after the requests that wait
-                // for it have been cancelled.
+                // for it have been canceled.
                 spawn_local(Rc::clone(self).start(launch, start.clone(), delivery));
                 Ok(ResidentOrStart::Cold(start))
             }

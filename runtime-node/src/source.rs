@@ -98,6 +98,8 @@ enum FetchError {
     Unknown,
     #[error("the catalog cannot resolve the revision: {0}")]
     Unresolved(Status),
+    #[error("the catalog refuses the revision to the pool of this node: {0}")]
+    Denied(Status),
     #[error("the catalog cannot be reached: {0}")]
     Unreachable(Status),
     #[error("the catalog did not answer before the timeout")]
@@ -214,7 +216,7 @@ async fn serve(
                         _ => None,
                     };
                     if let (Some(revision), None) = (&revision, &file) {
-                        // If the receiver has been dropped, the request was cancelled.
+                        // If the receiver has been dropped, the request was canceled.
                         let _ = answer_tx.send(Ok(Sourced { revision: Arc::clone(revision), bytecode }));
                         continue;
                     }
@@ -332,6 +334,8 @@ impl FetchError {
         match self {
             // A router may have learned of the revision from another replica of the operator.
             Self::Unknown => Duration::from_millis(500),
+            // The Worker may have moved to this pool, and this replica may not have seen it yet.
+            Self::Denied(_) => Duration::from_millis(500),
             // This is long enough for another replica to take over, and short enough for a waiting
             // client.
             Self::Unreachable(_) => Duration::from_secs(2),
@@ -347,6 +351,7 @@ impl From<Status> for FetchError {
         match status.code() {
             Code::NotFound => Self::Unknown,
             Code::FailedPrecondition => Self::Unresolved(status),
+            Code::PermissionDenied => Self::Denied(status),
             _ => Self::Unreachable(status),
         }
     }
@@ -358,6 +363,7 @@ impl From<FetchError> for Failure {
         unavailable(match error {
             FetchError::Unknown => "the catalog has no such revision",
             FetchError::Unresolved(_) => "a Secret that the Worker binds does not exist",
+            FetchError::Denied(_) => "no Worker of the node's pool needs the revision",
             FetchError::Unreachable(_) | FetchError::Silent => "the catalog cannot be reached",
             FetchError::Malformed(_) | FetchError::Other(_) => "the catalog's response is damaged",
         })

@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_outliers_are_no_growth() {
+    fn a_few_outliers_are_not_growth() {
         let mut values = vec![10.0; 40];
         values[35] = 1_000.0;
         values[39] = 1_000.0;

@@ -30,7 +30,7 @@ const CONCURRENCY: usize = 4;
 /// Number of messages over each WebSocket.
 const MESSAGES: usize = 100;
 
-/// Pause between two messages, look-ups or hostile requests. It leaves the machine enough CPU time
+/// Pause between two messages, lookups or hostile requests. It leaves the machine enough CPU time
 /// for the victims.
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -166,7 +166,7 @@ fn messages(printed: &str) -> String {
 }
 
 /// Returns the esbuild of a project: in its packages, in those of a directory above, or among the
-/// packages of wrangler, where package managers put it that do not hoist dependencies.
+/// packages of wrangler, where package managers that do not hoist dependencies put it.
 fn find(directory: &Path) -> Option<PathBuf> {
     const PLACES: [&str; 3] = [
         ".bin/esbuild",

@@ -75,9 +75,9 @@ pub(super) fn share(worker: &Worker, revision: &str) -> String {
     let rollout = status.rollout.as_ref().filter(|rollout| rollout.revision == revision);
     match rollout.map(|rollout| rollout.phase) {
         Some(RolloutPhase::TakenBack) => {
-            format!("  ({percent}, because its rollout has taken it back; change the code)")
+            format!("  ({percent}, because its rollout took it back; change the code)")
         }
-        Some(_) => format!("  ({percent}, and more as spec.rollout goes on)"),
+        Some(_) => format!("  ({percent}, and more as spec.rollout proceeds)"),
         None => format!("  ({percent}, as spec.traffic divides them)"),
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_a_revision_that_does_not_serve_all_requests_is_said() {
+    fn the_share_of_a_revision_that_does_not_serve_all_requests_is_stated() {
         let mut worker = worker(2, &[("Ready", "True")]);
         assert_eq!(share(&worker, "hello-1"), "");
         let accepted = json!({
@@ -146,9 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_a_revision_that_is_rolled_out_is_said_with_its_rollout() {
+    fn the_share_of_a_revision_that_is_rolled_out_is_stated_with_its_rollout() {
         let mut worker = worker(2, &[("Ready", "True")]);
-        let mut said = |phase: &str, percent: i32| {
+        let mut stated = |phase: &str, percent: i32| {
             let status = worker.status.as_mut().unwrap();
             let accepted = json!({
                 "pool": "default", "routes": [],
@@ -165,11 +165,11 @@ mod tests {
             status.rollout = serde_json::from_value(rollout).unwrap();
             share(&worker, "hello-1")
         };
-        let progressing = said("Progressing", 10);
-        assert_eq!(progressing, "  (10 % of the requests, and more as spec.rollout goes on)");
-        let taken_back = said("TakenBack", 0);
+        let progressing = stated("Progressing", 10);
+        assert_eq!(progressing, "  (10 % of the requests, and more as spec.rollout proceeds)");
+        let taken_back = stated("TakenBack", 0);
         assert!(taken_back.starts_with("  (0 % of the requests, because "), "{taken_back}");
-        assert_eq!(said("Completed", 100), "");
+        assert_eq!(stated("Completed", 100), "");
     }
 
     #[test]

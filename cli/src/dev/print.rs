@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{Node, Route, WatchResponse, Worker};
-use tenon_router::table::Table;
+use tenon_table::Table;
 
 use crate::load::Loaded;
 use crate::site::{Changes, Site};

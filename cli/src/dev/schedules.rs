@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tenon_crds::Schedule;
-use tenon_operator::schedule::call::Caller;
-use tenon_operator::schedule::due::{CATCH_UP, Call};
-use tenon_operator::schedule::timetable::Timetable;
 use tenon_proto::id::WorkerId;
+use tenon_schedule::call::Caller;
+use tenon_schedule::due::{CATCH_UP, Call};
+use tenon_schedule::timetable::Timetable;
 
 /// Maximum sleep between two reads of the clock, which may be set forward, or jump because the
 /// machine was suspended.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::advice;
 use super::routes::{Routes, routes};
+use crate::annotation::{BUILD, MAIN};
 use crate::assets::FOLDER;
-use crate::bundle::{BUILD, MAIN};
 
 /// Name of the module that the bundler writes.
 const ENTRYPOINT: &str = "index.js";
@@ -183,7 +183,7 @@ impl Translator {
         true
     }
 
-    /// Binds each secret that is no variable to a key of a Secret with the Worker's name.
+    /// Binds each secret that is not also a variable to a key of a Secret with the Worker's name.
     fn secrets(&mut self, names: &[String]) {
         let vars = self.spec.get("vars").and_then(Value::as_object);
         let secrets = names.iter().filter(|name| vars.is_none_or(|vars| !vars.contains_key(*name)));
@@ -230,13 +230,15 @@ impl Translator {
             else {
                 return false;
             };
-            if service.get("entrypoint").is_some() || service.get("props").is_some() {
-                self.note(
-                    &format!("services.{binding}"),
-                    "calls the default export; named entrypoints and props are not supported",
-                );
+            if service.get("props").is_some() {
+                let key = format!("services.{binding}");
+                self.note(&key, "passes no props to the entrypoint; pass them as arguments");
             }
-            taken.push(json!({ "name": binding, "worker": dns_label(&worker) }));
+            let mut service_binding = json!({ "name": binding, "worker": dns_label(&worker) });
+            if let Some(entrypoint) = text(service, "entrypoint") {
+                service_binding["entrypoint"] = entrypoint.into();
+            }
+            taken.push(service_binding);
         }
         self.spec.insert("services".to_owned(), taken.into());
         true

@@ -1,3 +1,5 @@
+//! Tests how objects become revisions and routes.
+
 use std::path::Path;
 
 use tenon_proto::revision::Binding;

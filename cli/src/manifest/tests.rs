@@ -1,3 +1,5 @@
+//! Tests which manifests are accepted, and the problems that are reported in the others.
+
 use super::*;
 
 const HELLO: &str = "\

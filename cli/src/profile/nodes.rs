@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_router::table::ring::{Key, Ring, Seed};
+use tenon_table::ring::{Key, Ring, Seed};
 
 /// Returns the name of the Pod with the first candidate of the Worker's requests, or `None` if no
 /// Pod is ready. Routers send requests to another node only if that one is overloaded or silent.

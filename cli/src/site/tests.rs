@@ -1,3 +1,5 @@
+//! Tests which Workers are replaced, kept or removed after a change of the files.
+
 use std::sync::Arc;
 
 use tenon_proto::revision::Revision;

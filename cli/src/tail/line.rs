@@ -58,7 +58,7 @@ pub(super) struct Filter {
     pub(super) name: Option<String>,
     pub(super) at_least: Severity,
     pub(super) invocation: Option<String>,
-    /// A text that the message must contain.
+    /// Text that the message must contain.
     pub(super) search: Option<String>,
 }
 

@@ -1,9 +1,12 @@
 //! Tests `tenon dev` and `tenon check` end to end, with the real binary, files and requests.
 
 mod cdp;
+mod compression;
+mod examples;
 mod harness;
 mod inspect;
 mod projects;
+mod trailers;
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,6 +17,7 @@ use std::thread;
 use harness::{Dev, TENON, await_condition, worker};
 
 const TYPESCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/typescript");
+const CALLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/calls");
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hello");
 
 fn greeter(greeting: &str) -> String {
@@ -53,6 +57,20 @@ fn the_typescript_example_is_served_from_its_folder_and_errors_name_the_lines_of
     );
     assert_eq!(dev.get("localhost", "/fail").0, 500);
     dev.await_line("worker.ts:22:15: Error: the kitchen is closed");
+}
+
+#[test]
+fn the_workers_of_the_example_of_calls_call_one_another() {
+    let dev = Dev::start(CALLS.as_ref());
+    dev.await_line("default/cart");
+    dev.await_line("default/shop");
+    let host = "shop.default.localhost";
+    assert_eq!(dev.get(host, "/?item=tea&item=cake"), (200, "tea, cake: 8 EUR".into()));
+    assert_eq!(dev.get(host, "/?item=beer"), (404, "there is no beer".into()));
+    assert_eq!(dev.get(host, "/price?item=beer&price=4"), (200, "saved".into()));
+    assert_eq!(dev.get(host, "/?item=beer"), (200, "beer: 4 EUR".into()));
+    // The called Worker has no handler for requests.
+    assert_eq!(dev.get("cart.default.localhost", "/").0, 500);
 }
 
 #[test]

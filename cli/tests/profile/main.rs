@@ -105,7 +105,7 @@ fn a_failed_command_says_why_and_leaves_no_file() {
         (
             Node::Answers(responses(refused)),
             "cart",
-            "has taken no profile: the snapshot may need 9 MiB\\u{7}",
+            "took no profile: the snapshot may need 9 MiB\\u{7}",
         ),
         (Node::Answers(responses(broken)), "cart", "cannot write profile.out"),
         (Node::Answers(responses([])), "cart", "cannot write profile.out"),

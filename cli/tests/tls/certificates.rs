@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use prometheus::Registry;
-use tenon_lifecycle::tls::{Bundle, Role, Tls, TlsArgs};
-use tenon_operator::certificates::issue::{self, CertifiedKey};
+use tenon_certificates::issue::{self, CertifiedKey};
+use tenon_lifecycle::tls::{Bundle, Principal, Role, Tls, TlsArgs};
+
+/// The namespace of the platform, which certificates name.
+pub(crate) const NAMESPACE: &str = "tenon-system";
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
@@ -43,9 +46,25 @@ pub(crate) fn authority() -> CertifiedKey {
     issue::authority(Timestamp::now(), DAY).unwrap()
 }
 
-/// Returns a bundle that contains a certificate for a role and trusts `authority` and `others`.
+/// Returns a bundle that contains a certificate for a role and trusts `authority` and `others`. The
+/// certificate of a node names the pool `default`.
 pub(crate) fn bundle(authority: &CertifiedKey, role: Role, others: &[&CertifiedKey]) -> Bundle {
-    let pair = issue::certificate(authority, role, Timestamp::now(), DAY).unwrap();
+    let uri = match role {
+        Role::Operator => Principal::Operator.uri(NAMESPACE),
+        Role::Router => Principal::Router.uri(NAMESPACE),
+        Role::RuntimeNode => Principal::Pool("default".to_owned()).uri(NAMESPACE),
+    };
+    bundle_with(authority, role, Some(&uri), others)
+}
+
+/// Returns the same bundle, with this URI in the certificate.
+pub(crate) fn bundle_with(
+    authority: &CertifiedKey,
+    role: Role,
+    uri: Option<&str>,
+    others: &[&CertifiedKey],
+) -> Bundle {
+    let pair = issue::certificate(authority, role, uri, Timestamp::now(), DAY).unwrap();
     let trusted: String =
         [authority].iter().chain(others).map(|pair| pair.certificate.as_str()).collect();
     Bundle {
@@ -63,6 +82,13 @@ pub(crate) fn open(volume: &Volume, role: Role, registry: &Registry) -> Tls {
 pub(crate) fn client_tls(authority: &CertifiedKey, role: Role) -> Tls {
     let tls = Tls::without_certificate(role, &Registry::new()).unwrap();
     tls.install(&bundle(authority, role, &[])).unwrap();
+    tls
+}
+
+/// Returns the TLS configuration of a node whose certificate has this URI, if any.
+pub(crate) fn node_tls(authority: &CertifiedKey, uri: Option<&str>) -> Tls {
+    let tls = Tls::without_certificate(Role::RuntimeNode, &Registry::new()).unwrap();
+    tls.install(&bundle_with(authority, Role::RuntimeNode, uri, &[])).unwrap();
     tls
 }
 

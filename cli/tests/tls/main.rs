@@ -6,20 +6,24 @@
 mod certificates;
 mod platform;
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use libtest_mimic::{Arguments, Trial};
-use tenon_lifecycle::tls::{Connector, Role, Stream, Tls};
+use tenon_lifecycle::tls::{Connector, Principal, Role, Stream, Tls};
 use tenon_proto::catalog::catalog_client::CatalogClient;
-use tenon_proto::catalog::{GetRevisionRequest, ReportRequest, ReportTrafficRequest, WatchRequest};
+use tenon_proto::catalog::{
+    GetAssetsRequest, GetRevisionRequest, Node as NodeEntry, ReportRequest, ReportTrafficRequest,
+    WatchRequest,
+};
 use tonic::Code;
-use tonic::transport::Endpoint;
+use tonic::transport::{Channel, Endpoint};
 
-use certificates::{authority, client_tls};
+use certificates::{NAMESPACE, authority, client_tls, node_tls};
 use platform::{DEADLINE, Platform, await_condition, runtime};
 
 fn main() -> ExitCode {
@@ -32,12 +36,20 @@ fn main() -> ExitCode {
             each_server_admits_the_roles_that_it_serves,
         ),
         trial(
+            "a_node_gets_only_the_revisions_of_its_pool",
+            a_node_gets_only_the_revisions_of_its_pool,
+        ),
+        trial(
             "no_request_fails_while_certificates_change",
             no_request_fails_while_certificates_change,
         ),
         trial(
             "a_front_forwards_requests_with_the_certificate_of_its_node",
             a_front_forwards_requests_with_the_certificate_of_its_node,
+        ),
+        trial(
+            "only_nodes_of_pools_with_a_front_make_the_calls_of_routers",
+            only_nodes_of_pools_with_a_front_make_the_calls_of_routers,
         ),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -81,13 +93,11 @@ fn each_server_admits_the_roles_that_it_serves() {
             assert!(hangs_up_on_plain_http(address), "the {server} answers plain HTTP");
         }
         // The catalog accepts routers and nodes, but only nodes may receive revisions, which
-        // include secrets, and report health, and only routers may report traffic.
+        // include secrets, and report health, and only routers may watch all Workers and report
+        // traffic.
         for role in [Role::Router, Role::RuntimeNode] {
-            let connector =
-                Connector::new(Some(client_tls(&authority, role)), Role::Operator, DEADLINE);
-            let endpoint = Endpoint::from_shared(format!("https://{}", platform.catalog)).unwrap();
-            let mut client = CatalogClient::new(endpoint.connect_with_connector_lazy(connector));
-            client.watch(WatchRequest { client: role.to_string(), resume: None }).await.unwrap();
+            let mut client = catalog_client(&platform, client_tls(&authority, role));
+            let watch = client.watch(WatchRequest { client: role.to_string(), resume: None }).await;
             let revision =
                 client.get_revision(GetRevisionRequest { digest: platform.digest.clone() }).await;
             let report = client
@@ -95,14 +105,15 @@ fn each_server_admits_the_roles_that_it_serves() {
                 .await;
             let traffic = client.report_traffic(ReportTrafficRequest::default()).await;
             let codes = [
+                watch.err().map(|status| status.code()),
                 revision.err().map(|status| status.code()),
                 report.err().map(|status| status.code()),
                 traffic.err().map(|status| status.code()),
             ];
             let denied = Some(Code::PermissionDenied);
             let expected = match role {
-                Role::RuntimeNode => [None, None, denied],
-                _ => [denied, denied, None],
+                Role::RuntimeNode => [denied, None, None, denied],
+                _ => [None, denied, denied, None],
             };
             assert_eq!(codes, expected, "{role}");
         }
@@ -111,10 +122,95 @@ fn each_server_admits_the_roles_that_it_serves() {
 }
 
 fn a_front_forwards_requests_with_the_certificate_of_its_node() {
-    let platform = Platform::with(&authority(), &["--admit-fronts"]);
-    let front = platform.start_front();
+    let authority = authority();
+    let platform = Platform::with(&authority, &["--admit-fronts"]);
+    platform.entries.set_fronts(BTreeSet::from(["edge".to_owned()]));
+    let front = platform.start_front(&authority, "edge");
     assert_eq!(platform.get(front.addr()), "hello");
     front.end();
+    platform.end();
+}
+
+fn only_nodes_of_pools_with_a_front_make_the_calls_of_routers() {
+    let authority = authority();
+    let platform = Platform::start(&authority);
+    let uri = |pool: &str| Principal::Pool(pool.to_owned()).uri(NAMESPACE);
+    let calls = async |uri: Option<&str>| {
+        let mut client = catalog_client(&platform, node_tls(&authority, uri));
+        let watch = WatchRequest { client: "front".to_owned(), resume: None };
+        let assets = GetAssetsRequest { digest: vec![0; 32] };
+        [
+            client.watch(watch).await.map(drop).map_err(|status| status.code()),
+            client.get_assets(assets).await.map(drop).map_err(|status| status.code()),
+            client
+                .report_traffic(ReportTrafficRequest::default())
+                .await
+                .map(drop)
+                .map_err(|status| status.code()),
+        ]
+    };
+    let denied = [Err(Code::PermissionDenied); 3];
+    runtime().block_on(async {
+        assert_eq!(calls(Some(&uri("edge"))).await, denied);
+        platform.entries.set_fronts(BTreeSet::from(["edge".to_owned()]));
+        // No Worker serves the revision whose static files are requested.
+        let served = [Ok(()), Err(Code::NotFound), Ok(())];
+        assert_eq!(calls(Some(&uri("edge"))).await, served);
+        // The node `n` of the pool `default` has the address of these connections.
+        for other in [Some(uri("default")), Some(uri("other")), None] {
+            assert_eq!(calls(other.as_deref()).await, denied, "{other:?}");
+        }
+        let watch = WatchRequest { client: "front".to_owned(), resume: None };
+        let mut client = catalog_client(&platform, node_tls(&authority, Some(&uri("edge"))));
+        let mut stream = client.watch(watch).await.unwrap().into_inner();
+        assert!(stream.message().await.unwrap().is_some());
+        platform.entries.set_fronts(BTreeSet::new());
+        let ended = loop {
+            match stream.message().await {
+                Ok(Some(_)) => {}
+                ended => break ended,
+            }
+        };
+        assert_eq!(ended.map(drop).map_err(|status| status.code()), Err(Code::PermissionDenied));
+    });
+    platform.end();
+}
+
+fn a_node_gets_only_the_revisions_of_its_pool() {
+    let authority = authority();
+    let platform = Platform::start(&authority);
+    let fetch = async |uri: Option<&str>| {
+        let request = GetRevisionRequest { digest: platform.digest.clone() };
+        let mut client = catalog_client(&platform, node_tls(&authority, uri));
+        client.get_revision(request).await.map(drop).map_err(|status| status.code())
+    };
+    let denied = Err(Code::PermissionDenied);
+    runtime().block_on(async {
+        let pool = |name: &str| Principal::Pool(name.to_owned()).uri(NAMESPACE);
+        assert_eq!(fetch(Some(&pool("default"))).await, Ok(()));
+        for foreign in [
+            pool("other"),
+            Principal::Router.uri(NAMESPACE),
+            Principal::Pool("default".to_owned()).uri("another-platform"),
+        ] {
+            assert_eq!(fetch(Some(&foreign)).await, denied, "{foreign}");
+        }
+        // A certificate of an earlier version names no pool. The address of the connection decides,
+        // as long as all of its nodes are of one pool.
+        assert_eq!(fetch(None).await, Ok(()));
+        let other = NodeEntry {
+            name: "other".to_owned(),
+            pool: "other".to_owned(),
+            address: Ipv4Addr::LOCALHOST.to_string(),
+            ..NodeEntry::default()
+        };
+        platform.entries.set_node(other);
+        assert_eq!(fetch(None).await, denied);
+        assert_eq!(fetch(Some(&pool("default"))).await, Ok(()));
+        platform.entries.remove_node("other");
+        platform.entries.remove_node("n");
+        assert_eq!(fetch(None).await, denied);
+    });
     platform.end();
 }
 
@@ -167,6 +263,12 @@ fn no_request_fails_while_certificates_change() {
         load.join().expect("a request failed");
     });
     platform.end();
+}
+
+fn catalog_client(platform: &Platform, tls: Tls) -> CatalogClient<Channel> {
+    let connector = Connector::new(Some(tls), Role::Operator, DEADLINE);
+    let endpoint = Endpoint::from_shared(format!("https://{}", platform.catalog)).unwrap();
+    CatalogClient::new(endpoint.connect_with_connector_lazy(connector))
 }
 
 /// Returns whether the server accepts the client and proves to have the role that the client

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use prometheus::Registry;
-use tenon_catalog::Catalog;
+use tenon_catalog::{Authentication, Catalog};
+use tenon_certificates::issue::CertifiedKey;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
-use tenon_lifecycle::tls::{Role, Tls};
-use tenon_operator::certificates::issue::CertifiedKey;
+use tenon_lifecycle::tls::{Principal, Role, Tls};
 use tenon_proto::catalog::{Node as NodeEntry, Route, node::State};
 use tenon_proto::revision::Revision;
 use tenon_router::{Router, TrustedProxies};
 use tenon_runtime_node::config::{Config as NodeConfig, NodeArgs};
 use tenon_runtime_node::node::Node;
 
-use crate::certificates::{Volume, bundle, load_count, open};
+use crate::certificates::{NAMESPACE, Volume, bundle, bundle_with, load_count, open};
 
 /// Time limit of every wait. It is much longer than any wait takes, even on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -30,6 +30,7 @@ pub(crate) struct Platform {
     volumes: [Volume; Role::ALL.len()],
     registries: [Registry; Role::ALL.len()],
     runtime: tokio::runtime::Runtime,
+    pub(crate) entries: Catalog,
     pub(crate) catalog: SocketAddr,
     pub(crate) digest: Vec<u8>,
     pub(crate) node: Node,
@@ -63,7 +64,7 @@ impl Platform {
         let catalog = listener.local_addr().unwrap();
         runtime.spawn(tenon_catalog::serve(
             listener,
-            Some(tls(Role::Operator)),
+            Some(Authentication { tls: tls(Role::Operator), namespace: NAMESPACE.to_owned() }),
             entries.clone(),
             catalog_drain.1,
         ));
@@ -95,7 +96,7 @@ impl Platform {
         runtime.block_on(readiness.ready());
         let signals = [catalog_drain.0, router_drain.0, node_drain.0];
         let digest = digest.as_bytes().to_vec();
-        Self { volumes, registries, runtime, catalog, digest, node, router, signals }
+        Self { volumes, registries, runtime, entries, catalog, digest, node, router, signals }
     }
 
     /// Starts a second router and waits until it is ready.
@@ -111,19 +112,21 @@ impl Platform {
         AnotherRouter { router, signal }
     }
 
-    /// Starts a second node, which has a front and no Workers, and waits until it is ready.
-    pub(crate) fn start_front(&self) -> FrontNode {
+    /// Starts a node of another pool, which has a front and no Workers, and waits until the node is
+    /// ready.
+    pub(crate) fn start_front(&self, authority: &CertifiedKey, pool: &str) -> FrontNode {
         let (registry, readiness, (signal, drain)) =
             (Registry::new(), Readiness::new(), drain::channel());
-        let volume = &self.volumes[Role::RuntimeNode as usize];
-        let tls = open(volume, Role::RuntimeNode, &registry);
+        let uri = Principal::Pool(pool.to_owned()).uri(NAMESPACE);
+        let volume = Volume::with(&bundle_with(authority, Role::RuntimeNode, Some(&uri), &[]));
+        let tls = open(&volume, Role::RuntimeNode, &registry);
         let more = ["--front=127.0.0.1:0", "--drain-linger=0"];
-        let config = node_config("front", self.catalog, volume, tls, &more);
+        let config = node_config("front", self.catalog, &volume, tls, &more);
         let node = Node::spawn(config, drain, &registry, &readiness).unwrap();
         self.runtime
             .block_on(async { tokio::time::timeout(DEADLINE, readiness.ready()).await })
             .unwrap();
-        FrontNode { node, signal }
+        FrontNode { node, signal, _volume: volume }
     }
 
     /// Issues a new certificate to each process, and waits until the process has loaded the
@@ -175,6 +178,8 @@ impl AnotherRouter {
 pub(crate) struct FrontNode {
     node: Node,
     signal: drain::Signal,
+    /// Holds the node's certificate.
+    _volume: Volume,
 }
 
 impl FrontNode {

@@ -25,7 +25,7 @@ const PROXY_URL: &str = "self.matches('^https?://(([a-zA-Z0-9]([-a-zA-Z0-9]{0,61
 #[serde(rename_all = "camelCase")]
 pub struct PoolEgress {
     /// Networks to allow besides public addresses, such as `10.1.0.0/16` or `fd00:1::/32`. By
-    /// default loopback, link-local, private and metadata addresses are denied.
+    /// default, loopback, link-local, private and metadata addresses are denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 43)))]
     #[x_kube(validation = Rule::new(NETWORKS)
@@ -45,7 +45,7 @@ pub struct PoolEgress {
     #[schemars(length(max = 16))]
     pub ca_certificates: Vec<CaCertificates>,
 
-    /// Proxy for all connections. By default Workers connect directly.
+    /// Proxy for all connections. By default, Workers connect directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<PoolProxy>,
 }

@@ -4,7 +4,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Rates of the requests of clients that routers pass on to the Worker. More requests get the
+/// Limits on the rates of clients' requests to the Worker. Requests beyond these limits get the
 /// status 429. Static files, calls by other Workers and scheduled calls are not limited.
 #[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of steps.
 const MAX_STEPS: usize = 10;
 
-/// The way in which a new revision takes over the requests.
+/// The steps by which a new revision takes over the requests.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rollout {
     /// Shares of the requests that a new revision gets, one after the other, before it gets all of
@@ -34,7 +34,7 @@ pub struct RolloutStep {
     pub duration_seconds: i32,
 }
 
-/// The comparison of a new revision with the revision that it replaces, by the requests of one step.
+/// The comparison of a new revision with the revision that it replaces, by the requests of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutAnalysis {
@@ -90,7 +90,7 @@ pub struct RolloutStatus {
     #[schemars(length(min = 1, max = 253))]
     pub stable: Option<String>,
     pub phase: RolloutPhase,
-    /// Number of the step in `spec.rollout.steps`, from 0.
+    /// Index of the step in `spec.rollout.steps`, from 0.
     #[schemars(range(min = 0, max = MAX_STEPS))]
     pub step: i32,
     /// Percentage of the requests that the revision gets.
@@ -98,7 +98,7 @@ pub struct RolloutStatus {
     pub percent: i32,
     /// Time at which the step began. It also identifies the figures of the step.
     pub step_started_at: Time,
-    /// Explanation for people.
+    /// Human-readable explanation.
     #[schemars(length(max = 1024))]
     pub message: String,
 }

@@ -16,13 +16,13 @@ use crate::Condition;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerStatus {
-    /// The `metadata.generation` that the rest of the status describes; -1 before the first.
+    /// The `metadata.generation` that the rest of the status describes; initially -1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`. While the Worker is
-    /// not `Ready`, also `Reconciling` if the operator goes on by itself, or `Stalled` if something
-    /// must be changed first. `Healthy`, once a node has reported that the code fails repeatedly or
-    /// ended a process. `RolledOut`, if the spec has a rollout.
+    /// not `Ready`, also `Reconciling` if the operator continues by itself, or `Stalled` if
+    /// something must be changed first. `Healthy`, once a node has reported that the code fails
+    /// repeatedly or ended a process. `RolledOut`, if the spec has a rollout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -109,7 +109,7 @@ pub struct Accepted {
     /// Number of shards that the Worker may use.
     #[serde(default, skip_serializing_if = "Affinity::is_preferred")]
     pub affinity: Affinity,
-    /// Rates of the requests of clients.
+    /// Limits on the rates of clients' requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limits: Option<RateLimits>,
     /// Digest by which nodes know the revision, if it binds Secrets: nodes that hold it continue to

@@ -91,8 +91,8 @@ pub async fn draw(
     Ok(svg.finish())
 }
 
-/// Returns a text with the values of the dashboard's variables, without the variables that Grafana
-/// defines.
+/// Returns a string with the values of the dashboard's variables, without the variables that
+/// Grafana defines.
 fn subtitle(dashboard: &Dashboard, values: &Values) -> String {
     let chosen = dashboard.templating.list.iter().filter_map(|variable| {
         let value = values

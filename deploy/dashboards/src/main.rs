@@ -54,7 +54,7 @@ struct QueryArgs {
     /// Interval over which rates are computed, in seconds: at least four times the scrape interval.
     #[arg(long, default_value_t = 60)]
     interval: u64,
-    /// Value of a dashboard variable. By default all values, or the first if only one can be
+    /// Value of a dashboard variable. Defaults to all values, or to the first if only one can be
     /// selected.
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,

@@ -1,3 +1,5 @@
+//! Tests the load with servers that are slow, wrong or absent.
+
 use std::convert::Infallible;
 
 use anyhow::ensure;

@@ -22,7 +22,8 @@ use crate::upgrading::{replace_every_pod, upgrade};
 const SECRETS: [(&str, Component, &str); 3] = [
     ("tenon-operator-tls", OPERATOR, "operator"),
     ("tenon-router-tls", ROUTER, "router"),
-    ("tenon-runtime-node-tls", NODE, "runtimeNode"),
+    // The installation has one pool.
+    ("tenon-pool-default-tls", NODE, "runtimeNode"),
 ];
 
 const CREATED_WITHIN: Duration = Duration::from_secs(30);

@@ -16,8 +16,11 @@ fn caller(name: &str, other: &str) -> Worker {
         catch (error) { return new Response(error.message); }
     } };";
     let mut caller = worker(name, source);
-    caller.spec.services =
-        vec![ServiceBinding { name: "OTHER".to_owned(), worker: other.to_owned() }];
+    caller.spec.services = vec![ServiceBinding {
+        name: "OTHER".to_owned(),
+        worker: other.to_owned(),
+        entrypoint: None,
+    }];
     caller
 }
 

@@ -78,7 +78,7 @@ pub async fn a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serve
     scenario.await_answer(&host, "mended", SOON).await?;
     await_condition("the crash loop to be over", SOON, async || {
         let condition =
-            healthy(namespace).await?.context("the Worker has no condition Healthy any more")?;
+            healthy(namespace).await?.context("the Worker has lost its condition Healthy")?;
         ensure!(condition.status == ConditionStatus::True, "the condition is {condition:?}");
         let status = self::status(namespace).await?;
         ensure!(status.crash_loops.is_empty(), "the status still has {:?}", status.crash_loops);
@@ -190,7 +190,7 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
     namespace.apply(&worker("looper", &answering("mended"))).await?;
     await_condition("the quarantine to be over", SOON, async || {
         let condition =
-            healthy(namespace).await?.context("the Worker has no condition Healthy any more")?;
+            healthy(namespace).await?.context("the Worker has lost its condition Healthy")?;
         let status = status(namespace).await?;
         ensure!(
             condition.status == ConditionStatus::True && status.quarantine.is_none(),

@@ -3,6 +3,7 @@
 
 mod artifact;
 mod audit;
+mod boundary;
 mod control_plane;
 mod deploy;
 mod failover;
@@ -76,6 +77,9 @@ fn main() -> anyhow::Result<ExitCode> {
         pool::a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service,
         pool::a_worker_that_requests_more_than_its_pool_allows_is_not_ready,
         pool::a_pool_waits_for_its_certificates_and_its_nodes_follow_their_changes,
+        boundary::a_pool_that_does_not_allow_a_namespace_is_named_while_the_accepted_revision_serves,
+        boundary::a_host_is_served_only_while_it_is_granted,
+        boundary::a_grant_of_a_public_suffix_is_refused,
         probe::a_probe_deploys_a_worker_requests_it_and_deletes_it,
         probe::a_failed_probe_reports_the_reason_and_deletes_its_worker,
         readiness::a_worker_that_is_ready_answers_with_its_newest_revision,
@@ -97,6 +101,7 @@ fn main() -> anyhow::Result<ExitCode> {
         health::a_standby_writes_the_reports_of_a_node,
         health::every_operator_sends_every_node_the_quarantine_that_one_operator_received,
         readiness::a_worker_is_not_ready_while_the_only_router_hangs,
+        boundary::the_charts_policies_refuse_at_apply_what_the_operator_would_refuse,
         malformed::a_malformed_stored_object_does_not_stop_the_others,
         tls::certificates_are_issued_and_renewed_without_a_failed_request,
         control_plane::workers_are_served_without_an_operator,

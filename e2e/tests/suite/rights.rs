@@ -12,6 +12,7 @@ use tenon_crds::{ConditionStatus, RuntimePool, WorkerRevision};
 use tenon_e2e::{Right, SOON, Scenario, answering, await_condition, rights, worker};
 
 use crate::audit::{AuditLog, Request};
+use crate::boundary::grant;
 
 /// The resource, group and verb of a request.
 type Use = (String, String, String);
@@ -22,6 +23,15 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
     let log = AuditLog::open()?;
     delete_revisions(&scenario).await?;
     resolve_references_of_a_pool(&scenario).await?;
+    let grants = grant(&scenario, &["rights.example.com"], "shop").await?;
+    let name = scenario.namespace.name();
+    await_condition("the status of the grant", SOON, async || {
+        let status = grants.get(name).await?.status.unwrap_or_default();
+        ensure!(!status.conditions.is_empty(), "the grant has no conditions");
+        Ok(())
+    })
+    .await?;
+    grants.delete(name, &DeleteParams::default()).await?;
     let account = scenario.account().user();
     await_condition("the operator to use each right", SOON, async || {
         let (used, refused) = uses(log.requests()?, account);

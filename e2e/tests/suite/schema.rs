@@ -24,7 +24,7 @@ use futures::{StreamExt as _, stream};
 use kube::Client;
 use kube::core::Status;
 use serde_json::{Value, json};
-use tenon_crds::{RuntimePool, Worker, WorkerRevision};
+use tenon_crds::{HostGrant, RuntimePool, Worker, WorkerRevision};
 use tenon_e2e::Scenario;
 
 use consequence::Kind;
@@ -36,7 +36,7 @@ const MAX_CONCURRENT: usize = 16;
 /// Minimum number of mutants of each kind.
 const MIN_MUTANTS: usize = 1_000;
 
-/// Maximum length of a text in the report of a wrong verdict, in characters.
+/// Maximum length of a string in the report of a wrong verdict, in characters.
 const MAX_SHOWN: usize = 400;
 
 pub async fn an_object_that_violates_its_schema_is_refused_naming_the_field(
@@ -45,10 +45,12 @@ pub async fn an_object_that_violates_its_schema_is_refused_naming_the_field(
     let judge = Judge::new(&scenario)?;
     let workers = good::workers().into_iter().flat_map(Mutant::all_of).collect();
     let revisions = good::revisions().into_iter().flat_map(Mutant::all_of).collect();
+    let grants = good::grants().into_iter().flat_map(Mutant::all_of).collect();
     let verdicts = [
         judge.try_all::<Worker>(workers).await?,
         judge.try_all::<WorkerRevision>(revisions).await?,
         judge.try_all::<RuntimePool>(Mutant::all_of(good::pool())).await?,
+        judge.try_all::<HostGrant>(grants).await?,
     ];
     for Verdicts { accepted, refused, .. } in &verdicts {
         ensure!(

@@ -20,6 +20,15 @@ use tokio::net::TcpStream;
 /// 30 seconds, and dropped when every process has read the new one.
 const REPLACED: Duration = Duration::from_secs(90);
 
+/// The Secrets with certificates, in alphabetical order.
+const SECRETS: [&str; 5] = [
+    "tenon-ca",
+    "tenon-operator-tls",
+    "tenon-pool-tls-tls",
+    "tenon-router-tls",
+    "tenon-runtime-node-tls",
+];
+
 /// The content type of a TLS alert record. Servers send only such records before they close the
 /// connection.
 const ALERT: u8 = 21;
@@ -41,7 +50,7 @@ pub async fn certificates_are_issued_and_renewed_without_a_failed_request(
 async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let system = Namespace::create(&scenario.cluster, "tenon-tls").await?;
     let logs = scenario.logs().to_owned();
-    let volumes = Volumes::of(&system, logs.join(system.name()));
+    let volumes = Volumes::of(&system, "tls", logs.join(system.name()));
     let transport = Transport::Tls(&volumes);
     let (catalog, inner) = (Service::start(7070).await?, Service::start(8081).await?);
     let (cluster, internal) = (&scenario.cluster, inner.address());
@@ -57,6 +66,7 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     )
     .await?;
     catalog.set_backends(vec![operator.catalog()]);
+    scenario.cluster.apply_pool("tls").await?;
     let first = await_secrets(&system, |_| true).await?;
     volumes.await_mounted().await?;
 
@@ -64,7 +74,6 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let start_node = async |name: &str| {
         Node::start(name, "tls", transport, address, internal, &system, &logs).await
     };
-    scenario.cluster.apply_pool("tls").await?;
     let node = start_node("tls-a").await?;
     let router = Router::start("router-tls", transport, address, &logs).await?;
     inner.set_backends(vec![router.internal_address()]);
@@ -77,8 +86,11 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
         "export default { fetch(request, env) { return env.HELLO.fetch(request) } };",
     );
     caller.spec.pool = "tls".to_owned();
-    caller.spec.services =
-        vec![ServiceBinding { name: "HELLO".to_owned(), worker: "hello".to_owned() }];
+    caller.spec.services = vec![ServiceBinding {
+        name: "HELLO".to_owned(),
+        worker: "hello".to_owned(),
+        entrypoint: None,
+    }];
     scenario.namespace.apply(&caller).await?;
     scenario.namespace.await_ready("caller", ConditionStatus::True).await?;
     let hosts = ["hello", "caller"].map(|name| scenario.namespace.host(name));
@@ -153,14 +165,12 @@ async fn await_secrets(
 ) -> anyhow::Result<BTreeMap<String, Secret>> {
     await_condition("the expected certificates", REPLACED, async || {
         let secrets = system.api::<Secret>().list(&ListParams::default()).await?;
-        let secrets: BTreeMap<_, _> =
+        let mut secrets: BTreeMap<_, _> =
             secrets.into_iter().map(|secret| (secret.name_any(), secret)).collect();
+        // Other pools of the cluster have Secrets too.
+        secrets.retain(|name, _| SECRETS.contains(&name.as_str()));
         let names: Vec<_> = secrets.keys().collect();
-        ensure!(
-            names
-                == ["tenon-ca", "tenon-operator-tls", "tenon-router-tls", "tenon-runtime-node-tls"],
-            "the Secrets are {names:?}"
-        );
+        ensure!(names == SECRETS, "the Secrets are {names:?}");
         ensure!(holds(&secrets), "the first certificates are still in use");
         Ok(secrets)
     })

@@ -67,7 +67,7 @@ pub async fn a_web_socket_echoes_in_both_versions_of_http(
         );
         let large = (0..10 << 20).map(|i| (i % 251) as u8).collect::<Vec<_>>();
         for message in [
-            Message::text("a text, größer als ASCII"),
+            Message::text("text beyond ASCII: naïve, 5 €"),
             Message::binary(vec![0, 1, 2, 255]),
             Message::text(""),
             Message::binary(large),

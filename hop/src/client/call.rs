@@ -10,18 +10,8 @@ use http_body::{Body, Frame};
 
 use super::Closed;
 use super::state::State;
-use super::stream::Response;
+use super::stream::{CallError, Response};
 use crate::frame;
-
-/// The reason why a response is missing or incomplete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CallError {
-    /// The shard has not processed any part of the request.
-    #[error("the shard has not processed the request")]
-    NotProcessed,
-    #[error("the stream or its connection broke")]
-    Broken,
-}
 
 /// A request that has been sent, and its response as a body of data and trailers. The trailers of a
 /// successful response are empty. Dropping the call before the end of the response cancels the

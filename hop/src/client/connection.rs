@@ -9,9 +9,9 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::call::CallError;
 use super::pulse::{Pings, Pulse};
 use super::state::State;
+use super::stream::CallError;
 use crate::block::{self, RESPONSE, SUCCESS};
 use crate::error::{Code, ConnectionError};
 use crate::frame::{self, ACK, END_STREAM, HEADER, Head, Kind, MAX};
@@ -37,7 +37,7 @@ pub struct Connection<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// # Arguments
-    /// * `inbox`: the peer's first frames, as far as they have been read.
+    /// * `inbox` - the peer's first frames, as far as they have been read.
     pub(super) fn new(
         stream: S,
         inbox: BytesMut,

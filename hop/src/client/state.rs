@@ -8,8 +8,7 @@ use bytes::{Bytes, BytesMut};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
-use super::call::CallError;
-use super::stream::Stream;
+use super::stream::{CallError, Stream};
 use super::{Closed, Refused};
 use crate::block;
 use crate::error::{Code, ConnectionError};

@@ -5,7 +5,6 @@ use std::task::Waker;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::call::CallError;
 use crate::pieces::Pieces;
 
 /// The state of a stream.
@@ -37,6 +36,16 @@ pub(super) struct Response {
     pub(super) window: u32,
     /// The number of bytes that have been read but not announced to the peer.
     pub(super) read: u32,
+}
+
+/// The reason why a response is missing or incomplete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The shard has not processed any part of the request.
+    #[error("the shard has not processed the request")]
+    NotProcessed,
+    #[error("the stream or its connection broke")]
+    Broken,
 }
 
 /// The trailers of a response, or `None` after they have been read. The trailers of a successful

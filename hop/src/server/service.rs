@@ -13,8 +13,10 @@ pub trait Service {
     type Reply: Outgoing;
     type Future: Future<Output = Response<Self::Reply>>;
 
+    /// Begins to answer a request.
+    ///
     /// # Arguments
-    /// * `timeout`: the timeout that the router has sent.
+    /// * `timeout` - the timeout that the router has sent.
     fn call(&self, timeout: Duration, body: Incoming) -> Self::Future;
 }
 

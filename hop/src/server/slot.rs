@@ -81,7 +81,7 @@ impl<V: Service> Slot<V> {
     /// Drops the state of the stream, which cancels a request that has not been answered.
     ///
     /// # Arguments
-    /// * `keeps`: whether the memory of the future is kept for the next stream.
+    /// * `keeps` - whether the memory of the future is kept for the next stream.
     pub(super) fn close(&mut self, keeps: bool) {
         self.reset_receive();
         // A value whose drop panics is removed nevertheless.

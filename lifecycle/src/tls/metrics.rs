@@ -1,18 +1,12 @@
 //! The TLS metrics of a process.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-
 use prometheus::{IntCounter, IntGauge, Registry};
 use rustls::HandshakeKind;
 
 use super::failure::{HandshakeError, Reason};
 use super::identity::Identity;
 use crate::metrics::{EnumCounters, Register as _};
-
-/// Minimum interval between two warnings about failed handshakes. Without a bound, a client that
-/// can reach a port could cause any number of log lines.
-const WARNING_INTERVAL: Duration = Duration::from_secs(10);
+use crate::warnings::Warnings;
 
 pub(super) struct Metrics {
     full: IntCounter,
@@ -22,15 +16,8 @@ pub(super) struct Metrics {
     authority_expiry: IntGauge,
     loaded: IntCounter,
     not_loaded: IntCounter,
+    /// Without a bound, a client that can reach a port could cause any number of log lines.
     warnings: Warnings,
-}
-
-/// Rate limit of the warnings about failed handshakes.
-struct Warnings {
-    epoch: Instant,
-    /// Earliest time of the next warning, in milliseconds after `epoch`.
-    next: AtomicU64,
-    suppressed: AtomicU64,
 }
 
 impl Metrics {
@@ -66,11 +53,7 @@ impl Metrics {
             authority_expiry: expiry.with_label_values(&["ca"]),
             loaded: reads.with_label_values(&["ok"]),
             not_loaded: reads.with_label_values(&["error"]),
-            warnings: Warnings {
-                epoch: Instant::now(),
-                next: AtomicU64::new(0),
-                suppressed: AtomicU64::new(0),
-            },
+            warnings: Warnings::default(),
         })
     }
 
@@ -84,7 +67,7 @@ impl Metrics {
         tracing::debug!(reason = reason.as_str(), %error, "a TLS handshake failed");
         // Port scans and TCP probes close connections too, so a closed one is not worth a warning.
         if reason != Reason::Closed
-            && let Some(more) = self.warnings.next()
+            && let Some(more) = self.warnings.due()
         {
             tracing::warn!(reason = reason.as_str(), %error, more, "a TLS handshake failed");
         }
@@ -117,27 +100,6 @@ impl Metrics {
     }
 }
 
-impl Warnings {
-    /// Returns the number of suppressed warnings if a warning may be logged now, and `None`
-    /// otherwise.
-    fn next(&self) -> Option<u64> {
-        let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let next = self.next.load(Ordering::Relaxed);
-        let later = now.saturating_add(WARNING_INTERVAL.as_millis() as u64);
-        let may_log = now >= next
-            && self
-                .next
-                .compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if may_log {
-            Some(self.suppressed.swap(0, Ordering::Relaxed))
-        } else {
-            self.suppressed.fetch_add(1, Ordering::Relaxed);
-            None
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,13 +118,5 @@ mod tests {
             .find(|family| family.name() == "tenon_tls_handshake_failures_total")
             .unwrap();
         assert_eq!(failures.get_metric().len(), Reason::ALL.len());
-    }
-
-    #[test]
-    fn simultaneous_failures_are_logged_once() {
-        let metrics = Metrics::register(&Registry::new()).unwrap();
-        assert_eq!(metrics.warnings.next(), Some(0));
-        assert_eq!(metrics.warnings.next(), None);
-        assert_eq!(metrics.warnings.suppressed.load(Ordering::Relaxed), 1);
     }
 }

@@ -6,7 +6,7 @@ use rustls::pki_types::{DnsName, ServerName};
 
 /// The role of a process, which its certificate states as a DNS name among the subject alternative
 /// names. The name is never resolved: addresses of Pods change, and only the role matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     Operator,
     Router,

@@ -4,11 +4,13 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
 use super::config::is_for;
+use super::principal::{Principal, PrincipalError};
 use super::role::Role;
 
 pub enum Stream {
@@ -21,11 +23,42 @@ impl Stream {
     pub fn peer_is(&self, role: Role) -> Option<bool> {
         match self {
             Self::Plain(_) => None,
-            Self::Tls(stream) => {
-                let certificate_of_peer =
-                    stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-                Some(certificate_of_peer.is_some_and(|certificate| is_for(certificate, role)))
+            Self::Tls(_) => {
+                let certificate = self.peer_certificate();
+                Some(certificate.is_some_and(|certificate| is_for(certificate, role)))
             }
+        }
+    }
+
+    /// Returns the holder that the peer's certificate names by a URI, or `None` without TLS or
+    /// without such a URI.
+    ///
+    /// # Arguments
+    /// * `namespace` - the namespace of the platform.
+    ///
+    /// # Errors
+    /// Fails if the URI is not one of this platform, or if there are several.
+    pub fn peer_principal(&self, namespace: &str) -> Result<Option<Principal>, PrincipalError> {
+        self.peer_certificate()
+            .map_or(Ok(None), |certificate| Principal::of(certificate, namespace))
+    }
+
+    /// Returns whether the peer's certificate is for the nodes of this pool, or names no holder.
+    /// Without TLS, every peer may be a node of the pool.
+    pub fn peer_may_be_of_pool(&self, pool: &str) -> bool {
+        match self.peer_certificate().map(Principal::named) {
+            None | Some(Ok(None)) => true,
+            Some(Ok(Some((_, principal)))) => {
+                matches!(principal, Principal::Pool(it) if it == pool)
+            }
+            Some(Err(_)) => false,
+        }
+    }
+
+    fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => stream.get_ref().1.peer_certificates()?.first(),
         }
     }
 

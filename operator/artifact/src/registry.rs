@@ -349,7 +349,7 @@ fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// Returns the beginning of a text. The text of an error may contain the error page of a proxy.
+/// Returns the beginning of an error's text, which may contain the error page of a proxy.
 fn shorten(error: &impl Display) -> String {
     let mut text = error.to_string();
     text.truncate(text.floor_char_boundary(MAX_MESSAGE));

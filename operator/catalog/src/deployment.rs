@@ -19,7 +19,7 @@ pub struct Deployment {
     pub routes: Vec<Route>,
     /// Part of a request that selects its revision.
     pub session_affinity: Option<SessionAffinity>,
-    /// Rates of the requests of clients.
+    /// Limits on the rates of clients' requests.
     pub rate_limits: Option<RateLimits>,
     /// All requests go to one shard, even if the Worker needs more.
     pub strict_affinity: bool,

@@ -7,6 +7,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,18 +16,19 @@ use futures::{Stream, StreamExt as _};
 use tenon_lifecycle::tls::{self, Role, Tls};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tonic::Request;
 use tonic::transport::server::Connected;
+
+use super::access::{Caller, Certificate, Membership};
 
 /// Pause after a failed accept. The cause is nearly always a temporary lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The origin of a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Caller {
-    pub(super) address: SocketAddr,
-    /// Whether the peer's certificate is a node's; `None` without TLS.
-    pub(super) is_node: Option<bool>,
+/// The way in which the catalog authenticates its callers.
+#[derive(Clone)]
+pub struct Authentication {
+    pub tls: Tls,
+    /// The namespace of the platform, which the URIs of certificates name.
+    pub namespace: String,
 }
 
 /// An admitted connection.
@@ -38,16 +40,19 @@ pub(super) struct Connection {
 /// Returns the stream of admitted connections. It never ends.
 pub(super) fn incoming(
     listener: TcpListener,
-    tls: Option<Tls>,
+    authentication: Option<Authentication>,
 ) -> impl Stream<Item = io::Result<Connection>> {
+    let authentication = authentication.map(Arc::new);
     let admitting = FuturesUnordered::new();
     let accepted = stream::unfold(
-        (listener, tls, admitting),
-        |(listener, tls, mut admitting)| async move {
+        (listener, authentication, admitting),
+        |(listener, authentication, mut admitting)| async move {
             loop {
                 tokio::select! {
                     accepted = listener.accept() => match accepted {
-                        Ok((stream, address)) => admitting.push(admit(tls.clone(), stream, address)),
+                        Ok((stream, address)) => {
+                            admitting.push(admit(authentication.clone(), stream, address));
+                        }
                         Err(error) => {
                             tracing::warn!(%error, "cannot accept a connection");
                             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -56,7 +61,8 @@ pub(super) fn incoming(
                     Some(connection) = admitting.next() => {
                         // Refused connections have been logged.
                         if let Some(connection) = connection {
-                            return Some((Ok(connection), (listener, tls, admitting)));
+                            let state = (listener, authentication, admitting);
+                            return Some((Ok(connection), state));
                         }
                     }
                 }
@@ -66,16 +72,29 @@ pub(super) fn incoming(
     accepted.boxed()
 }
 
-async fn admit(tls: Option<Tls>, stream: TcpStream, address: SocketAddr) -> Option<Connection> {
+async fn admit(
+    authentication: Option<Arc<Authentication>>,
+    stream: TcpStream,
+    address: SocketAddr,
+) -> Option<Connection> {
     stream.set_nodelay(true).ok()?;
-    let stream = tls::accept(tls.as_ref(), stream).await.ok()?;
-    let caller = Caller { address, is_node: stream.peer_is(Role::RuntimeNode) };
-    Some(Connection { stream, caller })
+    let tls = authentication.as_ref().map(|authentication| &authentication.tls);
+    let stream = tls::accept(tls, stream).await.ok()?;
+    let certificate = authentication
+        .map(|authentication| certificate(&stream, &authentication.namespace, address));
+    Some(Connection { stream, caller: Caller { address, certificate } })
 }
 
-impl Caller {
-    pub(super) fn of<T>(request: &Request<T>) -> Option<Self> {
-        request.extensions().get().copied()
+fn certificate(stream: &tls::Stream, namespace: &str, address: SocketAddr) -> Certificate {
+    let principal = stream.peer_principal(namespace);
+    if let Err(error) = &principal {
+        // The calls of this caller are refused, which is logged.
+        tracing::debug!(%address, %error, "a caller of the catalog belongs to no pool");
+    }
+    Certificate {
+        is_router: stream.peer_is(Role::Router) == Some(true),
+        is_node: stream.peer_is(Role::RuntimeNode) == Some(true),
+        pool: principal.map_or(Membership::None, Membership::from),
     }
 }
 
@@ -83,7 +102,7 @@ impl Connected for Connection {
     type ConnectInfo = Caller;
 
     fn connect_info(&self) -> Caller {
-        self.caller
+        self.caller.clone()
     }
 }
 

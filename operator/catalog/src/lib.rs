@@ -16,18 +16,24 @@
 //! - [`report`]: pure; nodes' reports about the Workers that they run.
 //! - [`traffic`]: pure; routers' figures about the revisions of measured Workers.
 //! - [`quarantine`]: pure; the revisions that no node may run, because they ended processes.
+//! - [`access`]: pure; the calls that a caller may make, and the pool to which a node belongs.
+//! - [`denials`]: counts and logs the calls that are refused.
 //! - [`assets`]: the static files of revisions.
 //! - [`code`]: the modules of revisions whose code is in OCI artifacts.
+//! - [`intake`]: reports and figures, checked against what is deployed and passed on.
 //! - [`service`], [`incoming`]: the gRPC edge; [`watchers`]: the connected watchers, and how far
 //!   behind they are.
 //!
 //! The crate does not depend on Kubernetes. The lock is held for one map operation or to build one
 //! message, never across an await.
 
+mod access;
 mod assets;
 mod code;
+mod denials;
 mod deployment;
 mod incoming;
+mod intake;
 mod quarantine;
 mod report;
 mod revisions;
@@ -36,9 +42,9 @@ mod state;
 mod traffic;
 mod watchers;
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -47,11 +53,13 @@ use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 use tokio::sync::watch;
 
+use access::{Addresses, Caller, CallerPool, Denial};
 pub use assets::AssetsSource;
 pub use code::{CodeSource, Modules};
+use denials::Denials;
 pub use deployment::{Deployment, Digest, Share};
+pub use incoming::Authentication;
 use quarantine::{Entry, Quarantine};
-use report::Part;
 pub use report::{Cause, HealthReport, MalformedReport, Outcome, ReportSink, WorkerHealth};
 use revisions::Revisions;
 pub use service::serve;
@@ -77,12 +85,14 @@ struct Shared {
     code: OnceLock<CodeSource>,
     assets: OnceLock<AssetsSource>,
     watchers: Watchers,
-    /// Whether nodes may do what routers do, because some of them have fronts.
-    admits_fronts: AtomicBool,
+    denials: Denials,
 }
 
 struct Deployed {
     state: State,
+    addresses: Addresses,
+    /// The pools whose nodes serve clients.
+    fronts: BTreeSet<String>,
     revisions: Revisions,
     quarantine: Quarantine,
 }
@@ -110,7 +120,9 @@ impl Catalog {
     /// [`mark_synced`](Self::mark_synced).
     pub fn new() -> Self {
         let (revisions, quarantine) = (Revisions::default(), Quarantine::default());
-        let deployed = Deployed { state: State::new(new_epoch()), revisions, quarantine };
+        let (state, addresses) = (State::new(new_epoch()), Addresses::default());
+        let fronts = BTreeSet::new();
+        let deployed = Deployed { state, addresses, fronts, revisions, quarantine };
         let ((progress_tx, _), (quarantine_tx, _)) =
             (watch::channel(Progress::default()), watch::channel(()));
         Self {
@@ -123,7 +135,7 @@ impl Catalog {
                 code: OnceLock::new(),
                 assets: OnceLock::new(),
                 watchers: Watchers::new(),
-                admits_fronts: AtomicBool::new(false),
+                denials: Denials::new(),
             }),
         }
     }
@@ -169,12 +181,14 @@ impl Catalog {
     /// Adds a node, or replaces the one with the same name.
     pub fn set_node(&self, node: Node) {
         let mut deployed = self.write();
+        deployed.addresses.set(&node);
         deployed.state.set_node(node);
         self.announce(&deployed);
     }
 
     pub fn remove_node(&self, name: &str) {
         let mut deployed = self.write();
+        deployed.addresses.remove(name);
         deployed.state.remove_node(name);
         self.announce(&deployed);
     }
@@ -205,14 +219,12 @@ impl Catalog {
         digest.into_iter().for_each(|digest| self.refuse(digest, worker, remaining, times));
     }
 
-    /// Gives nodes static files and takes their figures from now on, because a node with a front
-    /// serves clients as a router does.
-    pub fn admit_fronts(&self) {
-        self.shared.admits_fronts.store(true, Relaxed);
-    }
-
-    fn admits_fronts(&self) -> bool {
-        self.shared.admits_fronts.load(Relaxed)
+    /// Sets the pools whose nodes count as routers too, because they have fronts. All other nodes
+    /// get only what the Workers of their own pool need.
+    pub fn set_fronts(&self, pools: BTreeSet<String>) {
+        self.write().fronts = pools;
+        // Streams of pools that lost their front end without waiting for the next change.
+        self.shared.progress_tx.send_modify(|_| {});
     }
 
     /// Marks the catalog as complete; watchers are answered from then on. This method must be
@@ -248,6 +260,36 @@ impl Catalog {
         self.read().state.worker(worker).cloned()
     }
 
+    /// Returns the pool of the node that calls.
+    ///
+    /// # Errors
+    /// Fails if the caller is not a node, or belongs to no pool.
+    fn pool_of(&self, caller: &Caller) -> Result<CallerPool, Denial> {
+        caller.pool(&self.read().addresses)
+    }
+
+    /// Checks that the caller is a router, or a node of a pool with a front.
+    ///
+    /// # Errors
+    /// Fails if the caller is neither.
+    fn check_router(&self, caller: &Caller) -> Result<(), Denial> {
+        caller.check_router(&self.read().fronts)
+    }
+
+    /// Checks that a node of this pool may have a revision. An unknown revision belongs to no pool.
+    ///
+    /// # Errors
+    /// Fails if only nodes of other pools run the revision.
+    fn check_access(&self, digest: &RevisionDigest, caller: CallerPool) -> Result<(), Denial> {
+        let deployed = self.read();
+        let mut pools = deployed.revisions.pools(digest).peekable();
+        if pools.peek().is_none() || pools.any(|pool| caller.covers(pool)) {
+            return Ok(());
+        }
+        let pools = deployed.revisions.pools(digest).map(str::to_owned).collect();
+        Err(Denial::OtherPool { caller, pools })
+    }
+
     fn is_unresolved(&self, digest: &RevisionDigest) -> bool {
         self.read().revisions.is_unresolved(digest)
     }
@@ -260,89 +302,6 @@ impl Catalog {
         CatalogMetrics::new(self.clone())
     }
 
-    /// Sends nodes' reports to `sink` from now on. Reports before the first call are lost; later
-    /// calls have no effect.
-    pub fn set_report_sink(&self, sink: ReportSink) {
-        let _ = self.shared.sink.set(sink);
-    }
-
-    /// Processes a node's report.
-    ///
-    /// # Errors
-    /// Fails if a part of the report did not fit into the channel. The node must send the report
-    /// again.
-    fn take_report(&self, node: &str, parts: Vec<Part>) -> Result<(), Full> {
-        let Some(sink) = self.shared.sink.get() else { return Ok(()) };
-        let mut result = Ok(());
-        for part in parts {
-            let digest = part.1;
-            let outcome = match self.check_report(node, part) {
-                Ok((report, serves)) => {
-                    // The other nodes are told now, not only once the Worker's status has been
-                    // written.
-                    if let WorkerHealth::Quarantined { duration, times, .. } = report.health {
-                        self.refuse(digest, &report.worker, duration, times);
-                    }
-                    // A status is only about revisions that serve.
-                    let is_sent = !serves || sink.reports_tx.try_send(report).is_ok();
-                    if is_sent { Outcome::Taken } else { Outcome::Full }
-                }
-                Err(outcome) => outcome,
-            };
-            sink.outcomes.with_label_values(&[outcome.as_str()]).inc();
-            if outcome == Outcome::Full {
-                result = Err(Full);
-            }
-        }
-        result
-    }
-
-    /// Checks a part of a node's report. Returns the report, and whether its revision serves now. A
-    /// quarantine may also be about a recently superseded revision: a tenant cannot
-    /// avoid the quarantine by replacing a revision and restoring it.
-    fn check_report(
-        &self,
-        node: &str,
-        (worker, digest, health): Part,
-    ) -> Result<(HealthReport, bool), Outcome> {
-        let deployed = self.read();
-        let pool = deployed.state.node(node).map(|node| &node.pool).ok_or(Outcome::UnknownNode)?;
-        let serves = deployed.revisions.serving(&worker).contains(&digest);
-        let is_current = serves || matches!(health, WorkerHealth::Quarantined { .. });
-        let revision = deployed
-            .revisions
-            .get(&digest)
-            .filter(|revision| is_current && revision.worker == worker);
-        let revision = revision.ok_or(Outcome::Outdated)?;
-        if deployed.state.worker(&worker).is_none_or(|worker| worker.pool != *pool) {
-            return Err(Outcome::UnknownNode);
-        }
-        Ok((
-            HealthReport { worker, revision: revision.name.clone(), node: node.to_owned(), health },
-            serves,
-        ))
-    }
-
-    /// Sends routers' figures to `sink` from now on. Figures before the first call are lost; later
-    /// calls have no effect.
-    pub fn set_figures_sink(&self, sink: FiguresSink) {
-        let _ = self.shared.figures.set(sink);
-    }
-
-    /// Processes a router's figures. Those that are not about a current measurement are dropped.
-    ///
-    /// # Errors
-    /// Fails if the figures did not fit into the channel. The router must send them again.
-    fn take_figures(&self, parts: Vec<traffic::Part>) -> Result<(), Full> {
-        let Some(sink) = self.shared.figures.get() else { return Ok(()) };
-        let current = {
-            let deployed = self.read();
-            let current = parts.into_iter().filter_map(|part| deployed.check_figures(part));
-            current.collect::<Vec<_>>()
-        };
-        if current.is_empty() { Ok(()) } else { sink.try_send(current).map_err(|_| Full) }
-    }
-
     fn refuse(&self, digest: RevisionDigest, worker: &WorkerId, remaining: Duration, times: u32) {
         let now = Instant::now();
         let entry = Entry { digest, worker: worker.clone(), until: now + remaining, times };
@@ -351,14 +310,22 @@ impl Catalog {
         }
     }
 
-    /// Returns the entries that a node must refuse: those of its pool. A node that is not known yet
-    /// gets the entries of all pools.
-    fn refused_by(&self, node: &str, now: Instant) -> Vec<Entry> {
+    /// Returns the entries that a node must refuse: those of its pool. Without TLS, the pool follows
+    /// from the node's name, and a node that is not known yet gets the entries of all pools.
+    fn refused_by(&self, caller: &CallerPool, node: &str, now: Instant) -> Vec<Entry> {
         let deployed = self.read();
-        let pool = deployed.state.node(node).map(|node| node.pool.as_str());
-        deployed.quarantine.list(now, |worker| match (pool, deployed.state.worker(worker)) {
+        let pool = match caller {
+            CallerPool::Of(pool) => Some(pool.as_str()),
+            CallerPool::Any => deployed.state.node(node).map(|node| node.pool.as_str()),
+        };
+        deployed.quarantine.list(now, |entry| match (pool, deployed.state.worker(&entry.worker)) {
             (Some(pool), Some(worker)) => worker.pool == pool,
-            _ => true,
+            // The Worker was deleted, and may be created again.
+            (Some(pool), None) => {
+                *caller == CallerPool::Any
+                    || deployed.revisions.pools(&entry.digest).any(|former| former == pool)
+            }
+            (None, _) => true,
         })
     }
 

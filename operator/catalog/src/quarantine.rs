@@ -74,13 +74,13 @@ impl Quarantine {
         is_extended
     }
 
-    /// Returns the entries of the chosen Workers, sorted by digest. If there are too many, those
+    /// Returns the chosen entries, sorted by digest. If there are too many, those
     /// that last longest are returned.
-    pub fn list(&self, now: Instant, choose: impl Fn(&WorkerId) -> bool) -> Vec<Entry> {
+    pub fn list(&self, now: Instant, choose: impl Fn(&Entry) -> bool) -> Vec<Entry> {
         let mut list: Vec<_> = self
             .entries
             .values()
-            .filter(|entry| entry.until > now && choose(&entry.worker))
+            .filter(|entry| entry.until > now && choose(entry))
             .cloned()
             .collect();
         if list.len() > MAX_LISTED {

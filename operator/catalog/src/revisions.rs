@@ -1,7 +1,8 @@
 //! The revisions that nodes may fetch: those that serve, and for a while those that served before.
 //!
 //! A router whose table is slightly outdated still sends requests for the previous revision, and a
-//! node that has not run it yet must be able to fetch it.
+//! node that has not run it yet must be able to fetch it. Only nodes of a pool that runs a revision,
+//! or did so recently, may fetch it.
 //!
 //! This module is pure: the time is an argument.
 
@@ -20,15 +21,29 @@ pub const GRACE: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
 pub struct Revisions {
-    /// The revisions among which each Worker's requests are divided.
-    serving: HashMap<WorkerId, Vec<RevisionDigest>>,
+    serving: HashMap<WorkerId, Serving>,
     held: HashMap<RevisionDigest, Held>,
-    /// The superseded revisions with the time at which each ceased to serve, oldest first.
-    superseded: VecDeque<(Instant, WorkerId, RevisionDigest)>,
+    /// The revisions that ceased to serve in a pool, with the time of that, oldest first.
+    superseded: VecDeque<(Instant, RevisionDigest, Arc<str>)>,
 }
 
-/// A revision that serves, or that served recently.
-enum Held {
+/// The revisions among which a Worker's requests are divided, and the pool that runs them.
+#[derive(Default)]
+struct Serving {
+    digests: Vec<RevisionDigest>,
+    pool: Arc<str>,
+}
+
+/// A revision that serves, or that served recently. Its digest includes the Worker's id.
+struct Held {
+    worker: WorkerId,
+    content: Content,
+    /// The pools in which the revision served before, each with the time at which it last ceased
+    /// to.
+    former: Vec<(Arc<str>, Instant)>,
+}
+
+enum Content {
     Resolved(Arc<Revision>),
     /// The revision of this name, which cannot be resolved now.
     Unresolved(String),
@@ -36,9 +51,9 @@ enum Held {
 
 impl Held {
     fn name(&self) -> &str {
-        match self {
-            Self::Resolved(revision) => &revision.name,
-            Self::Unresolved(name) => name,
+        match &self.content {
+            Content::Resolved(revision) => &revision.name,
+            Content::Unresolved(name) => name,
         }
     }
 }
@@ -59,36 +74,60 @@ impl Revisions {
             if !self.serving(worker).contains(&digest.get()) {
                 added.push(Arc::clone(revision));
             }
-            let held = self.held.entry(digest.get());
-            match digest {
-                Digest::Resolved(_) => drop(held.insert_entry(Held::Resolved(revision.clone()))),
-                Digest::Held(_) => {
-                    held.or_insert_with(|| Held::Unresolved(revision.name.clone()));
+            let held = self.held.entry(digest.get()).or_insert_with(|| Held {
+                worker: worker.clone(),
+                content: Content::Unresolved(revision.name.clone()),
+                former: Vec::new(),
+            });
+            if let Digest::Resolved(_) = digest {
+                // A held digest comes from a status, and may be that of another Worker's revision.
+                if held.worker != *worker {
+                    (held.worker, held.former) = (worker.clone(), Vec::new());
                 }
+                held.content = Content::Resolved(Arc::clone(revision));
             }
         }
         let digests = deployment.digests().collect();
-        self.replace_serving(&deployment.worker, digests, now);
+        let serving = Serving { digests, pool: deployment.pool.as_str().into() };
+        self.replace_serving(&deployment.worker, serving, now);
         added
     }
 
     /// Stops serving the Worker.
     pub fn retire(&mut self, worker: &WorkerId, now: Instant) {
-        self.replace_serving(worker, Vec::new(), now);
+        self.replace_serving(worker, Serving::default(), now);
     }
 
-    fn replace_serving(&mut self, worker: &WorkerId, digests: Vec<RevisionDigest>, now: Instant) {
+    fn replace_serving(&mut self, worker: &WorkerId, serving: Serving, now: Instant) {
         let before = self.serving.remove(worker).unwrap_or_default();
-        let superseded = before.into_iter().filter(|digest| !digests.contains(digest));
-        self.superseded.extend(superseded.map(|digest| (now, worker.clone(), digest)));
-        if !digests.is_empty() {
-            self.serving.insert(worker.clone(), digests);
+        let has_moved = before.pool != serving.pool;
+        for digest in before.digests {
+            if has_moved || !serving.digests.contains(&digest) {
+                self.supersede(worker, digest, &before.pool, now);
+            }
         }
+        if !serving.digests.is_empty() {
+            self.serving.insert(worker.clone(), serving);
+        }
+    }
+
+    fn supersede(
+        &mut self,
+        worker: &WorkerId,
+        digest: RevisionDigest,
+        pool: &Arc<str>,
+        now: Instant,
+    ) {
+        let held = self.held.get_mut(&digest).filter(|held| held.worker == *worker);
+        let Some(held) = held else { return };
+        held.former.retain(|(former, _)| former != pool);
+        held.former.push((Arc::clone(pool), now));
+        self.superseded.push_back((now, digest, Arc::clone(pool)));
     }
 
     /// Returns the digests of the revisions that serve the Worker.
     pub fn serving(&self, worker: &WorkerId) -> &[RevisionDigest] {
-        self.serving.get(worker).map_or(&[], Vec::as_slice)
+        self.serving.get(worker).map_or(&[], |serving| &serving.digests)
     }
 
     /// Returns the digest of the revision of this name, if it serves the Worker.
@@ -104,27 +143,42 @@ impl Revisions {
     }
 
     pub fn get(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
-        match self.held.get(digest)? {
-            Held::Resolved(revision) => Some(Arc::clone(revision)),
-            Held::Unresolved(_) => None,
+        match &self.held.get(digest)?.content {
+            Content::Resolved(revision) => Some(Arc::clone(revision)),
+            Content::Unresolved(_) => None,
         }
+    }
+
+    /// Returns the pools whose nodes may run the revision: the pool in which it serves, and those
+    /// in which it did so recently.
+    pub fn pools(&self, digest: &RevisionDigest) -> impl Iterator<Item = &str> {
+        let held = self.held.get(digest);
+        let serving = held.and_then(|held| self.serving.get(&held.worker));
+        let serving = serving.filter(|serving| serving.digests.contains(digest));
+        let former = held.into_iter().flat_map(|held| &held.former);
+        serving.map(|serving| &*serving.pool).into_iter().chain(former.map(|(pool, _)| &**pool))
     }
 
     /// Returns whether the revision serves, or did so recently, but could not be resolved.
     pub fn is_unresolved(&self, digest: &RevisionDigest) -> bool {
-        matches!(self.held.get(digest), Some(Held::Unresolved(_)))
+        let held = self.held.get(digest);
+        held.is_some_and(|held| matches!(held.content, Content::Unresolved(_)))
     }
 
-    /// Drops revisions that were superseded longer than [`GRACE`] ago, unless they serve again.
+    /// Forgets the pools in which a revision ceased to serve longer than [`GRACE`] ago, and drops
+    /// the revisions that serve in no pool.
     pub fn expire(&mut self, now: Instant) {
         while let Some((since, _, _)) = self.superseded.front()
             && now.duration_since(*since) >= GRACE
         {
-            let Some((_, worker, digest)) = self.superseded.pop_front() else { return };
-            let serves = self.serving(&worker).contains(&digest);
-            // The revision may have served again and been superseded again since then. In that
-            // case, the later entry decides.
-            if !serves && !self.superseded.iter().any(|(_, _, later)| *later == digest) {
+            let Some((since, digest, pool)) = self.superseded.pop_front() else { return };
+            let Some(held) = self.held.get_mut(&digest) else { continue };
+            // The revision may have served in the pool again and been superseded again since then.
+            // In that case, the later entry decides.
+            held.former.retain(|(former, last)| *former != pool || *last > since);
+            let serving = self.serving.get(&held.worker);
+            let serves = serving.is_some_and(|serving| serving.digests.contains(&digest));
+            if !serves && held.former.is_empty() {
                 self.held.remove(&digest);
             }
         }
@@ -212,5 +266,48 @@ mod tests {
         assert!(revisions.get(&digest).is_some());
         revisions.expire(start + GRACE * 3 / 2);
         assert!(revisions.get(&digest).is_none());
+    }
+
+    #[test]
+    fn a_revision_belongs_to_the_pool_of_its_worker_and_for_a_while_to_the_one_before() {
+        let (mut revisions, start) = (Revisions::default(), Instant::now());
+        let cart = revision("cart", "1");
+        let digest = serve(&mut revisions, cart.clone(), start);
+        let pools =
+            |revisions: &Revisions| revisions.pools(&digest).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(pools(&revisions), ["default"]);
+        revisions.deploy(&mut Deployment::new(cart.clone(), "gpu", Vec::new()), start);
+        assert_eq!(pools(&revisions), ["gpu", "default"]);
+        // The Worker moves back and forth, and the time in the pool "gpu" begins again.
+        serve(&mut revisions, cart.clone(), start + GRACE / 2);
+        revisions.expire(start + GRACE);
+        assert_eq!(pools(&revisions), ["default", "gpu"]);
+        revisions.retire(&WorkerId::new("shop", "cart"), start + GRACE);
+        revisions.expire(start + GRACE * 3 / 2);
+        assert_eq!(pools(&revisions), ["default"]);
+        revisions.expire(start + GRACE * 2);
+        assert!(pools(&revisions).is_empty() && revisions.held.is_empty());
+        assert!(revisions.pools(&RevisionDigest::new([7; 32])).next().is_none());
+    }
+
+    #[test]
+    fn a_digest_in_the_status_of_another_worker_gives_its_pool_nothing() {
+        for is_first in [true, false] {
+            let (mut revisions, now) = (Revisions::default(), Instant::now());
+            let victim = revision("cart", "1");
+            let mut thief = Deployment::new(revision("thief", "1"), "evil", Vec::new());
+            thief.shares[0].digest = Digest::Held(victim.digest());
+            if is_first {
+                revisions.deploy(&mut thief.clone(), now);
+            }
+            let digest = serve(&mut revisions, victim, now);
+            if !is_first {
+                revisions.deploy(&mut thief, now);
+            }
+            revisions.retire(&WorkerId::new("shop", "thief"), now);
+            assert_eq!(revisions.pools(&digest).collect::<Vec<_>>(), ["default"]);
+            revisions.expire(now + GRACE);
+            assert!(revisions.get(&digest).is_some());
+        }
     }
 }

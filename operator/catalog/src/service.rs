@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tenon_lifecycle::drain;
-use tenon_lifecycle::tls::Tls;
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::{
     GetAssetsRequest, GetAssetsResponse, GetRevisionRequest, GetRevisionResponse, ReportRequest,
@@ -22,7 +21,8 @@ use tokio::sync::watch;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
-use super::incoming::{Caller, incoming};
+use super::access::{Call, Caller, CallerPool, Denial};
+use super::incoming::{Authentication, incoming};
 use super::quarantine::Entry;
 use super::state::Walk;
 use super::watchers::Registration;
@@ -44,13 +44,13 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 /// operator, and requests for revisions are completed.
 ///
 /// # Arguments
-/// * `tls` - authenticates routers and nodes. If `None`, every caller is served.
+/// * `authentication` - authenticates routers and nodes. If `None`, every caller is served.
 ///
 /// # Errors
 /// Fails if the listener fails permanently.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<Tls>,
+    authentication: Option<Authentication>,
     catalog: Catalog,
     drain: drain::Watch,
 ) -> Result<(), tonic::transport::Error> {
@@ -58,7 +58,7 @@ pub async fn serve(
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_service(CatalogServer::new(Service { catalog: catalog.clone(), drain: drain.clone() }))
-        .serve_with_incoming_shutdown(incoming(listener, tls), drain.signaled());
+        .serve_with_incoming_shutdown(incoming(listener, authentication), drain.signaled());
     tokio::select! {
         ended = server => ended,
         never = expire_periodically(catalog) => match never {},
@@ -87,15 +87,18 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
+        self.check_router(Call::Watch, &request)?;
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
-        let peer = Caller::of(&request).map(|caller| caller.address);
+        let caller = Caller::of(&request)?.clone();
+        let peer = caller.address;
         let WatchRequest { client, resume } = request.into_inner();
         let walk = self.catalog.walk(resume.as_ref());
-        tracing::info!(client, ?peer, resumes = resume.is_some(), "a client watches the catalog");
+        tracing::info!(client, %peer, resumes = resume.is_some(), "a client watches the catalog");
         let watcher = Watcher {
             catalog: self.catalog.clone(),
+            caller,
             walk,
             registration: self.catalog.shared.watchers.register(),
             progress_rx: self.catalog.progress(),
@@ -108,9 +111,13 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
-        nodes_only(&request)?;
+        let pool = self.pool_of(Call::GetRevision, &request)?;
+        let caller = Caller::of(&request)?.clone();
         let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
+        self.catalog.check_access(&digest, pool).map_err(|denial| {
+            self.catalog.shared.denials.record(Call::GetRevision, &caller, denial)
+        })?;
         match self.catalog.revision(&digest) {
             Some(revision) => {
                 let revision = self.catalog.with_modules(revision).await.ok_or_else(|| {
@@ -132,7 +139,7 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<GetAssetsRequest>,
     ) -> Result<Response<Self::GetAssetsStream>, Status> {
-        self.fronts_only(&request)?;
+        self.check_router(Call::GetAssets, &request)?;
         let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         let revision = self.catalog.revision(&digest).ok_or_else(|| {
@@ -154,7 +161,7 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<WatchQuarantineRequest>,
     ) -> Result<Response<Self::WatchQuarantineStream>, Status> {
-        nodes_only(&request)?;
+        let pool = self.pool_of(Call::WatchQuarantine, &request)?;
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
@@ -162,6 +169,7 @@ impl catalog_server::Catalog for Service {
         let watcher = QuarantineWatcher {
             changes_rx: self.catalog.quarantine_changes(),
             catalog: self.catalog.clone(),
+            pool,
             node: client.strip_prefix("node/").unwrap_or(&client).to_owned(),
             sent: None,
             sent_at: Instant::now(),
@@ -174,14 +182,14 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<ReportRequest>,
     ) -> Result<Response<ReportResponse>, Status> {
-        nodes_only(&request)?;
+        let pool = self.pool_of(Call::Report, &request)?;
         // Until the serving revisions are known, a correct report would be dropped as outdated.
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
         let (node, parts) = report::parse(request.into_inner())
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
-        self.catalog.take_report(&node, parts).map_err(|Full| {
+        self.catalog.take_report(&pool, &node, parts).map_err(|Full| {
             Status::resource_exhausted("too many reports are queued; retry later")
         })?;
         Ok(Response::new(ReportResponse {}))
@@ -191,7 +199,7 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<ReportTrafficRequest>,
     ) -> Result<Response<ReportTrafficResponse>, Status> {
-        self.fronts_only(&request)?;
+        self.check_router(Call::ReportTraffic, &request)?;
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
@@ -204,28 +212,28 @@ impl catalog_server::Catalog for Service {
     }
 }
 
-/// Refuses callers that are not nodes. Revisions contain code and secrets and are only for the
-/// nodes that run them, and only these can report on them. Without TLS the caller is unknown, and
-/// the request is allowed.
-fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
-    match Caller::of(request).and_then(|caller| caller.is_node) {
-        Some(false) => {
-            Err(Status::permission_denied("only nodes may call this; present a node's certificate"))
-        }
-        Some(true) | None => Ok(()),
-    }
-}
-
 impl Service {
-    /// Refuses nodes, unless they may have fronts: a node without a front needs no static files,
-    /// and does not know all requests of a Worker. Without TLS the caller is unknown, and the
-    /// request is allowed.
-    fn fronts_only<T>(&self, request: &Request<T>) -> Result<(), Status> {
-        match Caller::of(request).and_then(|caller| caller.is_node) {
-            Some(true) if !self.catalog.admits_fronts() => Err(Status::permission_denied(
-                "nodes may not call this; present a router's certificate, or set --admit-fronts on the operator",
-            )),
-            _ => Ok(()),
+    /// Refuses callers that do not serve clients: only routers, and nodes with a front, route
+    /// requests of all pools and know the requests of a Worker.
+    fn check_router<T>(&self, call: Call, request: &Request<T>) -> Result<(), Status> {
+        let caller = Caller::of(request)?;
+        let denied = |denial| self.catalog.shared.denials.record(call, caller, denial);
+        match self.catalog.check_router(caller) {
+            // The pools with fronts are not complete yet.
+            Err(_) if caller.may_have_front() && !self.catalog.is_synced() => Err(not_synced()),
+            checked => checked.map_err(denied),
+        }
+    }
+
+    /// Returns the pool of a node, and refuses callers that are not nodes. Revisions contain code
+    /// and secrets and are only for the nodes that run them, and only these can report on them.
+    fn pool_of<T>(&self, call: Call, request: &Request<T>) -> Result<CallerPool, Status> {
+        let caller = Caller::of(request)?;
+        let denied = |denial| self.catalog.shared.denials.record(call, caller, denial);
+        match self.catalog.pool_of(caller) {
+            // The addresses of nodes are not complete yet.
+            Err(Denial::NoPool) if !self.catalog.is_synced() => Err(not_synced()),
+            pool => pool.map_err(denied),
         }
     }
 }
@@ -241,6 +249,7 @@ fn draining_status() -> Status {
 /// The stream of one client.
 struct Watcher {
     catalog: Catalog,
+    caller: Caller,
     walk: Walk,
     registration: Registration,
     progress_rx: watch::Receiver<Progress>,
@@ -267,6 +276,10 @@ impl Watcher {
             // The change is marked as seen before the catalog is read, so that a change in between
             // wakes the watcher again.
             self.progress_rx.mark_unchanged();
+            // The pool of a node may have lost its front since the stream began.
+            self.catalog.check_router(&self.caller).map_err(|denial| {
+                self.catalog.shared.denials.record(Call::Watch, &self.caller, denial)
+            })?;
             let was_up_to_date = self.walk.is_up_to_date();
             let next = self
                 .catalog
@@ -289,6 +302,7 @@ impl Watcher {
 /// One node's stream of the revisions that it must refuse.
 struct QuarantineWatcher {
     catalog: Catalog,
+    pool: CallerPool,
     node: String,
     /// The list that was sent last.
     sent: Option<Vec<Entry>>,
@@ -317,7 +331,7 @@ impl QuarantineWatcher {
             }
             self.changes_rx.mark_unchanged();
             let now = Instant::now();
-            let refused = self.catalog.refused_by(&self.node, now);
+            let refused = self.catalog.refused_by(&self.pool, &self.node, now);
             if self.sent.as_ref() != Some(&refused) {
                 let revisions = refused.iter().map(|entry| entry.to_message(now)).collect();
                 (self.sent, self.sent_at) = (Some(refused), now);

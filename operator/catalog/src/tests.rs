@@ -379,3 +379,57 @@ async fn a_drain_ends_the_streams_of_quarantine_watchers() {
     drop((stream, served.client));
     drained.await.unwrap();
 }
+
+#[test]
+fn a_node_may_have_only_the_revisions_of_its_pool() {
+    let catalog = Catalog::new();
+    let digest = catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
+    let of = |pool: &str| CallerPool::Of(pool.to_owned());
+    assert_eq!(catalog.check_access(&digest, of("default")), Ok(()));
+    assert_eq!(catalog.check_access(&digest, CallerPool::Any), Ok(()));
+    let (caller, pools) = (of("gpu"), vec!["default".to_owned()]);
+    let denial = Denial::OtherPool { caller: caller.clone(), pools };
+    assert_eq!(catalog.check_access(&digest, caller.clone()), Err(denial.clone()));
+    let unknown = RevisionDigest::new([7; 32]);
+    assert_eq!(catalog.check_access(&unknown, caller), Ok(()), "an unknown digest is no secret");
+    let message = tonic::Status::from(denial).message().to_owned();
+    assert!(!message.contains("default"), "a node learns of another pool: {message}");
+}
+
+#[test]
+fn a_worker_that_moves_to_another_pool_can_be_run_by_both_for_a_while() {
+    let catalog = Catalog::new();
+    let digest = catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
+    catalog.set_worker(revision("cart", "1"), "gpu", vec![route()]);
+    for (pool, may) in [("default", true), ("gpu", true), ("third", false)] {
+        let access = catalog.check_access(&digest, CallerPool::Of(pool.to_owned()));
+        assert_eq!(access.is_ok(), may, "{pool}");
+    }
+}
+
+#[test]
+fn a_node_is_told_only_of_quarantined_revisions_of_its_pool() {
+    let catalog = Catalog::new();
+    catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
+    let cart = WorkerId::new("shop", "cart");
+    catalog.quarantine(&cart, "1", Duration::from_secs(60), 1);
+    let refused = |pool: &str| {
+        let pool = CallerPool::Of(pool.to_owned());
+        catalog.refused_by(&pool, "a", Instant::now()).len()
+    };
+    assert_eq!((refused("default"), refused("gpu")), (1, 0));
+    // A deleted Worker may be created again.
+    catalog.remove_worker(&cart);
+    assert_eq!((refused("default"), refused("gpu")), (1, 0));
+}
+
+#[test]
+fn refused_calls_are_counted() {
+    let denials = Denials::new();
+    let address = SocketAddr::from(([10, 0, 0, 1], 40_000));
+    let caller = Caller { address, certificate: None };
+    let status = denials.record(access::Call::GetRevision, &caller, Denial::NoPool);
+    assert_eq!(status.code(), Code::PermissionDenied);
+    let count = |call| denials.count(call);
+    assert_eq!((count(access::Call::GetRevision), count(access::Call::Watch)), (1, 0));
+}

@@ -116,9 +116,10 @@ impl CatalogMetrics {
         })
     }
 
-    fn families(&self) -> [&dyn Collector; 6] {
+    fn families(&self) -> [&dyn Collector; 7] {
         let delivery = &self.catalog.shared.watchers.delivery;
-        [&self.version, &self.watchers, &self.lag, &self.nodes, &self.quarantined, delivery]
+        let denied = &self.catalog.shared.denials.family;
+        [&self.version, &self.watchers, &self.lag, &self.nodes, &self.quarantined, delivery, denied]
     }
 
     fn update(&self) {

@@ -1,4 +1,4 @@
-//! Compile errors, and their form for people.
+//! Compile errors, and their human-readable form.
 
 use std::fmt;
 

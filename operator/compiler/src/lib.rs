@@ -147,8 +147,8 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
 }
 
 /// Returns how deeply brackets are nested in code. Brackets in strings and comments count too. In
-/// TypeScript, `<` may be a bracket, which ends at the latest with the statement or with the
-/// enclosing bracket.
+/// TypeScript, `<` may be a bracket, which ends no later than the statement or the enclosing
+/// bracket.
 fn nesting(kind: ModuleKind, source: &[u8]) -> usize {
     let has_angles = match kind {
         ModuleKind::JavaScript => false,

@@ -7,7 +7,7 @@ pub(super) struct Position<'a> {
     pub(super) line: u32,
     /// Number of the column, in characters, from 1.
     pub(super) column: u32,
-    /// The whole line without its line break, or an empty text if the line is too long.
+    /// The whole line without its line break, or an empty string if the line is too long.
     pub(super) text: &'a str,
 }
 

@@ -1,3 +1,5 @@
+//! Tests which modules compile, and the errors of the others.
+
 use super::*;
 
 mod typescript;

@@ -27,8 +27,8 @@ pub struct Pending {
 }
 
 impl Backlog {
-    /// Adds a router's figures. Returns whether there was room, and the figures are not older than
-    /// others.
+    /// Adds a router's figures. Returns `false` if there was no room, or if figures of a later
+    /// measurement have arrived.
     pub fn add(&mut self, report: TrafficReport) -> bool {
         let TrafficReport { worker, measurement, revision, figures } = report;
         let pending = Pending { measurement, by_revision: BTreeMap::from([(revision, figures)]) };
@@ -52,7 +52,7 @@ impl Backlog {
         if added.measurement < pending.measurement {
             return false;
         }
-        // Figures of an earlier step are of no use.
+        // Figures of an earlier step are useless.
         if added.measurement > pending.measurement {
             *pending = Pending { measurement: added.measurement, ..Pending::default() };
         }

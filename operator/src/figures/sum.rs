@@ -1,9 +1,10 @@
-//! Decides what a Worker's status says about the requests of a rollout. This module is pure.
+//! Decides how a Worker's status changes with the figures of its rollout. This module is pure.
 
-use tenon_crds::{RevisionFigures, RolloutFigures, RolloutPhase, RolloutStatus, WorkerStatus};
-use tenon_proto::figures::{Figures, Latencies};
+use tenon_crds::{RevisionFigures, RolloutFigures, WorkerStatus};
+use tenon_proto::figures::Figures;
 
 use super::backlog::Pending;
+use crate::measurement::{counts, measurement};
 
 /// The change of a status.
 #[derive(Debug, PartialEq)]
@@ -35,28 +36,6 @@ pub fn change(status: &WorkerStatus, pending: Option<&Pending>) -> Option<Change
     })
 }
 
-/// Returns the number that identifies the current step of a Worker's rollout: the second in which
-/// it began. Returns 0 if no rollout is in progress.
-pub fn measurement(status: &WorkerStatus) -> u64 {
-    match &status.rollout {
-        Some(RolloutStatus { phase: RolloutPhase::Progressing, step_started_at, .. }) => {
-            u64::try_from(step_started_at.0.as_second()).unwrap_or(0)
-        }
-        _ => 0,
-    }
-}
-
-/// Returns the figures that a status has about a revision.
-pub fn counts(known: &RevisionFigures) -> Figures {
-    let count = |count: i64| u64::try_from(count).unwrap_or(0);
-    let requests = count(known.requests);
-    Figures {
-        requests,
-        failed: count(known.failed).min(requests),
-        latencies: Latencies::of(known.latencies.iter().copied().map(count)),
-    }
-}
-
 fn of_revision(name: &str, sum: &Figures) -> RevisionFigures {
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     RevisionFigures {
@@ -72,6 +51,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use serde_json::json;
+    use tenon_proto::figures::Latencies;
 
     use super::*;
 

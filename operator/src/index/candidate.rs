@@ -12,6 +12,7 @@ use tenon_proto::revision::Revision;
 
 use crate::acknowledgement::Acknowledgement;
 use crate::claims::Holder;
+use crate::namespaces::Access;
 use crate::revision::MissingSecret;
 
 /// A Worker with all objects on which its plan depends.
@@ -25,12 +26,13 @@ pub struct Candidate {
     pub revisions: Vec<Arc<WorkerRevision>>,
     /// Limits of the pool that its spec names; `None` if there is no such pool.
     pub pool: Option<PoolLimits>,
+    /// Whether Workers of its namespace may choose that pool.
+    pub access: Access,
     /// The routes that its spec requests, each with its holder.
     pub routes: Vec<(Route, Holder)>,
     /// The hosts of the previews that its spec requests, each with its holder.
     pub previews: Vec<(Route, Holder)>,
-    /// The Secrets that do not exist although revisions bind them that may serve besides the latest
-    /// one, by revision.
+    /// The missing Secrets of the revisions that may serve besides the latest one, by revision.
     pub missing_secrets: BTreeMap<String, MissingSecret>,
     /// Its revisions in the catalog whose bindings are resolved, with their digests.
     pub serving: Vec<(Arc<Revision>, RevisionDigest)>,

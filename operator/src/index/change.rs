@@ -3,10 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::core::PartialObjectMeta;
 use kube::{Resource, ResourceExt};
-use tenon_crds::{RuntimePool, Worker, WorkerRevision};
+use tenon_certificates::secrets::Pools;
+use tenon_crds::{HostGrant, RuntimePool, Worker, WorkerRevision};
 use tenon_proto::catalog::Node;
 use tenon_proto::id::WorkerId;
 
@@ -18,6 +20,9 @@ pub enum Change {
     Worker(Watched<Worker>),
     Revision(Watched<WorkerRevision>),
     Pool(Watched<RuntimePool>),
+    Grant(Watched<HostGrant>),
+    /// The metadata of a namespace.
+    Namespace(Watched<PartialObjectMeta<Namespace>>),
     ConfigMap(Watched<ConfigMap>),
     Secret(Watched<Secret>),
     /// An EndpointSlice of a pool's nodes.
@@ -33,13 +38,17 @@ pub enum Watched<K> {
 }
 
 /// The Workers and nodes that a change affects.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Touched {
     pub workers: BTreeSet<WorkerId>,
     pub nodes: Vec<Node>,
     pub removed_nodes: Vec<String>,
     /// The number of routers that are ready, if it may have changed.
     pub routers: Option<u32>,
+    /// All pools, if one was created or deleted.
+    pub pools: Option<Pools>,
+    /// The pools with a front, if one has got or lost it.
+    pub fronts: Option<BTreeSet<String>>,
 }
 
 impl Touched {

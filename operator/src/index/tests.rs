@@ -1,11 +1,16 @@
+//! Tests which Workers a changed object affects, and what is served of them.
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
-use tenon_crds::{Accepted, SessionAffinity, WorkerStatus};
+use tenon_crds::{Accepted, RuntimePool, SessionAffinity, WorkerStatus};
 use tenon_proto::catalog::session_affinity::Part;
 
 use super::*;
+
+mod boundaries;
 
 fn worker(name: &str, spec: serde_json::Value) -> Worker {
     serde_json::from_value(json!({

@@ -23,9 +23,9 @@ use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec}
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
-use tenon_crds::RuntimePool;
+use tenon_certificates::subject::POOL;
+use tenon_crds::{POOL_LABEL, RuntimePool};
 
-use crate::endpoints::POOL_LABEL;
 use crate::owner;
 pub use front::front_name;
 use pod::pod;
@@ -53,7 +53,8 @@ pub struct Settings {
     pub image_pull_secrets: Vec<String>,
     pub service_account: Option<String>,
     pub priority_class: Option<String>,
-    /// The Secret with the nodes' certificate, if processes use TLS.
+    /// The Secret with the nodes' certificate, if processes use TLS. [`POOL`] in it stands for the
+    /// name of the pool.
     pub tls_secret: Option<String>,
     /// Whether pools may have fronts, from which all nodes accept requests.
     pub admit_fronts: bool,
@@ -108,6 +109,11 @@ pub fn children(
 /// Returns the name that all objects of a pool have.
 pub fn child_name(pool: &RuntimePool) -> String {
     format!("tenon-pool-{}", pool.name_any())
+}
+
+/// Returns the name of the Secret with the certificate of a pool's nodes, if processes use TLS.
+pub fn certificate(pool: &RuntimePool, settings: &Settings) -> Option<String> {
+    Some(settings.tls_secret.as_ref()?.replace(POOL, &pool.name_any()))
 }
 
 fn service(pool: &RuntimePool, selector: &BTreeMap<String, String>) -> ServiceSpec {

@@ -13,6 +13,10 @@ use crate::refusal::Refusal;
 /// The reason why the objects of a pool do not match its spec.
 pub enum Obstacle {
     Missing(Missing),
+    /// The Secret with the certificate of the nodes does not exist.
+    NoCertificate {
+        secret: String,
+    },
     Refused(Refusal),
     /// The pool has a front, and the operator admits none.
     Front,
@@ -41,6 +45,14 @@ pub fn status(
         (Some(Obstacle::Missing(missing)), _) => {
             (Some(Reconciling), "ReferenceMissing", missing.to_string())
         }
+        (Some(Obstacle::NoCertificate { secret }), _) => (
+            Some(Reconciling),
+            "CertificateMissing",
+            format!(
+                "Secret {secret} with the certificate of the nodes does not exist; wait until the \
+                 operator has issued it, or create it if the operator does not issue certificates"
+            ),
+        ),
         (Some(Obstacle::Refused(refusal)), _) => {
             (Some(refusal.progress), refusal.reason, refusal.message.clone())
         }
@@ -202,6 +214,8 @@ mod tests {
         let (field, name, key) = ("spec.egress.proxy".to_owned(), "proxy".to_owned(), "username");
         let reference = Reference { field, kind: Kind::Secret, name, key: key.to_owned() };
         let missing = Obstacle::Missing(Missing { reference, namespace: "system".to_owned() });
+        let no_certificate =
+            Obstacle::NoCertificate { secret: "tenon-pool-default-tls".to_owned() };
         let at = Timestamp::from_second(1).unwrap();
         let mut states = Vec::new();
         for (expected, status_of_deployment, obstacle) in [
@@ -209,6 +223,7 @@ mod tests {
             (Computed::Current, rolled_out.clone(), None),
             (Computed::Failed, quota, None),
             (Computed::InProgress, rolled_out.clone(), Some(&missing)),
+            (Computed::InProgress, rolled_out.clone(), Some(&no_certificate)),
             (Computed::Failed, rolled_out.clone(), Some(&stalled)),
             (Computed::InProgress, rolled_out, Some(&reconciling)),
         ] {

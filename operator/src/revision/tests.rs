@@ -103,15 +103,36 @@ fn a_changed_secret_changes_the_digest_but_not_the_revision() {
 }
 
 #[test]
+fn the_entrypoint_of_a_service_is_an_export_and_default_is_the_default_export() {
+    for (entrypoint, bound) in [("Admin", Some("Admin")), ("default", None)] {
+        let mut worker = worker(&["a.js"]);
+        worker.spec.services.push(ServiceBinding {
+            name: "AUTH".to_owned(),
+            worker: "auth".to_owned(),
+            entrypoint: Some(entrypoint.to_owned()),
+        });
+        let spec = snapshot(&worker, &modules(&["a.js"])).unwrap();
+        let revision =
+            resolve(&worker_id(&worker), "cart-1", &spec, &PoolLimits::default(), |_| None)
+                .unwrap();
+        let expected = BoundService {
+            worker: WorkerId::new("shop", "auth"),
+            entrypoint: bound.map(str::to_owned),
+        };
+        assert_eq!(revision.bindings["AUTH"], Binding::Service(expected));
+    }
+}
+
+#[test]
 fn a_service_is_a_worker_of_the_same_namespace() {
     let mut worker = worker(&["a.js"]);
     let (name, service) = ("AUTH".to_owned(), "auth".to_owned());
-    worker.spec.services.push(ServiceBinding { name, worker: service });
+    worker.spec.services.push(ServiceBinding { name, worker: service, entrypoint: None });
     worker.spec.egress.allow = Some(vec!["*.example.com".to_owned()]);
     let spec = snapshot(&worker, &modules(&["a.js"])).unwrap();
     let revision =
         resolve(&worker_id(&worker), "cart-1", &spec, &PoolLimits::default(), |_| None).unwrap();
-    assert_eq!(revision.bindings["AUTH"], Binding::Service(WorkerId::new("shop", "auth")));
+    assert_eq!(revision.bindings["AUTH"], Binding::Service(WorkerId::new("shop", "auth").into()));
     assert!(
         revision.egress.allows("api.example.com", 443)
             && !revision.egress.allows("example.net", 443)

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 use std::fmt::Debug;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::core::DeserializeGuard;
+use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{DefaultBackoff, Event};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -49,17 +50,56 @@ impl Backoff for CappedBackoff {
     }
 }
 
+/// The observations of one kind.
+pub(super) type Observations = Pin<Box<dyn Stream<Item = Observation> + Send>>;
+
 /// Watches one kind, and counts its malformed objects. An object is no longer malformed when it has
 /// been replaced or deleted.
-pub(super) fn watch<K>(
+pub(super) fn observe<K>(
     api: Api<DeserializeGuard<K>>,
     kind: &'static str,
     config: watcher::Config,
     change: fn(Watched<K>) -> Change,
     metrics: &Metrics,
-) -> std::pin::Pin<Box<dyn Stream<Item = Observation> + Send>>
+) -> Observations
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    observations(watcher(api, config), kind, change, metrics)
+}
+
+/// Watches the metadata of one kind, which always matches its schema.
+pub(super) fn observe_metadata<K>(
+    api: Api<PartialObjectMeta<K>>,
+    kind: &'static str,
+    change: fn(Watched<PartialObjectMeta<K>>) -> Change,
+    metrics: &Metrics,
+) -> Observations
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let events = watcher(api, watcher::Config::default()).map_ok(|event| {
+        let valid = |object| DeserializeGuard(Ok(object));
+        match event {
+            Event::Apply(object) => Event::Apply(valid(object)),
+            Event::InitApply(object) => Event::InitApply(valid(object)),
+            Event::Delete(object) => Event::Delete(valid(object)),
+            Event::Init => Event::Init,
+            Event::InitDone => Event::InitDone,
+        }
+    });
+    observations(events, kind, change, metrics)
+}
+
+/// Converts the events of one kind.
+fn observations<K>(
+    events: impl Stream<Item = watcher::Result<Event<DeserializeGuard<K>>>> + Send + 'static,
+    kind: &'static str,
+    change: fn(Watched<K>) -> Change,
+    metrics: &Metrics,
+) -> Observations
+where
+    K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
 {
     // `listed` contains the objects of the current listing so far. A seen object that a complete
     // listing lacks has been deleted.
@@ -68,7 +108,7 @@ where
     let malformed = metrics.watches.malformed.with_label_values(&[kind]);
     malformed.set(0);
     let interruptions = metrics.watches.interruptions.with_label_values(&[kind]);
-    let events = watcher(api, config).backoff(CappedBackoff::default()).flat_map(move |event| {
+    let observed = events.backoff(CappedBackoff::default()).flat_map(move |event| {
         let mut observed = Vec::new();
         match event {
             Ok(Event::Apply(object)) => observed.push(parse(kind, object, change, &mut seen)),
@@ -97,7 +137,7 @@ where
         malformed.set(seen.malformed.len() as i64);
         stream::iter(observed)
     });
-    Box::pin(events)
+    Box::pin(observed)
 }
 
 /// The existing objects of a kind.

@@ -10,8 +10,8 @@
 //! Compilation takes time, and its input is hostile. The compilation ([`tenon_compiler`]) and the
 //! download of an artifact ([`crate::artifacts`]) therefore run elsewhere, between [`draft`] and
 //! [`plan`]. [`placement`] decides where the revision may be served, [`rollout`] which share of the
-//! requests it gets, and [`propagation`] whether routers serve it. If the API server refuses the revision, the Worker is planned again with that
-//! refusal.
+//! requests it gets, and [`propagation`] whether routers serve it. If the API server refuses the
+//! revision, the Worker is planned again with that refusal.
 
 mod artifact;
 mod events;
@@ -39,12 +39,12 @@ use crate::kstatus::{RECONCILING, STALLED, progress};
 use crate::owner;
 use crate::refusal::Refusal;
 use crate::revision::{self, revision_name};
-use crate::schedule::timetable::Timetable;
 use events::events;
 pub use events::failed;
-use fault::Fault;
 pub use fault::PROPAGATION_REASONS;
+use fault::{Fault, HOST_NOT_GRANTED};
 use propagation::Propagation;
+use tenon_schedule::timetable::Timetable;
 
 /// The actions for a Worker, performed in this order.
 #[derive(Default)]
@@ -220,9 +220,12 @@ pub fn plan(
             revision.metadata.labels = Some(labels(candidate.id.name()));
             revision
         });
+    // A host that is not granted any more is not served, so no router would acknowledge it.
+    let is_withdrawn = placed.as_ref().is_err_and(|fault| fault.reason == HOST_NOT_GRANTED);
     let propagation = latest
         .as_deref()
         .zip(accepted.as_ref())
+        .filter(|_| !is_withdrawn)
         .map(|(latest, accepted)| Propagation::new(candidate, &before, latest, accepted));
     let asks_routers = matches!(propagation, Some(Propagation::Asked(_)));
     let programmed = match propagation {

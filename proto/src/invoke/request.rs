@@ -7,7 +7,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
-use super::field::{PART_HEAD, key_len, message_key_len, put, put_key, put_message};
+use super::field::{
+    PART_ENTRY_HEAD, PART_HEAD, key_len, message_key_len, put, put_key, put_message,
+};
 use crate::frame::HEADER_LEN;
 use crate::runtime::InvokeHead;
 
@@ -23,6 +25,7 @@ const MORE_BODY: u32 = 8;
 const SERVICES: u32 = 12;
 const STAY: u32 = 13;
 const TRACE: u32 = 15;
+const TAKES_TRAILERS: u32 = 17;
 // The numbers of the fields of `Header`, which are also those of `Service`.
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
@@ -43,9 +46,9 @@ impl HeadWriter {
     /// Begins a head.
     ///
     /// # Arguments
-    /// * `worker`: the Worker's id.
-    /// * `digest`: the digest of its revision.
-    /// * `url`: the parts of the URL, which are joined.
+    /// * `worker` - the Worker's id.
+    /// * `digest` - the digest of its revision.
+    /// * `url` - the parts of the URL, which are joined.
     pub fn new(
         worker: &str,
         digest: &[u8; 32],
@@ -79,6 +82,16 @@ impl HeadWriter {
         put(TRACE, context.as_bytes(), &mut self.buffer);
     }
 
+    /// States that the sender of the request takes the trailers of the response.
+    pub fn take_trailers(&mut self) {
+        self.flag(TAKES_TRAILERS);
+    }
+
+    fn flag(&mut self, field: u32) {
+        encode_key(field, WireType::Varint, &mut self.buffer);
+        encode_varint(1, &mut self.buffer);
+    }
+
     fn pair(&mut self, field: u32, name: &str, value: &[u8]) {
         let field_len = |len| key_len(len) + len;
         put_key(field, field_len(name.len()) + field_len(value.len()), &mut self.buffer);
@@ -89,15 +102,14 @@ impl HeadWriter {
     /// Returns the framed message.
     ///
     /// # Arguments
-    /// * `body`: the first bytes of the body, or all of them if `more_body` is false.
-    /// * `more_body`: whether more of the body follows in further messages.
+    /// * `body` - the first bytes of the body, or all of them if `more_body` is false.
+    /// * `more_body` - whether more of the body follows in further messages.
     pub fn finish(mut self, body: &[u8], more_body: bool) -> Bytes {
         if !body.is_empty() {
             put(BODY, body, &mut self.buffer);
         }
         if more_body {
-            encode_key(MORE_BODY, WireType::Varint, &mut self.buffer);
-            encode_varint(1, &mut self.buffer);
+            self.flag(MORE_BODY);
         }
         // The length and its size are known only now, so the prologue is right-aligned.
         let head_len = self.buffer.len() - PROLOGUE;
@@ -111,7 +123,8 @@ impl HeadWriter {
 pub fn encode_head(head: &InvokeHead) -> Bytes {
     let len = head.encoded_len();
     let mut message = BytesMut::with_capacity(message_key_len(len) + len);
-    put_message(PART_HEAD, len, &mut message);
+    let part = if head.entry.is_some() { PART_ENTRY_HEAD } else { PART_HEAD };
+    put_message(part, len, &mut message);
     head.encode_raw(&mut message);
     message.freeze()
 }
@@ -120,23 +133,25 @@ pub fn encode_head(head: &InvokeHead) -> Bytes {
 /// message, so the field follows as a head of its own.
 ///
 /// # Arguments
-/// * `head`: one framed message that contains a head.
+/// * `head` - one framed message that contains a head.
 pub fn with_stay(head: &[u8]) -> Bytes {
-    const MORE: [u8; 4] =
-        [(PART_HEAD << 3) as u8 | WireType::LengthDelimited as u8, 2, (STAY << 3) as u8, 1];
-    let mut message = BytesMut::with_capacity(head.len() + MORE.len());
-    message.put_u8(0);
-    message.put_u32((head.len() - HEADER_LEN + MORE.len()) as u32);
-    message.put_slice(&head[HEADER_LEN..]);
-    message.put_slice(&MORE);
-    message.freeze()
+    let message = &head[HEADER_LEN..];
+    // The key of the part, which takes one byte, says which kind of head it is.
+    let part = message.first().copied().unwrap_or_default();
+    let more = [part, 2, (STAY << 3) as u8, 1];
+    let mut stays = BytesMut::with_capacity(head.len() + more.len());
+    stays.put_u8(0);
+    stays.put_u32((message.len() + more.len()) as u32);
+    stays.put_slice(message);
+    stays.put_slice(&more);
+    stays.freeze()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Decoder;
-    use crate::runtime::{Header, InvokeRequest, Service, invoke_request::Part};
+    use crate::frame::{self, Decoder};
+    use crate::runtime::{Entry, Header, InvokeHead, InvokeRequest, Service, invoke_request::Part};
     use proptest::prelude::*;
 
     fn read(stream: impl IntoIterator<Item = Bytes>) -> Option<Part> {
@@ -153,12 +168,15 @@ mod tests {
             worker in ".*", digest in any::<[u8; 32]>(), id in ".*", method in "[A-Z]+", host in ".*", path in ".{0,300}",
             headers in prop::collection::vec((".*", any::<Vec<u8>>()), 0..20),
             services in prop::collection::vec((".*", any::<[u8; 32]>()), 0..5),
-            trace in ".*", body in any::<Vec<u8>>(), more: bool,
+            trace in ".*", body in any::<Vec<u8>>(), more: bool, takes_trailers: bool,
         ) {
             let mut writer = HeadWriter::new(&worker, &digest, &id, &method, ["http://", &host, &path]);
             headers.iter().for_each(|(name, value)| writer.header(name, value));
             services.iter().for_each(|(worker, digest)| writer.service(worker, digest));
             writer.trace(&trace);
+            if takes_trailers {
+                writer.take_trailers();
+            }
             let service = |(worker, digest): (String, [u8; 32])| Service { worker, digest: digest.to_vec().into() };
             let header = |(name, value): (String, Vec<u8>)| Header { name, value: value.into() };
             let expected = InvokeHead {
@@ -172,6 +190,7 @@ mod tests {
                 more_body: more,
                 services: services.into_iter().map(service).collect(),
                 trace,
+                takes_trailers,
                 ..InvokeHead::default()
             };
             let head = writer.finish(&body, more);
@@ -180,5 +199,16 @@ mod tests {
             prop_assert_eq!(read([with_stay(&head)]), Some(Part::Head(stays)));
             prop_assert_eq!(read([head]), Some(Part::Head(expected)));
         }
+    }
+
+    #[test]
+    fn the_head_for_an_entry_keeps_its_kind_when_it_stays() {
+        let entry = Some(Entry { export: "Admin".to_owned(), rpc: None });
+        let head = InvokeHead { worker: "shop/cart".to_owned(), entry, ..InvokeHead::default() };
+        let part = Some(head.clone().into_part());
+        let message = frame::encode(&InvokeRequest { part });
+        assert_eq!(encode_head(&head), message);
+        let stays = InvokeHead { stay: true, ..head };
+        assert_eq!(read([with_stay(&message)]), Some(Part::EntryHead(stays)));
     }
 }

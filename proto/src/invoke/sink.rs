@@ -16,6 +16,9 @@ pub trait HeadSink {
 
     /// Sets the context of the request's span.
     fn trace(&mut self, context: &str);
+
+    /// States that the sender of the request takes the trailers of the response.
+    fn take_trailers(&mut self);
 }
 
 impl HeadSink for HeadWriter {
@@ -29,6 +32,10 @@ impl HeadSink for HeadWriter {
 
     fn trace(&mut self, context: &str) {
         self.trace(context);
+    }
+
+    fn take_trailers(&mut self) {
+        self.take_trailers();
     }
 }
 
@@ -46,6 +53,10 @@ impl HeadSink for InvokeHead {
     fn trace(&mut self, context: &str) {
         context.clone_into(&mut self.trace);
     }
+
+    fn take_trailers(&mut self) {
+        self.takes_trailers = true;
+    }
 }
 
 #[cfg(test)]
@@ -59,6 +70,7 @@ mod tests {
         sink.header("x-name", &[0xff, 0]);
         sink.service("shop/cart", &[3; 32]);
         sink.trace("00-1-2-01");
+        sink.take_trailers();
     }
 
     #[test]

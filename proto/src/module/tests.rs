@@ -1,3 +1,5 @@
+//! Tests the kinds of modules and the resolution of imports.
+
 use proptest::prelude::*;
 
 use super::*;

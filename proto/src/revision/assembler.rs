@@ -10,7 +10,9 @@ use std::collections::btree_map::Entry;
 use bytes::{Bytes, BytesMut};
 
 use super::digest::modules_digest;
-use super::{Binding, MAX_BINDINGS, MAX_MODULES, MAX_SOURCE_BYTES, Revision, UnknownFlag};
+use super::{
+    Binding, BoundService, MAX_BINDINGS, MAX_MODULES, MAX_SOURCE_BYTES, Revision, UnknownFlag,
+};
 use crate::catalog::{self, GetRevisionResponse, get_revision_response::Part};
 use crate::egress::{Egress, InvalidHostPattern};
 use crate::id::{ArtifactDigest, InvalidDigest, InvalidWorkerId, RevisionDigest};
@@ -212,8 +214,9 @@ fn bindings(
     for catalog::Variable { name, value } in secrets {
         bind(name, Binding::Secret(value))?;
     }
-    for catalog::ServiceBinding { name, worker } in services {
-        bind(name, Binding::Service(worker.parse()?))?;
+    for catalog::ServiceBinding { name, worker, entrypoint } in services {
+        let entrypoint = Some(entrypoint).filter(|entrypoint| !entrypoint.is_empty());
+        bind(name, Binding::Service(BoundService { worker: worker.parse()?, entrypoint }))?;
     }
     if !assets.is_empty() {
         bind(assets, Binding::Assets)?;

@@ -11,10 +11,24 @@ pub enum Binding {
     Var(String),
     /// The value of a key of a Secret.
     Secret(String),
-    /// Another Worker of the same namespace.
-    Service(WorkerId),
+    /// An export of another Worker of the same namespace.
+    Service(BoundService),
     /// The Worker's own static files.
     Assets,
+}
+
+/// An export of another Worker, which takes requests and calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundService {
+    pub worker: WorkerId,
+    /// Name of the export; `None` for the default export.
+    pub entrypoint: Option<String>,
+}
+
+impl From<WorkerId> for BoundService {
+    fn from(worker: WorkerId) -> Self {
+        Self { worker, entrypoint: None }
+    }
 }
 
 /// The bindings of a revision by kind, each kind sorted by name. This is the order of bindings in
@@ -26,7 +40,7 @@ pub enum Binding {
 pub struct ByKind<'a> {
     pub vars: Vec<(&'a str, &'a str)>,
     pub secrets: Vec<(&'a str, &'a str)>,
-    pub services: Vec<(&'a str, &'a WorkerId)>,
+    pub services: Vec<(&'a str, &'a BoundService)>,
     /// The name of the binding to the static files, of which there is at most one.
     pub assets: Option<&'a str>,
 }
@@ -38,7 +52,7 @@ impl<'a> ByKind<'a> {
             match binding {
                 Binding::Var(value) => by_kind.vars.push((name, value)),
                 Binding::Secret(value) => by_kind.secrets.push((name, value)),
-                Binding::Service(worker) => by_kind.services.push((name, worker)),
+                Binding::Service(service) => by_kind.services.push((name, service)),
                 Binding::Assets => by_kind.assets = Some(name),
             }
         }

@@ -75,7 +75,14 @@ impl Revision {
         }
         if !services.is_empty() {
             hash.field("services");
-            hash.list(services.iter().flat_map(|(name, worker)| [*name, worker.as_str()]));
+            hash.list(services.iter().flat_map(|(name, to)| [*name, to.worker.as_str()]));
+        }
+        let entrypoints =
+            services.iter().filter_map(|(name, to)| Some([*name, to.entrypoint.as_deref()?]));
+        let entrypoints: Vec<_> = entrypoints.flatten().collect();
+        if !entrypoints.is_empty() {
+            hash.field("entrypoints");
+            hash.list(entrypoints.into_iter());
         }
         if let Some(assets) = assets {
             // The pattern does not use `..`, for the same reason as above.

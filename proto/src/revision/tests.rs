@@ -1,3 +1,5 @@
+//! Tests that a revision is assembled from its messages, and which messages are refused.
+
 use super::*;
 
 fn revision() -> Revision {
@@ -24,6 +26,7 @@ fn with_every_option() -> Revision {
     let mut bindings = revision().bindings;
     bindings.insert("KEY".to_owned(), Binding::Secret("k".to_owned()));
     bindings.insert("AUTH".to_owned(), service("auth"));
+    bindings.insert("ADMIN".to_owned(), entrypoint("auth", "Admin"));
     bindings.insert("ASSETS".to_owned(), Binding::Assets);
     Revision {
         assets: Some(assets()),
@@ -49,7 +52,12 @@ fn assets() -> catalog::Assets {
 }
 
 fn service(name: &str) -> Binding {
-    Binding::Service(WorkerId::new("shop", name))
+    Binding::Service(WorkerId::new("shop", name).into())
+}
+
+fn entrypoint(name: &str, entrypoint: &str) -> Binding {
+    let worker = WorkerId::new("shop", name);
+    Binding::Service(BoundService { worker, entrypoint: Some(entrypoint.to_owned()) })
 }
 
 /// Returns messages of modules only, each module in one chunk.
@@ -207,7 +215,7 @@ fn an_endless_module_is_refused() {
 #[test]
 fn every_field_is_part_of_the_digest() {
     let mut digests = BTreeSet::from([revision().digest()]);
-    let changes: [fn(&mut Revision); 20] = [
+    let changes: [fn(&mut Revision); 21] = [
         |r| r.worker = WorkerId::new("shop", "basket"),
         |r| r.name.push('x'),
         |r| r.entrypoint = "empty.js".into(),
@@ -220,6 +228,7 @@ fn every_field_is_part_of_the_digest() {
         |r| r.egress = Egress::Only(Vec::new()),
         |r| r.egress = Egress::Only(vec!["example.com".parse().unwrap()]),
         |r| drop(r.bindings.insert("AUTH".into(), service("auth"))),
+        |r| drop(r.bindings.insert("AUTH".into(), entrypoint("auth", "Admin"))),
         |r| r.compatibility_flags = CompatibilityFlag::ALL.into(),
         |r| r.salt = Bytes::from_static(b"uid"),
         |r| r.artifact = from_artifact().artifact,
@@ -259,7 +268,7 @@ fn digests_do_not_change_from_version_to_version() {
     let salted = Revision { salt: Bytes::from_static(b"uid"), ..mixed.clone() };
     for (revision, digest) in [
         (revision(), "26098021518e676e8d020f75f9b48c1c08b7a953755205b805dd06296409aeaa"),
-        (with_every_option(), "1a2a0769072b51d0536713afcd0af752815aea97cf60fa623dba8c893f375214"),
+        (with_every_option(), "c13e3112cf5730527ddf37bc9d5cfc72af6865231a1052e6368ee071cc46c6f4"),
         (mixed.clone(), "348f9f85275cbae2b5312d75e0c749ac09a320f2618b5487b13b5deffbb046e0"),
         (salted, "20448134b432d6c4d684b60902e36ee027dbfdadf67e16292a144ab466b70fe1"),
         (from_artifact(), "d2b44d1273123b1782662c90ed486029c057cb3fde9884fa85d4a4fa4f0a6fb8"),

@@ -23,7 +23,7 @@ const IN_PATH: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Returns whether a text is a relative path of a file that stays within its folder.
+/// Returns whether a string is a relative path of a file that stays within its folder.
 pub fn is_path(text: &str) -> bool {
     (1..=MAX_PATH).contains(&text.len())
         && !text.chars().any(|c| c.is_control() || c == '\\')

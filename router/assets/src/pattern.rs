@@ -26,7 +26,7 @@ enum Part {
 /// The parts of a path that a pattern's names matched. The name of `*` is `splat`.
 pub type Captures<'p> = BTreeMap<&'p str, &'p str>;
 
-/// The reason why a text is not a pattern.
+/// The reason why a string is not a pattern.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidPattern {
     #[error("the path does not begin with /")]

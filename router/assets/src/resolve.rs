@@ -57,7 +57,7 @@ impl PathSet {
     /// Parses patterns such as `/api/*` and `!/api/docs/*`.
     ///
     /// # Errors
-    /// Fails if one of the texts is not a pattern.
+    /// Fails if one of the strings is not a pattern.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidPattern> {
         let mut set = Self::default();
         for text in texts {

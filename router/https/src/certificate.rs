@@ -27,13 +27,13 @@ pub(super) enum CertificateError {
     Read(String),
     #[error(transparent)]
     Certificate(#[from] IdentityError),
-    #[error("{KEY} contains no private key in PEM: {0}")]
+    #[error("{KEY} contains no private key in PEM: {0}; store the key of {CERTIFICATE} in it")]
     NoKey(rustls::pki_types::pem::Error),
     #[error("{KEY} is not the key of {CERTIFICATE}; replace both with a matching pair")]
     KeyMismatch,
-    #[error("{KEY} cannot be used: {0}")]
+    #[error("{KEY} cannot be used: {0}; issue the certificate with another type of key")]
     BadKey(Error),
-    #[error("{CERTIFICATE} cannot be used: {0}")]
+    #[error("{CERTIFICATE} cannot be used: {0}; issue the certificate again")]
     Malformed(webpki::Error),
     #[error("{CERTIFICATE} has no DNS name; issue it for the hosts that clients use")]
     NoNames,

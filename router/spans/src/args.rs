@@ -36,8 +36,8 @@ pub struct SpanArgs {
     )]
     otlp_headers: Pairs,
 
-    /// File with PEM certificates of authorities that issue the collector's certificate. By default
-    /// those of the system.
+    /// File with PEM certificates of authorities that issue the collector's certificate. By
+    /// default, the authorities of the system are trusted.
     #[arg(long, env = "OTEL_EXPORTER_OTLP_CERTIFICATE", value_name = "FILE")]
     otlp_certificate: Option<PathBuf>,
 
@@ -71,8 +71,8 @@ impl SpanArgs {
     /// Returns the configuration, or `None` if there is no collector.
     ///
     /// # Arguments
-    /// * `service`: the name of the process's kind.
-    /// * `instance`: the name of the process.
+    /// * `service` - the name of the process's kind.
+    /// * `instance` - the name of the process.
     ///
     /// # Errors
     /// Fails if an argument is invalid, or the certificates cannot be read.
@@ -113,8 +113,8 @@ fn headers(pairs: &Pairs) -> Result<MetadataMap, SpanArgsError> {
     Ok(headers)
 }
 
-/// Returns what the spans state about this process. An attribute of the arguments replaces that of
-/// the process.
+/// Returns the attributes of this process that its spans state. An attribute of the arguments
+/// replaces the process's own attribute of that name.
 fn resource(service: &str, instance: &str, pairs: &Pairs) -> Resource {
     let own = [
         ("service.name", service),
@@ -134,7 +134,7 @@ fn resource(service: &str, instance: &str, pairs: &Pairs) -> Resource {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Pairs(Vec<(String, String)>);
 
-/// A text that is not a list of names and values.
+/// The error for text that is not a list of names and values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the list does not have the form NAME=VALUE,NAME=VALUE, with values in percent-encoding")]
 struct InvalidPairs;
@@ -222,7 +222,7 @@ mod tests {
             .iter()
             .map(|attribute| match attribute.value.clone().unwrap().value.unwrap() {
                 Value::StringValue(value) => (attribute.key.clone(), value),
-                other => panic!("{other:?} is no text"),
+                other => panic!("{other:?} is not text"),
             })
             .collect();
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());

@@ -25,7 +25,7 @@ use tower_service::Service;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The reason why a connection to a collector would not be trusted.
+/// The reason why no collector could be trusted with these certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificatesError {
     #[error("{}: {why}; set it to a file with PEM certificates", .path.display())]
@@ -36,7 +36,7 @@ pub enum CertificatesError {
     Tls(#[from] rustls::Error),
 }
 
-/// A collector, and what it is told about this process.
+/// A collector, with the headers and the resource that describe this process to it.
 #[derive(Clone, Debug)]
 pub struct Collector {
     pub(crate) endpoint: Endpoint,
@@ -47,8 +47,10 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Returns a channel, which connects when it is first used and again after a failure. Must be
-    /// called in a runtime.
+    /// Returns a channel, which connects when it is first used, and reconnects after a failure.
+    ///
+    /// # Panics
+    /// Panics outside a Tokio runtime.
     pub(crate) fn connect(&self) -> Channel {
         self.endpoint
             .clone()
@@ -75,7 +77,7 @@ impl Connector {
     /// Creates the connector for a URL.
     ///
     /// # Arguments
-    /// * `authorities`: a file with the certificates to trust instead of the system's.
+    /// * `authorities` - a file with the certificates to trust instead of the system's.
     ///
     /// # Errors
     /// Fails if the URL is https and no certificate can be read.

@@ -31,7 +31,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns the context that the headers of a request state. Invalid headers state none.
+    /// Returns the context in the headers of a request, or `None` if it is absent or invalid.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(TRACEPARENT).iter();
         let value = values.next().filter(|_| values.next().is_none())?;
@@ -72,7 +72,7 @@ impl fmt::Display for Context {
     }
 }
 
-/// Parses digits, of which letters must be in lower case.
+/// Parses hexadecimal digits, whose letters must be in lower case.
 fn hexadecimal(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |number: u128, digit| {
         let digit = match digit {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_with_two_contexts_state_none() {
+    fn headers_with_two_contexts_have_none() {
         let mut headers = HeaderMap::new();
         assert_eq!(Context::of(&headers), None);
         headers.append(TRACEPARENT, VALID.parse().unwrap());

@@ -27,7 +27,7 @@ use crate::recorder::BATCH;
 use crate::span::Span;
 
 /// The time for which the exporter tries to send a batch.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RETRY_FOR: Duration = Duration::from_secs(30);
 
 /// The first delay after a failed attempt, which then doubles, and the longest.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
@@ -80,15 +80,15 @@ impl Exporter {
     }
 }
 
-/// Sends spans, again if that may help. Returns the number of spans that the collector has
-/// rejected.
+/// Sends spans, and retries if a retry may succeed. Returns the number of spans that the collector
+/// has rejected.
 async fn send(
     client: &mut TraceServiceClient<Channel>,
     collector: &Collector,
     spans: Vec<Span>,
 ) -> Result<usize, Status> {
     let message = message(collector, spans);
-    let (until, mut delay) = (Instant::now() + PATIENCE, FIRST_DELAY);
+    let (until, mut delay) = (Instant::now() + RETRY_FOR, FIRST_DELAY);
     loop {
         let mut request = Request::new(message.clone());
         *request.metadata_mut() = collector.headers.clone();
@@ -96,7 +96,10 @@ async fn send(
             Ok(response) => {
                 let partial = response.into_inner().partial_success.unwrap_or_default();
                 if !partial.error_message.is_empty() {
-                    tracing::debug!(message = partial.error_message, "a collector complains");
+                    tracing::debug!(
+                        message = partial.error_message,
+                        "the collector has accepted spans with a message"
+                    );
                 }
                 return Ok(usize::try_from(partial.rejected_spans).unwrap_or_default());
             }
@@ -115,7 +118,7 @@ async fn send(
 /// batch again (section *Failures* of the OTLP specification).
 ///
 /// # Arguments
-/// * `delay`: the time that is waited unless the collector states another one.
+/// * `delay` - the delay unless the collector states another one.
 fn retry_after(status: &Status, delay: Duration) -> Option<Duration> {
     let stated = status.get_details_retry_info().and_then(|info| info.retry_delay);
     match status.code() {

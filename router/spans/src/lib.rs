@@ -7,17 +7,17 @@
 //!  a thread:  …                                                  ┘   bounded    one task
 //! ```
 //!
-//! A request without a span costs a random number. A thread never waits for the
-//! collector: if the batches that wait have no room for another one, spans are dropped and counted.
+//! A request without a span costs only the choice of a random number. A thread never waits for the
+//! collector: if the queue of batches is full, the thread drops its spans and counts them.
 //!
 //! - [`context`]: the trace context of W3C, in headers. Pure.
-//! - [`sampling`]: the decision which requests have a span. Pure.
+//! - [`sampling`]: decides which requests have a span. Pure.
 //! - [`span`]: one span, as OTLP encodes it. Pure.
 //! - [`recorder`]: the spans of a thread.
 //! - [`exporter`]: sends the batches of all threads.
 //! - [`collector`]: the address of the collector, and the connection to it.
 //! - [`args`]: the arguments of a process that has spans.
-//! - [`metrics`]: what has become of the spans.
+//! - [`metrics`]: counts the spans that were exported, dropped or failed.
 
 mod args;
 mod collector;
@@ -44,10 +44,10 @@ pub struct SpansConfig {
     pub collector: Collector,
 }
 
-/// Returns what each thread needs to record spans, and the task that exports them.
+/// Returns the parts from which each thread creates its recorder, and the exporter of their spans.
 ///
 /// # Arguments
-/// * `threads`: the number of threads that record spans.
+/// * `threads` - the number of threads that record spans.
 pub fn channel(
     config: SpansConfig,
     threads: usize,

@@ -31,7 +31,7 @@ impl SpanMetrics {
         Ok(Self {
             spans: registry.counters_by(
                 "tenon_router_spans_total",
-                "Spans of requests, by what has become of them.",
+                "Spans of requests, by whether they were exported, dropped or failed.",
                 "fate",
             )?,
         })

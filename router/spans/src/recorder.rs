@@ -19,17 +19,17 @@ use crate::span::{Origin, Span};
 /// The maximum number of spans of a thread, and of a batch. A span takes about two kibibytes.
 pub(crate) const BATCH: usize = 512;
 
-/// The number of spans up to which spans are recorded only because their request has failed, so
-/// that an outage leaves room for the spans of sampled requests.
+/// The number of waiting spans from which a request that is not sampled gets no span even if it
+/// fails. An outage thus leaves room for the spans of sampled requests.
 const ERRORS: usize = BATCH / 2;
 
 /// The delay with which spans are handed to the exporter.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// The reason of a failure by which a client left before its request had ended.
+/// The reason for the failure of a request whose client disconnected before the end.
 pub const DISCONNECTED: &str = "client_disconnected";
 
-/// What a thread needs to record spans.
+/// The parts of a recorder that can be sent to its thread.
 #[derive(Clone)]
 pub struct RecorderParts {
     pub(crate) sampling: Sampling,
@@ -63,8 +63,8 @@ impl Recorder {
     /// Returns whether a request has a span.
     ///
     /// # Arguments
-    /// * `parent`: the context of a sender that is trusted.
-    /// * `random`: random bits.
+    /// * `parent` - the context of a sender that is trusted.
+    /// * `random` - random bits.
     pub fn samples(&self, parent: Option<&Context>, random: u64) -> bool {
         self.parts.sampling.samples(parent, random)
     }
@@ -72,8 +72,8 @@ impl Recorder {
     /// Begins the span of a request.
     ///
     /// # Arguments
-    /// * `started`: the beginning of the request, which has just begun.
-    /// * `random`: returns random bits.
+    /// * `started` - the beginning of the request, which has just begun.
+    /// * `random` - returns random bits.
     pub fn begin(
         self: &Rc<Self>,
         origin: &Origin,
@@ -94,8 +94,8 @@ impl Recorder {
     /// Records the span of a request that has failed, and was not sampled.
     ///
     /// # Arguments
-    /// * `took`: the time that has passed since the request began.
-    /// * `describe`: adds the attributes. It is called only if there is room for the span.
+    /// * `took` - the time that has passed since the request began.
+    /// * `describe` - adds the attributes. It is called only if there is room for the span.
     pub fn record_error(
         self: &Rc<Self>,
         origin: &Origin,
@@ -145,7 +145,8 @@ impl OpenSpan {
         self.context
     }
 
-    /// Adds the outcome of the request. Without an outcome, the client has not waited for it.
+    /// Adds the outcome of the request. A span without an outcome reports that the client
+    /// disconnected.
     pub fn answered(&mut self, describe: impl FnOnce(&mut Span)) {
         self.is_answered = true;
         describe(&mut self.span);

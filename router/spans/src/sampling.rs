@@ -9,7 +9,7 @@ use crate::context::Context;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio(f64);
 
-/// A text that is not a share.
+/// The error for text that is not a share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a number from 0 to 1, such as 0.05")]
 pub struct InvalidRatio(String);
@@ -43,8 +43,8 @@ impl Sampling {
     /// is sampled as the trace is.
     ///
     /// # Arguments
-    /// * `parent`: the context of a sender that is trusted.
-    /// * `random`: random bits.
+    /// * `parent` - the context of a sender that is trusted.
+    /// * `random` - random bits.
     pub fn samples(&self, parent: Option<&Context>, random: u64) -> bool {
         let Self { ratio: Ratio(ratio), .. } = *self;
         match parent {

@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::trace::v1::{self, Status};
 
 use crate::context::Context;
 
-/// The maximum length of a text, in bytes.
+/// The maximum length of an attribute's text, in bytes.
 const TEXT: usize = 256;
 
 /// The number of attributes for which a span has room from the beginning.
@@ -29,19 +29,19 @@ pub enum Origin {
     Parent(Context),
     /// The request begins a trace, which refers to the trace of a sender that is not trusted.
     /// Otherwise a client could add spans to any trace.
-    Stranger(Context),
+    Untrusted(Context),
 }
 
 impl Origin {
     /// Returns the context in which a span is recorded.
     ///
     /// # Arguments
-    /// * `random`: random bits.
+    /// * `random` - random bits.
     pub fn begin(&self, mut random: impl FnMut() -> u128) -> Context {
-        // 0, which is hardly ever drawn, is no valid id.
+        // The id 0 is invalid, although it is hardly ever drawn.
         let trace = match self {
             Self::Parent(parent) => parent.trace,
-            Self::Nothing | Self::Stranger(_) => {
+            Self::Nothing | Self::Untrusted(_) => {
                 NonZeroU128::new(random()).unwrap_or(NonZeroU128::MIN)
             }
         };
@@ -71,7 +71,7 @@ impl Span {
             Origin::Parent(parent) => {
                 span.parent_span_id = parent.span.get().to_be_bytes().to_vec();
             }
-            Origin::Stranger(context) => span.links.push(Link {
+            Origin::Untrusted(context) => span.links.push(Link {
                 trace_id: context.trace.get().to_be_bytes().to_vec(),
                 span_id: context.span.get().to_be_bytes().to_vec(),
                 ..Link::default()
@@ -85,7 +85,7 @@ impl Span {
         self.0.name = name.to_owned();
     }
 
-    /// Adds a text, of which the first 256 bytes are kept.
+    /// Adds text, of which the first 256 bytes are kept.
     pub fn text(&mut self, key: &'static str, text: &str) {
         let text = text[..text.floor_char_boundary(TEXT)].to_owned();
         self.attribute(key, Value::StringValue(text));
@@ -96,13 +96,13 @@ impl Span {
         self.attribute(key, Value::IntValue(number));
     }
 
-    /// Adds a truth value.
+    /// Adds a Boolean value.
     pub fn flag(&mut self, key: &'static str, is_set: bool) {
         self.attribute(key, Value::BoolValue(is_set));
     }
 
-    /// Records that the request has failed for a reason, of which there are few. The first reason
-    /// is kept.
+    /// Records that the request has failed. Only the first reason is kept. The number of different
+    /// reasons must be small.
     pub fn fail(&mut self, reason: &str) {
         if self.0.status.is_none() {
             self.0.status = Some(Status { code: StatusCode::Error.into(), message: String::new() });
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(continued.trace_id, ids(0xab).0);
         assert_eq!((continued.parent_span_id, continued.span_id), (ids(0xcd).1, ids(0x1010).1));
         assert!(continued.links.is_empty());
-        let begun = span(Origin::Stranger(stated));
+        let begun = span(Origin::Untrusted(stated));
         assert_eq!((begun.trace_id, begun.span_id), (ids(0x1010).0, ids(0x1020).1));
         assert!(begun.parent_span_id.is_empty());
         assert_eq!(begun.links[0].trace_id, ids(0xab).0);
@@ -190,7 +190,7 @@ mod tests {
             .iter()
             .map(|attribute| {
                 let Some(Value::StringValue(text)) = attribute.value.clone().unwrap().value else {
-                    panic!("the attribute is no text");
+                    panic!("the attribute is not text");
                 };
                 text.len()
             })
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_of_a_failure_is_kept() {
+    fn the_first_reason_for_a_failure_is_kept() {
         let context = Context::parse(STATED).unwrap();
         let mut span = Span::server(&context, &Origin::Nothing, SystemTime::UNIX_EPOCH);
         span.fail("node_lost");

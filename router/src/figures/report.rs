@@ -64,7 +64,7 @@ impl Reporter {
                 () = sleep_until(not_before), if is_due => {
                     if let Err(status) = self.send(&mut operator).await {
                         if status.code() == Code::Unimplemented {
-                            tracing::info!("the operator is of a version without rollouts");
+                            tracing::info!("the operator's version does not support rollouts");
                             return self.discard().await;
                         }
                         tracing::warn!(code = ?status.code(), message = status.message(), "cannot report figures");

@@ -1,16 +1,16 @@
 //! Selects the content coding of a response by `Accept-Encoding`. This module is pure.
 
 use http::{HeaderMap, header};
+use tenon_compression::Coding;
 
-use crate::coding::Coding;
 use crate::front::fields::members;
 
 /// Returns the coding that a client prefers (RFC 9110, section 12.5.3), or `None` if the client
 /// accepts no coding or prefers uncompressed content.
 ///
 /// # Arguments
-/// * `order`: the codings by the router's preference, which decides between codings that the client
-///   accepts equally.
+/// * `order` - the codings by the router's preference, which decides between codings that the
+///   client accepts equally.
 pub(crate) fn preferred(request: &HeaderMap, order: [Coding; 3]) -> Option<Coding> {
     let mut listed = [None; Coding::ALL.len()];
     let (mut identity, mut others) = (0, 0);

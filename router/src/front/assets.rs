@@ -14,16 +14,16 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tenon_assets::rules::headers::Change;
 use tenon_assets::{Audience, File, Resolved, Site, content_type};
+use tenon_compression::Coding;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_table::{Assets, Worker};
 
-use crate::coding::Coding;
 use crate::front::accept_encoding;
 use crate::front::assets::negotiation::Part;
 use crate::front::headers;
 use crate::sites::Sites;
 use crate::sites::metrics::Answer as Counted;
 use crate::sites::read::{self, FileStream, PIECE};
-use crate::table::{Assets, Worker};
 
 /// The default of `Cache-Control`: caches may keep a file, but must check whether it has changed.
 const REVALIDATED: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");

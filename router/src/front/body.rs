@@ -3,6 +3,7 @@
 //!
 //! A body belongs to one thread.
 
+use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -10,11 +11,13 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use tenon_clients::pace::{Pace, PaceTimer};
+use tenon_clients::quota::Hold;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
+use tenon_proto::runtime::Header;
 
-use crate::clients::pace::{Pace, PaceTimer};
-use crate::quota::Hold;
+use crate::front::trailers;
 use crate::upstream::upload::{Source, Upload, broken, too_large};
 
 /// The maximum part of a streamed body that is buffered between its client and its node, in bytes:
@@ -35,7 +38,8 @@ pub(crate) enum RequestBody {
 ///
 /// # Errors
 /// Fails if the body is known to exceed `limit`, in bytes.
-pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
+pub(crate) fn needs(body: Option<&Incoming>, limit: u64) -> Result<usize, Failure> {
+    let Some(body) = body else { return Ok(0) };
     let size = body.size_hint();
     if size.lower() > limit {
         return Err(too_large(limit));
@@ -50,22 +54,23 @@ pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
 /// Reads the body, or prepares to stream it.
 ///
 /// # Arguments
-/// * `pace`: the minimum pace of the client.
-/// * `memory`: the memory that the body needs.
+/// * `pace` - the minimum pace of the client.
+/// * `memory` - the memory that the body needs.
 ///
 /// # Errors
 /// Fails if the body ends prematurely or arrives too slowly.
 pub(crate) async fn admit(
-    body: Incoming,
+    body: Option<Incoming>,
     limit: u64,
     pace: Pace,
     memory: Hold,
 ) -> Result<RequestBody, Failure> {
-    let size = body.size_hint();
-    if body.is_end_stream() {
+    let Some(body) = body.filter(|body| !body.is_end_stream()) else {
         return Ok(RequestBody::Inline { bytes: Bytes::new(), _memory: memory });
-    }
-    let body = FromClient { body, timer: PaceTimer::new(pace) };
+    };
+    let size = body.size_hint();
+    let timer = Some(PaceTimer::new(pace));
+    let body = FromClient { body, timer, trailers: Vec::new() };
     match size.exact() {
         Some(size) if size <= INLINE_BODY as u64 => {
             Ok(RequestBody::Inline { bytes: body.read(size as usize).await?, _memory: memory })
@@ -76,10 +81,15 @@ pub(crate) async fn admit(
     }
 }
 
-/// A body from a client that must keep a minimum pace.
+/// A body from a client that must keep a minimum pace until its Worker has answered. The pace keeps
+/// the client from holding the Worker's permits for a request that is never complete. After the
+/// answer, the Worker decides for how long it waits for more of the body, within its limits: the
+/// client may have nothing to send, as in a call of gRPC whose messages go to and fro.
 struct FromClient {
     body: Incoming,
-    timer: PaceTimer,
+    /// `None` once the Worker has answered.
+    timer: Option<PaceTimer>,
+    trailers: Vec<Header>,
 }
 
 impl FromClient {
@@ -102,14 +112,30 @@ impl FromClient {
 impl Source for FromClient {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            return self.timer.poll_end(cx).map(|()| Some(Err(too_slow())));
+            let Some(timer) = &mut self.timer else { return Poll::Pending };
+            return timer.poll_end(cx).map(|()| Some(Err(too_slow())));
         };
-        // Trailers are not passed to Workers.
-        let piece = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
-        if let Some(Ok(piece)) = &piece {
-            self.timer.received(piece.len());
+        let piece = frame.map(|frame| {
+            frame.map(|frame| {
+                frame.into_data().unwrap_or_else(|frame| {
+                    self.trailers =
+                        frame.trailers_ref().map(trailers::of_request).unwrap_or_default();
+                    Bytes::new()
+                })
+            })
+        });
+        if let (Some(Ok(piece)), Some(timer)) = (&piece, &mut self.timer) {
+            timer.received(piece.len());
         }
         Poll::Ready(piece.map(|piece| piece.map_err(|_| broken())))
+    }
+
+    fn take_trailers(&mut self) -> Vec<Header> {
+        mem::take(&mut self.trailers)
+    }
+
+    fn answered(&mut self) {
+        self.timer = None;
     }
 }
 

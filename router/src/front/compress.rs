@@ -14,17 +14,16 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use tenon_assets::content_type;
+use tenon_clients::Client;
+use tenon_clients::quota::Peer;
+use tenon_compression::turns::TURN;
+use tenon_compression::{Coding, Compression, ORDER};
 use tenon_proto::frame::INLINE_BODY;
 
-use crate::clients::Client;
-use crate::coding::Coding;
-use crate::compression::turns::TURN;
-use crate::compression::{Compression, ORDER};
 use crate::front::accept_encoding;
 use crate::front::compressed::CompressedBody;
 use crate::front::fields::members;
 use crate::front::response::ResponseBody;
-use crate::quota::Peer;
 
 /// The minimum length of content that is worth compressing, in bytes. Shorter content fits into one
 /// packet anyway.
@@ -45,7 +44,7 @@ const DIGESTS: [HeaderName; 4] = [
 /// Compresses a response, if the client accepts it and the response permits it.
 ///
 /// # Arguments
-/// * `peer`: the client address whose share of the thread's compression the response takes.
+/// * `peer` - the client address whose share of the thread's compression the response takes.
 pub(crate) fn compress(
     compression: &Rc<Compression>,
     request: &Parts,

@@ -8,11 +8,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use tenon_compression::encoder::Then;
+use tenon_compression::turns::Place;
+use tenon_compression::{Coding, Compression, Stream};
 
-use crate::coding::Coding;
-use crate::coding::encoder::Then;
-use crate::compression::turns::Place;
-use crate::compression::{Compression, Stream};
 use crate::front::response::{Streaming, TruncatedBody};
 
 /// The maximum length of the content that is compressed in one step, and the length of the output

@@ -2,32 +2,36 @@
 //! drains, or memory is short.
 //!
 //! ```text
-//!  a client ─► HTTP/1 or HTTP/2? ─┬─► HTTP/1 ◄──► rests without buffers
-//!                                 └─► HTTP/2
+//!  a client ─► HTTP/1 or HTTP/2? ─┬─► HTTP/1: fast path ──► hyper
+//!                                 │               ▲ ▼         ▼
+//!                                 │              rests without buffers
+//!                                 └─► HTTP/2: hyper
 //! ```
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hyper::Request;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
+use tenon_clients::filter::{self, HeadFilter};
+use tenon_clients::order::Order;
+use tenon_clients::preface::{Opening, Protocol};
+use tenon_clients::{ByteHandling, Client};
 use tenon_lifecycle::tls::{self, Stream};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use crate::clients::filter::{self, HeadFilter};
-use crate::clients::order::Order;
-use crate::clients::preface::{Opening, Protocol};
-use crate::clients::{self, ByteHandling};
 use crate::executor::Local;
+use crate::front::fast_path::{self, Left};
 use crate::front::handshake::Handshake;
 use crate::front::internal;
 use crate::front::path::{self, Caller};
@@ -151,7 +155,7 @@ pub(super) async fn serve_client(
     socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
     socket.set_tcp_user_timeout(Some(SEND_TIMEOUT))?;
     // This limit applies only to unsent data, not to data in flight to a client that reads.
-    socket.set_tcp_notsent_lowat(clients::UNSENT)?;
+    socket.set_tcp_notsent_lowat(tenon_clients::UNSENT)?;
     let client = caller.client.clone();
     let opening = begin(&stage_rx, async {
         tokio::select! {
@@ -168,12 +172,19 @@ pub(super) async fn serve_client(
         return Box::pin(serve_http2(thread, filter, caller, stage_rx)).await;
     }
     loop {
-        match Box::pin(serve_http1(thread.clone(), filter, caller.clone(), stage_rx.clone()))
-            .await?
-        {
-            Some(resting) => filter = resting,
-            None => return Ok(()),
-        }
+        let left =
+            Box::pin(serve_plain_requests(&thread, filter, &caller, stage_rx.clone())).await?;
+        let resting = match left {
+            Left::Ended => None,
+            Left::Resting(filter) => Some(filter),
+            Left::ToHyper(filter) => {
+                thread.metrics.left_fast_path.inc();
+                let serve = serve_http1(thread.clone(), filter, caller.clone(), stage_rx.clone());
+                Box::pin(serve).await?
+            }
+        };
+        let Some(resting) = resting else { return Ok(()) };
+        filter = resting;
         client.activity.set_resting(true);
         client.rest();
         let has_request = Cell::new(true);
@@ -207,8 +218,35 @@ async fn open(
 
 /// Waits until a connection is told to end, because memory is short or it has been idle for too
 /// long.
-async fn told_to_end(client: &clients::Client) {
+async fn told_to_end(client: &Client) {
     while client.orders.next().await != Order::End {}
+}
+
+/// Answers one request of a client.
+pub(super) fn respond(
+    thread: &Rc<RouterThread>,
+    caller: &Rc<Caller>,
+    request: Request<Option<Incoming>>,
+) -> impl Future<Output = Result<Response<WrittenResponse>, Infallible>> + use<> {
+    let in_flight = caller.client.begin_request();
+    let served = path::serve(thread.clone(), caller.clone(), request);
+    async { served.await.map(|(response, span)| WrittenResponse::of(response, in_flight, span)) }
+}
+
+/// Serves HTTP/1 without hyper, for as long as the client sends plain requests.
+async fn serve_plain_requests(
+    thread: &Rc<RouterThread>,
+    filter: HeadFilter,
+    caller: &Rc<Caller>,
+    stage_rx: watch::Receiver<Stage>,
+) -> Result<Left, fast_path::Broken> {
+    if !filter.begin() {
+        return Ok(Left::Ended);
+    }
+    caller.client.activity.set_resting(false);
+    let has_request = Cell::new(false);
+    let closing = until(&stage_rx, Stage::Closing, &has_request);
+    fast_path::serve(thread, filter, caller, closing, &has_request).await
 }
 
 /// Serves HTTP/1 until the connection ends, or until it is idle and gives up its buffers. In the
@@ -220,7 +258,7 @@ async fn serve_http1(
     stage_rx: watch::Receiver<Stage>,
 ) -> Result<Option<HeadFilter>, Box<dyn std::error::Error + Send + Sync>> {
     let client = caller.client.clone();
-    if !client.hold(clients::HTTP1) {
+    if !filter.begin() {
         return Ok(None);
     }
     client.activity.set_resting(false);
@@ -233,11 +271,7 @@ async fn serve_http1(
         if let Some(refusal) = filter::refusal(&client, &request) {
             request.extensions_mut().insert(refusal);
         }
-        let in_flight = client.begin_request();
-        let served = path::serve(thread.clone(), caller.clone(), request);
-        async {
-            served.await.map(|(response, span)| WrittenResponse::of(response, in_flight, span))
-        }
+        respond(&thread, &caller, request.map(Some))
     });
     let mut connection = http1::Builder::new()
         // The sweep enforces the timeout for heads.
@@ -278,17 +312,13 @@ async fn serve_http2(
 ) -> Served {
     let client = caller.client.clone();
     client.pass(ByteHandling::Unchecked);
-    if !client.hold(clients::HTTP2) {
+    if !client.hold(tenon_clients::HTTP2) {
         return Ok(());
     }
     let has_request = Cell::new(false);
-    let service = service_fn(|request| {
+    let service = service_fn(|request: Request<Incoming>| {
         has_request.set(true);
-        let in_flight = client.begin_request();
-        let served = path::serve(thread.clone(), caller.clone(), request);
-        async {
-            served.await.map(|(response, span)| WrittenResponse::of(response, in_flight, span))
-        }
+        respond(&thread, &caller, request.map(Some))
     });
     let connection = http2::Builder::new(Local)
         .timer(TokioTimer::new())

@@ -7,9 +7,9 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version, header};
 use serde_json::json;
 use tenon_proto::failure::{Failure, FailureCode};
+use tenon_table::Limited;
 
 use crate::front::handshake;
-use crate::table::Limited;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -19,7 +19,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// Returns the response to a request that failed.
 ///
 /// # Arguments
-/// * `request`: the request's head.
+/// * `request` - the request's head.
 pub(crate) fn response(failure: &Failure, request: &Parts, request_id: &str) -> Response<Bytes> {
     let Failure { code, message, .. } = failure;
     let (content_type, body) = if prefers_json(&request.headers) {

@@ -42,7 +42,7 @@ impl Handshake {
     /// Detects a request for a WebSocket.
     ///
     /// # Arguments
-    /// * `has_body`: whether a body follows the head.
+    /// * `has_body` - whether a body follows the head.
     ///
     /// # Errors
     /// Fails if the request asks for a WebSocket in a form that the standard forbids (RFC 6455,
@@ -100,7 +100,7 @@ impl Handshake {
     /// Writes the headers of the handshake that are not among the forwarded headers.
     ///
     /// # Arguments
-    /// * `random`: the bytes of a key, if the client sent none.
+    /// * `random` - the bytes of a key, if the client sent none.
     pub(crate) fn write(&self, writer: &mut impl HeadSink, random: impl FnOnce() -> [u8; KEY]) {
         writer.header(header::UPGRADE.as_str(), WEBSOCKET.as_bytes());
         if *self == Self::Http2 {
@@ -120,7 +120,7 @@ impl Handshake {
     /// this response.
     ///
     /// # Arguments
-    /// * `headers`: the headers of the Worker's response, without hop-by-hop headers.
+    /// * `headers` - the headers of the Worker's response, without hop-by-hop headers.
     pub(crate) fn agree(&self, headers: &mut HeaderMap) -> StatusCode {
         // Neither a 101 nor the response to a CONNECT has a body (RFC 9110, sections 8.6 and
         // 9.3.6).

@@ -6,12 +6,12 @@ use http::{HeaderMap, HeaderName, Method};
 use tenon_proto::invoke::{HeadSink, HeadWriter};
 use tenon_proto::runtime::InvokeHead;
 use tenon_spans::Context;
+use tenon_table::{Table, Worker};
 
 use crate::front::handshake::Handshake;
 use crate::front::headers::{self, Edge};
 use crate::front::span;
 use crate::front::target::Target;
-use crate::table::{Table, Worker};
 use crate::thread::RouterThread;
 use crate::upstream::heads::Head;
 
@@ -28,6 +28,8 @@ pub(crate) struct ClientHead<'a> {
     pub(crate) handshake: Option<&'a Handshake>,
     /// The context of the request's span, if it has one.
     pub(crate) context: Option<Context>,
+    /// Whether the client takes the trailers of the response.
+    pub(crate) takes_trailers: bool,
     /// The whole body, unless it streams.
     pub(crate) body: Bytes,
     pub(crate) more_body: bool,
@@ -49,6 +51,9 @@ impl ClientHead<'_> {
         headers::write(sink, headers, replaced, edge);
         handshake.inspect(|handshake| handshake.write(sink, || thread.random().to_ne_bytes()));
         context.as_ref().inspect(|context| span::write(context, sink));
+        if self.takes_trailers {
+            sink.take_trailers();
+        }
         view.services_of(worker)
             .map(|service| thread.draw(service))
             .for_each(|service| sink.service(service.id.as_str(), service.digest.as_bytes()));

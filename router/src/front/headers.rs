@@ -53,7 +53,7 @@ pub(crate) struct Edge<'a> {
 /// other two headers stay as the proxy has set them.
 ///
 /// # Arguments
-/// * `replaced`: returns whether a header of the client is dropped because it is written
+/// * `replaced` - returns whether a header of the client is dropped because it is written
 ///   elsewhere.
 pub(crate) fn write(
     writer: &mut impl HeadSink,
@@ -146,7 +146,7 @@ mod tests {
                     .map(|header| (text(header.name.as_bytes()), text(&header.value)))
                     .collect()
             }
-            Part::Body(_) => unreachable!(),
+            Part::EntryHead(_) | Part::Body(_) | Part::Trailers(_) => unreachable!(),
         }
     }
 

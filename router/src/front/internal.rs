@@ -34,6 +34,7 @@ use tenon_proto::id::WorkerId;
 use tenon_proto::invoke;
 use tenon_proto::router::AWAIT_WORKER_PATH;
 use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, Service};
+use tenon_table::Worker;
 use tonic::Status;
 
 use crate::front::assets::Answer;
@@ -43,7 +44,6 @@ use crate::front::response;
 use crate::front::session;
 use crate::front::span::{self, Lineage};
 use crate::meters::Outcome;
-use crate::table::Worker;
 use crate::thread::{Accounts, Permit, RouterThread};
 use crate::trace::{LoggedRequest, Trace};
 use crate::upstream::exchange::Reply;
@@ -234,15 +234,23 @@ fn no_worker(id: &str) -> Failure {
 /// Returns a call as the access log and its span show it.
 fn logged(head: &InvokeHead, peer: IpAddr) -> LoggedRequest<'_> {
     let (scheme, after_scheme) = head.url.split_once("://").unwrap_or_default();
+    let rpc = head.entry.as_ref().and_then(|entry| entry.rpc.as_ref());
     let (host, path) = after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
     LoggedRequest {
         request_id: &head.request_id,
         peer,
         caller: Some(head.caller.as_str()).filter(|caller| !caller.is_empty()),
-        method: if head.scheduled.is_some() { "SCHEDULED" } else { &head.method },
+        method: match rpc {
+            _ if head.scheduled.is_some() => "SCHEDULED",
+            Some(_) => "RPC",
+            None => &head.method,
+        },
         scheme,
         host: Some(host).filter(|host| !host.is_empty()),
-        path: path.split(['?', '#']).next().unwrap_or_default(),
+        path: match rpc {
+            Some(rpc) => &rpc.method,
+            None => path.split(['?', '#']).next().unwrap_or_default(),
+        },
         protocol: Version::HTTP_2,
     }
 }

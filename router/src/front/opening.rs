@@ -30,8 +30,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Waits for the first publication of a table, or for the drain.
 ///
 /// # Arguments
-/// * `readiness`: held while the sockets do not listen.
-/// * `patience`: the time for which connections wait too.
+/// * `readiness` - held while the sockets do not listen.
+/// * `patience` - the time for which connections wait too.
 ///
 /// # Errors
 /// Fails if the listeners cannot listen again.

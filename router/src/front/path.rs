@@ -22,11 +22,12 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::{self, OnUpgrade};
+use tenon_clients::head::Refusal;
+use tenon_clients::{ByteHandling, Client, REQUEST};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_spans::OpenSpan;
+use tenon_table::{Limited, Worker};
 
-use crate::clients::head::Refusal;
-use crate::clients::{ByteHandling, Client, REQUEST};
 use crate::front::assets;
 use crate::front::body::{self, RequestBody};
 use crate::front::compress;
@@ -41,8 +42,8 @@ use crate::front::scheme::Scheme;
 use crate::front::session;
 use crate::front::span::{self, Lineage};
 use crate::front::target::Target;
+use crate::front::trailers;
 use crate::meters::Outcome;
-use crate::table::{Limited, Worker};
 use crate::thread::{self, Accounts, RouterThread, View};
 use crate::trace::{self, LoggedRequest, Trace};
 use crate::tunnel::Tunnel;
@@ -86,14 +87,18 @@ impl Received {
 }
 
 /// Serves one request of one client. Returns the response, and the request's span if it has one.
+///
+/// # Arguments
+/// * `request` - the request with its body, if it may have one.
 pub(crate) async fn serve(
     thread: Rc<RouterThread>,
     caller: Rc<Caller>,
-    mut request: Request<Incoming>,
+    mut request: Request<Option<Incoming>>,
 ) -> Result<(Response<ResponseBody>, Option<Box<OpenSpan>>), Infallible> {
     let started = Instant::now();
     let upgrade = upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
+    let body = body.filter(|body| !body.is_end_stream());
     let sender = Sender::of(caller.address, caller.scheme, &parts.headers, &thread.trusted_proxies);
     let request_id =
         headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
@@ -152,7 +157,7 @@ async fn answer(
     thread: &Rc<RouterThread>,
     caller: &Caller,
     received: &Received,
-    body: Incoming,
+    body: Option<Incoming>,
     upgrade: OnUpgrade,
     trace: &mut Trace,
 ) -> Result<Response<ResponseBody>, Refused> {
@@ -161,7 +166,7 @@ async fn answer(
         return Err(refusal_failure(*refusal).into());
     }
     // Match. The Worker receives a WebSocket request as a GET, whichever method the client used.
-    let handshake = Handshake::of(parts, !body.is_end_stream())?;
+    let handshake = Handshake::of(parts, body.is_some())?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
     let target = Target::of(parts, method)?;
     if let Some(location) = https::redirect(thread.https.as_ref(), sender.scheme, &target) {
@@ -194,7 +199,7 @@ async fn run(
     thread: &Rc<RouterThread>,
     Caller { address, client, accounts, .. }: &Caller,
     Received { parts, sender, request_id }: &Received,
-    body: Incoming,
+    body: Option<Incoming>,
     upgrade: OnUpgrade,
     Matched { view, worker, handshake, method, target }: Matched<'_>,
     trace: &mut Trace,
@@ -237,8 +242,8 @@ async fn run(
     let body = match &tunnel {
         Some((_, tunnel)) => RequestBody::Streaming(Rc::new(tunnel.upload())),
         None => {
-            let needed =
-                REQUEST + headers::size(&parts.headers) + body::needs(&body, worker.body_limit)?;
+            let needed = body::needs(body.as_ref(), worker.body_limit)?;
+            let needed = REQUEST + headers::size(&parts.headers) + needed;
             let memory = client.memory(needed).ok_or_else(thread::overloaded)?;
             body::admit(body, worker.body_limit, thread.settings.pace, memory).await?
         }
@@ -260,6 +265,7 @@ async fn run(
         edge: Edge { sender: *sender, host: target.authority(), peer: *address, request_id },
         handshake: tunnel.as_ref().map(|(handshake, _)| handshake),
         context: trace.context(),
+        takes_trailers: trailers::are_taken(parts),
         body: inline,
         more_body: upload.is_some(),
     };

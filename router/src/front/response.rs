@@ -12,18 +12,19 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
+use tenon_clients::quota::Hold;
+use tenon_clients::{Client, InFlight};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::runtime::invoke_response::Part;
-use tenon_proto::runtime::{Header, ResponseHead};
+use tenon_proto::runtime::{Header, ResponseHead, Trailers};
 use tenon_spans::{DISCONNECTED, OpenSpan};
 use tokio::task::spawn_local;
 
-use crate::clients::{Client, InFlight};
 use crate::front::assets::{Answer, Content};
 use crate::front::compressed::CompressedBody;
 use crate::front::handshake::Handshake;
 use crate::front::headers;
-use crate::quota::Hold;
+use crate::front::trailers;
 use crate::sites::read::{FileStream, PIECE};
 use crate::thread::Permit;
 use crate::tunnel::Tunnel;
@@ -57,6 +58,8 @@ pub(crate) struct FileBody {
 pub(crate) struct Streaming {
     first: Option<Bytes>,
     rest: Rest,
+    /// The trailers, which follow the last piece, if there are any.
+    trailers: Option<Box<HeaderMap>>,
     client: Arc<Client>,
     /// The memory for data that waits for the client.
     memory: Option<Hold>,
@@ -105,8 +108,14 @@ pub(crate) fn from_reply(
         return Ok(build(status, map, ResponseBody::Full(None)));
     }
     let first = (!body.is_empty()).then_some(body);
-    let streaming =
-        Streaming { first, rest, client: client.clone(), memory: None, _permit: permit };
+    let streaming = Streaming {
+        first,
+        rest,
+        trailers: None,
+        client: client.clone(),
+        memory: None,
+        _permit: permit,
+    };
     Ok(build(status, map, ResponseBody::Streaming(streaming)))
 }
 
@@ -234,11 +243,18 @@ impl Streaming {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(first)));
         }
-        let part = match self.rest.poll_next(cx) {
-            Poll::Ready(part) => part,
-            Poll::Pending => {
-                self.memory = None;
-                return Poll::Pending;
+        let part = loop {
+            match self.rest.poll_next(cx) {
+                // The end follows.
+                Poll::Ready(Ok(Some(Part::Trailers(Trailers { fields })))) => {
+                    let trailers = trailers::of_response(fields);
+                    self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
+                }
+                Poll::Ready(part) => break part,
+                Poll::Pending => {
+                    self.memory = None;
+                    return Poll::Pending;
+                }
             }
         };
         Poll::Ready(match part {
@@ -250,12 +266,17 @@ impl Streaming {
                 Some(if has_memory { Ok(piece) } else { Err(TruncatedBody::OutOfMemory) })
             }
             Ok(None) => None,
-            Ok(Some(Part::Head(_))) => {
+            Ok(Some(Part::Head(_) | Part::Trailers(_))) => {
                 let error = AttemptError::ProtocolViolation("a second head".into());
                 Some(Err(TruncatedBody::Node(error)))
             }
             Err(error) => Some(Err(TruncatedBody::Node(error))),
         })
+    }
+
+    /// Returns the trailers of a body that has ended, if it has any.
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        self.trailers.take().map(|trailers| *trailers)
     }
 }
 
@@ -345,6 +366,12 @@ impl Body for ResponseBody {
             Self::Full(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
             Self::Streaming(streaming) => {
                 let piece = ready!(streaming.poll_piece(cx));
+                if piece.is_none()
+                    && let Some(trailers) = streaming.take_trailers()
+                {
+                    *self = Self::Full(None);
+                    return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+                }
                 let has_ended = !matches!(piece, Some(Ok(_)));
                 (piece, has_ended)
             }

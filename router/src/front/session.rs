@@ -3,8 +3,7 @@
 
 use http::{HeaderMap, header};
 use tenon_proto::runtime::Header;
-
-use crate::table::traffic::SessionAffinity;
+use tenon_table::traffic::SessionAffinity;
 
 /// Returns the session of a client's request.
 pub(super) fn of_client<'r>(

@@ -1,10 +1,10 @@
-//! The span of a request: whether there is one, which trace it belongs to, and what the Worker gets
-//! of it.
+//! The span of a request: whether the request has one, to which trace it belongs, and which context
+//! the Worker gets.
 //!
 //! ```text
 //!  traceparent of a trusted proxy, or of a calling Worker's node ─► continued, if it is sampled
-//!  traceparent of anyone else ─► a new trace with a link         ─┐
-//!  none                       ─► a new trace                     ─┴─► sampled by the ratio
+//!  traceparent of other clients ─► a new trace with a link       ─┐
+//!  none                         ─► a new trace                   ─┴─► sampled by the ratio
 //! ```
 //!
 //! The Worker of a request that has a span gets the span's context in place of the sender's. Any
@@ -23,7 +23,7 @@ use crate::meters::Outcome;
 use crate::thread::RouterThread;
 use crate::trace::{LoggedRequest, Trace};
 
-/// What the sender of a request states about its trace.
+/// The sender of a request, and the trace that it states.
 pub(crate) enum Lineage<'a> {
     Client {
         headers: &'a HeaderMap,
@@ -58,7 +58,7 @@ impl Lineage<'_> {
             Self::Client { headers, is_trusted } => match Context::of(headers) {
                 None => Origin::Nothing,
                 Some(context) if *is_trusted => Origin::Parent(context),
-                Some(context) => Origin::Stranger(context),
+                Some(context) => Origin::Untrusted(context),
             },
             Self::Process { context, .. } => context.map_or(Origin::Nothing, Origin::Parent),
         }
@@ -68,7 +68,7 @@ impl Lineage<'_> {
 /// Begins the span of a request, if it has one.
 ///
 /// # Arguments
-/// * `describe`: returns the request.
+/// * `describe` - returns the request.
 pub(crate) fn begin<'a>(
     thread: &RouterThread,
     lineage: &Lineage<'_>,
@@ -121,8 +121,8 @@ pub(crate) fn answered(
     None
 }
 
-/// Returns whether the context of a request's span replaces a header of the client. The state of a
-/// trace is not that of another one.
+/// Returns whether the context of a request's span replaces a header of the client. A new trace
+/// must not have the `tracestate` of another one.
 pub(crate) fn replaces(name: &HeaderName, is_trusted: bool) -> bool {
     *name == TRACEPARENT || !is_trusted && *name == TRACESTATE
 }

@@ -27,7 +27,7 @@ impl<'a> Target<'a> {
     /// Extracts the target of a request.
     ///
     /// # Arguments
-    /// * `method`: the method that the Worker sees.
+    /// * `method` - the method that the Worker sees.
     ///
     /// # Errors
     /// Fails if no Worker can serve the target.

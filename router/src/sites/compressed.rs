@@ -11,9 +11,8 @@ use bytes::Bytes;
 use flate2::write::GzEncoder;
 use moka::sync::Cache;
 use tenon_assets::{File, Site};
+use tenon_compression::Coding;
 use tokio::task::spawn_blocking;
-
-use crate::coding::Coding;
 
 /// The maximum memory for compressed contents, in bytes.
 const CAPACITY: u64 = 64 << 20;

@@ -86,7 +86,7 @@ fn payload(head: &[u8]) -> Option<u64> {
 /// Encodes a Close frame as a server sends it.
 ///
 /// # Arguments
-/// * `reason`: ASCII text, which is truncated to [`MAX_REASON`].
+/// * `reason` - ASCII text, which is truncated to [`MAX_REASON`].
 pub(crate) fn frame(code: Code, reason: &str) -> Bytes {
     let reason = &reason.as_bytes()[..reason.len().min(MAX_REASON)];
     let mut frame = BytesMut::with_capacity(4 + reason.len());

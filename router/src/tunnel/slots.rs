@@ -9,11 +9,10 @@
 use std::sync::Arc;
 
 use prometheus::{IntGauge, Registry};
+use tenon_clients::quota::{Account, Hold, Peer, Quota};
+use tenon_clients::{Client, InFlight};
 use tenon_lifecycle::metrics::Register as _;
 use tokio::sync::watch;
-
-use crate::clients::{Client, InFlight};
-use crate::quota::{Account, Hold, Peer, Quota};
 
 /// The maximum number of tunnels per thread. An idle tunnel takes a socket, a stream and a few KiB,
 /// which are part of the memory of its connection.

@@ -6,7 +6,7 @@
 //!
 //! A bulkhead belongs to one thread.
 
-use crate::quota::{Hold, Peer, Quota};
+use tenon_clients::quota::{Hold, Peer, Quota};
 
 /// The number of equal parts into which a thread's maximum of requests in flight is divided; a
 /// shard may have one part. A responsive shard has a hundred times fewer requests; if eight shards
@@ -25,7 +25,7 @@ impl Bulkhead {
     /// Creates the bulkhead of one shard.
     ///
     /// # Arguments
-    /// * `in_flight`: the number of requests that the thread may have in flight.
+    /// * `in_flight` - the number of requests that the thread may have in flight.
     pub(crate) fn new(in_flight: usize) -> Self {
         Self(Quota::new((in_flight / PARTS).max(1)))
     }

@@ -7,6 +7,7 @@ use std::error::Error as _;
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{FutureExt as _, LocalBoxFuture};
@@ -18,11 +19,11 @@ use socket2::{SockRef, TcpKeepalive};
 use tenon_hop::client::{self, Pings};
 use tenon_hop::error::ConnectionError;
 use tenon_lifecycle::tls::{Role, Stream, Tls};
+use tenon_table::Shard;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::executor::Local;
-use crate::table::Shard;
 use crate::upstream::counting_stream::{CountingStream, IoCounts};
 use crate::upstream::health::Disconnect;
 use crate::upstream::pulse;
@@ -83,9 +84,9 @@ pub(crate) type Driver = LocalBoxFuture<'static, Disconnect>;
 /// Opens a connection: TCP, TLS if it is configured, and HTTP/2.
 ///
 /// # Arguments
-/// * `pings`: whether to ping the shard while it has requests.
-/// * `counts`: counts reads from the connection and writes to it.
-/// * `prove_by`: the deadline of the handshakes, if the peer has yet to prove that it responds.
+/// * `pings` - whether to ping the shard while it has requests.
+/// * `counts` - counts reads from the connection and writes to it.
+/// * `prove_by` - the deadline of the handshakes, if the peer has yet to prove that it responds.
 pub(crate) async fn open(
     shard: &Shard,
     tls: Option<&Tls>,
@@ -121,6 +122,15 @@ pub(crate) async fn open(
     Ok((Sender::Complete(sender), driver))
 }
 
+/// The error for a node of another pool, which may have got the address of a deleted node. It must
+/// not see the requests of this pool's Workers.
+#[derive(Debug, thiserror::Error)]
+#[error("the certificate of the node at {address} is not for RuntimePool {pool}")]
+struct WrongPool {
+    address: Box<str>,
+    pool: Arc<str>,
+}
+
 /// Connects with TCP, and with TLS if it is configured.
 async fn connect(
     shard: &Shard,
@@ -137,6 +147,10 @@ async fn connect(
             let stream = with_timeout(timeout, async { Ok(connecting.await?) }).await?;
             // The handshake is an answer by the shard's thread.
             counts.count_read();
+            if !stream.peer_may_be_of_pool(&shard.pool) {
+                let (address, pool) = (shard.address.clone(), Arc::clone(&shard.pool));
+                return Err(io::Error::other(WrongPool { address, pool }));
+            }
             stream
         }
         None => Stream::Plain(stream),

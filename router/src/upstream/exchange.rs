@@ -12,6 +12,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use hyper::client::conn::http2::SendRequest;
+use tenon_clients::quota::Peer;
 use tenon_hop::client;
 use tenon_proto::failure::Failure;
 use tenon_proto::frame::FrameError;
@@ -20,11 +21,10 @@ use tenon_proto::runtime::{InvokeResponse, ResponseHead, invoke_response::Part};
 use tokio::task::spawn_local;
 use tonic::{Code, Status};
 
-use crate::quota::Peer;
 use crate::upstream::bulkhead::BulkheadPermit;
 use crate::upstream::connection::{STREAM_WINDOW, Sender};
 use crate::upstream::heads::Heads;
-use crate::upstream::inline::{self, Pieces};
+use crate::upstream::inline::{self, ReplyParts};
 use crate::upstream::link::{Link, Unreachable};
 use crate::upstream::reply_body::{ReplyBody, broken, send_rest};
 use crate::upstream::retry::AttemptError;
@@ -53,17 +53,17 @@ pub(crate) struct Rest {
 enum RestSource {
     /// The stream of a connection to a shard.
     Stream(Reader<ReplyBody>),
-    /// The body from the shard of this thread, or `None` after its end.
-    Inline(Option<Pieces>),
+    /// The body and the trailers from the shard of this thread, or `None` after their end.
+    Inline(Option<ReplyParts>),
 }
 
 /// Sends the head and the body, and waits for the reply's head without a timeout.
 ///
 /// # Arguments
-/// * `peer`: the client address whose share of the bulkhead the request takes.
-/// * `stays`: whether the lane that receives the request must run it.
-/// * `timeout`: the timeout that is sent to the node, rounded up to seconds.
-/// * `sent`: set to true as soon as the request may have been sent.
+/// * `peer` - the client address whose share of the bulkhead the request takes.
+/// * `stays` - whether the lane that receives the request must run it.
+/// * `timeout` - the timeout that is sent to the node, rounded up to seconds.
+/// * `sent` - set to true as soon as the request may have been sent.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
     peer: Peer,
@@ -172,7 +172,7 @@ async fn first_message(body: ReplyBody, permit: BulkheadPermit) -> Result<Reply,
     let mut rest = Rest { source, permit: Some(permit) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
         Some(Part::Head(head)) => Ok(Reply { head, rest }),
-        Some(Part::Body(_)) => {
+        Some(Part::Body(_) | Part::Trailers(_)) => {
             Err(AttemptError::ProtocolViolation("a body before its head".into()))
         }
         None => Err(AttemptError::ProtocolViolation("an end before the head".into())),
@@ -181,8 +181,8 @@ async fn first_message(body: ReplyBody, permit: BulkheadPermit) -> Result<Reply,
 
 impl Rest {
     /// Returns the rest of a reply from the shard of this thread.
-    pub(super) fn inline(pieces: Option<Pieces>, permit: BulkheadPermit) -> Self {
-        Self { source: RestSource::Inline(pieces), permit: Some(permit) }
+    pub(super) fn inline(parts: Option<ReplyParts>, permit: BulkheadPermit) -> Self {
+        Self { source: RestSource::Inline(parts), permit: Some(permit) }
     }
 
     /// Returns the next part, or `None` if the stream has ended with status OK.
@@ -192,7 +192,7 @@ impl Rest {
     ) -> Poll<Result<Option<Part>, AttemptError>> {
         let stream = match &mut self.source {
             RestSource::Stream(stream) => stream,
-            RestSource::Inline(pieces) => return poll_inline(pieces, cx),
+            RestSource::Inline(parts) => return poll_inline(parts, cx),
         };
         Poll::Ready(match ready!(stream.poll_next::<InvokeResponse>(cx)) {
             Ok(Next::Message(message)) => message
@@ -218,21 +218,21 @@ impl Rest {
     pub(crate) fn is_over(&self) -> bool {
         match &self.source {
             RestSource::Stream(stream) => stream.is_end_stream(),
-            RestSource::Inline(pieces) => pieces.is_none(),
+            RestSource::Inline(parts) => parts.is_none(),
         }
     }
 }
 
 fn poll_inline(
-    pieces: &mut Option<Pieces>,
+    parts: &mut Option<ReplyParts>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Option<Part>, AttemptError>> {
-    let Some(stream) = pieces else { return Poll::Ready(Ok(None)) };
+    let Some(stream) = parts else { return Poll::Ready(Ok(None)) };
     let next = ready!(stream.poll_next_unpin(cx));
     if !matches!(next, Some(Ok(_))) {
-        *pieces = None;
+        *parts = None;
     }
-    Poll::Ready(next.transpose().map(|piece| piece.map(Part::Body)).map_err(AttemptError::Failed))
+    Poll::Ready(next.transpose().map_err(AttemptError::Failed))
 }
 
 fn protocol_violation(error: FrameError) -> AttemptError {

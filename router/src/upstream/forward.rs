@@ -13,10 +13,10 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use tenon_clients::quota::Peer;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_table::{Table, Worker};
 
-use crate::quota::Peer;
-use crate::table::{Table, Worker};
 use crate::trace::Trace;
 use crate::upstream::Upstream;
 use crate::upstream::exchange::{self, Reply};

@@ -34,7 +34,7 @@ impl<'a> Heads<'a> {
     /// Returns the framed message.
     ///
     /// # Arguments
-    /// * `stays`: whether the lane that receives the request must run it.
+    /// * `stays` - whether the lane that receives the request must run it.
     pub(crate) fn framed(&self, stays: bool) -> Bytes {
         let framed = self.framed.get_or_init(|| self.head.framed());
         let head = if stays { self.stay.get_or_init(|| invoke::with_stay(framed)) } else { framed };

@@ -160,7 +160,7 @@ impl Health {
     /// Returns the pause before the next probe, or `None` if the shard is not ejected.
     ///
     /// # Arguments
-    /// * `jitter`: a value in 0..1 that keeps the threads of many routers from probing at the same
+    /// * `jitter` - a value in 0..1 that keeps the threads of many routers from probing at the same
     ///   time.
     pub(crate) fn probe_pause(self, jitter: f64) -> Option<Duration> {
         let Self::Ejected { probes } = self else { return None };

@@ -18,23 +18,26 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::future::LocalBoxFuture;
 use futures::stream::{self, LocalBoxStream};
 use tenon_proto::failure::Failure;
 use tenon_proto::id::ShardId;
-use tenon_proto::runtime::{InvokeHead, ResponseHead};
+use tenon_proto::runtime::{InvokeHead, ResponseHead, invoke_request, invoke_response};
+use tenon_table::Shard;
 
-use crate::table::Shard;
 use crate::upstream::bulkhead::BulkheadPermit;
 use crate::upstream::exchange::{Reply, Rest};
 use crate::upstream::heads::Heads;
 use crate::upstream::retry::AttemptError;
 use crate::upstream::upload::Upload;
 
-/// The pieces of a body after those in its head, which are produced only when they are read.
-pub type Pieces = LocalBoxStream<'static, Result<Bytes, Failure>>;
+/// The parts of a request after its head: pieces of the body, and then its trailers, if it has any.
+/// They are produced only when they are read.
+pub type RequestParts = LocalBoxStream<'static, Result<invoke_request::Part, Failure>>;
+
+/// The parts of a reply after its head, as in [`RequestParts`].
+pub type ReplyParts = LocalBoxStream<'static, Result<invoke_response::Part, Failure>>;
 
 /// A shard that runs on the thread of its caller.
 pub trait InlineShard {
@@ -53,7 +56,7 @@ pub trait InlineShard {
 pub struct InlineRequest {
     pub head: InvokeHead,
     /// The rest of the body, if `head.more_body` is set.
-    pub rest: Option<Pieces>,
+    pub rest: Option<RequestParts>,
     /// The time that the request may take.
     pub timeout: Duration,
 }
@@ -62,7 +65,7 @@ pub struct InlineRequest {
 pub struct InlineReply {
     pub head: ResponseHead,
     /// The rest of the body, if `head.more_body` is set.
-    pub rest: Option<Pieces>,
+    pub rest: Option<ReplyParts>,
 }
 
 /// The threads of the other shards of a node, to which a thread can hand connections of clients.
@@ -104,7 +107,7 @@ pub(super) async fn invoke(
 ) -> Result<Reply, AttemptError> {
     let rest = upload.map(|upload| {
         let mut streaming = upload.begin();
-        stream::poll_fn(move |cx| streaming.poll_piece(cx)).boxed_local()
+        stream::poll_fn(move |cx| streaming.poll_part(cx)).boxed_local()
     });
     let request = InlineRequest { head: heads.value(), rest, timeout };
     let InlineReply { head, rest } = shard.invoke(request).await.map_err(AttemptError::Failed)?;

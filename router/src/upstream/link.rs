@@ -29,14 +29,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::{FutureExt, LocalBoxFuture, Shared};
 use http::{HeaderValue, Method, Request, Uri, header};
+use tenon_clients::quota::Peer;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::runtime::INVOKE_PATH;
+use tenon_table::Shard;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::quota::Peer;
-use crate::table::Shard;
 use crate::upstream::bulkhead::{Bulkhead, BulkheadPermit};
 use crate::upstream::connection::{self, Sender};
 use crate::upstream::counting_stream::IoCounts;
@@ -61,7 +61,7 @@ pub(crate) struct Link {
     tls: Option<Tls>,
     /// The shard itself, if it runs on this thread.
     inline: Option<Rc<dyn InlineShard>>,
-    /// The silence of the shard is no failure.
+    /// The silence of the shard is not a failure.
     may_pause: bool,
     state: RefCell<State>,
     health: Cell<Health>,
@@ -102,9 +102,9 @@ impl Link {
     /// Creates a link without a connection.
     ///
     /// # Arguments
-    /// * `inline`: the shard itself, if it runs on this thread.
-    /// * `may_pause`: whether the silence of the shard is no failure.
-    /// * `bulkhead`: bounds the requests of this thread that the shard may have.
+    /// * `inline` - the shard itself, if it runs on this thread.
+    /// * `may_pause` - whether the shard may be silent without having failed.
+    /// * `bulkhead` - bounds the requests of this thread that the shard may have.
     pub(crate) fn new(
         shard: Arc<Shard>,
         tls: Option<Tls>,
@@ -234,7 +234,7 @@ impl Link {
             State::Open(sender) if !sender.is_closed() => return Ok(sender.clone()),
             State::Connecting(connecting) => connecting.clone(),
             idle => {
-                // The task completes even if all requests that wait for it are cancelled.
+                // The task completes even if all requests that wait for it are canceled.
                 let task = spawn_local(self.clone().connect());
                 let ended =
                     task.map(|ended| ended.unwrap_or(Err(Unreachable(ConnectFailure::Refused))));

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tenon_lifecycle::tls::Tls;
+use tenon_table::{Shard, Table};
 
-use crate::table::{Shard, Table};
 use crate::upstream::bulkhead::Bulkhead;
 use crate::upstream::inline::Colocated;
 use crate::upstream::link::Link;
@@ -29,9 +29,9 @@ impl Links {
     /// Creates an empty collection.
     ///
     /// # Arguments
-    /// * `in_flight`: the number of requests that the thread may have in flight.
-    /// * `colocated`: the shard of this thread, if it has one.
-    /// * `shards_may_pause`: whether the silence of a shard is no failure.
+    /// * `in_flight` - the number of requests that the thread may have in flight.
+    /// * `colocated` - the shard of this thread, if it has one.
+    /// * `shards_may_pause` - whether shards may be silent without having failed.
     pub(crate) fn new(
         in_flight: usize,
         tls: Option<Tls>,

@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tenon_proto::failure::FailureCode;
+use tenon_table::ring::{Candidates, Key, SlotIndex};
+use tenon_table::{Pool, Shard, Worker};
 
-use crate::table::ring::{Candidates, Key, SlotIndex};
-use crate::table::{Pool, Worker};
 use crate::upstream::Upstream;
 use crate::upstream::health::ConnectFailure;
 use crate::upstream::link::Link;
@@ -286,9 +286,7 @@ impl<'a> Picker<'a> {
                         continue;
                     }
                     nodes.push(node);
-                    let lanes = &self.pool.lanes[slot.get()];
-                    let (before, from) = lanes.split_at(self.key.choose(lanes.len()));
-                    from.iter().chain(before).collect()
+                    self.lanes(slot).collect()
                 }
                 _ => vec![&self.pool.shards[slot.get()]],
             };
@@ -327,11 +325,8 @@ impl<'a> Picker<'a> {
     /// the request: this node's supervisor refuses the code that ended the process, and no other
     /// supervisor knows of it.
     fn lane(&mut self, slot: SlotIndex) -> Option<Target> {
-        let lanes = &self.pool.lanes[slot.get()];
-        let own = if lanes.is_empty() { 0 } else { self.key.choose(lanes.len()) };
-        let (before, from) = lanes.split_at(own);
         for has_ended in [false, true] {
-            for lane in from.iter().chain(before) {
+            for lane in self.lanes(slot) {
                 let link = self.upstream.links.to(lane);
                 let is_among =
                     |links: &[Rc<Link>]| links.iter().any(|other| Rc::ptr_eq(other, &link));
@@ -346,6 +341,14 @@ impl<'a> Picker<'a> {
             }
         }
         None
+    }
+
+    /// Returns the lanes of a candidate's node: the Worker's own, and then those after it.
+    fn lanes(&self, slot: SlotIndex) -> impl Iterator<Item = &'a Arc<Shard>> + use<'a> {
+        let lanes = &self.pool.lanes[slot.get()];
+        let own = if lanes.is_empty() { 0 } else { self.key.choose(lanes.len()) };
+        let (before, from) = lanes.split_at(own);
+        from.iter().chain(before)
     }
 
     /// Returns a lane of any node, preferably of one that has not failed the request.
@@ -379,6 +382,6 @@ impl<'a> Picker<'a> {
         let (Worker { digest, .. }, now) = (self.worker, Instant::now());
         let mut placements = self.upstream.placements.borrow_mut();
         placements.is_in_lane(digest, now)
-            || self.worker.is_news(now) && placements.is_first_sight(digest, now)
+            || self.worker.is_new(now) && placements.is_first_sight(digest, now)
     }
 }

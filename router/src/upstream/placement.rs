@@ -56,7 +56,7 @@ impl Placements {
     /// Creates an empty memory.
     ///
     /// # Arguments
-    /// * `seed`: random bits.
+    /// * `seed` - random bits.
     pub(crate) fn new(seed: u64) -> Self {
         Self { sets: Vec::new(), seed }
     }
@@ -133,7 +133,7 @@ impl Entry {
 pub(crate) enum Move {
     Lane,
     Shard,
-    /// A lane that must run the request in any case.
+    /// A lane that must run the request, wherever the Worker is placed.
     Stay,
 }
 

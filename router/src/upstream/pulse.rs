@@ -22,7 +22,7 @@ pub(crate) const PING_AFTER: Duration = Duration::from_millis(750);
 
 /// The number of whole ticks without a byte after which the peer counts as silent. A ping is
 /// outstanding for half of these ticks.
-const PATIENCE: u32 = 6;
+const SILENT_AFTER: u32 = 6;
 
 /// The state of a connection.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Pulse {
     /// Creates the state of a connection.
     ///
     /// # Arguments
-    /// * `reads`: a counter that increases with every read.
+    /// * `reads` - a counter that increases with every read.
     pub(crate) fn new(reads: u64) -> Self {
         Self { reads, quiet: 0 }
     }
@@ -48,7 +48,7 @@ impl Pulse {
         self.reads = reads;
         match self.quiet {
             0 => Beat::Alive,
-            quiet if quiet < PATIENCE => Beat::Quiet,
+            quiet if quiet < SILENT_AFTER => Beat::Quiet,
             _ => Beat::Silent,
         }
     }
@@ -59,9 +59,9 @@ impl Pulse {
 pub(crate) enum Beat {
     /// Data has arrived.
     Alive,
-    /// Nothing has arrived, but for fewer than [`PATIENCE`] ticks.
+    /// Nothing has arrived, but for fewer than [`SILENT_AFTER`] ticks.
     Quiet,
-    /// Nothing has arrived for at least [`PATIENCE`] ticks.
+    /// Nothing has arrived for at least [`SILENT_AFTER`] ticks.
     Silent,
 }
 
@@ -84,7 +84,7 @@ mod tests {
         let mut pulse = Pulse::new(0);
         for reads in 1..100 {
             assert_eq!(pulse.tick(reads), Beat::Alive);
-            assert!((0..PATIENCE - 1).all(|_| pulse.tick(reads) == Beat::Quiet));
+            assert!((0..SILENT_AFTER - 1).all(|_| pulse.tick(reads) == Beat::Quiet));
         }
         assert_eq!(pulse.tick(99), Beat::Silent);
         assert_eq!(pulse.tick(100), Beat::Alive);

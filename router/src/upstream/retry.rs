@@ -1,10 +1,10 @@
 //! Decides whether a failed attempt may be repeated elsewhere.
 //!
-//! | what happened | may the request have run? | so |
+//! | failure | may the request have run? | reaction |
 //! | --- | --- | --- |
 //! | no connection; never sent; the node refused the stream | no | repeat, outside the budget |
 //! | the node reports that it drains | no | repeat, outside the budget |
-//! | the node reports that it is overloaded, or cannot get the code | no | repeat, within the budget |
+//! | the node reports that it is overloaded, or lacks the code | no | repeat, within the budget |
 //! | the shard already has its share of this thread's requests | no | repeat, within the budget |
 //! | the process was lost on the way | yes | repeat (*), in a lane, preferably of its node |
 //! | after that, its whole node was lost | yes | repeat (*), in a lane of another node |
@@ -210,7 +210,7 @@ impl Attempts {
     /// Returns whether the request may be repeated after this error, and counts the attempt.
     ///
     /// # Arguments
-    /// * `replayable`: whether the request's body can be sent once more.
+    /// * `replayable` - whether the request's body can be sent once more.
     pub(crate) fn may_go_on(
         &mut self,
         after: &AttemptError,

@@ -1,6 +1,6 @@
 //! Decides what the silence of a shard means for the requests that wait for it.
 //!
-//! A silent shard ([`pulse`](super::pulse)) gets no new requests in any case. For the requests that
+//! A silent shard ([`pulse`](super::pulse)) gets no new requests. For the requests that
 //! the shard already has, silence is ambiguous: a shard answers nothing during a turn, so a stopped
 //! shard and a busy one look the same. Therefore:
 //!
@@ -31,8 +31,8 @@ use std::rc::Rc;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use tenon_table::Table;
 
-use crate::table::Table;
 use crate::upstream::link::Link;
 use crate::upstream::links::Links;
 use crate::upstream::pick::Target;

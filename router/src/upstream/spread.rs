@@ -11,9 +11,9 @@
 //! of the ring, as many as the width says, and of these to the one with the fewest requests of this
 //! thread. This bounds the load of each shard, as consistent hashing with bounded loads does
 //! (Mirrokni, Thorup and Zadimoghaddam, 2018, <https://arxiv.org/abs/1608.01350>), but only Workers
-//! that cause load leave their first shard, and all others stay warm where they are. The requests
-//! of a Worker that is not hot any more return to fewer shards, one at a time, because a narrow
-//! Worker needs less memory.
+//! that cause load leave their first shard, and all others stay warm where they are. When a
+//! Worker is no longer hot, its requests return to fewer shards, one at a time, because a Worker on
+//! fewer shards needs less memory.
 //!
 //! A shard that is new to the Worker gets one request at a time until it has responded, because it
 //! has to start the Worker first.
@@ -24,8 +24,7 @@
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
-
-use crate::table::ring::Key;
+use tenon_table::ring::Key;
 
 /// The time after a change of a width before heat can increase it again. In this time, the shards
 /// notice the change: their windows have 100 ms.
@@ -73,9 +72,9 @@ impl Spread {
     /// Records a response of a shard.
     ///
     /// # Arguments
-    /// * `rank`: the place of the shard among the candidates of the Worker, from 0.
-    /// * `is_hot`: whether the shard reports that the Worker is hot.
-    /// * `slots`: the number of candidates in the Worker's pool.
+    /// * `rank` - the place of the shard among the candidates of the Worker, from 0.
+    /// * `is_hot` - whether the shard reports that the Worker is hot.
+    /// * `slots` - the number of candidates in the Worker's pool.
     pub(crate) fn record(
         &mut self,
         key: Key,

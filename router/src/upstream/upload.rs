@@ -18,10 +18,12 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
+use tenon_clients::quota::Hold;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame;
 use tenon_proto::invoke::Prologue;
-
-use crate::quota::Hold;
+use tenon_proto::runtime::invoke_request::Part;
+use tenon_proto::runtime::{Header, InvokeRequest, Trailers};
 
 /// The maximum part of a streamed body that is kept for another attempt, in bytes. A node that
 /// refuses a request does so before it has read much of the body.
@@ -30,7 +32,7 @@ const KEPT: usize = 256 * 1024;
 /// Returns the failure for a body that is too large.
 ///
 /// # Arguments
-/// * `limit`: the limit, in bytes.
+/// * `limit` - the limit, in bytes.
 pub(crate) fn too_large(limit: u64) -> Failure {
     let message = format!("the request's body exceeds the limit of {limit} bytes");
     Failure::new(FailureCode::RequestTooLarge, Phase::Admission, message)
@@ -52,6 +54,14 @@ pub(crate) trait Source {
     /// # Errors
     /// Fails if the body ends prematurely, or must not continue.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>>;
+
+    /// Returns the trailers of a body that has ended.
+    fn take_trailers(&mut self) -> Vec<Header> {
+        Vec::new()
+    }
+
+    /// Records that the node has answered the request.
+    fn answered(&mut self) {}
 }
 
 /// A streamed body.
@@ -64,6 +74,8 @@ struct State {
     limit: u64,
     received: u64,
     ended: bool,
+    /// The trailers of a body that has ended.
+    trailers: Vec<Header>,
     /// There will be no further attempt.
     settled: bool,
     /// The pieces that have been sent, or `None` if they are too large or no longer needed.
@@ -80,9 +92,9 @@ impl Upload {
     /// Creates an upload.
     ///
     /// # Arguments
-    /// * `limit`: the maximum size, in bytes.
-    /// * `received`: the number of bytes that have already arrived.
-    /// * `memory`: the memory that a client's body needs in transit.
+    /// * `limit` - the maximum size, in bytes.
+    /// * `received` - the number of bytes that have already arrived.
+    /// * `memory` - the memory that a client's body needs in transit.
     pub(crate) fn new(
         source: Box<dyn Source>,
         limit: u64,
@@ -94,6 +106,7 @@ impl Upload {
             limit,
             received,
             ended: false,
+            trailers: Vec::new(),
             settled: false,
             kept: Some(Vec::new()),
             memory,
@@ -117,14 +130,17 @@ impl Upload {
     /// Records that a node has answered, so that there is no further attempt. Kept pieces stay
     /// until the current attempt has sent them.
     pub(crate) fn settle(&self) {
-        self.state.borrow_mut().settled = true;
+        let mut state = self.state.borrow_mut();
+        state.settled = true;
+        state.source.answered();
     }
 
     /// Starts an attempt, which supersedes the attempts before it.
     pub(super) fn begin(self: &Rc<Self>) -> Streaming {
         let mut state = self.state.borrow_mut();
         state.attempt += 1;
-        Streaming { upload: self.clone(), attempt: state.attempt, position: 0 }
+        let attempt = state.attempt;
+        Streaming { upload: self.clone(), attempt, position: 0, has_sent_trailers: false }
     }
 }
 
@@ -148,6 +164,7 @@ impl State {
                 Some(Err(failure)) => return Poll::Ready(Some(Err(self.fail(failure)))),
                 None => {
                     self.ended = true;
+                    self.trailers = self.source.take_trailers();
                     break;
                 }
             };
@@ -180,7 +197,7 @@ impl State {
     }
 }
 
-/// The body that one attempt sends: the head, and the body's pieces as messages.
+/// The body that one attempt sends: the head, and the body's pieces and trailers as messages.
 pub(crate) struct AttemptBody {
     head: Option<Bytes>,
     streaming: Option<Streaming>,
@@ -193,23 +210,31 @@ pub(super) struct Streaming {
     upload: Rc<Upload>,
     attempt: u32,
     position: usize,
+    has_sent_trailers: bool,
 }
 
 impl Streaming {
-    /// Returns the next piece, or `None` at the end.
+    /// Returns the next piece of the body, or its trailers, or `None` at the end.
     ///
     /// # Errors
     /// Fails if the body fails, or another attempt has superseded this one.
-    pub(super) fn poll_piece(
+    pub(super) fn poll_part(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, Failure>>> {
+    ) -> Poll<Option<Result<Part, Failure>>> {
         let mut state = self.upload.state.borrow_mut();
         if state.attempt != self.attempt {
             // No shard works on the request of a superseded attempt any more.
             return Poll::Ready(Some(Err(broken())));
         }
-        state.poll_piece(&mut self.position, cx)
+        Poll::Ready(match ready!(state.poll_piece(&mut self.position, cx)) {
+            Some(piece) => Some(piece.map(Part::Body)),
+            None if state.trailers.is_empty() || self.has_sent_trailers => None,
+            None => {
+                self.has_sent_trailers = true;
+                Some(Ok(Part::Trailers(Trailers { fields: state.trailers.clone() })))
+            }
+        })
     }
 }
 
@@ -217,7 +242,7 @@ impl AttemptBody {
     /// Starts an attempt.
     ///
     /// # Arguments
-    /// * `head`: the framed head message, which includes the body unless the body streams.
+    /// * `head` - the framed head message, which includes the body unless the body streams.
     pub(crate) fn new(head: Bytes, body: Option<&Rc<Upload>>) -> Self {
         Self { head: Some(head), streaming: body.map(Upload::begin), piece: None }
     }
@@ -243,8 +268,13 @@ impl Body for AttemptBody {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         let Some(streaming) = &mut self.streaming else { return Poll::Ready(None) };
-        let piece = match ready!(streaming.poll_piece(cx)) {
-            Some(piece) => piece?,
+        let piece = match ready!(streaming.poll_part(cx)) {
+            Some(Ok(Part::Body(piece))) => piece,
+            Some(Ok(part)) => {
+                let message = frame::encode(&InvokeRequest { part: Some(part) });
+                return Poll::Ready(Some(Ok(Frame::data(message))));
+            }
+            Some(Err(failure)) => return Poll::Ready(Some(Err(failure))),
             None => return Poll::Ready(None),
         };
         // A piece is at most as large as one read of the client's connection, which is far below

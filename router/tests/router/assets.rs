@@ -13,7 +13,7 @@ use crate::harness::{
     head, worker,
 };
 
-/// Returns a text that is longer than a piece and longer than a window of HTTP/2.
+/// Returns text that is longer than a piece and longer than a window of HTTP/2.
 fn large() -> String {
     (0..40_000).map(|line| format!("{line:09}\n")).collect()
 }

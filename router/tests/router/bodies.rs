@@ -6,14 +6,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use futures::{SinkExt, channel::mpsc};
-use http::Method;
-use http_body_util::BodyExt;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
 use tenon_proto::catalog::{WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
 use tenon_router::Pace;
 
 use crate::harness::{
-    Behavior, Client, Node, Options, Scenario, eventually, full, streamed, worker,
+    Behavior, Client, Node, Options, Scenario, eventually, full, raw, streamed, worker,
 };
 
 /// Returns bytes that identify their position.
@@ -78,6 +79,36 @@ async fn a_piece_of_a_body_does_not_wait_for_the_next() {
     }
     drop(pieces_tx);
     assert!(response.frame().await.is_none());
+}
+
+#[tokio::test]
+async fn trailers_follow_their_body_in_both_directions() {
+    trailers(Node::start("n1", Behavior::EchoStream)).await;
+}
+
+#[tokio::test]
+async fn trailers_pass_through_a_node_of_another_version() {
+    trailers(Node::of_another_version("n1", Behavior::EchoStream)).await;
+}
+
+async fn trailers(node: Node) {
+    let scenario = Scenario::with(&[&node]).await;
+    let field = |name| (HeaderName::from_static(name), HeaderValue::from_static("1"));
+    let sent = HeaderMap::from_iter([field("grpc-status"), field("authorization")]);
+    for len in [0, 1000, 300_000] {
+        let mut client = Client::http2(scenario.addr()).await;
+        let frames = [Frame::data(pattern(len)), Frame::trailers(sent.clone())];
+        let body = StreamBody::new(stream::iter(frames.map(Ok)));
+        let request = client.request(Method::POST, "/").body(BodyExt::boxed(body)).unwrap();
+        let response = client.open(request).await.unwrap().into_body().collect().await.unwrap();
+        let received = response.trailers().cloned();
+        assert_eq!(received, Some(HeaderMap::from_iter([field("grpc-status")])), "{len} bytes");
+        assert!(response.to_bytes() == pattern(len), "{len} bytes");
+    }
+    // A client of HTTP/1.1 gets the body without the trailers that it does not take.
+    let chunked = b"POST / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\ngrpc-status: 1\r\n\r\n";
+    let answer = raw(scenario.addr(), chunked).await;
+    assert!(answer.contains("abc") && !answer.contains("grpc-status"), "{answer}");
 }
 
 /// Starts a scenario whose Worker accepts 100,000 bytes.
@@ -177,4 +208,21 @@ async fn a_body_that_keeps_its_pace_may_take_longer_than_the_grace() {
     let request = client.request(Method::POST, "/").body(streamed(pieces)).unwrap();
     let answer = client.send(request).await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 200_000));
+}
+
+#[tokio::test]
+async fn a_client_may_pause_for_longer_once_its_worker_has_answered() {
+    let node = Node::start("n1", Behavior::EchoStream);
+    let scenario = impatient(&node).await;
+    for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
+        let (mut pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);
+        let request = client.request(Method::POST, "/").body(streamed(pieces_rx)).unwrap();
+        let mut response = client.open(request).await.unwrap().into_body();
+        for piece in ["one", "two"] {
+            tokio::time::sleep(Duration::from_millis(750)).await;
+            pieces_tx.send(piece.into()).await.unwrap();
+            let frame = response.frame().await.unwrap().unwrap();
+            assert_eq!(frame.into_data().unwrap(), piece);
+        }
+    }
 }

@@ -60,7 +60,8 @@ async fn open(client: &mut Client, accepted: &str) -> (mpsc::Sender<Bytes>, Resp
     (pieces_tx, response)
 }
 
-/// Reads a compressed body until its content ends with a text, and appends what it has read.
+/// Reads a compressed body until its content ends with this text, and appends the bytes to
+/// `encoded`.
 async fn read_to(body: &mut Incoming, coding: &str, encoded: &mut Vec<u8>, end: &str) {
     let read = async {
         while !decode(coding, encoded).ends_with(end.as_bytes()) {

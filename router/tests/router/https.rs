@@ -106,6 +106,26 @@ async fn a_large_body_passes_in_both_directions() {
 }
 
 #[tokio::test]
+async fn pipelined_requests_are_answered_in_order() {
+    let (secured, issued) = Secured::with(&["shop"], HttpsSettings::default()).await;
+    let browser = Browser::trusting(&issued[0], &["http/1.1"]);
+    let mut stream = browser.connect(secured.addr(), "shop").await.unwrap();
+    let plain = |i| format!("GET /{i} HTTP/1.1\r\nhost: shop\r\nx: {}\r\n\r\n", "y".repeat(900));
+    let sent: String = (0..50).map(plain).collect();
+    let last = "GET /50 HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n";
+    let (mut reader, mut writer) = tokio::io::split(&mut stream);
+    let mut answer = String::new();
+    let both = async {
+        tokio::join!(async { writer.write_all((sent + last).as_bytes()).await.unwrap() }, async {
+            reader.read_to_string(&mut answer).await.unwrap()
+        },)
+    };
+    tokio::time::timeout(DEADLINE, both).await.expect("the connection did not close");
+    let urls = answer.lines().filter_map(|line| line.strip_prefix("observed-url: https://shop/"));
+    assert!(urls.eq((0..=50).map(|i| i.to_string())), "{answer}");
+}
+
+#[tokio::test]
 async fn a_client_gets_the_certificate_of_the_host_that_it_requests() {
     let (secured, issued) = Secured::with(&["bank", "shop"], HttpsSettings::default()).await;
     for (host, certificate) in ["bank", "shop"].into_iter().zip(&issued) {

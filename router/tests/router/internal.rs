@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures::stream;
 use tenon_proto::catalog::{WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
-use tenon_proto::runtime::{InvokeHead, MAX_DEPTH, ResponseHead, Scheduled, Service};
+use tenon_proto::runtime::{Entry, InvokeHead, MAX_DEPTH, ResponseHead, Rpc, Scheduled, Service};
 
 use crate::harness::{Behavior, InternalCaller, Node, Scenario, eventually, head, worker};
 
@@ -30,6 +30,22 @@ async fn a_worker_is_called_by_name_and_the_router_adds_the_revision() {
         scenario.metric("tenon_router_requests_total", Some("2xx")) == 1.0
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_entry_of_a_call_is_passed_on() {
+    let node = Node::start("n1", Behavior::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let caller = InternalCaller::of(scenario.internal_addr());
+    for rpc in [None, Some(Rpc { method: "add".into() })] {
+        let entry = Some(Entry { export: "Admin".into(), rpc });
+        let called = InvokeHead { entry: entry.clone(), body: "text".into(), ..head("shop/cart") };
+        let answer = caller.call(called, stream::empty()).await.unwrap();
+        assert_eq!((answer.status, &answer.body[..]), (200, &b"text"[..]));
+        assert_eq!(node.last_head().entry, entry);
+    }
+    caller.call(head("shop/cart"), stream::empty()).await.unwrap();
+    assert_eq!(node.last_head().entry, None);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod assets;
 mod bodies;
 mod catalog;
 mod compression;
+mod fast_path;
 mod figures;
 mod front;
 mod hostile;

@@ -134,7 +134,7 @@ async fn the_trace_of_a_trusted_proxy_is_continued_if_it_is_sampled() {
         let answer = get(&scenario, &[("traceparent", stated), ("tracestate", "a=b")]).await;
         assert_eq!(answer.header("echo-tracestate"), "a=b");
         assert_eq!(answer.header("echo-traceparent")[3..35], stated[3..35]);
-        // Without a span, the context stays that of the proxy.
+        // The Worker of a request without a span gets the proxy's context.
         assert_eq!(answer.header("echo-traceparent") == stated, stated == UNSAMPLED);
     }
     let spans = collector.spans(1).await;
@@ -158,7 +158,7 @@ async fn the_sampled_flag_of_a_client_has_no_effect() {
 }
 
 #[tokio::test]
-async fn a_request_that_fails_has_a_span_although_it_is_not_sampled() {
+async fn a_request_that_fails_has_a_span_even_if_it_is_not_sampled() {
     let node = Node::start("n1", Behavior::Echo);
     let collector = Collector::start(Reaction::Accept).await;
     let scenario = start(&node, &collector, &[NONE]).await;
@@ -187,7 +187,7 @@ async fn a_request_that_fails_has_a_span_although_it_is_not_sampled() {
 }
 
 #[tokio::test]
-async fn failures_have_no_span_if_this_is_disabled() {
+async fn failures_have_no_span_if_spans_of_failures_are_disabled() {
     let node = Node::start("n1", Behavior::Status(500));
     let collector = Collector::start(Reaction::Accept).await;
     let scenario = start_behind_proxy(&node, &collector, &[NONE, "--trace-errors=false"]).await;

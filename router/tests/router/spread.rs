@@ -1,4 +1,4 @@
-//! Tests where the requests of a Worker go that needs more than one shard.
+//! Tests to which shards the requests of a hot Worker go.
 
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;

@@ -20,8 +20,8 @@ impl Guarded {
     /// Starts the router and its peers.
     ///
     /// # Arguments
-    /// * `others`: the authorities that the router trusts in addition to its own.
-    /// * `nodes`: the certificate and trust of each node.
+    /// * `others` - the authorities that the router trusts in addition to its own.
+    /// * `nodes` - the certificate and trust of each node.
     async fn with(authority: &Authority, others: &[&Authority], nodes: &[Tls]) -> Self {
         let catalog = Catalog::start().await;
         let proxy = TlsProxy::in_front_of(catalog.addr(), authority.tls(Role::Operator)).await;
@@ -64,6 +64,14 @@ async fn a_router_with_a_certificate_uses_the_catalog_and_the_node() {
 }
 
 #[tokio::test]
+async fn a_node_of_the_expected_pool_gets_requests() {
+    let authority = Authority::new();
+    let guarded = Guarded::with(&authority, &[], &[authority.tls_of_pool("default")]).await;
+    let answer = guarded.scenario.client().await.post("/", "x").await;
+    assert_eq!((answer.header("observed-node"), &answer.body[..]), ("n0", &b"x"[..]));
+}
+
+#[tokio::test]
 async fn the_internal_listener_admits_only_nodes_and_operators() {
     let authority = Authority::new();
     let guarded = Guarded::with(&authority, &[], &[authority.tls(Role::RuntimeNode)]).await;
@@ -87,10 +95,11 @@ async fn requests_avoid_nodes_that_fail_mutual_authentication() {
     let node = || authority.tls(Role::RuntimeNode);
     // The pin does not depend on the nodes' certificates.
     let pinned = Guarded::with(&authority, &[], &[node(), node()]).await.pinned();
-    // The node has another role, has an authority that the router does not trust, or trusts only
-    // its own authority.
+    // The node has another role, is of another pool, has an authority that the router does not
+    // trust, or trusts only its own authority.
     for bad in [
         authority.tls(Role::Operator),
+        authority.tls_of_pool("other"),
         stranger.tls(Role::RuntimeNode),
         wary.tls(Role::RuntimeNode),
     ] {

@@ -1,5 +1,6 @@
 //! The HTTP client: performs a request, from the Worker's call to the response's body.
 
+mod counted;
 mod resolve;
 mod socket;
 mod upgrade;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode, Version};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::ext::ReasonPhrase;
 use rustc_hash::FxHashMap;
 use rustls::ClientConfig;
@@ -25,8 +26,10 @@ use super::concurrency::{ConcurrencyLimits, Open};
 use super::connection::WINDOW;
 use super::connector::Connector;
 use super::incoming::receive;
-use super::message::{RedirectMode, Request, RequestBody, Response, UploadBody, UploadFailure};
-use super::origin::Origin;
+use super::message::{
+    RedirectMode, Request, RequestBody, Response, ResponseBody, UploadBody, UploadFailure,
+};
+use super::origin::{Origin, is_grpc};
 use super::policy;
 use super::pool::{ConnectionPool, Lease, PooledConnection};
 use super::redirect::{self, Next};
@@ -56,12 +59,11 @@ const FORBIDDEN_REQUEST_HEADERS: [HeaderName; 10] = [
 ];
 
 /// Hop-by-hop headers of a response. The client drops them, because they concern only the
-/// connection to the origin.
-const HOP_BY_HOP_RESPONSE_HEADERS: [HeaderName; 6] = [
+/// connection to the origin. `Trailer` is not one of them: it announces trailers, which pass.
+const HOP_BY_HOP_RESPONSE_HEADERS: [HeaderName; 5] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
-    header::TRAILER,
     header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
@@ -238,7 +240,7 @@ impl Client {
             PooledConnection::Lease(lease) => Ok(lease),
             // The request waits only once: if it finds no connection afterwards, it opens its own,
             // whether or not the awaited attempt succeeded.
-            PooledConnection::Opening(opening) if origin.secure => {
+            PooledConnection::Opening(opening) if origin.may_be_shared() => {
                 let _closed = opening.acquire().await;
                 match self.pool.take(origin) {
                     PooledConnection::Lease(lease) => Ok(lease),
@@ -252,7 +254,7 @@ impl Client {
     }
 
     async fn open(&self, origin: &Origin) -> Result<Lease, EgressError> {
-        let _opening = origin.secure.then(|| self.pool.open(origin));
+        let _opening = origin.may_be_shared().then(|| self.pool.open(origin));
         let stream = self.connector.connect(origin).await?;
         let sender = origin.handshake(stream, self.tls(&origin.tenant), &self.metrics.open).await?;
         Ok(self.pool.lease(origin, sender))
@@ -291,14 +293,18 @@ impl Client {
             None => String::new(),
         };
         let body = has_body(hop.method, head.status).then(|| {
-            let body = receive(body, self.metrics.received.clone(), held);
+            if body.is_end_stream() {
+                return ResponseBody::Empty;
+            }
+            let (bytes, trailers) = receive(body, self.metrics.received.clone(), held);
             let codings = decode::codings(&head.headers);
             if codings.is_empty() {
-                return body;
+                return ResponseBody::Stream { bytes, trailers };
             }
             head.headers.remove(header::CONTENT_ENCODING);
             head.headers.remove(header::CONTENT_LENGTH);
-            decode::decode(&codings, body, &hop.context.budget)
+            let bytes = decode::decode(&codings, bytes, &hop.context.budget);
+            ResponseBody::Stream { bytes, trailers }
         });
         Response {
             status: head.status,
@@ -335,7 +341,9 @@ impl Hop<'_> {
         if policy::is_bad_port(port) {
             return Err(EgressError::BadPort(port));
         }
-        Origin::for_worker(self.context, secure, host, port)
+        let origin = Origin::for_worker(self.context, secure, host, port)?;
+        let has_prior_knowledge = !secure && is_grpc(self.headers);
+        Ok(Origin { has_prior_knowledge, ..origin })
     }
 }
 
@@ -351,7 +359,8 @@ impl Origin {
         if !context.egress.allows(name.strip_suffix('.').unwrap_or(&name), port) {
             return Err(EgressError::NotListed { host: name, port });
         }
-        Ok(Self { tenant: context.worker.namespace().into(), secure, host, port })
+        let tenant = context.worker.namespace().into();
+        Ok(Self { tenant, secure, has_prior_knowledge: false, host, port })
     }
 }
 

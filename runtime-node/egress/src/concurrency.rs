@@ -54,8 +54,8 @@ impl Default for EgressBounds {
     }
 }
 
-/// The permits of a Worker, a tenant or the shard.
-struct Party {
+/// The permits of one scope: of a Worker, of a tenant or of the shard.
+struct Scope {
     waiting: Arc<Semaphore>,
     open: Arc<Semaphore>,
 }
@@ -63,30 +63,30 @@ struct Party {
 /// A shard's limits.
 pub(super) struct ConcurrencyLimits {
     bounds: EgressBounds,
-    shard: Rc<Party>,
-    tenants: RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
-    workers: RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
+    shard: Rc<Scope>,
+    tenants: RefCell<FxHashMap<Rc<str>, Weak<Scope>>>,
+    workers: RefCell<FxHashMap<Rc<str>, Weak<Scope>>>,
 }
 
 /// The right to wait for a response.
 pub(super) struct RequestPermit {
-    parties: [Rc<Party>; 3],
+    scopes: [Rc<Scope>; 3],
     _waiting: [Permit; 3],
 }
 
 /// The right to have a response open.
 pub(super) struct Open {
-    // This field is declared first, so that the permits are dropped before their parties.
+    // This field is declared first, so that the permits are dropped before their scopes.
     _permits: [Permit; 3],
-    _parties: [Rc<Party>; 3],
+    _scopes: [Rc<Scope>; 3],
 }
 
-/// Names of the parties in errors.
-const PARTIES: [&str; 3] = ["the Worker", "the namespace", "the node"];
+/// The names of the scopes in errors.
+const SCOPES: [&str; 3] = ["the Worker", "the namespace", "the node"];
 
 impl ConcurrencyLimits {
     pub(super) fn new(bounds: EgressBounds) -> Self {
-        let shard = Party::new(bounds.waiting_per_shard, bounds.open_per_shard);
+        let shard = Scope::new(bounds.waiting_per_shard, bounds.open_per_shard);
         Self { bounds, shard, tenants: RefCell::default(), workers: RefCell::default() }
     }
 
@@ -99,17 +99,17 @@ impl ConcurrencyLimits {
             open_per_tenant,
             ..
         } = self.bounds;
-        let parties = [
-            party(&self.workers, worker, waiting_per_worker, open_per_worker),
-            party(&self.tenants, tenant, waiting_per_tenant, open_per_tenant),
+        let scopes = [
+            scope(&self.workers, worker, waiting_per_worker, open_per_worker),
+            scope(&self.tenants, tenant, waiting_per_tenant, open_per_tenant),
             Rc::clone(&self.shard),
         ];
-        let [of_worker, of_tenant, of_shard] = &parties;
+        let [of_worker, of_tenant, of_shard] = &scopes;
         // The narrowest limit comes first, so that a request that queues at it holds no permit for
         // which other Workers or tenants wait.
         let waiting =
             [of_worker.acquire().await, of_tenant.acquire().await, of_shard.acquire().await];
-        RequestPermit { parties, _waiting: waiting }
+        RequestPermit { scopes, _waiting: waiting }
     }
 }
 
@@ -119,18 +119,18 @@ impl RequestPermit {
     /// # Errors
     /// Fails if the limit on open responses is reached.
     pub(super) fn open(self) -> Result<Open, EgressError> {
-        let [of_worker, of_tenant, of_shard] = &self.parties;
-        let open = |at: usize, party: &Party| {
-            Arc::clone(&party.open)
+        let [of_worker, of_tenant, of_shard] = &self.scopes;
+        let open = |at: usize, scope: &Scope| {
+            Arc::clone(&scope.open)
                 .try_acquire_owned()
-                .map_err(|_| EgressError::TooManyOpen(PARTIES[at]))
+                .map_err(|_| EgressError::TooManyOpen(SCOPES[at]))
         };
         let permits = [open(0, of_worker)?, open(1, of_tenant)?, open(2, of_shard)?];
-        Ok(Open { _permits: permits, _parties: self.parties })
+        Ok(Open { _permits: permits, _scopes: self.scopes })
     }
 }
 
-impl Party {
+impl Scope {
     fn new(waiting: u32, open: u32) -> Rc<Self> {
         // The limits on operations in flight bound the length of the queue.
         let semaphore = |permits: u32| Arc::new(Semaphore::new(permits as usize));
@@ -143,25 +143,25 @@ impl Party {
     }
 }
 
-/// Returns the party with this name, and creates it if it does not exist.
-fn party(
-    parties: &RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
+/// Returns the scope with this name, and creates it if it does not exist.
+fn scope(
+    scopes: &RefCell<FxHashMap<Rc<str>, Weak<Scope>>>,
     name: &str,
     waiting: u32,
     open: u32,
-) -> Rc<Party> {
-    let mut parties = parties.borrow_mut();
-    if let Some(party) = parties.get(name).and_then(Weak::upgrade) {
-        return party;
+) -> Rc<Scope> {
+    let mut scopes = scopes.borrow_mut();
+    if let Some(scope) = scopes.get(name).and_then(Weak::upgrade) {
+        return scope;
     }
-    // Pruning whenever the number of parties has doubled costs each insertion amortized constant
+    // Pruning whenever the number of scopes has doubled costs each insertion amortized constant
     // time.
-    if parties.len().is_power_of_two() {
-        parties.retain(|_, party| party.strong_count() > 0);
+    if scopes.len().is_power_of_two() {
+        scopes.retain(|_, scope| scope.strong_count() > 0);
     }
-    let party = Party::new(waiting, open);
-    parties.insert(name.into(), Rc::downgrade(&party));
-    party
+    let scope = Scope::new(waiting, open);
+    scopes.insert(name.into(), Rc::downgrade(&scope));
+    scope
 }
 
 #[cfg(test)]

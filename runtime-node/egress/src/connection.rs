@@ -1,4 +1,5 @@
-//! A connection to an origin: HTTP/1.1 with one exchange at a time, or HTTP/2 with many.
+//! A connection to an origin: HTTP/1.1 with one exchange at a time, or HTTP/2 with many. A TLS
+//! handshake negotiates HTTP/2; without TLS, only calls of gRPC use it, which require it.
 //!
 //! Bodies are read on demand: at most [`WINDOW`] bytes of an unread body are buffered, in HTTP/2's
 //! stream window or in the buffer of HTTP/1. HTTP/2's connection window is the sum of its streams'
@@ -24,7 +25,7 @@ use super::cause::root_cause;
 use super::connector::Stream;
 use super::error::Stage;
 use super::message::UploadBody;
-use super::origin::{Origin, server_name};
+use super::origin::{Origin, is_grpc, server_name};
 
 /// Maximum number of bytes of a body that an origin may send ahead of its reader. With a round-trip
 /// time of 20 ms, this allows about 6 MB/s for each body.
@@ -66,7 +67,11 @@ impl Origin {
         open: &IntGauge,
     ) -> Result<Sender, EgressError> {
         if !self.secure {
-            return self.http1(stream, open).await;
+            return if self.has_prior_knowledge {
+                self.http2(stream, open).await
+            } else {
+                self.http1(stream, open).await
+            };
         }
         let stream = self.connect_tls(&self.host, stream, tls).await?;
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
@@ -237,6 +242,10 @@ impl Sender {
                 Uri::from(target)
             }
             Self::Http2(_) => {
+                if is_grpc(headers) {
+                    // Some servers of gRPC refuse calls whose client may discard trailers.
+                    request.headers_mut().insert(header::TE, HeaderValue::from_static("trailers"));
+                }
                 let scheme = if url.scheme() == "https" { Scheme::HTTPS } else { Scheme::HTTP };
                 let authority = Authority::try_from(authority).ok()?;
                 Uri::builder()

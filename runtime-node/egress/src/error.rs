@@ -1,4 +1,5 @@
-//! The errors of requests and sockets of Workers, each with its stage and, in its message, a remedy.
+//! The errors of requests and sockets of Workers, each with its stage and, in its message, a
+//! remedy.
 //!
 //! Tenants read the messages, which therefore never contain an address that only the node's
 //! resolver knows.
@@ -43,7 +44,7 @@ pub enum EgressError {
     )]
     Subrequests(u32),
     #[error(
-        "{0} has too many sockets, and responses whose bodies are neither read nor cancelled; call socket.close(), and \
+        "{0} has too many sockets, and responses whose bodies are neither read nor canceled; call socket.close(), and \
          response.body.cancel() where a body is unused"
     )]
     TooManyOpen(&'static str),

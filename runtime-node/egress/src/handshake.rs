@@ -1,13 +1,17 @@
 //! The WebSocket opening handshake (RFC 6455 §4): the client's key, and the server's proof that it
 //! has understood the handshake. This module serves WebSockets from the router's clients,
 //! WebSockets to origins, and WebSockets between Workers. It is pure, except that it generates
-//! keys.
+//! keys. [`Deflate`] is the only extension.
+
+mod deflate;
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method};
+
+pub use deflate::{Deflate, Offer};
 
 /// The only version of the WebSocket protocol.
 pub const VERSION: HeaderValue = HeaderValue::from_static("13");
@@ -31,8 +35,14 @@ pub enum HandshakeError {
     Upgrade,
     #[error("the response selects a subprotocol that was not offered")]
     Protocol,
-    #[error("the response has extensions, but none was offered")]
+    #[error(
+        "the response selects an extension that was not offered; only permessage-deflate is offered"
+    )]
     Extensions,
+    #[error(
+        "the response accepts permessage-deflate without server_no_context_takeover, or limits a window that was not offered; the server must answer as RFC 7692 specifies, or without the extension"
+    )]
+    Deflate,
 }
 
 impl Key {
@@ -56,18 +66,34 @@ impl Key {
         BASE64_STANDARD.encode(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &text))
     }
 
-    /// Sets the headers of a request that asks for a WebSocket with this key. The Worker's other
-    /// negotiation headers are kept, except for extensions, none of which is supported.
+    /// Sets the headers of a request that asks an origin for a WebSocket with this key, and that
+    /// offers to compress messages. The Worker's other negotiation headers are kept, except for
+    /// other extensions, none of which is supported.
     pub fn set_headers(&self, headers: &mut HeaderMap) {
-        headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
+        headers.insert(header::SEC_WEBSOCKET_EXTENSIONS, deflate::OFFER);
+        self.set_upgrade(headers);
+    }
+
+    /// Sets the headers of a request that asks another Worker for a WebSocket with this key.
+    /// Messages between Workers are compressed only if the caller offers it, usually because it
+    /// passes on the request of a client that does.
+    pub fn set_headers_for_worker(&self, headers: &mut HeaderMap) {
+        if offers(headers).is_empty() {
+            headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
+        }
+        self.set_upgrade(headers);
+    }
+
+    fn set_upgrade(&self, headers: &mut HeaderMap) {
         headers.insert(header::UPGRADE, WEBSOCKET);
         headers.insert(header::SEC_WEBSOCKET_VERSION, VERSION);
         let key = HeaderValue::from_str(&self.0).expect("base64 is a valid header value");
         headers.insert(header::SEC_WEBSOCKET_KEY, key);
     }
 
-    /// Checks that a server's 101 response accepts the request (RFC 6455 §4.1). Does not check the
-    /// headers `Upgrade` and `Connection`.
+    /// Checks that a server's 101 response accepts the request (RFC 6455 §4.1), and returns the
+    /// agreement on the compression of messages, if there is one. Does not check the headers
+    /// `Upgrade` and `Connection`.
     ///
     /// # Errors
     /// Fails if the response does not accept the request.
@@ -75,24 +101,25 @@ impl Key {
         &self,
         request: &HeaderMap,
         response: &HeaderMap,
-    ) -> Result<(), HandshakeError> {
+    ) -> Result<Option<Deflate>, HandshakeError> {
         if response
             .get(header::SEC_WEBSOCKET_ACCEPT)
             .is_none_or(|accept| accept.as_bytes() != self.accept().as_bytes())
         {
             return Err(HandshakeError::Accept);
         }
-        if response.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
-            return Err(HandshakeError::Extensions);
-        }
+        let deflate = Deflate::read_response(
+            values(response, &header::SEC_WEBSOCKET_EXTENSIONS),
+            !offers(request).is_empty(),
+        )?;
         let offered = |chosen: &[u8]| {
             members(request, &header::SEC_WEBSOCKET_PROTOCOL)
                 .any(|offered| offered.as_bytes() == chosen)
         };
         let mut chosen = response.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
         match (chosen.next(), chosen.next()) {
-            (None, _) => Ok(()),
-            (Some(chosen), None) if offered(chosen.as_bytes()) => Ok(()),
+            (None, _) => Ok(deflate),
+            (Some(chosen), None) if offered(chosen.as_bytes()) => Ok(deflate),
             _ => Err(HandshakeError::Protocol),
         }
     }
@@ -111,6 +138,14 @@ pub fn upgrades(headers: &HeaderMap) -> Result<(), HandshakeError> {
     let both = lists(headers, &header::UPGRADE, "websocket")
         && lists(headers, &header::CONNECTION, "upgrade");
     if both { Ok(()) } else { Err(HandshakeError::Upgrade) }
+}
+
+fn offers(headers: &HeaderMap) -> Vec<Offer> {
+    Offer::read_all(values(headers, &header::SEC_WEBSOCKET_EXTENSIONS))
+}
+
+fn values<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
+    headers.get_all(name).into_iter().map(HeaderValue::as_bytes)
 }
 
 fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
@@ -145,14 +180,40 @@ mod tests {
     fn the_response_to_the_standards_example_key_is_accepted() {
         assert_eq!(example().accept(), ACCEPT.1);
         let request = headers(&[("sec-websocket-protocol", "chat, superchat")]);
-        assert_eq!(example().check_response(&request, &headers(&[ACCEPT])), Ok(()));
+        assert_eq!(example().check_response(&request, &headers(&[ACCEPT])), Ok(None));
         assert_eq!(
             example().check_response(
                 &request,
                 &headers(&[ACCEPT, ("sec-websocket-protocol", "superchat")])
             ),
-            Ok(())
+            Ok(None)
         );
+    }
+
+    #[test]
+    fn an_origin_is_offered_compression_and_a_worker_only_if_the_caller_offers_it() {
+        let deflate = ("sec-websocket-extensions", "permessage-deflate; server_max_window_bits=9");
+        let unknown = ("sec-websocket-extensions", "permessage-bzip2");
+        let set = |set: fn(&Key, &mut HeaderMap), sent: &[(&'static str, &'static str)]| {
+            let mut headers = headers(sent);
+            set(&example(), &mut headers);
+            headers.get(header::SEC_WEBSOCKET_EXTENSIONS).cloned()
+        };
+        for sent in [&[][..], &[deflate], &[unknown]] {
+            assert_eq!(set(Key::set_headers, sent), Some(deflate::OFFER), "{sent:?}");
+        }
+        for (sent, kept) in [
+            (&[][..], None),
+            (&[unknown], None),
+            (&[deflate], Some(HeaderValue::from_static(deflate.1))),
+        ] {
+            assert_eq!(set(Key::set_headers_for_worker, sent), kept, "{sent:?}");
+        }
+        let mut request = HeaderMap::new();
+        example().set_headers(&mut request);
+        let chosen = ("sec-websocket-extensions", "permessage-deflate; server_no_context_takeover");
+        let agreed = example().check_response(&request, &headers(&[ACCEPT, chosen]));
+        assert!(matches!(agreed, Ok(Some(_))), "{agreed:?}");
     }
 
     #[test]

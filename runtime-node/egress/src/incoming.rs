@@ -1,25 +1,31 @@
-//! Receives a response's body: counts its bytes, and releases its resources at its end.
+//! Receives a response's body: counts its bytes, keeps its trailers, and releases its resources at
+//! its end.
 
+use std::cell::Cell;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
+use http::HeaderMap;
 use http_body::Body as _;
 use hyper::body::Incoming;
 use prometheus::IntCounter;
 
 use super::cause::root_cause;
+use super::message::Trailers;
 use super::{BodyStream, EgressError};
 
 struct Receiving<T> {
     body: Incoming,
     bytes: IntCounter,
+    trailers: Rc<Cell<HeaderMap>>,
     /// Resources that are held until the body's end.
     held: Option<T>,
 }
 
-/// Returns the body as a stream.
+/// Returns the body as a stream, and its trailers.
 ///
 /// # Arguments
 /// * `bytes` - counter of the received bytes.
@@ -28,8 +34,10 @@ pub(super) fn receive<T: Unpin + 'static>(
     body: Incoming,
     bytes: IntCounter,
     held: T,
-) -> BodyStream {
-    Receiving { body, bytes, held: Some(held) }.boxed_local()
+) -> (BodyStream, Trailers) {
+    let trailers = Rc::<Cell<HeaderMap>>::default();
+    let receiving = Receiving { body, bytes, trailers: Rc::clone(&trailers), held: Some(held) };
+    (receiving.boxed_local(), Box::new(move || trailers.take()))
 }
 
 impl<T: Unpin> Stream for Receiving<T> {
@@ -42,8 +50,14 @@ impl<T: Unpin> Stream for Receiving<T> {
         loop {
             match std::task::ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
-                    // Trailers and empty frames are skipped.
-                    let Ok(piece) = frame.into_data() else { continue };
+                    let piece = match frame.into_data() {
+                        Ok(piece) => piece,
+                        Err(frame) => {
+                            self.trailers.set(frame.into_trailers().unwrap_or_default());
+                            continue;
+                        }
+                    };
+                    // An empty frame is skipped.
                     if !piece.is_empty() {
                         self.bytes.inc_by(piece.len() as u64);
                         return Poll::Ready(Some(Ok(piece)));

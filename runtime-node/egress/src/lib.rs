@@ -72,7 +72,9 @@ pub mod settings;
 pub use budget::InvocationBudget;
 pub use client::{Authorities, Client, EgressContext, Endpoint, Socket, Tunnel, UpgradeResponse};
 pub use error::EgressError;
-pub use message::{BodyStream, RedirectMode, Request, RequestBody, Response};
+pub use message::{
+    BodyStream, RedirectMode, Request, RequestBody, Response, ResponseBody, Trailers,
+};
 pub use metrics::EgressMetrics;
 pub use policy::Policy;
 pub use proxy::{InvalidProxy, Proxy, Resolver};

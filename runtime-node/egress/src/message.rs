@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use futures::stream::LocalBoxStream;
 use http::{HeaderMap, Method, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -16,6 +17,9 @@ use super::EgressError;
 
 /// A stream of a body's bytes, which are produced only on demand.
 pub type BodyStream = LocalBoxStream<'static, Result<Bytes, EgressError>>;
+
+/// Returns the trailer fields that follow a body, once the body has ended.
+pub type Trailers = Box<dyn FnOnce() -> HeaderMap>;
 
 /// A request made by a Worker.
 pub struct Request {
@@ -37,6 +41,7 @@ pub enum RequestBody {
         bytes: BodyStream,
         /// Length of the body in bytes, if it is known.
         length: Option<u64>,
+        trailers: Option<Trailers>,
     },
 }
 
@@ -60,7 +65,27 @@ pub struct Response {
     pub url: Url,
     pub redirected: bool,
     /// The body; `None` if the response cannot have one.
-    pub body: Option<BodyStream>,
+    pub body: Option<ResponseBody>,
+}
+
+/// A response's body.
+pub enum ResponseBody {
+    /// The body has arrived with the head, and is empty.
+    Empty,
+    Stream {
+        bytes: BodyStream,
+        trailers: Trailers,
+    },
+}
+
+impl ResponseBody {
+    /// Returns the body as a stream, without its trailers.
+    pub fn into_stream(self) -> BodyStream {
+        match self {
+            Self::Empty => futures::stream::empty().boxed_local(),
+            Self::Stream { bytes, .. } => bytes,
+        }
+    }
 }
 
 impl RequestBody {
@@ -125,6 +150,15 @@ impl Body for UploadBody {
                 .filter(|piece| !matches!(piece, Ok(b) if b.is_empty())),
             RequestBody::Stream { bytes, .. } => std::task::ready!(bytes.as_mut().poll_next(cx)),
         };
+        if piece.is_none()
+            && let RequestBody::Stream { trailers, .. } = &mut self.body
+            && let Some(trailers) = trailers.take()
+        {
+            let trailers = trailers();
+            // The stream has ended and must not be polled again.
+            self.body = RequestBody::Empty;
+            return Poll::Ready((!trailers.is_empty()).then(|| Ok(Frame::trailers(trailers))));
+        }
         Poll::Ready(match piece {
             Some(Ok(piece)) => {
                 self.bytes.inc_by(piece.len() as u64);

@@ -7,11 +7,11 @@
 //! `refused?` and `allowed?` look the address up in the node's own lists; `translate` finds an IPv4
 //! address inside an IPv6 one.
 //!
-//! A name is no basis for the decision: the owner of a name decides to which addresses the name
-//! resolves, and may answer each query differently. The addresses are therefore judged for each
-//! connection, and connections are made only to an [`Allowed`], unless the platform's administrator
-//! delegates the decision to a proxy ([`super::proxy`]). This module is pure: it does not resolve
-//! names, connect or read a clock.
+//! A name cannot be the basis of the decision: the owner of a name decides to which addresses the
+//! name resolves, and may answer each query differently. The addresses are therefore judged for
+//! each connection, and connections are made only to an [`Allowed`], unless the platform's
+//! administrator delegates the decision to a proxy ([`super::proxy`]). This module is pure: it does
+//! not resolve names, connect or read a clock.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

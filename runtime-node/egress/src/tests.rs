@@ -9,6 +9,7 @@ mod reach;
 mod redirects;
 mod requests;
 mod sockets;
+mod trailers;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -24,7 +25,7 @@ use url::Url;
 
 use super::{
     Client, EgressContext, EgressError, InvocationBudget, Policy, RedirectMode, Request,
-    RequestBody, Response, Settings,
+    RequestBody, Response, ResponseBody, Settings,
 };
 use crate::metrics::EgressMetrics;
 
@@ -104,7 +105,7 @@ async fn fetch(client: &Client, request: Request) -> Result<Response, EgressErro
 
 async fn body(response: Response) -> Result<String, EgressError> {
     let mut all = Vec::new();
-    let mut body = response.body.unwrap_or_else(|| futures::stream::empty().boxed_local());
+    let mut body = response.body.unwrap_or(ResponseBody::Empty).into_stream();
     while let Some(piece) = body.next().await {
         all.extend_from_slice(&piece?);
     }

@@ -5,9 +5,13 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use futures::stream::LocalBoxStream;
 use tenon_proto::failure::Failure;
+use tenon_proto::runtime::Header;
 
 /// A stream of pieces, read only when the consumer asks for them.
 pub type ByteStream = LocalBoxStream<'static, Result<Bytes, StreamError>>;
+
+/// Returns the trailer fields that follow a stream, once the stream has ended.
+pub type Trailers = Box<dyn FnOnce() -> Vec<Header>>;
 
 /// The reason for which a stream broke off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

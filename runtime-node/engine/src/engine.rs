@@ -37,7 +37,7 @@ pub struct Engine {
     pub(crate) interfaces: Rc<dyn Interfaces>,
     pub(crate) headroom: Headroom,
     pub(crate) inspector: Option<Arc<Inspector>>,
-    pub(crate) is_condemned: Rc<Notify>,
+    pub(crate) condemnation: Rc<Notify>,
 }
 
 impl Engine {
@@ -71,7 +71,7 @@ impl Engine {
             interfaces,
             headroom: Headroom::default(),
             inspector: None,
-            is_condemned: Rc::default(),
+            condemnation: Rc::default(),
         }
     }
 
@@ -96,7 +96,7 @@ impl Engine {
     /// Waits until an isolate has been condemned. Returns immediately if that has happened since
     /// the previous call returned.
     pub async fn condemned(&self) {
-        self.is_condemned.notified().await;
+        self.condemnation.notified().await;
     }
 
     /// Ends the connections of clients that the interfaces hold open, and those that are opened

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_wait_passes_the_token_on_and_is_not_charged() {
+    fn a_canceled_wait_passes_the_token_on_and_is_not_charged() {
         run(async {
             let scheduler = Rc::new(FairScheduler::default());
             let account = account(TURN);

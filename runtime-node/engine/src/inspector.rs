@@ -46,7 +46,7 @@ pub struct Inspector {
     targets: Mutex<BTreeMap<WorkerId, Arc<Target>>>,
     /// Targets that have clients, but no isolate.
     wanted: Mutex<VecDeque<Arc<Target>>>,
-    is_wanted: Notify,
+    wanted_changed: Notify,
 }
 
 impl Inspector {
@@ -60,7 +60,7 @@ impl Inspector {
             waits,
             targets: Mutex::default(),
             wanted: Mutex::default(),
-            is_wanted: Notify::new(),
+            wanted_changed: Notify::new(),
         })
     }
 
@@ -115,7 +115,7 @@ impl Inspector {
         let client = target.connect()?;
         if !target.has_isolate() {
             lock(&self.wanted).push_back(target);
-            self.is_wanted.notify_one();
+            self.wanted_changed.notify_one();
         }
         Some(client)
     }
@@ -126,7 +126,7 @@ impl Inspector {
             if let Some(target) = lock(&self.wanted).pop_front() {
                 return target;
             }
-            self.is_wanted.notified().await;
+            self.wanted_changed.notified().await;
         }
     }
 

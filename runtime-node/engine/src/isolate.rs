@@ -109,7 +109,7 @@ impl Isolate {
     /// Waits until no invocation is in flight.
     pub async fn idle(&self) {
         loop {
-            let idle = self.state.is_idle.notified();
+            let idle = self.state.idle.notified();
             if self.in_flight() == 0 {
                 return;
             }
@@ -130,7 +130,7 @@ impl Isolate {
         self.vm.borrow().pauses.take()
     }
 
-    /// Ends everything that the isolate has begun, because its revision may not run any more. The
+    /// Ends everything that the isolate has begun, because its revision must no longer run. The
     /// caller calls this between turns.
     pub fn forbid(&self) {
         self.state.seal(FailureCode::WorkerQuarantined);

@@ -111,7 +111,7 @@ pub mod wasm;
 mod watchdog;
 
 pub use blocking_time::Pause;
-pub use byte_stream::{ByteStream, StreamError};
+pub use byte_stream::{ByteStream, StreamError, Trailers};
 pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
 pub use cage::{HEAPS_LIMIT, code_room};
 pub use call_context::CallContext;

@@ -189,7 +189,7 @@ impl<T: Send, W: FnMut(&Slice<'_>) -> Option<T> + Send> Job for Task<T, W> {
             return false;
         }
         if let Some(done_tx) = self.done_tx.take() {
-            // If the result is not wanted any more, the receiver has closed the channel.
+            // If the result is no longer wanted, the receiver has closed the channel.
             let _ = done_tx.send(Done { value, cpu: self.spent });
         }
         true

@@ -13,8 +13,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures::stream::{Abortable, Stream};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::runtime::Header;
 
-use super::byte_stream::{ByteStream, StreamError};
+use super::byte_stream::{ByteStream, StreamError, Trailers};
 use super::heap::Charge;
 use super::ids::{InvocationId, OperationId};
 
@@ -36,6 +37,7 @@ pub(crate) trait SendProgress {
 /// A response's body that is being sent; see the [module documentation](self).
 pub struct Sending {
     stream: Abortable<ByteStream>,
+    trailers: Option<Trailers>,
     invocation: InvocationId,
     /// The operation that keeps the invocation alive, if the body comes from outside.
     operation: Option<OperationId>,
@@ -58,7 +60,20 @@ impl Sending {
         progress: Weak<dyn SendProgress>,
         head: Charge,
     ) -> Self {
-        Self { stream, invocation, operation, progress, is_over: false, _head: head }
+        let (trailers, is_over) = (None, false);
+        Self { stream, trailers, invocation, operation, progress, is_over, _head: head }
+    }
+
+    /// Sets the trailers that follow the body.
+    #[must_use]
+    pub fn with_trailers(mut self, trailers: Trailers) -> Self {
+        self.trailers = Some(trailers);
+        self
+    }
+
+    /// Returns the trailers of a body that has ended.
+    pub fn take_trailers(&mut self) -> Vec<Header> {
+        self.trailers.take().map(|trailers| trailers()).unwrap_or_default()
     }
 
     fn end(&mut self) {

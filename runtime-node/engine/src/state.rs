@@ -74,7 +74,7 @@ pub struct State {
     /// Whether the isolate must never be entered again.
     sealed: Cell<bool>,
     /// Notified when the isolate has been condemned, so that the shard drops it.
-    is_condemned: Rc<Notify>,
+    condemnation: Rc<Notify>,
     /// Whether an invocation has exceeded its CPU limit and ended by itself before it was stopped.
     pub retired: Cell<bool>,
     /// The isolate to which this state belongs.
@@ -82,7 +82,7 @@ pub struct State {
     /// The isolate while an invocation is in flight, so that `waitUntil` work continues after the
     /// pool has dropped the isolate.
     kept: RefCell<Option<Rc<dyn Any>>>,
-    pub is_idle: Notify,
+    pub idle: Notify,
 }
 
 impl State {
@@ -91,7 +91,7 @@ impl State {
         digest: RevisionDigest,
         buffers: Arc<BufferBudget>,
         log_rate: Rc<LogRate>,
-        is_condemned: Rc<Notify>,
+        condemnation: Rc<Notify>,
     ) -> Rc<Self> {
         let log = Log::new(Rc::clone(&revision), log_rate);
         Rc::new(Self {
@@ -107,11 +107,11 @@ impl State {
             log,
             condemned: Cell::new(None),
             sealed: Cell::new(false),
-            is_condemned,
+            condemnation,
             retired: Cell::new(false),
             isolate: OnceCell::new(),
             kept: RefCell::default(),
-            is_idle: Notify::new(),
+            idle: Notify::new(),
         })
     }
 
@@ -175,6 +175,14 @@ impl State {
         if invocation.is_over_its_limit() {
             self.retired.set(true);
         }
+    }
+
+    /// Returns whether the invocation has more than half of its CPU limit left, for work on its
+    /// behalf that may be omitted.
+    pub fn has_spare_cpu(&self, id: InvocationId) -> bool {
+        let cpu = Duration::from_millis(self.revision.limits.cpu_ms.into());
+        let invocations = self.invocations.borrow();
+        invocations.get(id).is_some_and(|invocation| invocation.cpu_left > cpu / 2 + GRACE)
     }
 
     /// Returns the CPU time that turns without an invocation may still use.
@@ -312,7 +320,7 @@ impl State {
         self.disconnect_callbacks.borrow_mut().retain(|id, _| invocations.get(*id).is_some());
         if invocations.len() == 0 {
             drop(invocations);
-            self.is_idle.notify_waiters();
+            self.idle.notify_waiters();
             // This may be the last reference.
             let isolate = self.kept.borrow_mut().take();
             drop(isolate);

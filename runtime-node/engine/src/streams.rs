@@ -6,6 +6,8 @@
 //!  a pipe's read end ─┘                             └─► the body of a fetch, bypassing JavaScript
 //! ```
 //!
+//! The trailers of a body that bypasses JavaScript follow it. JavaScript never sees trailers.
+//!
 //! JavaScript refers to streams by number. Each stream has one consumer, which takes the stream
 //! from [`Streams`]; a stream that is never taken is dropped with its invocation. See
 //! [`pipe`](super::pipe) for streams that JavaScript writes.
@@ -18,7 +20,7 @@ use bytes::Bytes;
 use futures::stream::{self, Stream, StreamExt as _};
 use rustc_hash::FxHashMap;
 
-use super::byte_stream::{ByteStream, StreamError};
+use super::byte_stream::{ByteStream, StreamError, Trailers};
 use super::pipe;
 
 /// Number of bytes at which a pull stops collecting pieces. One message from the router carries up
@@ -31,14 +33,16 @@ pub enum Body {
     Full(Bytes),
     /// A body that is read on demand.
     Stream(ByteStream),
+    /// A body that is read on demand, and that trailers may follow.
+    Trailed(ByteStream, Trailers),
 }
 
 impl Body {
-    /// Returns the body as a stream.
+    /// Returns the body as a stream, without its trailers.
     pub fn into_stream(self) -> ByteStream {
         match self {
             Self::Full(bytes) => stream::once(ready(Ok(bytes))).boxed_local(),
-            Self::Stream(parts) => parts,
+            Self::Stream(parts) | Self::Trailed(parts, _) => parts,
         }
     }
 }
@@ -102,7 +106,7 @@ impl Incoming {
                 }
                 return Some(Ok(bytes.into()));
             }
-            Self::Body(Body::Stream(parts)) => next(parts).await?,
+            Self::Body(Body::Stream(parts) | Body::Trailed(parts, _)) => next(parts).await?,
             Self::Pipe(reader) => next(reader).await?,
         };
         if let Some(end) = end {

@@ -132,7 +132,7 @@ impl Supervisor {
     /// Reports the next part of a profile, and waits until a client has taken it.
     ///
     /// # Errors
-    /// Fails if the profile is not wanted any more.
+    /// Fails if the profile is no longer wanted.
     pub(crate) async fn report_profile(&self, id: u64, report: Report) -> Result<(), Status> {
         let request = ReportProfileRequest { id, report: Some(report) };
         self.client.clone().report_profile(request).await.map(drop)

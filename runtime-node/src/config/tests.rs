@@ -1,3 +1,5 @@
+//! Tests how arguments become the configuration of a node.
+
 use clap::Parser;
 
 use super::*;

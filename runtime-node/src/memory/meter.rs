@@ -107,7 +107,7 @@ impl Meter {
 
 /// Returns how many more bytes of private writable memory this process may map, or `None` if there
 /// is no limit. The heaps and the machine code of all isolates of a process have limits of their
-/// own. V8 does not report how much its heaps take, so all private writable memory counts towards
+/// own. V8 does not report how much its heaps take, so all private writable memory counts toward
 /// the limit of the heaps.
 ///
 /// # Errors

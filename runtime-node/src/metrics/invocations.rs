@@ -52,7 +52,7 @@ impl InvocationFamilies {
 }
 
 /// A measurement of one invocation, recorded on drop. If the measurement is dropped without a call
-/// to [`end`](Self::end), the caller has cancelled the invocation.
+/// to [`end`](Self::end), the caller has canceled the invocation.
 pub struct Observation<'a> {
     invocations: &'a InvocationMetrics,
     workers: &'a WorkerMetrics,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invocation_that_is_dropped_before_its_end_was_cancelled() {
+    fn an_invocation_that_is_dropped_before_its_end_was_canceled() {
         let (invocations, workers) = metrics();
         drop(Observation::begin(&invocations, &workers, DIGEST));
         Observation::begin(&invocations, &workers, DIGEST).end(None);

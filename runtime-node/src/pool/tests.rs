@@ -1,3 +1,5 @@
+//! Tests which isolates a pool starts, returns and evicts.
+
 use std::cell::Cell;
 
 use tenon_proto::failure::Phase;

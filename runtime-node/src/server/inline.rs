@@ -9,10 +9,11 @@ use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
 use tenon_engine::{Body, Piece};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_router::{InlineReply, InlineRequest, InlineShard, Pieces};
+use tenon_proto::runtime::{Trailers, invoke_response::Part};
+use tenon_router::{InlineReply, InlineRequest, InlineShard, ReplyParts};
 
 use super::messages::limited;
-use super::remainder::Remainder;
+use super::remainder::{Next, Remainder};
 use super::reply::for_router;
 use super::run;
 use crate::shard::{Answer, Shard};
@@ -45,23 +46,31 @@ impl InlineShard for InlineServer {
 
 async fn invoke(shard: &Rc<Shard>, request: InlineRequest) -> Result<InlineReply, Failure> {
     let InlineRequest { head, rest, timeout } = request;
+    let takes_trailers = head.takes_trailers;
     let body = |first, limit| match rest {
         Some(rest) => limited(first, rest, limit),
         None => Body::Full(first),
     };
     let (Answer { response, permits, is_hot }, cold) =
         run(shard, Some(timeout), head, body).await?;
-    let (mut head, first, mut rest) = Remainder::of(response, is_hot, cold);
+    let (mut head, first, mut rest) = Remainder::of(response, is_hot, cold, takes_trailers);
     head.body = to_bytes(first);
-    let rest = head.more_body.then(|| -> Pieces {
-        let pieces = stream::poll_fn(move |cx| {
+    let rest = head.more_body.then(|| -> ReplyParts {
+        let parts = stream::poll_fn(move |cx| {
             let _permits = &permits;
-            let piece = rest.poll_piece(cx).map_ok(to_bytes);
-            piece.map_err(|failure| for_router(&failure))
+            let part = rest.poll_next(cx).map_ok(to_part);
+            part.map_err(|failure| for_router(&failure))
         });
-        pieces.boxed_local()
+        parts.boxed_local()
     });
     Ok(InlineReply { head, rest })
+}
+
+fn to_part(next: Next) -> Part {
+    match next {
+        Next::Piece(piece) => Part::Body(to_bytes(piece)),
+        Next::Trailers(fields) => Part::Trailers(Trailers { fields }),
+    }
 }
 
 fn to_bytes(mut piece: Piece) -> Bytes {

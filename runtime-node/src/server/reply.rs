@@ -1,5 +1,6 @@
-//! The body of a reply: messages, then trailers. The trailers of a response that breaks off contain
-//! the failure; a failure before the head of the response has no messages.
+//! The body of a reply: messages, then the trailers of gRPC. The last message contains the trailers
+//! of the response, if it has any. The trailers of gRPC contain the failure of a response that
+//! breaks off; a failure before the head of the response has no messages.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,9 +14,11 @@ use http_body::{Body, Frame};
 use tenon_engine::Piece;
 use tenon_hop::server::{Outgoing, Part};
 use tenon_proto::failure::Failure;
+use tenon_proto::frame;
 use tenon_proto::invoke::Prologue;
+use tenon_proto::runtime::{InvokeResponse, Trailers, invoke_response};
 
-use super::remainder::Remainder;
+use super::remainder::{Next, Remainder};
 use crate::shard::{Answer, Permits};
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -33,19 +36,26 @@ type Message = Chain<Bytes, Piece>;
 pub struct Reply {
     first: Option<Message>,
     rest: Remainder,
-    trailers: Option<Trailers>,
+    outcome: Option<Outcome>,
     /// Held until the reply has been sent or dropped.
     _permits: Option<Permits>,
 }
 
 impl Reply {
+    /// Creates the reply for an answer.
+    ///
     /// # Arguments
     /// * `cold` - whether the request has waited for a start of its isolate.
-    pub(super) fn of(Answer { response, permits, is_hot }: Answer, cold: bool) -> Self {
-        let (head, inline, rest) = Remainder::of(response, is_hot, cold);
+    /// * `takes_trailers` - whether the caller takes the trailers of the response.
+    pub(super) fn of(
+        Answer { response, permits, is_hot }: Answer,
+        cold: bool,
+        takes_trailers: bool,
+    ) -> Self {
+        let (head, inline, rest) = Remainder::of(response, is_hot, cold, takes_trailers);
         let first = Some(message(&Prologue::of_head(&head, inline.len()), inline));
-        let trailers = Some(Trailers::Success);
-        Self { first, rest, trailers, _permits: Some(permits) }
+        let outcome = Some(Outcome::Success);
+        Self { first, rest, outcome, _permits: Some(permits) }
     }
 
     pub(super) fn into_http(self) -> Response<Self> {
@@ -56,7 +66,7 @@ impl Reply {
 }
 
 /// The outcome of a reply whose head has been sent.
-enum Trailers {
+enum Outcome {
     Success,
     Failure(Failure),
 }
@@ -73,7 +83,7 @@ pub(super) fn for_router(failure: &Failure) -> Failure {
 pub(super) fn status(failure: &Failure) -> HeaderMap {
     let failure = for_router(failure);
     let mut headers = HeaderMap::new();
-    // `add_header` fails only if the status is no valid header value, which does not happen.
+    // `add_header` fails only if the status is not a valid header value, which does not happen.
     if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
         headers.insert(GRPC_STATUS, HeaderValue::from_static("2"));
     }
@@ -97,16 +107,21 @@ impl Outgoing for Reply {
         if let Some(message) = self.first.take() {
             return Poll::Ready(Part::Data(message));
         }
-        match ready!(self.rest.poll_piece(cx)) {
-            Some(Ok(piece)) => {
+        match ready!(self.rest.poll_next(cx)) {
+            Some(Ok(Next::Piece(piece))) => {
                 return Poll::Ready(Part::Data(message(&Prologue::of_piece(piece.len()), piece)));
             }
-            Some(Err(failure)) => self.trailers = Some(Trailers::Failure(failure)),
+            Some(Ok(Next::Trailers(fields))) => {
+                let part = Some(invoke_response::Part::Trailers(Trailers { fields }));
+                let message = frame::encode(&InvokeResponse { part });
+                return Poll::Ready(Part::Data(message.chain(Piece::default())));
+            }
+            Some(Err(failure)) => self.outcome = Some(Outcome::Failure(failure)),
             None => {}
         }
-        Poll::Ready(match self.trailers.take() {
-            Some(Trailers::Failure(failure)) => Part::Failure(status(&failure)),
-            Some(Trailers::Success) | None => Part::Success,
+        Poll::Ready(match self.outcome.take() {
+            Some(Outcome::Failure(failure)) => Part::Failure(status(&failure)),
+            Some(Outcome::Success) | None => Part::Success,
         })
     }
 }
@@ -131,6 +146,6 @@ impl Body for Reply {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none() && self.rest.is_over() && self.trailers.is_none()
+        self.first.is_none() && self.rest.is_over() && self.outcome.is_none()
     }
 }

@@ -193,7 +193,8 @@ impl Upload {
                 let has_more = rest.peek().is_some();
                 (first, has_more.then(|| futures::stream::iter(rest).boxed_local()))
             }
-            Body::Stream(stream) => (Bytes::new(), Some(stream)),
+            // Calls between Workers have no trailers.
+            Body::Stream(stream) | Body::Trailed(stream, _) => (Bytes::new(), Some(stream)),
         };
         let head = InvokeHead {
             request_id,
@@ -204,7 +205,7 @@ impl Upload {
             more_body: rest.is_some(),
             ..head
         };
-        let part = Some(invoke_request::Part::Head(head));
+        let part = Some(head.into_part());
         Self { head: Some(frame::encode(&InvokeRequest { part })), rest }
     }
 }
@@ -290,8 +291,8 @@ impl Stream for Download {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         Poll::Ready(match ready!(self.poll_part(cx)) {
             Ok(Some(invoke_response::Part::Body(piece))) => Some(Ok(piece)),
-            Ok(Some(invoke_response::Part::Head(_))) => {
-                Some(Err(StreamError::Lost("a second head arrived".into())))
+            Ok(Some(invoke_response::Part::Head(_) | invoke_response::Part::Trailers(_))) => {
+                Some(Err(StreamError::Lost("a message of another kind arrived".into())))
             }
             Ok(None) => None,
             Err(failure) => Some(Err(StreamError::Lost(failure.message.into()))),

@@ -39,7 +39,7 @@ pub struct Admitted {
     pub(super) tunnel: Option<TenantSlot>,
 }
 
-/// A Worker's response to a request, with what belongs to it.
+/// A Worker's response to a request, with the permits that the request holds.
 pub struct Answer {
     pub response: FetchResponse,
     /// The caller holds the permits until the response has been sent.

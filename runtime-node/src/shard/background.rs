@@ -116,7 +116,7 @@ impl Shard {
         if resident.coverage.count(Instant::now()) {
             let ordered = (Rc::downgrade(&resident.isolate), Rc::clone(&resident.coverage));
             self.uncovered.borrow_mut().push(ordered);
-            self.bytecode_is_due.notify_one();
+            self.bytecode_due.notify_one();
         }
     }
 
@@ -124,7 +124,7 @@ impl Shard {
     /// for an idle thread before it makes the bytecode of an isolate.
     pub async fn keep_bytecode(self: Rc<Self>) {
         loop {
-            self.bytecode_is_due.notified().await;
+            self.bytecode_due.notified().await;
             for (isolate, coverage) in self.uncovered.take() {
                 self.until_quiet().await;
                 let Some(isolate) = isolate.upgrade() else { continue };

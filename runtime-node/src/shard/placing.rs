@@ -40,7 +40,7 @@ impl Shard {
                 (Rc::clone(self), supervisor.clone(), request.worker.clone());
             let send = self.has_room(request);
             // The call runs as its own task, so that the entry is removed even if every waiting
-            // request is cancelled.
+            // request is canceled.
             let placing = spawn_local(async move {
                 let (digest, stay) = key;
                 let place = supervisor.place(&worker, &digest, stay, send).await;

@@ -7,9 +7,10 @@
 //! ```
 //!
 //! The supervisor decides which Worker is profiled, and orders every lane to profile it; the lane
-//! in which a copy starts first goes on. Meanwhile, the supervisor's placement sends the Worker's
-//! requests to lanes, and each shard asks it before every request of the Worker ([`consult`]), even
-//! for a warm isolate, which stays for the time after the profile.
+//! in which a copy starts first takes the profile. Meanwhile, the supervisor's placement sends the
+//! Worker's requests to lanes, and each shard asks the supervisor before every request of the
+//! Worker ([`consult`]), even for a warm isolate, which the shard keeps for the time after the
+//! profile.
 //!
 //! The copy is an isolate like any other: the Worker's limits apply, and its in-flight requests
 //! finish after it has been released. Only its cost is not reported, because a fresh isolate that
@@ -57,7 +58,7 @@ pub(super) struct Profiling {
     copy: Option<Rc<Isolate>>,
     /// Takes the outcome of the first start of the Worker.
     copy_tx: Option<oneshot::Sender<Result<Copied, Failure>>>,
-    /// Dropped when the profile is not wanted any more.
+    /// Dropped when the profile is no longer wanted.
     _end_tx: oneshot::Sender<()>,
 }
 
@@ -83,7 +84,7 @@ enum ProfileError {
     )]
     Ended(WorkerId, FailureCode),
     #[error(
-        "the lane ran out of memory for the profile, which was given up; raise the memory of the RuntimePool's nodes, or choose a shorter duration"
+        "the lane ran out of memory for the profile, and abandoned it; raise the memory of the RuntimePool's nodes, or choose a shorter duration"
     )]
     MemoryShort,
     #[error(
@@ -133,7 +134,7 @@ impl Shard {
         spawn_local(Rc::clone(self).profile(supervisor, order, copy_rx, end_rx));
     }
 
-    /// Ends a profile whose result is not wanted any more.
+    /// Ends a profile whose result is no longer wanted.
     pub(super) fn end_profile(&self, id: u64) {
         self.take_profiling(|profiling| profiling.id == id);
     }
@@ -187,7 +188,7 @@ impl Shard {
         }
     }
 
-    /// Records a profile and reports it, until it is not wanted any more.
+    /// Records a profile and reports it, until it is no longer wanted.
     async fn profile(
         self: Rc<Self>,
         supervisor: Supervisor,

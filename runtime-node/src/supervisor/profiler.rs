@@ -120,7 +120,7 @@ impl profiler_server::Profiler for Profiler {
         let duration = Duration::from_millis(request.duration_ms.into());
         if kind == ProfileKind::Unspecified || duration.is_zero() || duration > LONGEST {
             let why = format!(
-                "the node takes CPU profiles and heap snapshots, after at most {} s; choose one, and a shorter duration",
+                "the request has no kind of profile, or its duration is not allowed; choose a CPU profile or a heap snapshot, and at most {} s",
                 LONGEST.as_secs()
             );
             return Err(Status::invalid_argument(why));
@@ -162,7 +162,7 @@ impl Run {
         duration: Duration,
     ) -> Result<Self, Status> {
         if !shared.children.iter().any(|child| child.id.is_lane()) {
-            let why = "the node has no lanes, in which profiles are taken; set `lanes` of the RuntimePool";
+            let why = "the node has no lanes, and profiles are taken in lanes; set `lanes` of the RuntimePool";
             return Err(Status::failed_precondition(why));
         }
         let begun = lock(&shared.profiles).begin(worker.clone());
@@ -209,7 +209,7 @@ impl Run {
             Some(Report::Complete(_)) => None,
             Some(Report::Failed(why)) => Some(Err(Status::aborted(why))),
             None => {
-                let why = "the process of the lane ended before the profile was complete, perhaps because it had no memory left for it, or because a snapshot took too long; raise the memory of the RuntimePool's nodes, or choose a shorter duration";
+                let why = "the process of the lane ended before the profile was complete, perhaps because it ran out of memory, or because a snapshot took too long; raise the memory of the RuntimePool's nodes, or choose a shorter duration";
                 Some(Err(Status::aborted(why)))
             }
         }
@@ -227,7 +227,7 @@ impl Shared {
     /// Passes a lane's report on to the client, and waits until the client has taken it.
     ///
     /// # Errors
-    /// Fails if the profile is not wanted any more.
+    /// Fails if the profile is no longer wanted.
     pub(super) async fn report_profile(
         &self,
         by: ShardId,
@@ -247,7 +247,7 @@ impl Shared {
         }
         if tokio::time::timeout(TAKE, reports_tx.send(report)).await.is_err() {
             self.end_profile(id);
-            return Err(Status::cancelled("the client takes nothing"));
+            return Err(Status::cancelled("the client does not read the profile"));
         }
         Ok(())
     }

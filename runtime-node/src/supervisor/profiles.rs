@@ -1,8 +1,8 @@
 //! Decides which reports of lanes belong to the profile that a node takes. This module is pure.
 //!
 //! ```text
-//!  begin ─► waiting: any lane ── begun ──► recording: that lane ── piece ──► sending ── end ─► none
-//!              └───────────── failed, or a lane has ended, or the client has left ────────────┘
+//!  begin ─► waiting: any lane ── begun ─► recording: that lane ── piece ─► sending ── end ─► none
+//!              └───────────── failed, or a lane has ended, or the client has left ──────────┘
 //! ```
 //!
 //! A node takes one profile at a time.

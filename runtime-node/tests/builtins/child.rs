@@ -80,6 +80,7 @@ async fn get(isolate: &Rc<Isolate>, path: &str) -> Result<String, Failure> {
         url: format!("https://worker.test{path}"),
         headers: Vec::new(),
         body: Body::Full(Bytes::new()),
+        entry: None,
         call_context: CallContext::default(),
     };
     match isolate.fetch(request).await?.body {

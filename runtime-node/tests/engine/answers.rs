@@ -249,7 +249,7 @@ async fn tampered_prototypes_do_not_change_an_answer(shard: Rc<Shard>) {
     ));
     let response = worker.get().await.unwrap();
     assert_eq!((response.status, response.text()), (200, "well"));
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn objects_created_after_tampering_work_as_before(shard: Rc<Shard>) {

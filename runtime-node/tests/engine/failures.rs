@@ -198,7 +198,7 @@ async fn infinite_recursion_is_an_exception(shard: Rc<Shard>) {
     let worker =
         shard.handler("const f = () => f(); try { f() } catch (e) { return new Response(e.name) }");
     assert_eq!(worker.get().await.unwrap().text(), "RangeError");
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn the_log_of_an_invocation_is_bounded(shard: Rc<Shard>) {

@@ -15,7 +15,9 @@ use tenon_engine::{
 };
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{Binding, CompatibilityFlag, Limits, Revision, StatePolicy};
+use tenon_proto::revision::{
+    Binding, BoundService, CompatibilityFlag, Limits, Revision, StatePolicy,
+};
 use tenon_proto::runtime::Header;
 use tenon_web::{Services, Web};
 use tracing::field::{Field, Visit};
@@ -90,7 +92,7 @@ impl Shard {
         self.worker(&format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}"))
     }
 
-    /// Returns a Worker of several modules, of which the first is the entrypoint.
+    /// Returns a Worker of several modules, the first of which is the entrypoint.
     pub(crate) fn modules(&self, modules: &[(&str, &str)]) -> Worker {
         let module =
             |(name, source): &(&str, &str)| ((*name).to_owned(), Bytes::from((*source).to_owned()));
@@ -135,13 +137,13 @@ impl Shard {
     }
 
     /// Checks that a new Worker of the shard starts and responds.
-    pub(crate) async fn expect_a_neighbour_to_answer(&self) {
-        let neighbour = self
+    pub(crate) async fn expect_a_neighbor_to_answer(&self) {
+        let neighbor = self
             .handler("return new Response('well')")
             .start()
             .await
-            .expect("the neighbour did not start");
-        assert_eq!(neighbour.get("/").await.expect("the neighbour did not respond").text(), "well");
+            .expect("the neighbor did not start");
+        assert_eq!(neighbor.get("/").await.expect("the neighbor did not respond").text(), "well");
     }
 }
 
@@ -181,7 +183,16 @@ impl Worker {
     pub(crate) fn service(mut self, name: &str, worker: &str) -> Self {
         self.revision
             .bindings
-            .insert(name.to_owned(), Binding::Service(WorkerId::new("test", worker)));
+            .insert(name.to_owned(), Binding::Service(WorkerId::new("test", worker).into()));
+        self
+    }
+
+    /// Adds an export of another Worker of the namespace as a binding.
+    #[allow(dead_code)] // Not every suite uses it.
+    pub(crate) fn entrypoint(mut self, name: &str, worker: &str, export: &str) -> Self {
+        let worker = WorkerId::new("test", worker);
+        let service = BoundService { worker, entrypoint: Some(export.to_owned()) };
+        self.revision.bindings.insert(name.to_owned(), Binding::Service(service));
         self
     }
 
@@ -255,6 +266,7 @@ pub(crate) fn request(path: &str) -> FetchRequest {
             value: Bytes::from_static(b"hello"),
         }],
         body: Body::Full(Bytes::new()),
+        entry: None,
         call_context: CallContext::default(),
     }
 }

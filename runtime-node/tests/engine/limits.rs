@@ -1,5 +1,5 @@
 //! Tests of Workers that exceed a limit: the process continues, the failure names the limit, and
-//! neighbours are unaffected.
+//! neighbors are unaffected.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ trials! {
     a_termination_never_reaches_the_next_turn,
     a_loop_after_the_response_ends_at_the_cpu_limit,
     floods_of_microtasks_and_timers_end_at_the_cpu_limit,
-    a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour,
+    a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbor,
 }
 
 async fn a_loop_ends_at_the_cpu_limit_wherever_it_is(shard: Rc<Shard>) {
@@ -63,7 +63,7 @@ async fn a_loop_ends_at_the_cpu_limit_wherever_it_is(shard: Rc<Shard>) {
         assert!(allowed.contains(&failure.code), "{code}: {failure}");
         assert_eq!(failure.phase, Phase::Handler);
     }
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn a_loop_that_the_optimizer_has_unrolled_ends_at_the_cpu_limit(shard: Rc<Shard>) {
@@ -89,7 +89,7 @@ async fn catch_and_finally_blocks_do_not_outlast_the_cpu_limit(shard: Rc<Shard>)
         assert_eq!(worker.0.condemned(), Some(FailureCode::CpuLimitExceeded), "{code}");
         assert_eq!(worker.0.in_flight(), 0);
     }
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn the_cpu_limit_applies_to_the_sum_of_all_turns_of_an_invocation(shard: Rc<Shard>) {
@@ -166,13 +166,13 @@ async fn floods_of_microtasks_and_timers_end_at_the_cpu_limit(shard: Rc<Shard>) 
             "{code}: {failure}"
         );
     }
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
-async fn a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour(shard: Rc<Shard>) {
+async fn a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbor(shard: Rc<Shard>) {
     let long = shard.handler("for (let i = 0; i < 2e7; i++); return new Response()");
     let long = Rc::new(long.limits(|limits| limits.cpu_ms = 60_000).start().await.unwrap());
-    let neighbour = Rc::new(shard.handler("return new Response()").start().await.unwrap());
+    let neighbor = Rc::new(shard.handler("return new Response()").start().await.unwrap());
     // From now on, the engine knows that this Worker has long turns.
     long.get("/").await.unwrap();
     let answered = Rc::new(RefCell::new(Vec::new()));
@@ -184,10 +184,10 @@ async fn a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour(shard: Rc<Sha
         })
     };
     let backlog: Vec<_> =
-        (0..5).map(|_| request("long", &long)).chain([request("neighbour", &neighbour)]).collect();
+        (0..5).map(|_| request("long", &long)).chain([request("neighbor", &neighbor)]).collect();
     for request in backlog {
         request.await.unwrap();
     }
-    let place = answered.borrow().iter().position(|name| *name == "neighbour");
+    let place = answered.borrow().iter().position(|name| *name == "neighbor");
     assert!(place.is_some_and(|place| place <= 1), "{:?}", answered.borrow());
 }

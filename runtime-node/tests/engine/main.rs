@@ -18,6 +18,7 @@ mod modules;
 mod operations;
 mod profiles;
 mod resets;
+mod rpc;
 mod schedules;
 mod services;
 mod stacks;
@@ -39,6 +40,9 @@ fn main() {
         operations::trials(),
         profiles::trials(),
         resets::trials(),
+        rpc::calls::trials(),
+        rpc::limits::trials(),
+        rpc::references::trials(),
         schedules::trials(),
         services::trials(),
         stacks::trials(),

@@ -39,7 +39,7 @@ async fn a_full_heap_ends_only_its_isolate(shard: Rc<Shard>) {
         "const all = []; for (let i = 0;; i++) all.push(new RegExp('a' + i), new Function('return ' + i));",
     ];
     for code in bombs {
-        let neighbour = shard.handler("return new Response('well')").start().await.unwrap();
+        let neighbor = shard.handler("return new Response('well')").start().await.unwrap();
         let worker = shard.handler(code).limits(|limits| {
             limits.memory_mib = 24;
             limits.cpu_ms = 60_000;
@@ -61,7 +61,7 @@ async fn a_full_heap_ends_only_its_isolate(shard: Rc<Shard>) {
             );
         }
         assert_eq!(worker.0.in_flight(), 0, "{code}");
-        assert_eq!(neighbour.get("/").await.unwrap().text(), "well");
+        assert_eq!(neighbor.get("/").await.unwrap().text(), "well");
     }
 }
 
@@ -110,7 +110,7 @@ async fn array_buffers_are_counted(shard: Rc<Shard>) {
         assert_eq!(failure.code, FailureCode::MemoryLimitExceeded, "{code}");
         assert_eq!(worker.0.condemned(), Some(FailureCode::MemoryLimitExceeded), "{code}");
     }
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn array_buffers_that_are_garbage_make_room_for_others(shard: Rc<Shard>) {

@@ -26,7 +26,7 @@ trials! {
     a_kept_invocation_outlives_the_eviction_of_its_isolate,
     wait_until_ends_at_the_wall_limit,
     wait_until_for_a_promise_that_cannot_settle_ends_immediately,
-    a_dropped_request_is_cancelled,
+    a_dropped_request_is_canceled,
     a_request_that_takes_too_long_is_ended,
     a_body_is_read_as_it_arrives,
     a_body_over_the_limit_is_refused,
@@ -200,7 +200,7 @@ async fn wait_until_for_a_promise_that_cannot_settle_ends_immediately(shard: Rc<
     assert_eq!(worker.0.in_flight(), 0);
 }
 
-async fn a_dropped_request_is_cancelled(shard: Rc<Shard>) {
+async fn a_dropped_request_is_canceled(shard: Rc<Shard>) {
     let worker = shard.worker(
         "let log = [];
          export default { async fetch(request) {

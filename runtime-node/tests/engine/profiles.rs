@@ -74,7 +74,7 @@ async fn an_isolate_without_memory_has_no_profile(shard: Rc<Shard>) {
     worker.0.begin_cpu_profile();
     assert_eq!(worker.0.end_cpu_profile(), None, "an isolate that has ended was entered");
     assert!(!worker.0.heap_snapshot(|_| panic!("an isolate that has ended has a snapshot")));
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn a_heap_snapshot_contains_the_workers_objects(shard: Rc<Shard>) {
@@ -112,5 +112,5 @@ async fn an_isolate_that_is_being_profiled_can_end(shard: Rc<Shard>) {
     worker.0.begin_cpu_profile();
     assert_eq!(worker.get("/").await.unwrap().text(), "well");
     drop(worker);
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }

@@ -162,7 +162,7 @@ async fn a_heap_filled_by_one_invocation_condemns_the_isolate(shard: Rc<Shard>) 
     assert_eq!(worker.get("/").await.unwrap().text(), "well");
     assert_eq!(worker.get("/grows").await.unwrap_err().code, FailureCode::MemoryLimitExceeded);
     assert_eq!(worker.0.condemned(), Some(FailureCode::MemoryLimitExceeded));
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn a_heap_filled_by_realms_that_linger_condemns_the_isolate(shard: Rc<Shard>) {
@@ -193,5 +193,5 @@ async fn a_heap_filled_by_realms_that_linger_condemns_the_isolate(shard: Rc<Shar
         );
         assert_eq!(worker.0.in_flight(), 0);
     }
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }

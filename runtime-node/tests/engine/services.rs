@@ -60,7 +60,7 @@ impl Drop for Dropped {
 impl Services for Other {
     fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<CallResponse, Failure>> {
         let Call { caller, callee, digest, assets, request } = call;
-        let FetchRequest { request_id, method, url, headers, body, call_context } = request;
+        let FetchRequest { request_id, method, url, headers, body, call_context, .. } = request;
         let text = |header: &Header| {
             (header.name.clone(), String::from_utf8_lossy(&header.value).into_owned())
         };
@@ -105,7 +105,7 @@ impl Services for Other {
                 _ => {
                     let echo = match body {
                         Body::Full(bytes) => stream::iter([Ok(bytes)]).boxed_local(),
-                        Body::Stream(pieces) => pieces,
+                        Body::Stream(pieces) | Body::Trailed(pieces, _) => pieces,
                     };
                     answered(
                         201,

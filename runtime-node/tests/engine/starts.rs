@@ -98,7 +98,7 @@ async fn a_module_that_awaits_forever_is_a_failed_start(shard: Rc<Shard>) {
 async fn a_loop_at_top_level_ends_at_the_start_limit(shard: Rc<Shard>) {
     let worker = shard.worker("for (;;);").limits(|limits| limits.startup_ms = 50);
     assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Start));
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn a_loop_after_an_await_at_top_level_ends_at_the_start_limit(shard: Rc<Shard>) {
@@ -107,7 +107,7 @@ async fn a_loop_after_an_await_at_top_level_ends_at_the_start_limit(shard: Rc<Sh
             shard.worker(&format!("await {pause}; try {{ for (;;); }} finally {{ for (;;); }}"));
         let worker = worker.limits(|limits| limits.startup_ms = 50);
         assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Start));
-        shard.expect_a_neighbour_to_answer().await;
+        shard.expect_a_neighbor_to_answer().await;
     }
 }
 
@@ -120,7 +120,7 @@ async fn a_loop_in_an_awaiting_import_ends_at_the_start_limit(shard: Rc<Shard>) 
     ];
     let worker = shard.modules(&modules).limits(|limits| limits.startup_ms = 50);
     assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Start));
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn a_heap_filled_at_top_level_is_a_failed_start(shard: Rc<Shard>) {
@@ -130,7 +130,7 @@ async fn a_heap_filled_at_top_level_is_a_failed_start(shard: Rc<Shard>) {
         limits.startup_ms = 20_000;
     });
     assert_eq!(worker.failure().await, (FailureCode::MemoryLimitExceeded, Phase::Start));
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 /// Returns a Worker that answers with `text` and has enough code for its bytecode to be stored.

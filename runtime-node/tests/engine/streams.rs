@@ -183,7 +183,7 @@ async fn a_client_that_disconnects_cancels_the_response_stream(shard: Rc<Shard>)
         "let interval;
          const body = new ReadableStream({
            start(controller) { interval = setInterval(() => controller.enqueue(new Uint8Array(1)), 5) },
-           cancel(reason) { clearInterval(interval); console.log('cancelled:', reason.name) } });
+           cancel(reason) { clearInterval(interval); console.log('canceled:', reason.name) } });
          request.signal.addEventListener('abort', () => console.log('aborted'));
          return new Response(body)",
     );
@@ -191,7 +191,7 @@ async fn a_client_that_disconnects_cancels_the_response_stream(shard: Rc<Shard>)
     let mut body = sending(worker.get("/").await.unwrap());
     assert!(body.next().await.is_some());
     drop(body);
-    await_condition("the cancellation of the stream", || shard.logged("cancelled: AbortError"))
+    await_condition("the cancellation of the stream", || shard.logged("canceled: AbortError"))
         .await;
     await_condition("the abort of the signal", || shard.logged("aborted")).await;
     worker.0.idle().await;

@@ -16,7 +16,7 @@ fetching![
     an_abort_fails_every_read_of_the_body,
     an_abort_cancels_the_stream_of_the_request,
     a_timeout_is_an_abort,
-    a_cancelled_body_ends_the_exchange,
+    a_canceled_body_ends_the_exchange,
     a_long_lived_signal_retains_nothing_of_finished_fetches,
 ];
 
@@ -105,7 +105,7 @@ async fn a_timeout_is_an_abort(shard: Rc<Shard>) {
     assert_eq!(fetch_text(&shard, &origin, body).await, "TimeoutError");
 }
 
-async fn a_cancelled_body_ends_the_exchange(shard: Rc<Shard>) {
+async fn a_canceled_body_ends_the_exchange(shard: Rc<Shard>) {
     let origin = slow().await;
     let body = "const response = await fetch(origin);
         await response.body.cancel();
@@ -114,7 +114,7 @@ async fn a_cancelled_body_ends_the_exchange(shard: Rc<Shard>) {
         await reader.read();
         await reader.cancel();
         await scheduler.wait(1_000);
-        return new Response('cancelled')";
+        return new Response('canceled')";
     let answered = fetch_text(&shard, &origin, body);
     let mut answered = std::pin::pin!(answered);
     let (mut seen, mut ended) = (0, false);
@@ -122,7 +122,7 @@ async fn a_cancelled_body_ends_the_exchange(shard: Rc<Shard>) {
     while !ended {
         tokio::select! {
             text = &mut answered => {
-                assert_eq!((text.as_str(), seen), ("cancelled", 2));
+                assert_eq!((text.as_str(), seen), ("canceled", 2));
                 ended = true;
             }
             () = tokio::time::sleep(std::time::Duration::from_millis(5)) => {

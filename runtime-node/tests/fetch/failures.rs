@@ -140,7 +140,7 @@ async fn a_decompression_bomb_is_stopped_by_the_memory_limit(shard: Rc<Shard>) {
     );
     let worker = shard.handler(&body).limits(|limits| limits.memory_mib = 32);
     assert_eq!(worker.failure().await, (FailureCode::MemoryLimitExceeded, Phase::Handler));
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn fetches_end_with_their_invocation(shard: Rc<Shard>) {

@@ -32,7 +32,7 @@ const HELD: usize = 2 << 20;
 /// addition.
 const KERNEL: usize = 12 << 20;
 
-/// The number of times that a neighbour must be served during the flood.
+/// The number of times that a neighbor must be served during the flood.
 const ROUNDS: usize = 300;
 
 fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
@@ -52,15 +52,15 @@ fn endless(piece: Vec<u8>) -> (ByteStream, Rc<Cell<usize>>) {
 }
 
 /// Checks repeatedly that another socket of the Worker is served, until the flood exceeds `bound`.
-async fn serve_a_neighbour(worker: &Loaded, taken: &Cell<usize>, bound: usize) {
-    let mut neighbour = connect(worker).await;
+async fn serve_a_neighbor(worker: &Loaded, taken: &Cell<usize>, bound: usize) {
+    let mut neighbor = connect(worker).await;
     for round in 0..ROUNDS {
         if taken.get() > bound {
             break;
         }
         let text = format!("round {round}");
-        send(&mut neighbour, &text).await;
-        assert_eq!(receive(&mut neighbour).await, text);
+        send(&mut neighbor, &text).await;
+        assert_eq!(receive(&mut neighbor).await, text);
     }
     assert!(
         taken.get() <= bound,
@@ -75,7 +75,7 @@ async fn a_client_that_pings_and_never_reads_is_held_back(shard: Rc<Shard>) {
     let (request, _sent) = opening(&[KEY, VERSION]);
     let unread = worker.0.fetch(FetchRequest { body: Body::Stream(pings), ..request });
     let unread = unread.await.unwrap();
-    serve_a_neighbour(&worker, &taken, HELD).await;
+    serve_a_neighbor(&worker, &taken, HELD).await;
     drop(unread);
 }
 
@@ -86,7 +86,7 @@ async fn a_client_that_requests_echoes_and_never_reads_is_held_back(shard: Rc<Sh
     let (request, _sent) = opening(&[KEY, VERSION]);
     let unread = worker.0.fetch(FetchRequest { body: Body::Stream(messages), ..request });
     let unread = unread.await.unwrap();
-    serve_a_neighbour(&worker, &taken, HELD).await;
+    serve_a_neighbor(&worker, &taken, HELD).await;
     assert!(!shard.logged("error"), "a message of the Worker could not be queued");
     drop(unread);
 }
@@ -103,9 +103,9 @@ async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
     let count = 8_000;
     sent.unbounded_send(Ok(message.repeat(count).into())).unwrap();
     sent.unbounded_send(Ok(masked(0x89, b"last").into())).unwrap();
-    let mut neighbour = connect(&worker).await;
-    send(&mut neighbour, "meanwhile").await;
-    assert_eq!(receive(&mut neighbour).await, "meanwhile");
+    let mut neighbor = connect(&worker).await;
+    send(&mut neighbor, "meanwhile").await;
+    assert_eq!(receive(&mut neighbor).await, "meanwhile");
     let mut frames = Vec::new();
     while !frames.ends_with(b"\x8a\x04last") {
         frames.extend_from_slice(&received.next().await.expect("the tunnel has ended").unwrap());
@@ -151,5 +151,5 @@ async fn a_server_that_pings_and_never_reads_is_held_back(shard: Rc<Shard>) {
     let opened = worker.get("/").await.unwrap();
     assert_eq!(opened.text(), "open");
     await_condition("the flood", || taken.get() > 0).await;
-    serve_a_neighbour(&worker, &taken, KERNEL).await;
+    serve_a_neighbor(&worker, &taken, KERNEL).await;
 }

@@ -2,6 +2,7 @@
 //! connect a client with an origin. This file contains a client, which opens WebSockets to Workers.
 
 mod answered;
+mod compressed;
 mod limited;
 mod opened;
 
@@ -22,7 +23,10 @@ use crate::harness::{Loaded, request};
 pub(crate) use opened::accept_handshake;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    [answered::trials(), limited::trials(), opened::trials()].into_iter().flatten().collect()
+    [answered::trials(), compressed::trials(), limited::trials(), opened::trials()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// One end of a connection whose other end belongs to a Worker.

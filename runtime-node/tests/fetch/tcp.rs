@@ -2,7 +2,7 @@
 
 mod ended;
 mod exchanged;
-mod node;
+mod nodejs;
 mod secured;
 
 use libtest_mimic::Trial;
@@ -14,7 +14,7 @@ use crate::origin::Origin;
 use crate::text;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let suites = [ended::trials(), exchanged::trials(), node::trials(), secured::trials()];
+    let suites = [ended::trials(), exchanged::trials(), nodejs::trials(), secured::trials()];
     suites.into_iter().flatten().collect()
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn trial(name: String) -> Trial {
     Trial::test(name.clone(), move || {
         let mut alone = Command::new(std::env::current_exe()?);
         alone.args(["--exact", &name]).env(ALONE, "1");
-        // The memory of a sanitizer would count towards the limit.
+        // The memory of a sanitizer would count toward the limit.
         if std::env::var_os("ASAN_OPTIONS").is_none() {
             // SAFETY: between fork and exec, the function only makes a system call and allocates
             // nothing.

@@ -4,7 +4,7 @@
 //!            one shard
 //!   ┌───────────────────────────┐
 //!   │ hostile  ◄── its requests │   must end as the script's header says
-//!   │ neighbour ◄── requests    │   must answer throughout and afterwards
+//!   │ neighbor ◄── requests    │   must answer throughout and afterwards
 //!   │ innocent  ◄── a request   │   an isolate started afterwards, which must answer
 //!   └───────────────────────────┘
 //! ```

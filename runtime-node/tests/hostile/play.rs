@@ -1,4 +1,4 @@
-//! Runs a script beside a neighbour on one shard, and watches both.
+//! Runs a script beside a neighbor on one shard, and watches both.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -18,7 +18,7 @@ use crate::script::{End, Script};
 use crate::waits::{self, Baseline, TooLong, Waits};
 
 /// A Worker that waits briefly, so that its event loop is active while the hostile Worker runs.
-const NEIGHBOUR: &str = "
+const NEIGHBOR: &str = "
     await new Promise((resolve) => setTimeout(resolve, 1));
     return new Response(`${new URL(request.url).pathname} for ${env.WHO}`)";
 
@@ -28,7 +28,7 @@ const PIECE: &str = "
     new Float64Array(1 << 16).map((_, n) => (n * 2654435761) % 4294967296).sort();
     return new Response('done')";
 
-/// The maximum number of tries for a script that exceeds a time limit or whose neighbour waits too
+/// The maximum number of tries for a script that exceeds a time limit or whose neighbor waits too
 /// long. Other load on the machine only adds to these times, so the shortest of several waits
 /// bounds the delay that the script itself can cause.
 const TRIES: usize = 30;
@@ -45,7 +45,7 @@ enum Slow {
     Ended(String),
 }
 
-/// The number of requests to the neighbour while nothing else runs.
+/// The number of requests to the neighbor while nothing else runs.
 const ALONE: usize = 50;
 
 /// The number of runs of [`PIECE`].
@@ -73,15 +73,15 @@ async fn run(script: Script, shard: Rc<Shard>) {
 
 async fn run_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
     let logged_before = shard.log().len();
-    let neighbour = Neighbour::start(shard).await;
-    let baseline = baseline(&neighbour, shard).await;
+    let neighbor = Neighbor::start(shard).await;
+    let baseline = baseline(&neighbor, shard).await;
     let progress = Progress::default();
     let hostile = async {
         let ends = requests(script, shard, &progress).await;
         progress.over.set(true);
         ends
     };
-    let (ends, waits) = tokio::join!(hostile, neighbour.check_until(&progress));
+    let (ends, waits) = tokio::join!(hostile, neighbor.check_until(&progress));
     for end in ends {
         if script.ends.iter().any(|expected| expected.is(&end)) {
             continue;
@@ -92,7 +92,7 @@ async fn run_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
         return Err(Slow::Ended(other));
     }
     for _ in 0..5 {
-        neighbour.check().await;
+        neighbor.check().await;
     }
     let innocent = shard.handler("return new Response('well')").start().await.unwrap();
     assert_eq!(innocent.get("/").await.unwrap().text(), "well");
@@ -104,11 +104,11 @@ async fn run_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
     Ok(waits::expect_short(script, &waits, &baseline)?)
 }
 
-/// Measures the neighbour's requests and V8's own work on this machine while nothing else runs.
-async fn baseline(neighbour: &Neighbour, shard: &Shard) -> Baseline {
+/// Measures the neighbor's requests and V8's own work on this machine while nothing else runs.
+async fn baseline(neighbor: &Neighbor, shard: &Shard) -> Baseline {
     let (mut alone, mut grace) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..ALONE {
-        alone = alone.max(neighbour.wait().await);
+        alone = alone.max(neighbor.wait().await);
     }
     let piece = shard.handler(PIECE).start().await.unwrap();
     for _ in 0..PIECES {
@@ -167,7 +167,11 @@ fn worker(script: &Script, revision: usize, shard: &Shard) -> Worker {
         .limits(|limits| *limits = script.limits)
         .state(script.state)
         .flags(&script.flags);
-    worker.secret("SECRET", "the hostile Worker's own")
+    let worker = worker.secret("SECRET", "the hostile Worker's own");
+    match &script.calls {
+        Some(name) => worker.service(name, "other"),
+        None => worker,
+    }
 }
 
 impl End {
@@ -186,29 +190,28 @@ impl End {
 }
 
 /// The Worker that the hostile Worker must not affect.
-struct Neighbour {
+struct Neighbor {
     isolate: Loaded,
     requests: Cell<usize>,
 }
 
-impl Neighbour {
+impl Neighbor {
     async fn start(shard: &Shard) -> Self {
-        let isolate =
-            shard.handler(NEIGHBOUR).secret("WHO", "the neighbour").start().await.unwrap();
-        let neighbour = Self { isolate, requests: Cell::new(0) };
-        neighbour.check().await;
-        neighbour
+        let isolate = shard.handler(NEIGHBOR).secret("WHO", "the neighbor").start().await.unwrap();
+        let neighbor = Self { isolate, requests: Cell::new(0) };
+        neighbor.check().await;
+        neighbor
     }
 
-    /// Sends the neighbour a request and checks the response.
+    /// Sends the neighbor a request and checks the response.
     async fn check(&self) {
         let number = self.requests.replace(self.requests.get() + 1);
         let response =
-            self.isolate.get(&format!("/{number}")).await.expect("the neighbour did not respond");
-        assert_eq!(response.text(), format!("/{number} for the neighbour"));
+            self.isolate.get(&format!("/{number}")).await.expect("the neighbor did not respond");
+        assert_eq!(response.text(), format!("/{number} for the neighbor"));
     }
 
-    /// Sends the neighbour a request. Returns the CPU time that this thread used until the response
+    /// Sends the neighbor a request. Returns the CPU time that this thread used until the response
     /// arrived.
     async fn wait(&self) -> Duration {
         let before = cpu_time();
@@ -216,7 +219,7 @@ impl Neighbour {
         cpu_time() - before
     }
 
-    /// Sends the neighbour requests until the script has ended.
+    /// Sends the neighbor requests until the script has ended.
     async fn check_until(&self, progress: &Progress) -> Waits {
         let mut waits = Waits::default();
         while !progress.over.get() {

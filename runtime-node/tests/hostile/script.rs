@@ -14,11 +14,12 @@
 //! | `requests:` | number of requests, one after another; 1 by default |
 //! | `at once:` | number of concurrent requests; 1 by default |
 //! | `body:` | the body of the requests |
+//! | `calls:` | the name of a binding to another Worker, of which every call fails |
 //! | `logs:` | text that a line of the log must contain |
 //! | `lines:` | maximum number of log lines |
 //! | `flags:` | compatibility flags |
 //! | `state:` | `Reset`, for a realm of its own for each request |
-//! | `beyond:` | ms added to the neighbour's allowed wait, for a step that cannot be split |
+//! | `beyond:` | ms added to the neighbor's allowed wait, for a step that cannot be split |
 //! | `patch:` | the patch of V8 that the script needs; without the patch, the script is skipped |
 //! | `with:` | a file of `runtime-node/web/tests/conformance` that is added as a module |
 //! | `revision:` | begins the entrypoint of another revision; each gets requests in turn |
@@ -58,6 +59,7 @@ pub(crate) struct Script {
     pub(crate) requests: usize,
     pub(crate) at_once: usize,
     pub(crate) body: String,
+    pub(crate) calls: Option<String>,
     pub(crate) logs: Vec<String>,
     pub(crate) lines: Option<usize>,
     patch: Option<String>,
@@ -115,6 +117,7 @@ impl Script {
             requests: 1,
             at_once: 1,
             body: String::new(),
+            calls: None,
             logs: Vec::new(),
             lines: None,
             patch: None,
@@ -149,6 +152,7 @@ impl Script {
             "requests" => self.requests = value.parse().unwrap(),
             "at once" => self.at_once = value.parse().unwrap(),
             "body" => value.clone_into(&mut self.body),
+            "calls" => self.calls = Some(value.to_owned()),
             "logs" => self.logs.push(value.to_owned()),
             "lines" => self.lines = Some(value.parse().unwrap()),
             "state" => self.state = state(value),

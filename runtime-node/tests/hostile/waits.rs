@@ -1,4 +1,4 @@
-//! Measures the time for which a neighbour waits for its responses, in CPU time of the thread that
+//! Measures the time for which a neighbor waits for its responses, in CPU time of the thread that
 //! it shares with a hostile Worker.
 
 use std::sync::Mutex;
@@ -22,29 +22,29 @@ impl Waits {
     }
 }
 
-/// For each script, the time by which the neighbour's wait exceeded the script's limit, and the
+/// For each script, the time by which the neighbor's wait exceeded the script's limit, and the
 /// script's name.
 static BEYOND: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
-/// The error that the neighbour waited for too long.
+/// The error that the neighbor waited for too long.
 #[derive(Debug, thiserror::Error)]
-#[error("the neighbour waited {longest:?} for {cause}; the limit is {allowed:?}")]
+#[error("the neighbor waited {longest:?} for {cause}; the limit is {allowed:?}")]
 pub(crate) struct TooLong {
     cause: &'static str,
     longest: Duration,
     allowed: Duration,
 }
 
-/// The reference for the neighbour's waits, measured in the same run on the same thread.
+/// The reference for the neighbor's waits, measured in the same run on the same thread.
 pub(crate) struct Baseline {
-    /// The neighbour's longest response time with no other load.
+    /// The neighbor's longest response time with no other load.
     pub(crate) alone: Duration,
-    /// The time for which a request may make its neighbour wait beyond the request's own CPU limit:
+    /// The time for which a request may make its neighbor wait beyond the request's own CPU limit:
     /// the duration of work that V8 performs in one piece.
     pub(crate) grace: Duration,
 }
 
-/// Checks that the neighbour waited for little more than the CPU limit of a request, and during a
+/// Checks that the neighbor waited for little more than the CPU limit of a request, and during a
 /// start for little more than the start-up limit.
 pub(crate) fn expect_short(
     script: &Script,
@@ -88,7 +88,7 @@ pub(crate) fn print() {
     let p99 = beyond[(beyond.len() - 1) * 99 / 100].0;
     let within = beyond.partition_point(|(beyond, _)| beyond.is_zero());
     println!(
-        "neighbours' waits beyond the limit, for {} scripts: {within} without any, p99 {p99:?}, worst {worst:?} ({name})",
+        "neighbors' waits beyond the limit, for {} scripts: {within} without any, p99 {p99:?}, worst {worst:?} ({name})",
         beyond.len(),
     );
 }

@@ -17,7 +17,7 @@ use prometheus::Registry;
 use tenon_lifecycle::drain::{self, Signal};
 use tenon_lifecycle::readiness::Readiness;
 use tenon_proto::id::{RevisionDigest, WorkerId};
-use tenon_proto::revision::{Binding, Limits, Revision};
+use tenon_proto::revision::{Binding, BoundService, Limits, Revision};
 use tenon_runtime_node::config::{Config, DrainConfig, ListenConfig, MemoryConfig, PoolConfig};
 use tenon_runtime_node::node::Node;
 
@@ -139,9 +139,25 @@ impl TestNode {
     /// Deploys a Worker like [`TestNode::handler`], with the test's Worker `other` as its binding
     /// `OTHER`.
     pub(crate) fn caller(&self, name: &str, body: &str, other: &str) -> Deployed {
+        self.caller_of(name, body, &[("OTHER", other, None)])
+    }
+
+    /// Deploys a Worker like [`TestNode::handler`], whose bindings have these names and are to these
+    /// exports of these Workers of the test.
+    pub(crate) fn caller_of(
+        &self,
+        name: &str,
+        body: &str,
+        services: &[(&str, &str, Option<&str>)],
+    ) -> Deployed {
         let source = format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}");
         let limits = Limits { cpu_ms: 500, startup_ms: 5_000, ..Limits::default() };
-        let services = BTreeMap::from([("OTHER".to_owned(), WorkerId::new(self.name, other))]);
+        let service = |(name, other, entrypoint): &(&str, &str, Option<&str>)| {
+            let worker = WorkerId::new(self.name, other);
+            let service = BoundService { worker, entrypoint: entrypoint.map(str::to_owned) };
+            ((*name).to_owned(), service)
+        };
+        let services = services.iter().map(service).collect();
         self.deploy(WorkerId::new(self.name, name), &source, limits, services)
     }
 
@@ -160,11 +176,11 @@ impl TestNode {
         worker: WorkerId,
         source: &str,
         limits: Limits,
-        services: BTreeMap<String, WorkerId>,
+        services: BTreeMap<String, BoundService>,
     ) -> Deployed {
         let revision = Revision::from_source(worker.clone(), source.to_owned());
         let bindings =
-            services.into_iter().map(|(name, worker)| (name, Binding::Service(worker))).collect();
+            services.into_iter().map(|(name, service)| (name, Binding::Service(service))).collect();
         let digest = self.catalog.put(Revision { bindings, limits, ..revision });
         Deployed { worker, digest }
     }

@@ -21,7 +21,7 @@ trials! {
     requests_without_a_permit_wait_while_the_queue_has_room,
     a_worker_that_is_stopped_repeatedly_goes_into_back_off,
     a_body_over_the_limit_is_refused_whether_announced_or_streamed,
-    a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_served,
+    a_loop_fails_at_the_cpu_limit_and_its_neighbor_is_served,
     an_isolate_with_a_full_heap_is_replaced,
     an_isolate_stopped_at_a_limit_is_evicted_immediately,
     requests_waiting_for_a_stopped_isolate_are_served_by_the_next,
@@ -166,13 +166,13 @@ async fn a_body_over_the_limit_is_refused_whether_announced_or_streamed(name: &'
     assert_eq!((failure.code, failure.phase), (FailureCode::RequestTooLarge, Phase::Admission));
 }
 
-async fn a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_served(name: &'static str) {
+async fn a_loop_fails_at_the_cpu_limit_and_its_neighbor_is_served(name: &'static str) {
     let node = TestNode::start(name).await;
     let loops = node.handler_with("loops", "for (;;);", |limits| limits.cpu_ms = 20);
-    let neighbour = node.handler("neighbour", "return new Response('well')");
+    let neighbor = node.handler("neighbor", "return new Response('well')");
     for _ in 0..3 {
         let (failure, answer) =
-            tokio::join!(node.client().get(&loops), node.client().get(&neighbour));
+            tokio::join!(node.client().get(&loops), node.client().get(&neighbor));
         let failure = failure.unwrap_err();
         assert_eq!((failure.code, failure.phase), (FailureCode::CpuLimitExceeded, Phase::Handler));
         assert_eq!(answer.unwrap().text(), "well");
@@ -299,8 +299,7 @@ async fn an_isolate_slightly_over_its_cpu_limit_is_retired(name: &'static str) {
     assert!(node.metric("tenon_evictions_total", &[("reason", "retired")]) >= 1);
 }
 
-/// Stand-ins for the kernel's files about the memory of a container, of which a given percentage is
-/// used.
+/// Stand-ins for the kernel's files about a container, a given percentage of whose memory is used.
 struct Memory(tempfile::TempDir);
 
 impl Memory {

@@ -15,6 +15,7 @@ mod memory;
 mod profiles;
 mod protocol;
 mod reports;
+mod rpc;
 mod services;
 mod sockets;
 mod starts;
@@ -36,6 +37,7 @@ fn main() {
         profiles::trials(),
         protocol::trials(),
         reports::trials(),
+        rpc::trials(),
         services::trials(),
         sockets::trials(),
         starts::trials(),

@@ -75,7 +75,7 @@ async fn a_start_takes_the_place_of_an_idle_isolate(name: &'static str) {
 
 async fn memory_that_workers_map_and_touch_later_stays_within_the_budget(name: &'static str) {
     let node = SupervisedNode::with(name, &["--memory-budget", &BUDGET.to_string()]).await;
-    let neighbour = node.known("neighbour", "return new Response('served')").await;
+    let neighbor = node.known("neighbor", "return new Response('served')").await;
     let mut requests = 48;
     // The first round continues until the process ends for lack of memory; the second round stops
     // earlier.
@@ -112,7 +112,7 @@ async fn memory_that_workers_map_and_touch_later_stays_within_the_budget(name: &
         loop {
             tokio::select! {
                 _ = &mut touches => break,
-                answer = node.shard.get(&neighbour) => assert_eq!(answer.unwrap().text(), "served"),
+                answer = node.shard.get(&neighbor) => assert_eq!(answer.unwrap().text(), "served"),
             }
             most = most.max(resident());
         }

@@ -51,7 +51,7 @@ async fn many_requests_for_a_cold_worker_wait_for_one_start(name: &'static str) 
 
 async fn requests_waiting_for_a_start_are_served_by_earliest_deadline(name: &'static str) {
     let node = TestNode::start(name).await;
-    // The first Worker handles its requests one after the other.
+    // The first Worker handles its requests one after another.
     let one_by_one = node.worker("one-by-one", COUNTER, |limits| limits.concurrency = 1);
     let side_by_side = node.worker("side-by-side", COUNTER, |_| {});
     for worker in [one_by_one, side_by_side] {

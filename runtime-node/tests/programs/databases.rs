@@ -1,5 +1,5 @@
-//! Databases that programs connect to: the parts of the protocols of Redis and PostgreSQL that their
-//! drivers need.
+//! Databases that programs connect to: the parts of the protocols of Redis and PostgreSQL that
+//! their drivers need.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) async fn start() -> (u16, u16) {
 
 // ---- Redis
 
-/// Answers commands of one connection, which has keys of its own.
+/// Answers the commands of a connection. Each connection has its own keys.
 async fn serve_redis(stream: TcpStream) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut keys = BTreeMap::<String, String>::new();
@@ -83,7 +83,7 @@ fn bulk(text: &str) -> String {
 /// query itself if it has no parameters.
 async fn serve_postgres(stream: TcpStream) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
-    // A client that asks for TLS is told to go on without.
+    // A client that requests TLS is told to continue without it.
     while startup(&mut stream).await? == SSL_REQUEST {
         stream.write_all(b"N").await?;
     }
@@ -137,6 +137,7 @@ async fn serve_postgres(stream: TcpStream) -> std::io::Result<()> {
     }
 }
 
+/// The code of a message in which a client requests TLS.
 const SSL_REQUEST: u32 = 80_877_103;
 
 /// Reads a message without a type, and returns its code.
@@ -158,7 +159,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
 }
 
-/// Returns the text up to a zero.
+/// Returns the text before the first zero byte.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
@@ -172,11 +173,11 @@ fn first_parameter(body: &[u8]) -> Option<String> {
     let short = |at: usize| usize::from(u16::from_be_bytes([body[at], body[at + 1]]));
     let count_at = 2 + 2 * short(0);
     let value = body.get(count_at + 2..).filter(|_| short(count_at) > 0)?;
-    let length = u32::from_be_bytes(value[..4].try_into().expect("four bytes are four bytes"));
+    let length = u32::from_be_bytes(value[..4].try_into().expect("the slice has four bytes"));
     Some(String::from_utf8_lossy(&value[4..4 + length as usize]).into_owned())
 }
 
-/// Describes rows of one text.
+/// Describes rows with one column, whose type is text.
 fn description() -> Vec<u8> {
     let text_type = 25_u32.to_be_bytes();
     let column = [b"answer\0", &[0; 6][..], &text_type, &[0xff; 2], &[0xff; 4], &[0; 2]].concat();

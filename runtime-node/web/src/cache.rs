@@ -111,7 +111,7 @@ pub(crate) fn cache_put<'s>(
     let keep = async move {
         let body = match body {
             Body::Full(bytes) => Some(bytes),
-            Body::Stream(pieces) => collect(pieces, held).await?,
+            other => collect(other.into_stream(), held).await?,
         };
         if let Some(body) = body {
             cache.put(key, &request, response, body);

@@ -87,7 +87,8 @@ pub(crate) fn clone_names<'s>(
         .property_filter(v8::PropertyFilter::ONLY_ENUMERABLE | v8::PropertyFilter::SKIP_SYMBOLS)
         .index_filter(v8::IndexFilter::SkipIndices)
         .build();
-    array.get_own_property_names(scope, which).filter(|names| names.length() > 0)
+    // `get_own_property_names` would ignore the filter of indices.
+    array.get_property_names(scope, which).filter(|names| names.length() > 0)
 }
 
 type Names<'s> = v8::Local<'s, v8::Array>;

@@ -6,12 +6,12 @@
 //!                     └─ large: `offload`, by a promise, charged as CPU ┘   a ticket for a secret
 //! ```
 //!
-//! - [`keys`]: where keys are stored, and how JavaScript refers to them; [`material`]: how they are
-//!   created, and which parts can be read; [`encoding`], [`text`]: their serializations.
-//! - [`digest`], [`sign`], [`cipher`], [`derive`]: the operations. [`hash`]: the hashes that they
-//!   use; [`rsa`], [`curve`]: asymmetric keys.
+//! - [`keys`]: where keys are stored, and how JavaScript refers to them; [`material`], [`rsa`]: how
+//!   they are created, and which parts can be read; [`text`]: bytes in JSON Web Keys.
+//! - [`digest`], [`sign`], [`cipher`], [`derive`]: the operations.
 //! - [`operation`]: performs them on this thread or another.
-//! - [`lc`]: calls of the C library that `aws-lc-rs` has no function for.
+//!
+//! The algorithms and the encodings of keys have a crate of their own, [`tenon_crypto`].
 //!
 //! JavaScript performs the steps that the standard requires before these operations: normalization
 //! of the algorithm, checks of the usages, and the order of errors. A failure here is a `DataError`
@@ -19,13 +19,9 @@
 
 pub(crate) mod arguments;
 pub(crate) mod cipher;
-pub(crate) mod curve;
 pub(crate) mod derive;
 pub(crate) mod digest;
-pub(crate) mod encoding;
-pub(crate) mod hash;
 pub(crate) mod keys;
-pub(crate) mod lc;
 pub(crate) mod material;
 pub(crate) mod operation;
 pub(crate) mod random;

@@ -75,8 +75,15 @@ pub(crate) fn respond_stream(
                 ResponseBody::Stream(state.send(invocation, Box::pin(reader), true, head))
             }
             other => {
-                let stream = Body::from(other).into_stream();
-                ResponseBody::Stream(state.send(invocation, stream, false, head))
+                let (stream, trailers) = match Body::from(other) {
+                    Body::Trailed(stream, trailers) => (stream, Some(trailers)),
+                    other => (other.into_stream(), None),
+                };
+                let sending = state.send(invocation, stream, false, head);
+                ResponseBody::Stream(match trailers {
+                    Some(trailers) => sending.with_trailers(trailers),
+                    None => sending,
+                })
             }
         });
         Ok((headers, body))
@@ -133,7 +140,7 @@ pub(crate) fn headers_of(
     let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
     let mut left = HEADERS;
     let mut names = Vec::with_capacity((list.length() / 2).min(16) as usize);
-    // All values are written to one buffer, of which each header value then becomes a slice.
+    // All values are written to one buffer. Each header value is then a slice of this buffer.
     let mut values = Vec::new();
     for pair in 0..list.length() / 2 {
         let (name, value) =

@@ -12,9 +12,12 @@ pub(crate) mod outbound;
 pub(crate) mod request;
 
 use ::data_url::DataUrl;
-use http::{HeaderMap, Method};
-use tenon_egress::handshake;
-use tenon_egress::{EgressError, RedirectMode, Request, Response, Tunnel, UpgradeResponse};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use tenon_egress::handshake::{self, Deflate};
+use tenon_egress::{
+    EgressError, RedirectMode, Request, Response, ResponseBody, Tunnel, UpgradeResponse,
+};
 use tenon_engine::collection::make_room;
 use tenon_engine::ids::InvocationId;
 use tenon_engine::promise::promise;
@@ -23,6 +26,7 @@ use tenon_engine::streams::Body;
 use tenon_engine::string::{array_of, from_octets};
 use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::{Record, op};
+use tenon_proto::runtime::Header;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use url::{Position, Url};
 
@@ -30,6 +34,7 @@ use crate::fetch::head::{Outcome, Received};
 use crate::fetch::outbound::{AbortEntry, Outbound, received};
 use crate::fetch::request::Sent;
 use crate::ops::{Nullable, Promised};
+use crate::websocket::sockets::Raw;
 use crate::websocket::sockets::link::Wire;
 
 /// The limit on a `data:` URL, in characters. Decoding such a URL takes a few milliseconds.
@@ -38,8 +43,8 @@ const DATA: usize = 2 << 20;
 /// The outcome of a request.
 enum Arrival {
     Response(Response, Option<AbortEntry>),
-    /// The requested WebSocket, with the response that opened it.
-    Socket(Response, Tunnel),
+    /// The requested WebSocket, with the response that opened it and the compression of messages.
+    Socket(Response, Tunnel, Option<Deflate>),
     Failed(EgressError),
     /// JavaScript aborted the request, and itself keeps the reason.
     Aborted,
@@ -95,8 +100,9 @@ pub(crate) fn fetch_send<'s>(
     let client = outbound.client.clone();
     let fetching = async move {
         if handshake::is_requested(&request.method, &request.headers) {
-            let UpgradeResponse { response, tunnel } = client.upgrade(&account, request).await?;
-            Ok((response, tunnel))
+            let upgraded = client.upgrade(&account, request).await?;
+            let UpgradeResponse { response, tunnel, deflate } = upgraded;
+            Ok((response, tunnel.map(|tunnel| (tunnel, deflate))))
         } else {
             Ok((client.fetch(&account, request).await?, None))
         }
@@ -112,7 +118,9 @@ pub(crate) fn fetch_send<'s>(
             Err(fetching) => (Some(fetching.await), None),
         };
         Ok(match fetched {
-            Some(Ok((response, Some(tunnel)))) => Arrival::Socket(response, tunnel),
+            Some(Ok((response, Some((tunnel, deflate))))) => {
+                Arrival::Socket(response, tunnel, deflate)
+            }
             Some(Ok((response, None))) => Arrival::Response(response, entry),
             Some(Err(error)) => Arrival::Failed(error),
             None => Arrival::Aborted,
@@ -120,8 +128,8 @@ pub(crate) fn fetch_send<'s>(
     };
     let promise = promise(scope, work, move |scope, fetched| match fetched {
         Arrival::Response(response, entry) => respond(scope, invocation, response, entry, None),
-        Arrival::Socket(response, tunnel) => {
-            let socket = (Wire::Tunnel(tunnel), Role::Client);
+        Arrival::Socket(response, tunnel, deflate) => {
+            let socket = Raw { wire: Wire::Tunnel(tunnel), role: Role::Client, deflate };
             respond(scope, invocation, response, None, Some(socket))
         }
         Arrival::Failed(error) => head::failure(scope, error.stage().as_str(), &error.to_string()),
@@ -136,19 +144,35 @@ fn respond<'s>(
     invocation: InvocationId,
     response: Response,
     entry: Option<AbortEntry>,
-    socket: Option<(Wire, Role)>,
+    socket: Option<Raw>,
 ) -> Result<v8::Local<'s, v8::Value>, Thrown> {
     let Response { status, reason, headers, url, redirected, body } = response;
+    let body = body.map(|body| match body {
+        ResponseBody::Empty => Body::Full(Bytes::new()),
+        ResponseBody::Stream { bytes, trailers } => {
+            let trailers = Box::new(move || fields(&trailers()));
+            Body::Trailed(received(bytes, entry), trailers)
+        }
+    });
     let received = Received {
         status: status.as_u16(),
         reason: reason.chars().map(|character| character as u8).collect(),
         url: &url[..Position::AfterQuery],
         redirected,
-        body: body.map(|body| Body::Stream(received(body, entry))),
+        body,
         socket,
     };
     let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     received.into_value(scope, invocation, headers)
+}
+
+/// Converts the trailers of a response for the receiver of its body.
+fn fields(trailers: &HeaderMap) -> Vec<Header> {
+    let field = |(name, value): (&HeaderName, &HeaderValue)| Header {
+        name: name.as_str().to_owned(),
+        value: Bytes::copy_from_slice(value.as_bytes()),
+    };
+    trailers.iter().map(field).collect()
 }
 
 /// A `data:` URL and its content.

@@ -7,25 +7,13 @@
 //!                     └──────────┴─► rewriterInsert…               a stream within the output
 //! ```
 //!
-//! - [`rewriter`]: the order of all this.
-//! - [`token_ops`], [`edit`], [`token`], [`start_tag`]: the current token, whose handlers are
-//!   running; [`content`]: what they insert.
-//! - [`parser`], [`recorder`], [`tape`], [`selectors`]: the parser, which runs ahead of the
-//!   handlers.
+//! - [`Rewriter`]: the order of all this, in a crate of its own that knows no V8.
+//! - [`token_ops`]: the current token, whose handlers are running.
 //!
 //! No op calls a handler, and each op does a bounded amount of work, so that a Worker can be
 //! stopped between two ops. The memory of a rewriter is charged to the Worker after each op. A
 //! rewriter that does not fit is dropped: its document then ends with an error.
 
-mod content;
-mod edit;
-mod parser;
-mod recorder;
-mod rewriter;
-mod selectors;
-mod start_tag;
-mod tape;
-mod token;
 pub(crate) mod token_ops;
 
 use std::cell::RefCell;
@@ -38,11 +26,10 @@ use tenon_engine::heap::Charge;
 use tenon_engine::slot::slot;
 use tenon_engine::string::array_of;
 use tenon_engine::thrown::{Thrown, out_of_memory};
+use tenon_html::{Handlers, Rewriter, Step, check_selector};
 use tenon_op::op;
 
 use crate::ops::{Argument, Arguments, Maybe, View};
-use parser::Handlers;
-use rewriter::{Rewriter, Step};
 
 /// The maximum number of bytes of a stream that are inserted at a time.
 const INSERTED: usize = 16 << 10;
@@ -63,7 +50,7 @@ struct Open {
 }
 
 impl Open {
-    /// Charges the present memory of the rewriter. Returns whether it fits.
+    /// Charges the current memory of the rewriter. Returns whether it fits.
     fn charge(&mut self, scope: &mut v8::PinScope<'_, '_>) -> bool {
         let memory = self.rewriter.memory().next_multiple_of(UNIT);
         let more = memory.saturating_sub(self.charge.bytes());
@@ -127,7 +114,7 @@ impl<'s> Argument<'s> for HandlerList {
 /// Returns a `TypeError` if the selector is malformed, too complex, or not supported.
 #[op]
 pub(crate) fn rewriter_selector(selector: String) -> Result<(), Thrown> {
-    selectors::parse(&selector).map(drop).map_err(refused)
+    check_selector(&selector).map_err(refused)
 }
 
 /// Opens a rewriter for a document in the encoding with this label. Returns its number.
@@ -169,7 +156,7 @@ pub(crate) fn rewriter_next(
     scope: &mut v8::PinScope<'_, '_>,
     rewriter: u32,
 ) -> Result<f64, Thrown> {
-    let step = with(scope, rewriter, |rewriter| rewriter.next().map_err(refused))?;
+    let step = with(scope, rewriter, |rewriter| rewriter.next_step().map_err(refused))?;
     let (kind, number) = match step {
         Step::Input => (0, 0),
         Step::Output => (1, 0),

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  Worker's code ─► <interface>/*.js ─► ops ─► <interface>.rs ─┬─► tenon-engine: isolates, limits
-//!                     (in the snapshot)                         └─► tenon-egress: the HTTP client
+//!                     (in the snapshot)                         ├─► tenon-egress: the HTTP client
+//!                                                               └─► tenon-crypto, tenon-html
 //! ```
 //!
 //! Each interface has a folder with its JavaScript and its native functions:
@@ -14,7 +15,7 @@
 //! - [`fetch`], [`streams`], [`url`], [`encoding`], [`crypto`], [`cache`], [`clone`], [`console`],
 //!   [`websocket`], [`wasm`]: the standards of those names.
 //! - [`htmlrewriter`]: `HTMLRewriter` of Cloudflare Workers.
-//! - [`service`]: calls to other Workers; [`sockets`]: TCP connections; [`nodejs`]: modules of
+//! - [`service`]: requests to other Workers; [`rpc`]: calls of their methods; [`sockets`]: TCP connections; [`nodejs`]: modules of
 //!   Node.js.
 //! - [`ops`]: the arguments and results of native functions.
 //!
@@ -28,9 +29,12 @@ mod crypto;
 mod delivery;
 mod encoding;
 mod fetch;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod htmlrewriter;
 mod nodejs;
 mod ops;
+mod rpc;
 mod service;
 mod sockets;
 mod streams;

@@ -20,9 +20,8 @@ use tenon_engine::streams::Body;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 use tenon_proto::failure::Failure;
-use tenon_proto::id::WorkerId;
-use tenon_proto::revision::{ByKind, Revision};
-use tenon_proto::runtime::Header;
+use tenon_proto::revision::{BoundService, ByKind, Revision};
+use tenon_proto::runtime::{Entry, Header, Rpc};
 use tokio_tungstenite::tungstenite::protocol::Role;
 use url::Url;
 
@@ -31,10 +30,11 @@ use crate::fetch::outbound::{Outbound, breakable};
 use crate::fetch::request::Sent;
 use crate::ops::Promised;
 use crate::service::calls::{Call, CallResponse};
+use crate::websocket::sockets::Raw;
 use crate::websocket::sockets::link::Wire;
 
 /// The stage of a failed call, as `fetch.js` reports it.
-const STAGE: &str = "service";
+pub(crate) const STAGE: &str = "service";
 
 /// Sends a request to the Worker that the revision's binding at index `service` names, or, if
 /// `service` is one more than the last index, to the Worker's own static files. Returns a promise
@@ -63,7 +63,7 @@ pub(crate) fn service_send<'s>(
     let web_socket = RequestedWebSocket::from_request(&mut request);
     let outbound = Outbound::of(scope);
     let abort_entry = (number != 0).then(|| outbound.aborts.enter(number));
-    let called = match call(&state, invocation, callee, request) {
+    let called = match call(&state, invocation, callee, fetch_request(request), None) {
         Ok(call) => outbound.services.call(call),
         Err(most) => return Ok(over_limit(scope, most)),
     };
@@ -83,15 +83,14 @@ pub(crate) fn service_send<'s>(
         Some(Err(failure)) => head::failure(scope, STAGE, &message_of(&failure)),
         Some(Ok(CallResponse { status: 101, headers, body })) => {
             match web_socket.map(|web_socket| web_socket.accept(&headers, body)) {
-                Some(Ok(wire)) => {
-                    let socket = Some((wire, Role::Client));
+                Some(Ok(socket)) => {
                     let received = Received {
                         status: 101,
                         reason: Bytes::new(),
                         url: &url,
                         redirected: false,
                         body: None,
-                        socket,
+                        socket: Some(socket),
                     };
                     received.into_value(scope, invocation, pairs(&headers))
                 }
@@ -138,15 +137,16 @@ impl RequestedWebSocket {
             return None;
         }
         let key = Key::new();
-        key.set_headers(&mut request.headers);
+        key.set_headers_for_worker(&mut request.headers);
         let (outgoing, reader) = pipe::pipe();
         let bytes =
             reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
-        request.body = RequestBody::Stream { bytes: bytes.boxed_local(), length: None };
+        request.body =
+            RequestBody::Stream { bytes: bytes.boxed_local(), length: None, trailers: None };
         Some(Self { key, headers: request.headers.clone(), outgoing })
     }
 
-    fn accept(self, headers: &[Header], body: Option<ByteStream>) -> Result<Wire, HandshakeError> {
+    fn accept(self, headers: &[Header], body: Option<ByteStream>) -> Result<Raw, HandshakeError> {
         let pair = |header: &Header| {
             Some((
                 HeaderName::try_from(&header.name).ok()?,
@@ -154,62 +154,69 @@ impl RequestedWebSocket {
             ))
         };
         let headers: HeaderMap = headers.iter().filter_map(pair).collect();
-        self.key.check_response(&self.headers, &headers)?;
+        let deflate = self.key.check_response(&self.headers, &headers)?;
         let incoming = body.unwrap_or_else(|| futures::stream::empty().boxed_local());
-        Ok(Wire::of_streams(incoming, self.outgoing))
+        let wire = Wire::of_streams(incoming, self.outgoing);
+        Ok(Raw { wire, role: Role::Client, deflate })
     }
 }
 
 /// Returns the target of the binding at an index.
-fn callee(revision: &Revision, service: usize) -> Option<Callee> {
+pub(crate) fn callee(revision: &Revision, service: usize) -> Option<Callee> {
     let ByKind { services, assets, .. } = ByKind::of(&revision.bindings);
     match services.get(service) {
-        Some((_, worker)) => Some(Callee::Worker((*worker).clone())),
+        Some((_, service)) => Some(Callee::Worker((*service).clone())),
         None => assets.filter(|_| service == services.len()).map(|_| Callee::Assets),
     }
 }
 
 /// The target of a binding.
-enum Callee {
-    Worker(WorkerId),
+pub(crate) enum Callee {
+    Worker(BoundService),
     /// The Worker's own static files.
     Assets,
 }
 
-/// Builds a call.
+/// Builds a call, and adds to the request what the call says about its caller and its target.
+///
+/// # Arguments
+/// * `rpc` - set if the request opens an RPC session.
 ///
 /// # Errors
 /// Returns the invocation's limit on subrequests if the invocation has reached the limit.
-fn call(
+pub(crate) fn call(
     state: &State,
     invocation: InvocationId,
     callee: Callee,
-    request: Request,
+    request: FetchRequest,
+    rpc: Option<Rpc>,
 ) -> Result<Call, u32> {
     state.subrequest(invocation)?;
     let invocations = state.invocations.borrow();
     let caller = invocations.get(invocation).ok_or(0_u32)?;
     let worker = &state.revision.worker;
-    let (callee, digest, assets) = match callee {
-        Callee::Worker(callee) => {
-            let digest = caller.call_context.digest_of(&callee);
-            (callee, digest, false)
+    let (callee, digest, assets, export) = match callee {
+        Callee::Worker(BoundService { worker, entrypoint }) => {
+            let digest = caller.call_context.digest_of(&worker);
+            (worker, digest, false, entrypoint)
         }
-        Callee::Assets => (worker.clone(), Some(state.digest), true),
+        Callee::Assets => (worker.clone(), Some(state.digest), true, None),
     };
+    let is_for_entry = export.is_some() || rpc.is_some();
+    let entry = is_for_entry.then(|| Entry { export: export.unwrap_or_default(), rpc });
     let call_context = CallContext {
         depth: caller.call_context.depth.saturating_add(1),
         services: Vec::new(),
         trace: caller.call_context.trace.clone(),
     };
     let request_id = caller.request_id.to_string();
-    drop(invocations);
-    let request = fetch_request(request, request_id, call_context);
+    let request = FetchRequest { request_id, entry, call_context, ..request };
     Ok(Call { caller: worker.clone(), callee, digest, assets, request })
 }
 
-/// Builds the request as the other Worker receives it.
-fn fetch_request(request: Request, request_id: String, call_context: CallContext) -> FetchRequest {
+/// Converts the request to the form in which the other Worker receives it, except for what
+/// [`call`] adds.
+fn fetch_request(request: Request) -> FetchRequest {
     let Request { method, url, headers, body, .. } = request;
     let (body, length) = match body {
         RequestBody::Empty => (Body::Full(Bytes::new()), None),
@@ -217,7 +224,8 @@ fn fetch_request(request: Request, request_id: String, call_context: CallContext
             let length = bytes.len() as u64;
             (Body::Full(bytes), Some(length))
         }
-        RequestBody::Stream { bytes, length } => {
+        // Calls between Workers have no trailers.
+        RequestBody::Stream { bytes, length, .. } => {
             let bytes = bytes
                 .map(|piece| piece.map_err(|error| StreamError::Lost(error.to_string().into())));
             (Body::Stream(bytes.boxed_local()), length)
@@ -238,21 +246,22 @@ fn fetch_request(request: Request, request_id: String, call_context: CallContext
     headers
         .extend(length.map(|length| owned(CONTENT_LENGTH.as_str(), length.to_string().as_bytes())));
     FetchRequest {
-        request_id,
+        request_id: String::new(),
         method: method.as_str().to_owned(),
         url: url.into(),
         headers,
         body,
-        call_context,
+        entry: None,
+        call_context: CallContext::default(),
     }
 }
 
 /// Formats a failure for the Worker's author.
-fn message_of(failure: &Failure) -> String {
+pub(crate) fn message_of(failure: &Failure) -> String {
     format!("{}: {}", failure.code, failure.message)
 }
 
-fn over_limit<'s>(scope: &mut v8::PinScope<'s, '_>, most: u32) -> Promised<'s, Outcome> {
+pub(crate) fn over_limit<'s>(scope: &mut v8::PinScope<'s, '_>, most: u32) -> Promised<'s, Outcome> {
     let message = format!(
         "the invocation has reached its limit of {most} subrequests; make fewer, or raise spec.limits.subrequests"
     );

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! JavaScript pulls: nothing is read from the network before a reader asks for it, and a write
-//! settles when the kernel has accepted the bytes. What JavaScript does not read therefore stays in
-//! the kernel's buffers, whose size is bounded (`tenon_egress`), and holds back the peer.
+//! settles when the kernel has accepted the bytes. Bytes that JavaScript does not read therefore
+//! stay in the kernel's buffers, whose size is bounded (`tenon_egress`), and hold back the peer.
 
 pub(crate) mod connection;
 pub(crate) mod resolve;
@@ -87,8 +87,8 @@ fn remove(state: &State, owner: InvocationId, number: ConnectionId) -> Option<Rc
 /// Begins to connect to a host.
 ///
 /// # Errors
-/// Returns a `TypeError` if the host is neither a name nor an address, or outside an invocation, and
-/// a `RangeError` if there is not enough memory.
+/// Returns a `TypeError` if the host is neither a name nor an address or if no invocation is
+/// running, and a `RangeError` if there is not enough memory.
 #[op]
 pub(crate) fn tcp_connect<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -112,8 +112,8 @@ pub(crate) fn tcp_connect<'s>(
     Ok(Connecting { owner, number: number.to_number(), outcome: outcome.into() })
 }
 
-/// Begins TLS on an open connection, which JavaScript uses under a new number from now on: what it
-/// still reads and writes under the old number fails.
+/// Begins TLS on an open connection, which JavaScript uses under a new number from now on. Reads
+/// and writes under the old number fail.
 ///
 /// # Arguments
 /// * `host` - the host that the server's certificate must name, if it is not the one that was

@@ -91,7 +91,7 @@ pub(crate) fn wasm_step(scope: &mut v8::PinScope<'_, '_>, module: u32) -> Option
     }
 }
 
-/// Returns true if the valid module may be compiled, or a text that says why not.
+/// Returns true if a valid module may be compiled, and otherwise a text with the reason.
 ///
 /// # Errors
 /// Fails if there is not enough memory.

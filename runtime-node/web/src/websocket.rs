@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  socketServe ─► a number ─┬─► socketAccept ─► callback(kind, …), in turns
-//!  fetchSend, serviceSend ──┤   socketSend, socketClose, socketBuffered
+//!  fetchSend, serviceSend ──┤   socketSend, socketClose, socketBuffered, socketExtensions
 //!                           ├─► socketSplice: the answer to a request
 //!                           └─► socketDrop
 //! ```
@@ -162,6 +162,19 @@ pub(crate) fn socket_buffered(
     (owner, socket): (InvocationId, SocketId),
 ) -> f64 {
     queue(scope, owner, socket).map_or(-1.0, |queue| queue.buffered() as f64)
+}
+
+/// Returns the extensions that both sides of a socket have agreed on, in the form of a header.
+#[op]
+pub(crate) fn socket_extensions(
+    scope: &mut v8::PinScope<'_, '_>,
+    (owner, socket): (InvocationId, SocketId),
+) -> String {
+    let state = State::of(scope);
+    let invocations = state.invocations.borrow();
+    let sockets = invocations.get(owner).and_then(|owner| owner.attached::<Sockets>());
+    let deflate = sockets.and_then(|sockets| sockets.deflate(socket));
+    deflate.map(|deflate| deflate.to_string()).unwrap_or_default()
 }
 
 /// Drops a socket.

@@ -127,11 +127,12 @@ declare global {
 
   // The functions that native code calls by name.
   interface Hooks {
-    bind(variables: object, fetchers: string[]): void;
+    bind(variables: object, fetchers: string[], workers: number): void;
     start(invocation: number, evaluation: Promise<unknown>, namespace: any): Promise<void>;
     scheduled(invocation: number, cron: string, time: number): Promise<void>;
     import(specifier: string, referrer: string, attributes: object): Promise<object>;
-    fetch(invocation: number, method: string, url: string, hasBody: boolean): Promise<void>;
+    fetch(invocation: number, method: string, url: string, hasBody: boolean, name: string): Promise<void>;
+    rpc(invocation: number, name: string): void;
     json(text: string): unknown;
     stacks(): void;
     wasm(number: number, module: object, kept: ArrayBuffer): void;

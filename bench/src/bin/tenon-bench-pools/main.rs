@@ -11,7 +11,7 @@
 //! creates an isolate, [`turn`] runs one turn, [`residence`] lets a thread enter the isolate,
 //! [`invocation`] carries a request through its turns, and [`host`] performs the operations that
 //! the request awaits. The **policy** is one small module for each: [`legacy`], [`shared`],
-//! [`pinned`] and [`handed`], which is the pinned pool with a hand-over between threads. [`tenon`]
+//! [`pinned`] and [`handed`], which is the pinned pool with a handover between threads. [`tenon`]
 //! uses the product's own engine where [`pinned`] uses the harness, to show that the harness is a
 //! fair baseline. [`load`] sends the requests; [`report`] and [`verdict`] print the results.
 //!

@@ -124,7 +124,7 @@ fn format_duration(duration: Duration) -> String {
     if micros < 1_000.0 { format!("{micros:.1} µs") } else { format!("{:.1} ms", micros / 1e3) }
 }
 
-/// Wraps a text at the width of the table.
+/// Wraps text at the width of the table.
 fn wrap(text: &str) -> String {
     const WIDTH: usize = 110;
     let mut lines = String::with_capacity(text.len());

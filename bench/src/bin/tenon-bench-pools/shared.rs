@@ -44,6 +44,7 @@ struct Entry {
     waiting: VecDeque<oneshot::Sender<Box<Shared>>>,
 }
 
+/// The variant that holds an isolate for a request, on one thread.
 struct Held {
     pool: Arc<Pool<Entry>>,
     workers: Vec<WorkerId>,
@@ -100,6 +101,7 @@ impl Held {
     }
 }
 
+/// The variant that holds an isolate only for a turn, on one thread.
 struct Released {
     pool: Arc<Pool<Arc<Shared>>>,
     workers: Vec<WorkerId>,

@@ -1,6 +1,6 @@
 //! The pinned architecture in the product's own engine, with every limit armed, every clock frozen
-//! and the whole Web API loaded. The difference from [`pinned`](crate::pinned) is the cost of what
-//! the harness omits.
+//! and the whole Web API loaded. The difference from [`pinned`](crate::pinned) is the cost of
+//! everything that the harness of the benchmark omits.
 
 use std::rc::Rc;
 
@@ -17,6 +17,8 @@ use crate::measurement::Measurement;
 use crate::scenario::WorkerId;
 use crate::turn::{Request, Response};
 
+pub use tenon_engine::init;
+
 /// The CPU limits, in milliseconds. They are armed, but so high that a turn does not reach them
 /// even if the virtual machine is paused for a while and the thread's CPU clock charges the pause
 /// to the turn.
@@ -26,8 +28,6 @@ struct Tenon {
     isolates: FxHashMap<WorkerId, Rc<Isolate>>,
     workers: Vec<WorkerId>,
 }
-
-pub use tenon_engine::init;
 
 pub fn measure(load: &Load) -> anyhow::Result<Measurement> {
     let watchdog = Watchdog::spawn();
@@ -76,6 +76,7 @@ impl Server for Tenon {
             url: request.url,
             headers: request.headers.into_iter().map(header).collect(),
             body: Body::Full(Bytes::new()),
+            entry: None,
             call_context: CallContext::default(),
         };
         let response =

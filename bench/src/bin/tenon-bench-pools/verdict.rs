@@ -141,7 +141,7 @@ impl Run<'_> {
              was held. A Worker waits inside its invocation: pinned serves {wait:.1} times as many requests as shared for \
              a request with 5 ms of I/O, and {fetch:.1} times as many with a fetch, because shared for a request has no \
              more requests in flight than isolates, regardless of the number of cores. If the isolate is released at each \
-             await, as in shared for a turn, the number of isolates is no limit: pinned serves {wait_turn:.2} times (I/O) \
+             await, as in shared for a turn, the number of isolates is not a limit: pinned serves {wait_turn:.2} times (I/O) \
              and {fetch_turn:.2} times (fetch) as many as shared for a turn, and all architectures are equal except legacy, \
              which starts an isolate only to wait in it."
         ))

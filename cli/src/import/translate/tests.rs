@@ -1,3 +1,5 @@
+//! Tests which keys of a configuration are translated, and which get a note.
+
 use tenon_crds::Worker;
 
 use super::*;
@@ -16,7 +18,7 @@ fn keys_with_a_counterpart_are_taken_over_without_a_note() {
         "main": "src/index.ts",
         "routes": ["shop.example.com/*", { "pattern": "api.example.com", "custom_domain": true }],
         "vars": { "GREETING": "hello" },
-        "services": [{ "binding": "AUTH", "service": "auth" }],
+        "services": [{ "binding": "AUTH", "service": "auth", "entrypoint": "Admin" }],
         "triggers": { "crons": ["*/5 * * * *"] },
         "limits": { "cpu_ms": 50 },
         "compatibility_flags": ["nodejs_compat"],
@@ -33,7 +35,7 @@ fn keys_with_a_counterpart_are_taken_over_without_a_note() {
                 { "host": "api.example.com", "path": "/" },
             ],
             "vars": { "GREETING": "hello" },
-            "services": [{ "name": "AUTH", "worker": "auth" }],
+            "services": [{ "name": "AUTH", "worker": "auth", "entrypoint": "Admin" }],
             "schedules": [{ "cron": "*/5 * * * *" }],
             "limits": { "cpuMs": 50 },
             "compatibilityFlags": ["nodejs_compat"],

@@ -88,7 +88,7 @@ fn reconciles() -> [Panel; 4] {
     ]
 }
 
-fn catalog() -> [Panel; 4] {
+fn catalog() -> [Panel; 5] {
     [
         Panel::lines(
             "Catalog lag",
@@ -113,14 +113,21 @@ fn catalog() -> [Panel; 4] {
             "Routers that watch the catalog of each replica.",
             &[("tenon_operator_catalog_watchers{@}", "{{pod}}")],
         )
-        .wide(6),
+        .wide(4),
         Panel::lines(
             "Changes",
             Unit::PerSecond,
             "Changes of the catalog: Workers and nodes that were added, changed or removed.",
             &[("rate(tenon_operator_catalog_version{@}[$__rate_interval])", "{{pod}}")],
         )
-        .wide(6),
+        .wide(4),
+        Panel::lines(
+            "Refused calls",
+            Unit::PerSecond,
+            "Calls of routers and nodes that the catalog refused, by call. A node gets only what its pool needs; the log names the pools.",
+            &[("sum by (call) (rate(tenon_operator_catalog_denied_total{@}[$__rate_interval]))", "{{call}}")],
+        )
+        .wide(4),
     ]
 }
 

@@ -1,5 +1,5 @@
 //! The dashboard of routers, with the load of their threads, the destinations of requests, and the
-//! failures on the way to these.
+//! failures on the way to them.
 
 use super::{installation, process};
 use crate::model::{Dashboard, Panel, Variable};
@@ -187,7 +187,7 @@ fn redirected() -> [Panel; 5] {
     ]
 }
 
-fn clients() -> [Panel; 4] {
+fn clients() -> [Panel; 5] {
     [
         Panel::lines(
             "Memory held by clients",
@@ -220,6 +220,16 @@ fn clients() -> [Panel; 4] {
             &[(
                 "min by (folder) (tenon_router_https_certificate_expiry_timestamp_seconds{@}) - time()",
                 "{{folder}}",
+            )],
+        )
+        .wide(12),
+        Panel::lines(
+            "Connections that left the fast path",
+            Unit::PerSecond,
+            "HTTP/1.1 connections that left the fast path, because of a request with a body, a WebSocket or an unusual head. Such a connection costs more CPU time until it has been idle for a second.",
+            &[(
+                "sum by (pod) (rate(tenon_router_fast_path_exits_total{@}[$__rate_interval]))",
+                "{{pod}}",
             )],
         )
         .wide(12),
@@ -284,7 +294,7 @@ fn spans() -> [Panel; 1] {
     [Panel::areas(
         "Spans",
         Unit::PerSecond,
-        "Spans of requests, by what has become of them: exported to the collector, dropped because the collector is too slow, or failed because it cannot be reached or refuses them.",
+        "Spans of requests: exported to the collector, dropped because the collector is too slow, or failed because it cannot be reached or refuses them.",
         &[("sum by (fate) (rate(tenon_router_spans_total{@}[$__rate_interval]))", "{{fate}}")],
     )]
 }

@@ -175,7 +175,7 @@ fn legend(lines: &[Line], width: f64) -> Vec<Vec<(f64, usize, String)>> {
     rows
 }
 
-/// Shortens a text to a width in pixels.
+/// Shortens text to a width in pixels.
 fn short(text: &str, width: f64) -> String {
     let room = (width / LETTER) as usize;
     match text.chars().count() {

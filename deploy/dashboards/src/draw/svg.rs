@@ -19,7 +19,7 @@ pub(super) enum Weight {
     Bold,
 }
 
-/// The point of a text that is placed at its coordinates.
+/// The point of a text element that is placed at its coordinates.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -80,7 +80,7 @@ impl Svg {
         ));
     }
 
-    /// Draws a small text of an axis or a legend.
+    /// Draws small text of an axis or a legend.
     pub(super) fn label(&mut self, x: f64, y: f64, anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",

@@ -14,12 +14,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tenon_artifact::Reference;
 use tenon_crds::{
-    Condition, ConditionStatus, PoolLimits, RuntimePool, Secret, Worker, WorkerRevision,
+    Condition, ConditionStatus, HostGrant, PoolLimits, RuntimePool, Secret, Worker, WorkerRevision,
 };
 use tenon_operator::artifacts::Compiled;
 use tenon_operator::claims::Holder;
+use tenon_operator::grants::{self, Grants};
 use tenon_operator::index::{Change, Index, Watched};
 use tenon_operator::limits;
+use tenon_operator::namespaces::Namespaces;
 use tenon_operator::pool::plan::{Settings, children};
 use tenon_operator::revision::{resolve, worker_of};
 use tenon_operator::worker::plan::{draft, plan};
@@ -92,10 +94,17 @@ impl Kind for Worker {
         let draft = draft(&candidate).compiled_here().pulled(&candidate.worker, Ok(artifact));
         let plan = plan(&candidate, &draft, None, Timestamp::now());
         let conditions = plan.status.map(|status| status.conditions).unwrap_or_default();
-        // A schema cannot describe valid JavaScript, existing dates or existing time zones, and
-        // there are neither revisions nor routers here.
-        let beyond_schemas =
-            ["SyntaxError", "NoRevision", "RevisionMissing", "InvalidSchedule", "Propagating"];
+        // A schema cannot describe valid JavaScript, existing dates, existing time zones or the
+        // domains below which anyone can register others, and there are neither revisions nor
+        // routers here.
+        let beyond_schemas = [
+            "SyntaxError",
+            "NoRevision",
+            "RevisionMissing",
+            "InvalidSchedule",
+            "PublicSuffix",
+            "Propagating",
+        ];
         let is_beyond_schemas = |reason: &str| beyond_schemas.contains(&reason);
         let refuses =
             |c: &&Condition| c.status != ConditionStatus::True && !is_beyond_schemas(&c.reason);
@@ -168,6 +177,11 @@ impl Kind for RuntimePool {
 
     fn consequences(mut self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>> {
         self.metadata.uid = None;
+        if let Some(allowed) = &self.spec.allowed_namespaces
+            && let Some(selector) = &allowed.selector
+        {
+            selector.to_selector().context("the selector cannot be used")?;
+        }
         // A Worker without limits must get values that the pool allows.
         limits::check(&self.spec.limits.default, &self.spec.limits, &self.name_any())?;
         let settings = Settings {
@@ -198,5 +212,29 @@ impl Kind for RuntimePool {
             ),
         ];
         Ok(objects.into_iter().chain(front).collect())
+    }
+}
+
+impl Kind for HostGrant {
+    fn collection(_: &str) -> String {
+        "/apis/tenon.dev/v1alpha1/hostgrants".to_owned()
+    }
+
+    fn consequences(self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>> {
+        if let Some(selector) = &self.spec.namespaces.selector {
+            selector.to_selector().context("the selector cannot be used")?;
+        }
+        // No host is in the domain of this platform.
+        let (mut grants, namespaces) = (Grants::new("platform.test", false), Namespaces::default());
+        grants.set("grant", Some(&self.spec));
+        for host in &self.spec.hosts {
+            let is_public = grants::check(host, "platform.test").is_err();
+            let is_listed = self.spec.namespaces.names.iter().any(|name| name == namespace);
+            ensure!(
+                is_public || is_listed || !grants.permits(host, namespace, &namespaces),
+                "the grant of {host} does not keep other namespaces from it"
+            );
+        }
+        Ok(Vec::new())
     }
 }

@@ -21,7 +21,9 @@ pub fn workers() -> Vec<Value> {
             {"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}},
             {"name": "OTHER", "secretKeyRef": {"name": "keys", "key": "other.pem"}},
         ],
-        "services": [{"name": "AUTH", "worker": "auth"}, {"name": "SEARCH", "worker": "search.v2"}],
+        "services": [
+            {"name": "AUTH", "worker": "auth", "entrypoint": "Admin"}, {"name": "SEARCH", "worker": "search.v2"},
+        ],
         "schedules": [
             {"cron": "*/15 9-17 * * MON-FRI", "timeZone": "Europe/Berlin"}, {"cron": "0,30 0 1 JAN *"},
         ],
@@ -74,7 +76,8 @@ pub fn largest_worker() -> Value {
     let vars: serde_json::Map<_, _> =
         names(128, 63).map(|name| (name, json!("x".repeat(2_000)))).collect();
     let secret = |name| json!({"name": name, "secretKeyRef": {"name": "a".repeat(253), "key": "a".repeat(253)}});
-    let service = |name| json!({"name": name, "worker": "a".repeat(63)});
+    let service =
+        |name| json!({"name": name, "worker": "a".repeat(63), "entrypoint": "E".repeat(63)});
     let schedule = |i| {
         let cron = format!("{i}{} * * * *", ",59".repeat(39));
         json!({"cron": cron, "timeZone": "America/Argentina/ComodRivadavia"})
@@ -123,7 +126,7 @@ pub fn revisions() -> [Value; 2] {
         "binaryModules": {"lib/add.wasm": "AGFzbQEAAAA="},
         "vars": {"GREETING": "Hello"},
         "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}}],
-        "services": [{"name": "AUTH", "worker": "auth"}],
+        "services": [{"name": "AUTH", "worker": "auth", "entrypoint": "Admin"}],
         "egress": {"allow": ["api.example.com", "*.example.com:8443"]},
         "compatibilityFlags": ["nodejs_compat"],
         "limits": {"cpuMs": 50},
@@ -158,6 +161,7 @@ pub fn pool() -> Value {
                 "resolver": "Node",
             },
         },
+        "allowedNamespaces": {"from": "Selector", "selector": selector()},
         "front": {
             "serviceType": "NodePort",
             "tlsSecretRefs": [{"name": "shop"}, {"name": "blog"}],
@@ -175,6 +179,24 @@ pub fn pool() -> Value {
         ],
     });
     object("RuntimePool", "good", spec)
+}
+
+/// Returns grants that together set every field.
+pub fn grants() -> [Value; 2] {
+    let hosts = ["shop.example.com", "*.example.org"];
+    let by_label = json!({"hosts": hosts, "namespaces": {"names": ["shop", "shop-2"], "selector": selector()}});
+    let by_name = json!({"hosts": ["www.example.com"], "namespaces": {"names": ["www"]}});
+    [object("HostGrant", "good", by_label), object("HostGrant", "by-name", by_name)]
+}
+
+fn selector() -> Value {
+    json!({
+        "matchLabels": {"example.com/tier": "gold", "team": "shop"},
+        "matchExpressions": [
+            {"key": "example.com/region", "operator": "In", "values": ["eu", "us.east"]},
+            {"key": "deprecated", "operator": "DoesNotExist"},
+        ],
+    })
 }
 
 fn object(kind: &str, name: &str, spec: Value) -> Value {

@@ -1,3 +1,5 @@
+//! Tests which archives are packed and unpacked, and which are refused.
+
 use super::*;
 
 fn bundle(modules: &[(&str, &str)]) -> Bundle {

@@ -1,3 +1,5 @@
+//! Tests the messages that a watcher of the catalog gets.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

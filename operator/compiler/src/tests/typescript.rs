@@ -1,3 +1,5 @@
+//! Tests how TypeScript and JSX are compiled.
+
 use super::*;
 
 /// Compiles a Worker whose entrypoint is the first module, and returns the text of each module.

@@ -1,3 +1,5 @@
+//! Tests how reports of failures change the health of a Worker.
+
 use proptest::prelude::*;
 
 use super::*;

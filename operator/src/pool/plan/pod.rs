@@ -56,7 +56,8 @@ pub(super) fn pod(
     selector: &BTreeMap<String, String>,
 ) -> PodSpec {
     let spec = &pool.spec;
-    let volumes = [cache()].into_iter().chain(settings.tls_secret.as_deref().map(certificate));
+    let certificate = super::certificate(pool, settings);
+    let volumes = [cache()].into_iter().chain(certificate.as_deref().map(certificate_volume));
     let front = front::front(pool, settings);
     let of_front = front.into_iter().flat_map(|front| front::volumes(front, spec.shards_per_node));
     let (volumes, mounts): (Vec<_>, Vec<_>) =
@@ -210,7 +211,7 @@ fn credentials(egress: &PoolEgress) -> Vec<EnvVar> {
 }
 
 /// Returns the volume for compiled code, and its mount. Compiled code survives restarts of the
-/// container, also after a crash, and is deleted with the Pod.
+/// container, even after a crash, and is deleted with the Pod.
 fn cache() -> (Volume, VolumeMount) {
     let directory = EmptyDirVolumeSource {
         size_limit: Some(Quantity(CACHE_SIZE_LIMIT.to_owned())),
@@ -228,7 +229,7 @@ fn cache() -> (Volume, VolumeMount) {
 
 /// Returns the volume with the node's certificate, and its mount. Nodes reload a changed
 /// certificate, so a change does not replace the nodes.
-fn certificate(secret: &str) -> (Volume, VolumeMount) {
+fn certificate_volume(secret: &str) -> (Volume, VolumeMount) {
     let source = SecretVolumeSource {
         secret_name: Some(secret.to_owned()),
         ..SecretVolumeSource::default()

@@ -138,7 +138,7 @@ fn a_node_presents_the_mounted_certificate() {
     assert!(!plain.containers[0].args.iter().flatten().any(|arg| arg.starts_with("--tls-dir")));
     assert!(!plain.volumes.unwrap().iter().any(|volume| volume.name == "tls"));
 
-    let pod = pod(&Settings { tls_secret: Some("node-tls".to_owned()), ..settings() });
+    let pod = pod(&Settings { tls_secret: Some("tls-{pool}".to_owned()), ..settings() });
     let container = &pod.containers[0];
     let dir =
         container.args.iter().flatten().find_map(|arg| arg.strip_prefix("--tls-dir=")).unwrap();
@@ -147,7 +147,7 @@ fn a_node_presents_the_mounted_certificate() {
     assert_eq!(mount.read_only, Some(true));
     let volume =
         pod.volumes.as_ref().unwrap().iter().find(|volume| volume.name == mount.name).unwrap();
-    assert_eq!(volume.secret.as_ref().unwrap().secret_name.as_deref(), Some("node-tls"));
+    assert_eq!(volume.secret.as_ref().unwrap().secret_name.as_deref(), Some("tls-default"));
 }
 
 #[test]

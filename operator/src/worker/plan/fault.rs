@@ -22,6 +22,10 @@ pub(super) const PROPAGATING: &str = "Propagating";
 /// The reason for a revision that no router has acknowledged for some time.
 pub(super) const NOT_ACKNOWLEDGED: &str = "NotAcknowledged";
 
+/// The reason for a host that is not granted to the Worker's namespace. The host is not served, even
+/// if it was accepted before.
+pub(super) const HOST_NOT_GRANTED: &str = "HostNotGranted";
+
 /// The reasons of a revision that routers have not acknowledged.
 pub const PROPAGATION_REASONS: [&str; 2] = [PROPAGATING, NOT_ACKNOWLEDGED];
 

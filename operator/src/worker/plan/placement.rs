@@ -4,10 +4,12 @@
 use tenon_crds::{Accepted, AcceptedRoute, WorkerStatus};
 use tenon_proto::catalog::Route;
 
-use super::fault::Fault;
+use super::fault::{Fault, HOST_NOT_GRANTED};
 use crate::claims::Holder;
+use crate::grants;
 use crate::index::Candidate;
 use crate::limits;
+use crate::namespaces::Access;
 
 /// Returns the placement that the spec requests, if the Worker may have it.
 pub(super) fn requested(candidate: &Candidate) -> Result<Accepted, Fault> {
@@ -19,11 +21,19 @@ pub(super) fn requested(candidate: &Candidate) -> Result<Accepted, Fault> {
         );
         return Err(Fault::waiting("PoolMissing", message));
     };
+    check_access(candidate)?;
     limits::check(&spec.limits, limits, &spec.pool)
         .map_err(|over| Fault::stalled("LimitOverMaximum", over.to_string()))?;
     let taken = |(route, holder): &_| taken("spec.routes", candidate, route, holder);
     if let Some(taken) = candidate.routes.iter().find_map(taken) {
-        return Err(Fault::stalled("RouteConflict", taken));
+        return Err(taken);
+    }
+    if let Some(host) = candidate.routes.iter().find_map(|(route, _)| public_wildcard(route)) {
+        let message = format!(
+            "spec.routes: {host} covers the domains of many owners, because they are registered \
+             below it; choose a wildcard below a domain that you own"
+        );
+        return Err(Fault::stalled("PublicSuffix", message));
     }
     let routes = candidate
         .routes
@@ -40,8 +50,36 @@ pub(super) fn requested(candidate: &Candidate) -> Result<Accepted, Fault> {
     })
 }
 
-/// Returns the reason why the Worker may not have a route, if another Worker or the platform holds
-/// the route.
+/// Checks that Workers of the namespace may choose the pool.
+fn check_access(candidate: &Candidate) -> Result<(), Fault> {
+    let (pool, namespace) = (&candidate.worker.spec.pool, candidate.id.namespace());
+    match candidate.access {
+        Access::Allowed => Ok(()),
+        Access::Refused => {
+            let message = format!(
+                "spec.pool: RuntimePool {pool:?} does not allow Workers of namespace {namespace}; \
+                 choose another pool, or let the pool's spec.allowedNamespaces select the namespace"
+            );
+            Err(Fault::stalled("PoolNotAllowed", message))
+        }
+        Access::Unknown => {
+            let message = format!(
+                "spec.pool: the labels of namespace {namespace}, by which RuntimePool {pool:?} \
+                 allows Workers, are not known yet; wait a moment"
+            );
+            Err(Fault::waiting("PoolNotAllowed", message))
+        }
+    }
+}
+
+/// Returns the host of a route if it is a wildcard directly below a public suffix, such as `*.com`.
+fn public_wildcard(route: &Route) -> Option<&str> {
+    let name = route.host.strip_prefix("*.")?;
+    grants::is_public_suffix(name).then_some(&route.host)
+}
+
+/// Returns the fault of a route that the Worker may not have, because another Worker or the platform
+/// holds the route, or because its host is granted to other namespaces.
 ///
 /// # Arguments
 /// * `field` - the field of the spec that requests the route.
@@ -50,9 +88,9 @@ pub(super) fn taken(
     candidate: &Candidate,
     Route { host, path }: &Route,
     holder: &Holder,
-) -> Option<String> {
+) -> Option<Fault> {
     let namespace = candidate.id.namespace();
-    Some(match holder {
+    let message = match holder {
         Holder::Claimant => return None,
         Holder::Worker(other) if other.namespace() == namespace => format!(
             "{field}: {host}{path} belongs to Worker {other}, which had it first; choose another host or path"
@@ -65,7 +103,15 @@ pub(super) fn taken(
             "{field}: {host} is in the platform's domain, where it is reserved; choose \
              <name>.{namespace}.<domain>, or a host outside that domain"
         ),
-    })
+        Holder::NotGranted => {
+            let message = format!(
+                "{field}: no HostGrant gives {host} to namespace {namespace}; choose another host, \
+                 or ask an administrator for a HostGrant. Requests for the host are not served"
+            );
+            return Some(Fault::stalled(HOST_NOT_GRANTED, message));
+        }
+    };
+    Some(Fault::stalled("RouteConflict", message))
 }
 
 /// Returns the digest to record for a revision that binds Secrets: the digest by which the catalog

@@ -12,7 +12,7 @@ use tenon_crds::{Accepted, AcceptedTarget, Affinity, PoolRateLimits, WorkerStatu
 use tenon_proto::catalog;
 use tenon_proto::id::RevisionDigest;
 
-use super::fault::{Fault, NOT_ACKNOWLEDGED, PROPAGATING, PROPAGATION_REASONS};
+use super::fault::{Fault, HOST_NOT_GRANTED, NOT_ACKNOWLEDGED, PROPAGATING, PROPAGATION_REASONS};
 use crate::acknowledgement::Acknowledgement;
 use crate::index::{Candidate, Published};
 use crate::limits;
@@ -32,8 +32,8 @@ impl Propagation {
     /// Returns the state of a revision with its placement.
     ///
     /// # Arguments
-    /// * `before` - the current status. Unless its `Programmed` has a reason of propagation, what it
-    ///   accepts was acknowledged before.
+    /// * `before` - the current status. Unless its `Programmed` has a reason of propagation,
+    ///   routers have acknowledged what it accepts.
     pub(super) fn new(
         candidate: &Candidate,
         before: &WorkerStatus,
@@ -58,9 +58,12 @@ impl Propagation {
 }
 
 fn was_acknowledged(before: &WorkerStatus, revision: &str, accepted: &Accepted) -> bool {
-    // A spec that is not accepted does not change what was acknowledged.
+    // A spec that is not accepted does not change what was acknowledged. A host whose grant was
+    // withdrawn was not served meanwhile.
     let is_propagated = before.conditions.iter().any(|condition| {
-        condition.type_ == "Programmed" && !PROPAGATION_REASONS.contains(&&*condition.reason)
+        condition.type_ == "Programmed"
+            && condition.reason != HOST_NOT_GRANTED
+            && !PROPAGATION_REASONS.contains(&&*condition.reason)
     });
     is_propagated
         && before.latest_revision.as_deref() == Some(revision)

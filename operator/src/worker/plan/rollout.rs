@@ -10,8 +10,8 @@
 //!
 //! A step ends when its duration has passed, a router has acknowledged its division, and the
 //! revision has had enough requests without a sign that it is worse. The rollout of a Worker that
-//! gets few requests goes on after ten times the duration. Everything that a decision needs is in
-//! the Worker's status, so a successor continues where a leader ended.
+//! gets few requests proceeds after ten times the duration. Everything that a decision needs is in
+//! the Worker's status, so a new leader continues where its predecessor stopped.
 
 mod analysis;
 
@@ -24,19 +24,19 @@ use tenon_proto::figures::Figures;
 
 use super::fault::PROPAGATION_REASONS;
 use super::traffic;
-use crate::figures;
 use crate::health::verdict::whole_seconds;
 use crate::index::Candidate;
+use crate::measurement::counts;
 use analysis::{Verdict, judge};
 
-/// The type of the condition about the rollout.
+/// The type of the condition that reports the rollout.
 pub(super) const CONDITION: &str = "RolledOut";
 
 /// A step ends after this many times its duration even if the revision has had fewer requests than
 /// it needs to be judged.
-const PATIENCE: i64 = 10;
+const MAX_DURATIONS: i64 = 10;
 
-/// The state of a rollout, and what follows from it.
+/// The decision about a rollout: its new status, and the time of the next decision.
 #[derive(Debug)]
 pub(super) struct Decision {
     pub status: RolloutStatus,
@@ -74,7 +74,7 @@ pub(super) fn decide(
 ) -> Option<Decision> {
     let reported = candidate.worker.status.as_ref();
     let quarantine = reported.and_then(|status| status.quarantine.as_ref());
-    let is_coming = before.conditions.iter().any(|condition| {
+    let is_propagating = before.conditions.iter().any(|condition| {
         condition.type_ == "Programmed" && PROPAGATION_REASONS.contains(&&*condition.reason)
     });
     let situation = Situation {
@@ -84,7 +84,7 @@ pub(super) fn decide(
         latest: latest?,
         figures: reported.and_then(|status| status.rollout_figures.as_ref()),
         quarantined: quarantine.map(|quarantine| quarantine.revision.as_str()),
-        is_acknowledged: !is_coming,
+        is_acknowledged: !is_propagating,
         can_serve: &|name| traffic::servable(candidate, before, None, "", name).is_ok(),
         now,
     };
@@ -158,11 +158,11 @@ impl Situation<'_> {
             let seconds = duration.as_secs().saturating_mul(times);
             began.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
         };
-        let (end, latest_end) = (after(1), after(PATIENCE));
+        let (end, latest_end) = (after(1), after(MAX_DURATIONS));
         let may_end = self.now >= end;
         let is_judged = has_enough || self.now >= latest_end;
         let verdict = judge(analysis, &new, &old, stable);
-        let waits = match verdict {
+        let reason = match verdict {
             Verdict::Worse(why) if is_judged => return self.take_back(known, stable, &why),
             Verdict::Sound if may_end && is_judged && self.is_acknowledged => {
                 return self.enter(number + 1, stable);
@@ -176,7 +176,7 @@ impl Situation<'_> {
             _ => String::new(),
         };
         let next = [end, latest_end].into_iter().find(|time| *time > self.now);
-        let status = self.in_step(number, stable, began, &waits);
+        let status = self.in_step(number, stable, began, &reason);
         Decision { status, next }
     }
 
@@ -198,7 +198,16 @@ impl Situation<'_> {
     }
 
     /// Returns the status in a step that exists.
-    fn in_step(&self, number: usize, stable: &str, began: Timestamp, waits: &str) -> RolloutStatus {
+    ///
+    /// # Arguments
+    /// * `reason` - why the step goes on after its duration, as the end of a sentence, or nothing.
+    fn in_step(
+        &self,
+        number: usize,
+        stable: &str,
+        began: Timestamp,
+        reason: &str,
+    ) -> RolloutStatus {
         let steps = self.spec.steps.len();
         let percent = self.spec.steps.get(number).map_or(0, |step| step.percent.clamp(1, 99));
         RolloutStatus {
@@ -209,7 +218,7 @@ impl Situation<'_> {
             percent,
             step_started_at: whole_seconds(began),
             message: format!(
-                "revision {} gets {percent} % of the requests, and {stable} the others, in step {} of {steps}{waits}",
+                "revision {} gets {percent} % of the requests, and {stable} the others, in step {} of {steps}{reason}",
                 self.latest,
                 number + 1
             ),
@@ -242,8 +251,8 @@ impl Situation<'_> {
         Decision { status, next: None }
     }
 
-    /// Returns the figures of a revision in the current step, once the step has begun by the clock of
-    /// this leader.
+    /// Returns the figures of a revision in the current step, once the step has begun by this
+    /// leader's clock.
     fn figures_of(&self, known: &RolloutStatus, name: &str) -> Figures {
         let began = whole_seconds(known.step_started_at.0);
         let is_about_step = |figures: &&RolloutFigures| {
@@ -251,11 +260,11 @@ impl Situation<'_> {
         };
         let of_step = self.figures.filter(is_about_step);
         let mut revisions = of_step.into_iter().flat_map(|figures| &figures.revisions);
-        revisions.find(|it| it.revision == name).map(figures::counts).unwrap_or_default()
+        revisions.find(|it| it.revision == name).map(counts).unwrap_or_default()
     }
 }
 
-/// Returns the status of the condition about a rollout.
+/// Returns the status of the condition that reports a rollout.
 pub(super) fn condition_status(phase: RolloutPhase) -> ConditionStatus {
     match phase {
         RolloutPhase::Completed => ConditionStatus::True,

@@ -1,3 +1,5 @@
+//! Tests the objects and the status that are planned for a Worker.
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,8 +18,10 @@ use crate::acknowledgement::Acknowledgement;
 use crate::claims::Holder;
 use crate::index::Published;
 use crate::limits;
+use crate::namespaces::Access;
 
 mod artifact;
+mod boundaries;
 mod progress;
 mod rollout;
 mod traffic;
@@ -44,6 +48,7 @@ fn candidate(code: &str) -> Candidate {
         secrets: BTreeMap::new(),
         revisions: Vec::new(),
         pool: Some(PoolLimits::default()),
+        access: Access::Allowed,
         routes: vec![(route, Holder::Claimant)],
         previews: Vec::new(),
         missing_secrets: BTreeMap::new(),
@@ -92,7 +97,7 @@ fn announced(
         session_affinity: revision::session_affinity(accepted),
         strict_affinity: accepted.affinity == Affinity::Strict,
         rate_limits: limits::rates(accepted.rate_limits, PoolRateLimits::default()),
-        measurement: crate::figures::measurement(status),
+        measurement: crate::measurement::measurement(status),
         shares: shares.collect(),
     };
     let serving = deployment.shares.iter();

@@ -26,7 +26,7 @@ pub(super) fn targets(
         if let Some((route, holder)) = preview
             && let Some(taken) = placement::taken("spec.traffic.tag", candidate, route, holder)
         {
-            return Err(Fault::stalled("RouteConflict", taken));
+            return Err(taken);
         }
         let name = target.revision.as_deref().or(latest);
         let name = name.ok_or_else(|| Fault::waiting("NoRevision", "no revision serves yet"))?;
@@ -91,9 +91,9 @@ pub(super) fn servable(
     Ok(digest)
 }
 
-/// Returns the division for which a spec asks that names every revision by itself, although the
-/// spec cannot become a revision. A rollback must not depend on the code that it replaces, nor on
-/// limits, a pool or routes that the spec may not have: it then keeps those that were accepted
+/// Returns the division that a spec requests, although the spec cannot become a revision, if it
+/// names every revision explicitly. A rollback must not depend on the code that it replaces, nor on
+/// limits, a pool or routes that the spec may not have: the Worker keeps those that were accepted
 /// before.
 pub(super) fn rollback(
     candidate: &Candidate,

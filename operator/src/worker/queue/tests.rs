@@ -105,7 +105,7 @@ async fn finished_work_is_repeated_after_the_delay_that_it_names() {
     let began = tokio::time::Instant::now();
     touched_tx.send("a").unwrap();
     done_rx.recv().await.unwrap();
-    // Work that is caused otherwise replaces the time of the repetition.
+    // A touch before the delay has passed replaces the timer of the repetition.
     touched_tx.send("a").unwrap();
     done_rx.recv().await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(5));

@@ -2,8 +2,8 @@
 //! content, from `Range` and `If-None-Match`. This module is pure.
 
 use http::{HeaderMap, HeaderValue, header};
+use tenon_compression::Coding;
 
-use crate::coding::Coding;
 use crate::front::fields::members;
 
 /// Returns the entity tag of content in a coding.

@@ -1,8 +1,10 @@
+//! Tests which responses are compressed, and their headers.
+
+use tenon_clients::Clients;
+use tenon_compression::metrics::CompressionMetrics;
 use tokio::task::LocalSet;
 
 use super::*;
-use crate::clients::Clients;
-use crate::compression::metrics::CompressionMetrics;
 
 /// Returns the response to a client that accepts gzip, after compression.
 fn compressed(
@@ -37,10 +39,10 @@ fn compressed_for(
     let metrics = CompressionMetrics::register(&prometheus::Registry::new()).unwrap();
     let address = std::net::IpAddr::from([10, 0, 0, 1]);
     let clients = Clients::new(1 << 20, 10, std::time::Duration::from_secs(1));
-    let client = clients.admit(address, tenon_https::TlsMemory::default()).unwrap();
+    let admitted = clients.admit(address, tenon_https::TlsMemory::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        compress(&Compression::new(metrics), &request, response, address.into(), &client.0)
+        compress(&Compression::new(metrics), &request, response, address.into(), admitted.client())
     })
 }
 
@@ -77,7 +79,7 @@ fn the_response_to_head_has_the_same_headers() {
 }
 
 #[test]
-fn content_that_must_not_or_need_not_be_compressed_is_not() {
+fn content_that_must_not_or_need_not_be_compressed_is_sent_unchanged() {
     type Case = (&'static str, u16, &'static [(&'static str, &'static str)], usize);
     let cases: [Case; 15] = [
         ("has no type", 200, &[], 5000),
@@ -91,8 +93,8 @@ fn content_that_must_not_or_need_not_be_compressed_is_not() {
         ("must not be transformed", 200, &[TEXT, ("cache-control", "public, No-Transform")], 5000),
         ("is partial", 206, &[TEXT], 5000),
         ("has a range", 200, &[TEXT, ("content-range", "bytes 0-4999/9000")], 5000),
-        ("is no content", 204, &[TEXT], 5000),
-        ("resets the client's form", 205, &[TEXT], 5000),
+        ("has the status 204", 204, &[TEXT], 5000),
+        ("has the status 205", 205, &[TEXT], 5000),
         ("has a digest", 200, &[TEXT, ("content-digest", "sha-256=:AA==:")], 5000),
         ("is longer than a turn", 200, &[TEXT], TURN + 1),
     ];
@@ -113,7 +115,7 @@ fn content_that_must_not_or_need_not_be_compressed_is_not() {
 }
 
 #[test]
-fn content_that_a_client_does_not_accept_compressed_varies_nevertheless() {
+fn the_uncompressed_response_has_vary_too() {
     let cases: [&[(&str, &str)]; 4] = [
         &[],
         &[("accept-encoding", "deflate")],

@@ -12,10 +12,10 @@ use hyper::body::Incoming;
 use tenon_proto::frame;
 use tenon_proto::invoke::{Next, Reader};
 use tenon_proto::router::{AwaitWorkerRequest, AwaitWorkerResponse};
+use tenon_table::Worker;
 use tonic::Status;
 
 use crate::front::internal::relay::{self, Relay};
-use crate::table::Worker;
 use crate::thread::RouterThread;
 
 /// The longest wait, including the wait for the request.

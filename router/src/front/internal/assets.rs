@@ -6,9 +6,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use tenon_assets::Audience;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::runtime::InvokeHead;
+use tenon_table::Worker;
 
 use crate::front::assets::{self, Answer, Request};
-use crate::table::Worker;
 use crate::thread::RouterThread;
 
 /// Answers a call for static files.

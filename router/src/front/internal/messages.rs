@@ -43,8 +43,9 @@ impl Messages {
     pub(crate) async fn head(&mut self) -> Result<InvokeHead, Failure> {
         let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
         match tokio::time::timeout(HEAD_TIMEOUT, poll_fn(|cx| self.poll_next(cx))).await {
-            Ok(Ok(Some(Part::Head(head)))) => Ok(head),
-            Ok(Ok(_)) => Err(refused(MessageError::Misplaced.to_string())),
+            Ok(Ok(part)) => part
+                .and_then(Part::into_head)
+                .ok_or_else(|| refused(MessageError::Misplaced.to_string())),
             Ok(Err(error)) => Err(refused(error.to_string())),
             Err(_) => Err(refused("the head did not arrive before the timeout".to_owned())),
         }
@@ -57,7 +58,9 @@ impl Messages {
     ) -> Poll<Result<Option<Bytes>, MessageError>> {
         Poll::Ready(match ready!(self.poll_next(cx))? {
             Some(Part::Body(piece)) => Ok(Some(piece)),
-            Some(Part::Head(_)) => Err(MessageError::Misplaced),
+            Some(Part::Head(_) | Part::EntryHead(_) | Part::Trailers(_)) => {
+                Err(MessageError::Misplaced)
+            }
             None => Ok(None),
         })
     }

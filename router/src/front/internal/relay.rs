@@ -176,6 +176,10 @@ impl Body for Relay {
                     this.piece = Some(piece);
                     return Poll::Ready(Some(Ok(Frame::data(prologue))));
                 }
+                Ok(Some(part @ Part::Trailers(_))) => {
+                    let message = frame::encode(&InvokeResponse { part: Some(part) });
+                    return Poll::Ready(Some(Ok(Frame::data(message))));
+                }
                 Ok(None) => None,
                 Ok(Some(Part::Head(_))) => {
                     Some(AttemptError::ProtocolViolation("a second head".into()).into_failure())

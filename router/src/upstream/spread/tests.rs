@@ -1,3 +1,5 @@
+//! Simulates the load of Workers, and checks over how many shards it is spread.
+
 use proptest::prelude::*;
 use tenon_proto::id::WorkerId;
 
@@ -37,8 +39,8 @@ impl Pool {
     /// Serves requests of a hot Worker for a time, and returns their latencies.
     ///
     /// # Arguments
-    /// * `every`: the time from one arrival to the next.
-    /// * `takes`: the time for which a request occupies a shard.
+    /// * `every` - the time from one arrival to the next.
+    /// * `takes` - the time for which a request occupies a shard.
     fn serve(
         &mut self,
         hot: Key,

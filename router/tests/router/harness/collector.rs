@@ -83,7 +83,7 @@ impl Collector {
     /// Returns the configuration of a router that exports its spans here.
     ///
     /// # Arguments
-    /// * `args`: further arguments of the router.
+    /// * `args` - further arguments of the router.
     pub(crate) fn config(&self, args: &[&str]) -> Option<SpansConfig> {
         config(&format!("http://{}", self.addr), args)
     }
@@ -122,7 +122,7 @@ pub(crate) fn config(url: &str, args: &[&str]) -> Option<SpansConfig> {
     Process::parse_from(args).spans.config("tenon-router", "router-1").unwrap()
 }
 
-/// Returns an attribute as a text.
+/// Returns an attribute as text.
 pub(crate) fn text(attributes: &[KeyValue], key: &str) -> Option<String> {
     let attribute = attributes.iter().find(|attribute| attribute.key == key)?;
     Some(match attribute.value.clone()?.value? {

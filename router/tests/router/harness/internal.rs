@@ -65,8 +65,7 @@ impl InternalCaller {
         head: InvokeHead,
         body: impl Stream<Item = Bytes> + Send + 'static,
     ) -> Result<(ResponseHead, BoxStream<'static, Result<Bytes, Failure>>), Failure> {
-        let parts = stream::iter([invoke_request::Part::Head(head)])
-            .chain(body.map(invoke_request::Part::Body));
+        let parts = stream::iter([head.into_part()]).chain(body.map(invoke_request::Part::Body));
         let messages = parts.map(|part| InvokeRequest { part: Some(part) });
         let mut runtime = self.0.clone();
         let opened = async move {
@@ -94,8 +93,7 @@ impl InternalCaller {
         head: InvokeHead,
         body: impl Stream<Item = Bytes> + Send + 'static,
     ) -> Result<ResponseHead, Failure> {
-        let parts = stream::iter([invoke_request::Part::Head(head)])
-            .chain(body.map(invoke_request::Part::Body));
+        let parts = stream::iter([head.into_part()]).chain(body.map(invoke_request::Part::Body));
         let messages = parts.map(|part| InvokeRequest { part: Some(part) });
         let mut runtime = self.0.clone();
         let whole = async move {

@@ -20,7 +20,7 @@ pub(crate) enum Behavior {
     Echo,
     /// Behaves like [`Behavior::Echo`], and reports that the Worker is hot.
     Hot,
-    /// Streams the request's body back as it arrives.
+    /// Streams the request's body back as it arrives, and its trailers if the caller takes them.
     EchoStream,
     /// Answers with these headers, and with this body in one message.
     Answer(&'static [(&'static str, &'static str)], Bytes),
@@ -88,9 +88,8 @@ impl runtime_server::Runtime for Shard {
         self.invocations.fetch_add(1, Ordering::SeqCst);
         let has_deadline = request.metadata().contains_key("grpc-timeout");
         let mut parts = request.into_inner();
-        let Some(invoke_request::Part::Head(head)) =
-            parts.message().await?.and_then(|message| message.part)
-        else {
+        let first = parts.message().await?.and_then(|message| message.part);
+        let Some(head) = first.and_then(invoke_request::Part::into_head) else {
             return Err(Status::invalid_argument("the first message is not a head"));
         };
         *self.last_head.lock().unwrap() = Some(head.clone());
@@ -120,7 +119,7 @@ impl runtime_server::Runtime for Shard {
             }
             Behavior::EchoStream => {
                 let first = answer(200, self.description(&head), head.body.clone(), true);
-                stream::iter([Ok(first)]).chain(bodies(parts).map(|part| part.map(body))).boxed()
+                stream::iter([Ok(first)]).chain(echoes(parts, head.takes_trailers)).boxed()
             }
             Behavior::Answer(headers, body) => {
                 stream::iter([Ok(answer(200, own(headers), body, false))]).boxed()
@@ -264,6 +263,23 @@ fn bodies(
         Some(invoke_request::Part::Body(body)) => Ok(body),
         _ => Err(Status::invalid_argument("a second head")),
     })
+}
+
+/// Returns the messages that send a request's body back, and its trailers.
+fn echoes(
+    parts: Streaming<InvokeRequest>,
+    takes_trailers: bool,
+) -> impl Stream<Item = Result<InvokeResponse, Status>> + Send {
+    let echo = move |message: Result<InvokeRequest, Status>| match message
+        .map(|message| message.part)
+    {
+        Ok(Some(invoke_request::Part::Body(piece))) => Some(Ok(body(piece))),
+        Ok(Some(invoke_request::Part::Trailers(trailers))) => takes_trailers
+            .then(|| Ok(InvokeResponse { part: Some(invoke_response::Part::Trailers(trailers)) })),
+        Ok(_) => Some(Err(Status::invalid_argument("a second head"))),
+        Err(status) => Some(Err(status)),
+    };
+    parts.filter_map(move |message| std::future::ready(echo(message)))
 }
 
 fn answer(status: u32, headers: Vec<Header>, body: Bytes, more_body: bool) -> InvokeResponse {

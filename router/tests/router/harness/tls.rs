@@ -5,9 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use prometheus::Registry;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, SanType,
 };
-use tenon_lifecycle::tls::{Bundle, Role, Tls};
+use tenon_lifecycle::tls::{Bundle, Principal, Role, Tls};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -25,7 +25,13 @@ impl Authority {
 
     /// Issues a bundle for a process that trusts this authority and `others`.
     pub(crate) fn bundle(&self, role: Role, others: &[&Self]) -> Bundle {
+        self.bundle_with(role, None, others)
+    }
+
+    fn bundle_with(&self, role: Role, uri: Option<String>, others: &[&Self]) -> Bundle {
         let mut params = CertificateParams::new([role.dns_name().to_owned()]).unwrap();
+        let uri = uri.map(|uri| SanType::URI(uri.try_into().unwrap()));
+        params.subject_alt_names.extend(uri);
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate().unwrap();
@@ -37,6 +43,14 @@ impl Authority {
             key: key.serialize_pem().into(),
             authorities: authorities.into(),
         }
+    }
+
+    /// Returns the TLS state of a node whose certificate names its pool.
+    pub(crate) fn tls_of_pool(&self, pool: &str) -> Tls {
+        let uri = Principal::Pool(pool.to_owned()).uri("tenon-system");
+        let tls = Tls::without_certificate(Role::RuntimeNode, &Registry::new()).unwrap();
+        tls.install(&self.bundle_with(Role::RuntimeNode, Some(uri), &[])).unwrap();
+        tls
     }
 
     pub(crate) fn tls(&self, role: Role) -> Tls {

@@ -1,4 +1,4 @@
-//! Resolves names for Workers that want to know the addresses themselves.
+//! Resolves names for Workers that request the addresses themselves.
 //!
 //! A query reaches the name servers of the name's owner, and so could carry data to them: a Worker
 //! may resolve only names that it may connect to, and each query counts as a request. The answer

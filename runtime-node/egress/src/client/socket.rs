@@ -1,4 +1,4 @@
-//! Opens TCP connections whose bytes belong to the Worker: sockets.
+//! Opens sockets: TCP connections over which the Worker itself speaks any protocol.
 //!
 //! ```text
 //!  connect ─► allowed? ─► permit ─► connector ─┬───────────────────────────► Socket
@@ -9,7 +9,6 @@
 //! Each socket is a connection of its own, which no pool keeps. It counts as an open response, from
 //! the time at which the connection is established until the socket is dropped.
 
-use std::any::Any;
 use std::io;
 use std::net::Ipv6Addr;
 use std::pin::Pin;
@@ -17,7 +16,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use prometheus::IntCounter;
 use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -29,19 +27,19 @@ use tokio_util::either::Either;
 use url::Host;
 
 use super::super::EgressError;
-use super::super::concurrency::Open;
-use super::super::connection::{GaugeGuard, WINDOW};
+use super::super::connection::WINDOW;
 use super::super::connector::Stream;
 use super::super::origin::Origin;
 use super::super::settings::tls_config;
+use super::counted::CountedStream;
 use super::{Client, EgressContext};
 
 /// The port on which mail servers deliver mail to each other. A platform whose Workers could send
 /// mail to any server would be used for spam.
 const MAIL_DELIVERY: u16 = 25;
 
-/// The times after which the kernel probes a silent peer, and after which it repeats the probe; and
-/// the number of probes without an answer after which the connection is lost.
+/// Time after which the kernel probes a silent peer, interval at which it repeats the probe, and
+/// number of unanswered probes after which the connection is lost.
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
@@ -58,13 +56,8 @@ pub struct Endpoint {
 /// The kernel holds at most 256 KiB for each direction, so a peer that sends faster than the Worker
 /// reads has to wait.
 pub struct Socket {
-    transport: Transport,
+    connection: CountedStream<Transport>,
     origin: Origin,
-    sent: IntCounter,
-    received: IntCounter,
-    _open: Open,
-    _memory: Box<dyn Any>,
-    _counted: GaugeGuard,
 }
 
 type Transport = Either<Stream, Box<TlsStream<Stream>>>;
@@ -150,15 +143,8 @@ impl Client {
         };
         let open = permit.open()?;
         let memory = context.budget.hold(WINDOW).ok_or(EgressError::Memory)?;
-        Ok(Socket {
-            transport,
-            origin,
-            sent: self.metrics.sent.clone(),
-            received: self.metrics.received.clone(),
-            _open: open,
-            _memory: memory,
-            _counted: GaugeGuard::new(&self.metrics.open),
-        })
+        let connection = CountedStream::new(transport, &self.metrics, open, memory);
+        Ok(Socket { connection, origin })
     }
 
     /// Begins TLS on a socket that does not use it yet. Dropping the future closes the connection.
@@ -178,14 +164,15 @@ impl Client {
         name: Option<Host<String>>,
         authorities: Option<Authorities>,
     ) -> Result<Socket, EgressError> {
-        let Either::Left(stream) = socket.transport else {
+        let Either::Left(stream) = socket.connection.stream else {
             panic!("TLS has been started twice on a socket");
         };
         let origin = Origin { secure: true, ..socket.origin };
         let name = name.as_ref().unwrap_or(&origin.host);
         let tls = authorities.map_or_else(|| self.socket_tls(&origin), Authorities::into_config);
         let secured = origin.connect_tls(name, stream, tls).await?;
-        Ok(Socket { transport: Either::Right(Box::new(secured)), origin, ..socket })
+        let stream = Either::Right(Box::new(secured));
+        Ok(Socket { connection: CountedStream { stream, ..socket.connection }, origin })
     }
 
     /// Returns the TLS configuration of the origin's sockets, which negotiate no protocol.
@@ -196,9 +183,9 @@ impl Client {
     }
 }
 
-/// Bounds the kernel's buffers of a connection, which would otherwise grow to several MiB: the kernel
-/// reserves twice the given size. Makes the kernel detect that the peer has vanished, because there
-/// is no protocol that would.
+/// Bounds the kernel's buffers of a connection, which would otherwise grow to several MiB: the
+/// kernel reserves twice the given size. Makes the kernel detect that the peer has vanished,
+/// because no protocol of the node does.
 fn configure(stream: &Stream) -> io::Result<()> {
     let stream = match stream {
         Either::Left(stream) => stream,
@@ -217,7 +204,7 @@ fn configure(stream: &Stream) -> io::Result<()> {
 impl Socket {
     /// Returns whether the socket uses TLS.
     pub fn is_secure(&self) -> bool {
-        matches!(self.transport, Either::Right(_))
+        matches!(self.connection.stream, Either::Right(_))
     }
 }
 
@@ -227,10 +214,7 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.transport).poll_read(cx, buffer);
-        self.received.inc_by((buffer.filled().len() - before) as u64);
-        read
+        Pin::new(&mut self.connection).poll_read(cx, buffer)
     }
 }
 
@@ -240,18 +224,14 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.transport).poll_write(cx, bytes);
-        if let Poll::Ready(Ok(bytes)) = written {
-            self.sent.inc_by(bytes as u64);
-        }
-        written
+        Pin::new(&mut self.connection).poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.transport).poll_flush(cx)
+        Pin::new(&mut self.connection).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.transport).poll_shutdown(cx)
+        Pin::new(&mut self.connection).poll_shutdown(cx)
     }
 }

@@ -1,42 +1,31 @@
 //! Opens WebSockets to origins. Each WebSocket uses a connection of its own and HTTP/1.1, which
 //! every server supports.
 
-use std::any::Any;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use http::{StatusCode, header};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use prometheus::IntCounter;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::super::EgressError;
 use super::super::cause::root_cause;
-use super::super::concurrency::Open;
-use super::super::connection::{GaugeGuard, WINDOW};
+use super::super::connection::WINDOW;
 use super::super::message::{Request, RequestBody, Response, UploadBody, UploadFailure};
+use super::counted::CountedStream;
 use super::{Client, EgressContext, Held, Hop, prepare_headers};
-use crate::handshake::{self, Key};
+use crate::handshake::{self, Deflate, Key};
 
 /// An origin's response to a WebSocket handshake.
 pub struct UpgradeResponse {
     pub response: Response,
     /// The connection, or `None` if the origin answered with an ordinary response.
     pub tunnel: Option<Tunnel>,
+    /// The agreement with the origin on the compression of messages, if there is one.
+    pub deflate: Option<Deflate>,
 }
 
 /// The byte stream of a connection that has left HTTP.
-pub struct Tunnel {
-    io: TokioIo<Upgraded>,
-    sent: IntCounter,
-    received: IntCounter,
-    _open: Open,
-    _memory: Box<dyn Any>,
-    _counted: GaugeGuard,
-}
+pub type Tunnel = CountedStream<TokioIo<Upgraded>>;
 
 impl Client {
     /// Opens a WebSocket to an origin. A redirect is an ordinary response, and is not followed.
@@ -92,10 +81,11 @@ impl Client {
             return Ok(UpgradeResponse {
                 response: self.response(&hop, response, held, false),
                 tunnel: None,
+                deflate: None,
             });
         }
         let wrong = |why: String| EgressError::Exchange { host: origin.host(), why };
-        handshake::upgrades(response.headers())
+        let deflate = handshake::upgrades(response.headers())
             .and_then(|()| key.check_response(&headers, response.headers()))
             .map_err(|why| wrong(why.to_string()))?;
         let mut response = response;
@@ -111,49 +101,7 @@ impl Client {
             redirected: false,
             body: None,
         };
-        let tunnel = Tunnel {
-            io: TokioIo::new(upgraded),
-            sent: self.metrics.sent.clone(),
-            received: self.metrics.received.clone(),
-            _open: open,
-            _memory: memory,
-            _counted: GaugeGuard::new(&self.metrics.open),
-        };
-        Ok(UpgradeResponse { response: head, tunnel: Some(tunnel) })
-    }
-}
-
-impl AsyncRead for Tunnel {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
-        self.received.inc_by((buffer.filled().len() - before) as u64);
-        read
-    }
-}
-
-impl AsyncWrite for Tunnel {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
-        if let Poll::Ready(Ok(bytes)) = written {
-            self.sent.inc_by(bytes as u64);
-        }
-        written
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        let tunnel = CountedStream::new(TokioIo::new(upgraded), &self.metrics, open, memory);
+        Ok(UpgradeResponse { response: head, tunnel: Some(tunnel), deflate })
     }
 }

@@ -1,3 +1,5 @@
+//! Tests the decoding of bodies, which may be malformed or hostile.
+
 use std::any::Any;
 use std::cell::Cell;
 

@@ -1,3 +1,5 @@
+//! Tests which addresses and ports Workers may reach.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -23,7 +23,8 @@ async fn a_body_is_read_as_it_arrives_from_the_origin() {
         let (piece_tx, piece_rx) = futures::channel::mpsc::unbounded::<Bytes>();
         let piece_rx = std::cell::RefCell::new(Some(piece_rx));
         let origin = Origin::plain(move |_| streamed(piece_rx.borrow_mut().take().unwrap())).await;
-        let mut body = fetch(&client(), get(origin.url("/"))).await.unwrap().body.unwrap();
+        let mut body =
+            fetch(&client(), get(origin.url("/"))).await.unwrap().body.unwrap().into_stream();
         for text in ["one", "two"] {
             piece_tx.unbounded_send(text.into()).unwrap();
             assert_eq!(body.next().await.unwrap().unwrap(), text);
@@ -54,7 +55,7 @@ async fn a_body_is_not_read_far_ahead_of_its_reader() {
             if is_http2 {
                 url.set_scheme("https").unwrap();
             }
-            let mut body = fetch(&client, get(url)).await.unwrap().body.unwrap();
+            let mut body = fetch(&client, get(url)).await.unwrap().body.unwrap().into_stream();
             let first = body.next().await.unwrap().unwrap();
             assert!(!first.is_empty());
             // Wait until the origin sends nothing more ahead of the reader.
@@ -149,7 +150,8 @@ async fn an_interrupted_body_is_an_error_after_its_last_bytes() {
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\nnonsense\r\n",
         ] {
             let origin = Origin::raw(answer).await;
-            let mut body = fetch(&client(), get(origin.url("/"))).await.unwrap().body.unwrap();
+            let mut body =
+                fetch(&client(), get(origin.url("/"))).await.unwrap().body.unwrap().into_stream();
             assert_eq!(body.next().await.unwrap().unwrap(), "half");
             let error = body.next().await.unwrap().unwrap_err();
             assert_eq!(error.stage(), Stage::Body, "{error}");
@@ -203,10 +205,15 @@ async fn a_stream_is_sent_chunked_unless_its_length_is_known() {
         let client = client();
         let stream =
             || stream::iter([Ok(Bytes::from("some")), Ok(Bytes::from("thing"))]).boxed_local();
-        let request = post(origin.url("/"), RequestBody::Stream { bytes: stream(), length: None });
+        let request = post(
+            origin.url("/"),
+            RequestBody::Stream { bytes: stream(), length: None, trailers: None },
+        );
         assert_eq!(fetch_text(&client, request).await, r#"b"something" None Some("chunked")"#);
-        let request =
-            post(origin.url("/"), RequestBody::Stream { bytes: stream(), length: Some(9) });
+        let request = post(
+            origin.url("/"),
+            RequestBody::Stream { bytes: stream(), length: Some(9), trailers: None },
+        );
         assert_eq!(fetch_text(&client, request).await, r#"b"something" Some("9") None"#);
     })
     .await;
@@ -225,9 +232,11 @@ async fn a_failed_upload_stream_fails_the_request() {
             let url = Url::parse(&format!("{scheme}://127.0.0.1:{}/", origin.port)).unwrap();
             let pieces = [Ok(Bytes::from("some")), Err(EgressError::Upload("lost".to_owned()))];
             let stream = stream::iter(pieces).boxed_local();
-            let error =
-                failure(&client, post(url, RequestBody::Stream { bytes: stream, length: None }))
-                    .await;
+            let error = failure(
+                &client,
+                post(url, RequestBody::Stream { bytes: stream, length: None, trailers: None }),
+            )
+            .await;
             assert_eq!(error.stage(), Stage::Request, "{scheme}: {error}");
         }
     })
@@ -249,7 +258,7 @@ async fn a_response_may_arrive_before_the_request_has_been_sent() {
         })
         .await;
         let never = stream::pending().boxed_local();
-        let response = fetch(&client(), post(origin.url("/"), RequestBody::Stream { bytes: never, length: None })).await;
+        let response = fetch(&client(), post(origin.url("/"), RequestBody::Stream { bytes: never, length: None, trailers: None })).await;
         let response = response.unwrap();
         assert_eq!(response.status.as_u16(), 413);
         assert_eq!(body(response).await.unwrap(), "no!");

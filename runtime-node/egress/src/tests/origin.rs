@@ -134,7 +134,7 @@ async fn listen<F: Future<Output = ()> + 'static>(
 }
 
 #[derive(Clone, Copy)]
-struct LocalExecutor;
+pub(super) struct LocalExecutor;
 
 impl<F: Future + 'static> hyper::rt::Executor<F> for LocalExecutor {
     fn execute(&self, work: F) {

@@ -41,7 +41,10 @@ async fn a_redirected_request_repeats_the_body_or_becomes_a_get() {
         assert_eq!(fetch_text(&client, request("/303")).await, "GET b\"\" None");
         assert_eq!(fetch_text(&client, request("/307")).await, "POST b\"b\" Some(\"x/y\")");
         let stream = futures::stream::iter([Ok("s".into())]).boxed_local();
-        let request = post(origin.url("/307"), RequestBody::Stream { bytes: stream, length: None });
+        let request = post(
+            origin.url("/307"),
+            RequestBody::Stream { bytes: stream, length: None, trailers: None },
+        );
         assert_eq!(failure(&client, request).await.stage(), Stage::Redirect);
     })
     .await;

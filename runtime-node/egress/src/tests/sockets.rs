@@ -1,4 +1,4 @@
-//! Tests sockets: TCP connections whose bytes belong to the Worker.
+//! Tests sockets: TCP connections over which the Worker itself speaks any protocol.
 
 use std::time::Duration;
 

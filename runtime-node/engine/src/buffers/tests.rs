@@ -1,3 +1,5 @@
+//! Tests the blocks of a buffer pool.
+
 use proptest::prelude::*;
 
 use super::*;

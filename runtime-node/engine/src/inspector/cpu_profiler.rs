@@ -3,7 +3,8 @@
 //!
 //! Unlike a client of an [`Inspector`](super::Inspector), a profiler is attached to no debugger: it
 //! never pauses code, and the limits of the Worker apply. V8 interrupts the isolate's thread once
-//! per [`INTERVAL`] of wall-clock time, and records the stack if the thread has entered the isolate.
+//! per [`INTERVAL`] of wall-clock time, and records the stack if the thread has entered the
+//! isolate.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -76,7 +77,7 @@ fn dispatch(session: &V8InspectorSession, call: &str) {
     session.dispatch_protocol_message(StringView::from(call.as_bytes()));
 }
 
-/// The embedder's part of V8's inspector interface, of which a profiler needs nothing.
+/// The embedder's part of V8's inspector interface. A profiler needs none of its functions.
 struct Passive;
 
 impl V8InspectorClientImpl for Passive {}

@@ -1,3 +1,5 @@
+//! Tests which Worker a client of the inspector is attached to.
+
 use futures::FutureExt as _;
 use tenon_proto::id::WorkerId;
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tenon_proto::failure::{Failure, FailureCode};
-use tenon_proto::runtime::Header;
+use tenon_proto::runtime::{Entry, Header};
 use tokio::time::{Instant, Sleep};
 
 use super::Isolate;
@@ -31,10 +31,12 @@ pub struct FetchRequest {
     /// The headers, whose names are in lower case.
     pub headers: Vec<Header>,
     pub body: Body,
+    /// The part of the Worker that the request is for. `None` means `fetch` of the default export.
+    pub entry: Option<Entry>,
     pub call_context: CallContext,
 }
 
-/// One scheduled time to deliver to a Worker.
+/// A scheduled time to deliver to a Worker.
 pub struct ScheduledEvent {
     /// The id of the event in logs.
     pub request_id: String,
@@ -91,7 +93,7 @@ impl Isolate {
 
 /// Delivers a request, and waits for the outcome.
 async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
-    let FetchRequest { request_id, method, url, headers, body, call_context } = request;
+    let FetchRequest { request_id, method, url, headers, body, entry, call_context } = request;
     let streams = Streams::of_request(body);
     let interfaces = &isolate.engine.interfaces;
     let attachment =
@@ -104,7 +106,11 @@ async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Out
         invocation.call_context = call_context;
     };
     let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| {
-        call(scope, hooks, id, &method, &url, has_body)
+        let Entry { export, rpc } = entry.unwrap_or_default();
+        match rpc {
+            Some(_) => call_rpc(scope, hooks, id, &export),
+            None => call(scope, hooks, id, &method, &url, has_body, &export),
+        }
     };
     deliver_event(isolate, pass, Event::Fetch, request_id, prepare, call).await
 }
@@ -151,7 +157,7 @@ pub(super) async fn invoke(
     call: impl FnOnce(&mut v8::PinScope<'_, '_>, &Hooks, InvocationId) -> Option<()>,
 ) -> Outcome {
     let id = isolate.state.begin_in(realm, invocation);
-    let answer = OutcomeFuture::of(isolate, id);
+    let outcome = OutcomeFuture::of(isolate, id);
     match isolate.turn(&pass, Some(id), |scope, hooks| call(scope, hooks, id)) {
         Ok(()) | Err(Stop::Limit) => {}
         Err(Stop::Threw(exception)) => isolate.state.threw(id, &exception),
@@ -160,7 +166,7 @@ pub(super) async fn invoke(
         }
     }
     drop(pass);
-    answer.await
+    outcome.await
 }
 
 fn call_scheduled(
@@ -180,6 +186,19 @@ fn call_scheduled(
     scheduled.call(scope, undefined, &args).map(drop)
 }
 
+fn call_rpc(
+    scope: &mut v8::PinScope<'_, '_>,
+    hooks: &Hooks,
+    id: InvocationId,
+    export: &str,
+) -> Option<()> {
+    let args: [v8::Local<'_, v8::Value>; 2] =
+        [v8::Number::new(scope, id.to_number()).into(), from_text(scope, export)?.into()];
+    let rpc = v8::Local::new(scope, &hooks.rpc);
+    let undefined = v8::undefined(scope).into();
+    rpc.call(scope, undefined, &args).map(drop)
+}
+
 fn call(
     scope: &mut v8::PinScope<'_, '_>,
     hooks: &Hooks,
@@ -187,12 +206,14 @@ fn call(
     method: &str,
     url: &str,
     has_body: bool,
+    export: &str,
 ) -> Option<()> {
-    let args: [v8::Local<'_, v8::Value>; 4] = [
+    let args: [v8::Local<'_, v8::Value>; 5] = [
         v8::Number::new(scope, id.to_number()).into(),
         from_name(scope, method)?.into(),
         from_text(scope, url)?.into(),
         v8::Boolean::new(scope, has_body).into(),
+        from_text(scope, export)?.into(),
     ];
     let fetch = v8::Local::new(scope, &hooks.fetch);
     let undefined = v8::undefined(scope).into();
@@ -206,18 +227,18 @@ struct OutcomeFuture {
     id: InvocationId,
     /// The timer of the limit, which is created only if the outcome is not ready at the first poll.
     wall: Option<Pin<Box<Sleep>>>,
-    taken: bool,
+    is_taken: bool,
 }
 
 impl OutcomeFuture {
     fn of(isolate: &Rc<Isolate>, id: InvocationId) -> Self {
-        Self { isolate: Rc::clone(isolate), id, wall: None, taken: false }
+        Self { isolate: Rc::clone(isolate), id, wall: None, is_taken: false }
     }
 
     fn take(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
         let state = &self.isolate.state;
         let outcome = state.invocations.borrow_mut().take(self.id, cx.waker())?;
-        self.taken = true;
+        self.is_taken = true;
         state.end_if_done(self.id);
         let is_kept = state.invocations.borrow().get(self.id).is_some();
         if is_kept && self.isolate.is_sealed() {
@@ -245,23 +266,23 @@ impl Future for OutcomeFuture {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let answer = &mut *self;
-        if let Some(outcome) = answer.take(cx) {
+        let this = &mut *self;
+        if let Some(outcome) = this.take(cx) {
             return Poll::Ready(outcome);
         }
-        let deadline = answer.deadline();
-        let wall = answer.wall.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        let deadline = this.deadline();
+        let wall = this.wall.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if wall.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        answer.isolate.state.fail(answer.id, FailureCode::WallLimitExceeded);
-        answer.take(cx).map_or(Poll::Pending, Poll::Ready)
+        this.isolate.state.fail(this.id, FailureCode::WallLimitExceeded);
+        this.take(cx).map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl Drop for OutcomeFuture {
     fn drop(&mut self) {
-        if self.taken {
+        if self.is_taken {
             return;
         }
         if self.isolate.is_sealed() {

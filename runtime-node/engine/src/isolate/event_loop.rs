@@ -123,7 +123,7 @@ impl Isolate {
                     let owner = v8::Number::new(scope, id.to_number());
                     scope.set_continuation_preserved_embedder_data(owner.into());
                 }
-                // An earlier operation of this turn, or its microtasks, may have cancelled this
+                // An earlier operation of this turn, or its microtasks, may have canceled this
                 // one.
                 if self.state.complete(id, operation) {
                     settle(scope)?;

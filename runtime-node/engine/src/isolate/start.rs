@@ -80,7 +80,7 @@ impl Isolate {
             digest,
             Arc::clone(&buffers),
             log_rate,
-            Rc::clone(&engine.is_condemned),
+            Rc::clone(&engine.condemnation),
         );
         *vm.realm.modules.borrow_mut() = modules;
         let on_panic: Rc<dyn OnPanic> = state.clone();
@@ -215,10 +215,11 @@ fn evaluate(
         let (name, value) = (v8::String::new(scope, name)?, v8::String::new(scope, value)?);
         variables.create_data_property(scope, name.into(), value.into())?;
     }
+    let workers = v8::Integer::new_from_unsigned(scope, services.len() as u32).into();
     let services = services.into_iter().map(|(name, _)| name);
     let fetchers = names(scope, services.chain(assets))?;
     let bind = v8::Local::new(scope, &hooks.bind);
-    bind.call(scope, undefined, &[variables.into(), fetchers.into()])?;
+    bind.call(scope, undefined, &[variables.into(), fetchers.into(), workers])?;
     agent.into_iter().for_each(Agent::begin);
     let (evaluation, namespace) = modules::evaluate(scope, &revision)?;
     let start = v8::Local::new(scope, &hooks.start);

@@ -1,3 +1,5 @@
+//! Tests how work of several Workers shares the threads.
+
 use futures::executor::block_on;
 use futures::future::join_all;
 

@@ -1,5 +1,5 @@
 //! Handles clients that disconnect before the whole response has been sent: `request.signal`
-//! aborts, and the stream of the response is cancelled.
+//! aborts, and the stream of the response is canceled.
 
 use std::rc::Rc;
 

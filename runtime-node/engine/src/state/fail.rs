@@ -62,7 +62,7 @@ impl State {
     pub fn condemn(&self, code: FailureCode) {
         if self.condemned.get().is_none() {
             self.condemned.set(Some(code));
-            self.is_condemned.notify_one();
+            self.condemnation.notify_one();
         }
     }
 

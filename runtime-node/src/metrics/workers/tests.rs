@@ -1,3 +1,5 @@
+//! Tests the metrics of Workers, and the bound on their number.
+
 use tenon_lifecycle::metrics::LabelValue as _;
 use tenon_proto::failure::FailureCode;
 use tenon_proto::id::WorkerId;

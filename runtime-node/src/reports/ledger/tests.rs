@@ -1,20 +1,22 @@
+//! Tests of the reports of crash loops.
+
 use proptest::prelude::*;
 
 use super::*;
 
 const SHARD: ShardId = ShardId(0);
 
-fn digest(of: u16) -> RevisionDigest {
+fn digest(number: u16) -> RevisionDigest {
     let mut bytes = [0; 32];
-    bytes[..2].copy_from_slice(&of.to_be_bytes());
+    bytes[..2].copy_from_slice(&number.to_be_bytes());
     RevisionDigest::new(bytes)
 }
 
-fn failing(of: u16, failures: u32) -> Failing {
-    let worker = WorkerId::new("shop", &format!("worker-{of}"));
+fn failing(number: u16, failures: u32) -> Failing {
+    let worker = WorkerId::new("shop", &format!("worker-{number}"));
     Failing {
         worker,
-        digest: digest(of),
+        digest: digest(number),
         code: FailureCode::WorkerStartFailed,
         failures,
         place: None,
@@ -129,7 +131,7 @@ fn a_revision_without_recent_failures_is_forgotten() {
 #[test]
 fn a_thousand_crash_loops_are_reported_in_batches_and_each_once() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
-    (0..1_000).for_each(|of| ledger.failing(SHARD, failing(of, 2), now));
+    (0..1_000).for_each(|number| ledger.failing(SHARD, failing(number, 2), now));
     for _ in 0..10 {
         let batch = ledger.due(now);
         assert_eq!(batch.workers.len(), BATCH);
@@ -141,7 +143,7 @@ fn a_thousand_crash_loops_are_reported_in_batches_and_each_once() {
 #[test]
 fn the_size_of_the_ledger_is_bounded() {
     let (mut ledger, now) = (Ledger::default(), Instant::now());
-    (0..=u16::MAX).for_each(|of| ledger.failing(SHARD, failing(of, 2), now));
+    (0..=u16::MAX).for_each(|number| ledger.failing(SHARD, failing(number, 2), now));
     assert_eq!(ledger.loops(), REVISIONS);
 }
 
@@ -155,8 +157,8 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        3 => (0..2_u16, 0..3_u16).prop_map(|(shard, of)| Step::Fails(shard, of)),
-        2 => (0..2_u16, 0..3_u16).prop_map(|(shard, of)| Step::Recovers(shard, of)),
+        3 => (0..2_u16, 0..3_u16).prop_map(|(shard, number)| Step::Fails(shard, number)),
+        2 => (0..2_u16, 0..3_u16).prop_map(|(shard, number)| Step::Recovers(shard, number)),
         2 => any::<bool>().prop_map(Step::Sends),
     ];
     proptest::collection::vec(step, 0..60)
@@ -178,13 +180,13 @@ proptest! {
         };
         for step in steps {
             match step {
-                Step::Fails(shard, of) => {
-                    fails.insert((of, shard));
-                    ledger.failing(ShardId(shard), failing(of, 2), now);
+                Step::Fails(shard, number) => {
+                    fails.insert((number, shard));
+                    ledger.failing(ShardId(shard), failing(number, 2), now);
                 }
-                Step::Recovers(shard, of) => {
-                    fails.remove(&(of, shard));
-                    ledger.recovered(ShardId(shard), digest(of), now);
+                Step::Recovers(shard, number) => {
+                    fails.remove(&(number, shard));
+                    ledger.recovered(ShardId(shard), digest(number), now);
                 }
                 Step::Sends(arrives) => {
                     let batch = ledger.due(now);
@@ -200,7 +202,7 @@ proptest! {
         receive(&batch);
         ledger.delivered(&batch, now);
         let truth: std::collections::HashSet<_> =
-            fails.iter().map(|(of, _)| digest(*of).as_bytes().to_vec()).collect();
+            fails.iter().map(|(number, _)| digest(*number).as_bytes().to_vec()).collect();
         prop_assert_eq!(ledger.loops(), truth.len());
         prop_assert_eq!(known, truth);
         prop_assert!(ledger.due(now).is_empty());

@@ -1,3 +1,5 @@
+//! Tests which revisions run on a shard and which in a lane.
+
 use super::*;
 
 const DIGEST: RevisionDigest = RevisionDigest::new([7; 32]);

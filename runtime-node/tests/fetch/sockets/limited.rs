@@ -22,7 +22,7 @@ fetching![
     a_socket_that_is_never_accepted_ends_with_its_invocation,
     nothing_is_read_while_the_worker_is_busy,
     messages_to_a_client_that_does_not_read_count_as_memory,
-    a_flood_of_frames_does_not_affect_neighbours,
+    a_flood_of_frames_does_not_affect_neighbors,
 ];
 
 async fn a_message_that_is_too_long_ends_the_socket(shard: Rc<Shard>) {
@@ -76,7 +76,7 @@ async fn each_message_has_its_own_cpu_time(shard: Rc<Shard>) {
     send(&mut client, "loop").await;
     assert_eq!(receive_close(&mut client).await.map(|(code, _)| code), Some(1011));
     assert!(shard.logged("cpu_limit_exceeded"));
-    shard.expect_a_neighbour_to_answer().await;
+    shard.expect_a_neighbor_to_answer().await;
 }
 
 async fn a_socket_may_be_idle_for_as_long_as_the_wall_limit(shard: Rc<Shard>) {
@@ -158,7 +158,7 @@ async fn messages_to_a_client_that_does_not_read_count_as_memory(shard: Rc<Shard
     assert!(worker.0.memory_bytes() < 48 << 20);
 }
 
-async fn a_flood_of_frames_does_not_affect_neighbours(shard: Rc<Shard>) {
+async fn a_flood_of_frames_does_not_affect_neighbors(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
     // A message of empty fragments that never ends, and a flood of pings.
     let floods = [masked(0x00, b"").repeat(200_000), masked(0x89, b"x").repeat(100_000)];
@@ -170,7 +170,7 @@ async fn a_flood_of_frames_does_not_affect_neighbours(shard: Rc<Shard>) {
             .chunks(64 * 1024)
             .for_each(|piece| sent.unbounded_send(Ok(Bytes::copy_from_slice(piece))).unwrap());
         drop(sent);
-        shard.expect_a_neighbour_to_answer().await;
+        shard.expect_a_neighbor_to_answer().await;
         drop(response.body.collect().await);
     }
     worker.0.idle().await;

@@ -57,7 +57,7 @@ pub(crate) async fn accept_handshake(stream: &mut TcpStream) -> bool {
     stream.write_all(handshake_response(&key, "").as_bytes()).await.is_ok()
 }
 
-async fn read_head(stream: &mut TcpStream) -> Option<String> {
+pub(super) async fn read_head(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.ok()?);
@@ -65,7 +65,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8(head).unwrap())
 }
 
-fn handshake_response(key: &Key, headers: &str) -> String {
+pub(super) fn handshake_response(key: &Key, headers: &str) -> String {
     let accept = key.accept();
     format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nsec-websocket-accept: {accept}\r\n{headers}\r\n"

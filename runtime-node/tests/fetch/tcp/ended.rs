@@ -21,7 +21,7 @@ fetching![
     a_socket_of_an_earlier_invocation_is_closed,
     a_socket_cannot_be_opened_after_its_invocation,
     a_socket_that_is_never_read_does_not_keep_its_invocation,
-    a_socket_that_is_read_for_ever_ends_at_the_wall_limit,
+    a_socket_that_is_read_forever_ends_at_the_wall_limit,
 ];
 
 const ENDS: &str = "The socket is closed, or the invocation that opened it has ended";
@@ -163,7 +163,7 @@ async fn a_socket_that_is_never_read_does_not_keep_its_invocation(shard: Rc<Shar
     await_condition("the end of the connection", || server.open.get() == 0).await;
 }
 
-async fn a_socket_that_is_read_for_ever_ends_at_the_wall_limit(shard: Rc<Shard>) {
+async fn a_socket_that_is_read_forever_ends_at_the_wall_limit(shard: Rc<Shard>) {
     let server = Origin::serve_connections(|mut stream| async move {
         while stream.write_all(b"tick").await.is_ok() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;

@@ -1,4 +1,4 @@
-// Detaches the buffer of one of two clones of a request.
+// Detaches the buffers of a request and of a clone, while another clone shares their body.
 // expect: answer the text
 // body: the text
 export default {

@@ -1,4 +1,4 @@
-// Counts the elements of each type in a document with endlessly many types.
+// Counts the elements of each type in a document with an endless number of types.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: cpu_ms=500
 export default {

@@ -1,4 +1,4 @@
-// Returns a promise that never settles from a handler.
+// Returns, from a handler, a promise that never settles.
 // expect: no_response
 export default {
   async fetch() {

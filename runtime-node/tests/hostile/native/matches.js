@@ -1,4 +1,4 @@
-// Finds every match in the longest string that is not refused.
+// Matches every character of the longest string that is not refused.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 export default {

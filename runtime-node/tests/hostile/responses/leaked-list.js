@@ -12,7 +12,7 @@ export default {
     });
     const headers = new Headers({ a: 'b' });
     delete Array.prototype[0];
-    if (leaked === undefined) throw new Error('nothing leaked, which is as good');
+    if (leaked === undefined) throw new Error('no list leaked');
     leaked[1] = 'x\r\nset-cookie: evil=1';
     return new Response('split', { headers });
   },

@@ -11,6 +11,6 @@ export default {
     });
     target.dispatchEvent(new Event('x'));
     if (depth < 100) return new Response('shallow');
-    throw new RangeError('as it should be');
+    throw new RangeError('the dispatch is too deep');
   },
 };

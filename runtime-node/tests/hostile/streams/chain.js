@@ -1,5 +1,5 @@
 // Creates, fills and cancels a long chain of transforms.
-// expect: answer cancelled or cpu_limit_exceeded or memory_limit_exceeded
+// expect: answer canceled or cpu_limit_exceeded or memory_limit_exceeded
 // limits: cpu_ms=500
 export default {
   async fetch() {
@@ -8,6 +8,6 @@ export default {
     const reader = stream.getReader();
     await reader.read();
     await reader.cancel('enough');
-    return new Response('cancelled');
+    return new Response('canceled');
   },
 };

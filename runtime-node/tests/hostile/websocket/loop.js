@@ -2,15 +2,15 @@
 // expect: cpu_limit_exceeded
 export default {
   async fetch() {
-    const [one, other] = Object.values(new WebSocketPair());
-    one.accept();
-    other.accept();
-    other.onmessage = ({ data }) => {
+    const [client, server] = Object.values(new WebSocketPair());
+    client.accept();
+    server.accept();
+    server.onmessage = ({ data }) => {
       if (data === '2') for (;;);
     };
-    one.send('1');
-    one.send('2');
+    client.send('1');
+    client.send('2');
     await new Promise((resolve) => setTimeout(resolve, 1000));
-    return new Response('it came to an end');
+    return new Response('the loop ended');
   },
 };

@@ -74,9 +74,8 @@ impl Runtime for Router {
         request: Request<Streaming<InvokeRequest>>,
     ) -> Result<Response<Self::InvokeStream>, Status> {
         let mut parts = request.into_inner();
-        let Some(invoke_request::Part::Head(mut head)) =
-            parts.message().await?.and_then(|message| message.part)
-        else {
+        let first = parts.message().await?.and_then(|message| message.part);
+        let Some(mut head) = first.and_then(invoke_request::Part::into_head) else {
             return Err(Status::invalid_argument("the first message is not a head"));
         };
         let shard = {
@@ -92,7 +91,7 @@ impl Runtime for Router {
             state.shard.expect("the test has not set a shard")
         };
         let mut client = RuntimeClient::connect(format!("http://{shard}")).await.unwrap();
-        let first = InvokeRequest { part: Some(invoke_request::Part::Head(head)) };
+        let first = InvokeRequest { part: Some(head.into_part()) };
         let rest = parts.filter_map(|message| std::future::ready(message.ok()));
         let answer = client.invoke(stream::iter([first]).chain(rest)).await?;
         Ok(Response::new(answer.into_inner().boxed()))

@@ -1,5 +1,5 @@
 // JSON.parse and JSON.stringify of long texts (see bounds.js). V8 parses a text without
-// interruption. A long text is cut into pieces, which are parsed natively one after the other. Each
+// interruption. A long text is cut into pieces, which are parsed natively one after another. Each
 // piece consists of members of one array or object. A member that is itself a long array or object
 // is cut in the same way.
 //

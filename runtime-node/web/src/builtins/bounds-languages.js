@@ -47,7 +47,7 @@
     }
     return list;
   }
-  // Converts the arguments, of which the argument at index `at` names locales.
+  // Converts the arguments. The argument at index `at` names locales.
   function withLocales(args, at) {
     if (args[at] === undefined) return args;
     return at === 0 ? [locales(args[0]), args[1]] : [args[0], locales(args[1]), args[2]];

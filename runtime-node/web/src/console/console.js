@@ -97,7 +97,7 @@
     internal.ops.log(level, line);
   }
 
-  const labelled = (value) => (value === undefined ? "default" : text(typeof value === "string" ? value : `${value}`));
+  const labeled = (value) => (value === undefined ? "default" : text(typeof value === "string" ? value : `${value}`));
 
   function elapsed(label) {
     const milliseconds = DateNow() - MapPrototypeGet(timers, label);
@@ -237,31 +237,31 @@
     },
 
     count(label = undefined) {
-      const name = labelled(label);
+      const name = labeled(label);
       const count = (MapPrototypeGet(counts, name) ?? 0) + 1;
       if (count > 1 || MapPrototypeGetSize(counts) < MAX_LABELS) MapPrototypeSet(counts, name, count);
       write("info", `${name}: ${count}`);
     },
     countReset(label = undefined) {
-      const name = labelled(label);
+      const name = labeled(label);
       if (!MapPrototypeDelete(counts, name)) write("warn", `Count for '${name}' does not exist`);
     },
 
     time(label = undefined) {
-      const name = labelled(label);
+      const name = labeled(label);
       if (MapPrototypeHas(timers, name)) return write("warn", `Timer '${name}' already exists`);
       if (MapPrototypeGetSize(timers) < MAX_LABELS) {
         MapPrototypeSet(timers, name, DateNow());
       }
     },
     timeLog(label = undefined, ...data) {
-      const name = labelled(label);
+      const name = labeled(label);
       if (!MapPrototypeHas(timers, name)) return write("warn", `Timer '${name}' does not exist`);
       const rest = format(data);
       write("info", `${name}: ${elapsed(name)}${rest === "" ? "" : ` ${rest}`}`);
     },
     timeEnd(label = undefined) {
-      const name = labelled(label);
+      const name = labeled(label);
       if (!MapPrototypeHas(timers, name)) return write("warn", `Timer '${name}' does not exist`);
       const message = `${name}: ${elapsed(name)}`;
       MapPrototypeDelete(timers, name);

@@ -3,12 +3,12 @@
 
 use std::ops::Deref;
 
+use tenon_crypto::hash::Hash;
 use tenon_engine::bytes as contents;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
 use tenon_engine::thrown::{Thrown, out_of_memory};
 
-use super::hash::Hash;
 use super::keys::{self, Handle, KeyRef};
 use super::operation::failed;
 use crate::ops::{Argument, Arguments, View};

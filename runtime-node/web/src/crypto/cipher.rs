@@ -15,15 +15,16 @@ use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, DecryptionContext, EncryptingKey, EncryptionContext,
     PaddedBlockDecryptingKey, PaddedBlockEncryptingKey, UnboundCipherKey,
 };
+use tenon_crypto::hash::Hash;
+use tenon_crypto::key::{Key, Secret};
+use tenon_crypto::lc;
 use tenon_engine::offload::QueueKind;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 use zeroize::Zeroizing;
 
 use super::arguments::Data;
-use super::hash::Hash;
-use super::keys::{Key, KeyRef, Secret};
-use super::lc;
+use super::keys::KeyRef;
 use super::operation::{Cost, Output, failed, perform};
 use crate::ops::MaybePromise;
 

@@ -4,6 +4,9 @@
 use std::time::Duration;
 
 use aws_lc_rs::hkdf;
+use tenon_crypto::hash::Hash;
+use tenon_crypto::key::{Key, Secret};
+use tenon_crypto::lc::Mac;
 use tenon_engine::collection::make_room;
 use tenon_engine::offload::{QueueKind, Slice};
 use tenon_engine::thrown::{Thrown, out_of_memory};
@@ -11,9 +14,7 @@ use tenon_op::op;
 use zeroize::Zeroizing;
 
 use super::arguments::Data;
-use super::hash::Hash;
-use super::keys::{Key, KeyRef, Secret, Ticket};
-use super::lc::Mac;
+use super::keys::{KeyRef, Ticket};
 use super::operation::{Cost, Output, failed, perform};
 use crate::ops::MaybePromise;
 
@@ -29,14 +30,16 @@ pub(crate) fn crypto_hkdf<'s>(
 ) -> Result<MaybePromise<'s, Ticket>, Thrown> {
     let len = bits / 8;
     // Each block hashes the info again.
-    let blocks = len.div_ceil(hash.len());
+    let blocks = len.div_ceil(hash.output_len());
     if blocks > 255 {
-        let most = 255 * hash.len() * 8;
+        let most = 255 * hash.output_len() * 8;
         let limit = format!("HKDF with this hash derives at most {most} bits, not {}", len * 8);
         return Err(Thrown::dom("OperationError", limit));
     }
     let cost = Cost::of_bytes(
-        salt.len() + blocks * (info.len() + hash.len()) + key.secret().map_or(0, <[u8]>::len),
+        salt.len()
+            + blocks * (info.len() + hash.output_len())
+            + key.secret().map_or(0, <[u8]>::len),
     );
     perform(scope, cost, move |_| Some(expand(hash, key.secret()?, &salt, &info, len)))
 }
@@ -126,7 +129,7 @@ pub(crate) struct Pbkdf2 {
 
 impl Pbkdf2 {
     pub(crate) fn new(mac: Mac, salt: Vec<u8>, iterations: u32, len: usize) -> Self {
-        let (last, sum) = [(); 2].map(|()| Zeroizing::new(vec![0; mac.len()])).into();
+        let (last, sum) = [(); 2].map(|()| Zeroizing::new(vec![0; mac.output_len()])).into();
         Self { mac, salt, iterations, out: vec![0; len], done: 0, iteration: 0, last, sum }
     }
 
@@ -138,7 +141,8 @@ impl Pbkdf2 {
             Hash::Sha1 | Hash::Sha256 => 80,
             Hash::Sha384 | Hash::Sha512 => 200,
         };
-        let iterations = u64::from(iterations).saturating_mul(len.div_ceil(hash.len()) as u64);
+        let iterations =
+            u64::from(iterations).saturating_mul(len.div_ceil(hash.output_len()) as u64);
         let cost = Duration::from_nanos(iterations.saturating_mul(nanoseconds));
         if cost < LITTLE { Duration::ZERO } else { cost }
     }
@@ -172,7 +176,7 @@ impl Pbkdf2 {
     }
 
     fn begin(&mut self) -> Option<()> {
-        let number = (self.done / self.mac.len() + 1) as u32;
+        let number = (self.done / self.mac.output_len() + 1) as u32;
         self.mac.compute(&[&self.salt, &number.to_be_bytes()], &mut self.last)?;
         self.sum.copy_from_slice(&self.last);
         self.iteration = 1;

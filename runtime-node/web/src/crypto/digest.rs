@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest::Context;
+use tenon_crypto::hash::Hash;
 use tenon_engine::bytes;
 use tenon_engine::offload::{QueueKind, Slice};
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
 use super::arguments::Data;
-use super::hash::Hash;
 use super::operation::{Cost, Output, perform, value};
 use crate::ops::{MaybePromise, View};
 

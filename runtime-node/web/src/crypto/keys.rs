@@ -16,14 +16,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
+use tenon_crypto::key::Key;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
 use tenon_engine::slot::slot;
 use tenon_engine::thrown::{Thrown, out_of_memory};
-use zeroize::Zeroizing;
-
-use super::curve::CurveKey;
-use super::rsa::RsaKey;
 
 /// The longest secret that is accepted, in bytes. Each use of a key begins with hashing or
 /// expanding the whole key.
@@ -31,64 +28,6 @@ pub(crate) const LONGEST_SECRET: usize = 1 << 20;
 
 /// The memory charged for any key, in bytes: its entries in the table and in V8's heap.
 const OVERHEAD: usize = 512;
-
-/// A key's material. JavaScript stores the key's permitted usages.
-pub(crate) enum Key {
-    Secret(Secret),
-    Rsa(RsaKey),
-    Curve(CurveKey),
-}
-
-/// The bytes of a symmetric key, or of a derived secret.
-pub(crate) struct Secret {
-    bytes: Zeroizing<Vec<u8>>,
-    /// The number of bits of the secret; the other bits of the last byte are zero.
-    bits: usize,
-}
-
-impl Secret {
-    pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        let bits = bytes.len() * 8;
-        Self { bytes: Zeroizing::new(bytes), bits }
-    }
-
-    /// Creates a secret of the first `bits` bits of the bytes, which must have at least that many
-    /// bits.
-    pub(crate) fn of_bits(bytes: &[u8], bits: usize) -> Self {
-        let mut bytes = Zeroizing::new(bytes[..bits.div_ceil(8)].to_vec());
-        if let Some(last) = bytes.last_mut().filter(|_| !bits.is_multiple_of(8)) {
-            *last &= !(0xFF >> (bits % 8));
-        }
-        Self { bytes, bits }
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    pub(crate) fn bits(&self) -> usize {
-        self.bits
-    }
-}
-
-impl Key {
-    /// Returns the key's approximate memory, in bytes.
-    fn size(&self) -> usize {
-        OVERHEAD
-            + match self {
-                Self::Secret(secret) => secret.bytes.len(),
-                Self::Rsa(rsa) => rsa.size(),
-                Self::Curve(_) => CurveKey::SIZE,
-            }
-    }
-
-    pub(crate) fn secret(&self) -> Option<&[u8]> {
-        match self {
-            Self::Secret(secret) => Some(secret.bytes()),
-            Self::Rsa(_) | Self::Curve(_) => None,
-        }
-    }
-}
 
 /// An isolate's keys by number. Numbers are not reused.
 type Table = Mutex<FxHashMap<u64, Arc<Key>>>;
@@ -140,7 +79,7 @@ fn lock(table: &Table) -> MutexGuard<'_, FxHashMap<u64, Arc<Key>>> {
 
 /// Charges the Worker for keeping `key`.
 fn charge(scope: &mut v8::PinScope<'_, '_>, key: &Key) -> Result<Charge, Thrown> {
-    let size = key.size();
+    let size = OVERHEAD + key.size();
     make_room(scope, size).and_then(|buffers| buffers.charge(size)).ok_or_else(out_of_memory)
 }
 
@@ -192,17 +131,4 @@ pub(crate) fn ticket(scope: &mut v8::PinScope<'_, '_>, key: Key) -> Result<Ticke
 pub(crate) fn take<'s>(scope: &mut v8::PinScope<'s, '_>, ticket: Ticket) -> Option<Handle<'s>> {
     let (key, charge) = slot::<Keys>(scope).tickets.remove(&(ticket as u64))?;
     Some(hold_charged(scope, key, charge))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unused_bits_of_the_last_byte_are_cleared() {
-        let secret = Secret::of_bits(&[0xFF, 0xFF, 0xFF], 11);
-        assert_eq!((secret.bytes(), secret.bits()), (&[0xFF, 0b1110_0000][..], 11));
-        assert_eq!(Secret::of_bits(&[0xFF, 0xFF], 16).bytes(), [0xFF, 0xFF]);
-        assert!(Secret::of_bits(&[0xFF], 0).bytes().is_empty());
-    }
 }

@@ -1,14 +1,15 @@
 //! Creation of keys, and access to their parts.
 
+use tenon_crypto::curve::{Curve, CurveKey};
+use tenon_crypto::encoding;
+use tenon_crypto::key::{Key, Secret};
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 use zeroize::Zeroizing;
 
 use super::arguments::Data;
-use super::curve::{Curve, CurveKey};
-use super::encoding::{self, data};
-use super::keys::{self, Handle, Key, KeyRef, LONGEST_SECRET, Secret, Ticket};
-use super::operation::{buffer, failed};
+use super::keys::{self, Handle, KeyRef, LONGEST_SECRET, Ticket};
+use super::operation::{buffer, data_error, failed, not_a_key};
 use crate::ops::{Argument, Arguments};
 
 /// Takes the name of a curve.
@@ -97,15 +98,15 @@ pub(crate) fn curve_import<'s>(
 ) -> Result<Handle<'s>, Thrown> {
     let y = y.unwrap_or_default();
     let public = if curve.has_points() { CurveKey::point(&x, &y) } else { x.to_vec() };
-    if x.len() != curve.len() || (curve.has_points() && y.len() != curve.len()) {
-        return Err(data("The coordinates do not have the length that the curve requires"));
+    if x.len() != curve.key_len() || (curve.has_points() && y.len() != curve.key_len()) {
+        return Err(data_error("The coordinates do not have the length that the curve requires"));
     }
-    let mut key = encoding::curve_from_raw(curve, &public)?;
+    let mut key = encoding::curve_from_raw(curve, &public).map_err(not_a_key)?;
     if let Some(d) = d {
         key = CurveKey::from_private(curve, &d)
-            .ok_or_else(|| data("'d' is not a private key of the curve"))?;
+            .ok_or_else(|| data_error("'d' is not a private key of the curve"))?;
         if key.public() != public {
-            return Err(data("The public key does not match the private key"));
+            return Err(data_error("The public key does not match the private key"));
         }
     }
     keys::hold(scope, Key::Curve(key))
@@ -124,14 +125,14 @@ pub(crate) fn key_import<'s>(
     data: Data,
 ) -> Result<Handle<'s>, Thrown> {
     let key = match (Curve::from_name(&kind), format.as_str()) {
-        (Some(curve), "raw") => Key::Curve(encoding::curve_from_raw(curve, &data)?),
-        (Some(curve), "spki") => Key::Curve(encoding::curve_from_spki(curve, &data)?),
-        (Some(curve), "pkcs8") => Key::Curve(encoding::curve_from_pkcs8(curve, &data)?),
-        (None, "spki") => Key::Rsa(encoding::rsa_from_spki(&data)?),
-        (None, "pkcs8") => Key::Rsa(encoding::rsa_from_pkcs8(&data)?),
+        (Some(curve), "raw") => encoding::curve_from_raw(curve, &data).map(Key::Curve),
+        (Some(curve), "spki") => encoding::curve_from_spki(curve, &data).map(Key::Curve),
+        (Some(curve), "pkcs8") => encoding::curve_from_pkcs8(curve, &data).map(Key::Curve),
+        (None, "spki") => encoding::rsa_from_spki(&data).map(Key::Rsa),
+        (None, "pkcs8") => encoding::rsa_from_pkcs8(&data).map(Key::Rsa),
         _ => return Err(failed()),
     };
-    keys::hold(scope, key)
+    keys::hold(scope, key.map_err(not_a_key)?)
 }
 
 /// Returns a handle to the public key that belongs to a key.
@@ -183,7 +184,7 @@ pub(crate) fn key_bits(key: KeyRef) -> usize {
     match &*key {
         Key::Secret(secret) => secret.bits(),
         Key::Rsa(key) => key.rsa.bits() as usize,
-        Key::Curve(key) => key.curve.len() * 8,
+        Key::Curve(key) => key.curve.key_len() * 8,
     }
 }
 

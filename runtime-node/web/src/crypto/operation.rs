@@ -5,6 +5,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
+use tenon_crypto::encoding::KeyError;
+use tenon_crypto::key::Key;
 use tenon_engine::collection::make_room;
 use tenon_engine::ids::InvocationId;
 use tenon_engine::offload::{self, Meter, QueueKind, Slice};
@@ -13,7 +15,7 @@ use tenon_engine::slot::slot;
 use tenon_engine::state::State;
 use tenon_engine::thrown::{Thrown, out_of_memory};
 
-use super::keys::{self, Key};
+use super::keys;
 use crate::ops::MaybePromise;
 
 /// The maximum number of bytes that are hashed, encrypted or decrypted on the shard's thread.
@@ -86,6 +88,17 @@ pub(crate) fn perform<'s, T>(
 /// Returns the error for a failure of unknown cause.
 pub(crate) fn failed() -> Thrown {
     Thrown::dom("OperationError", "The operation failed")
+}
+
+/// Returns the error for data that is not what it claims to be.
+pub(crate) fn data_error(message: &'static str) -> Thrown {
+    Thrown::dom("DataError", message)
+}
+
+/// Returns the error for data that is not a key that can be used.
+pub(crate) fn not_a_key(error: KeyError) -> Thrown {
+    let name = if error == KeyError::TooLong { "NotSupportedError" } else { "DataError" };
+    Thrown::dom(name, error.to_string())
 }
 
 fn offload<'s>(

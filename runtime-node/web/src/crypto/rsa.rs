@@ -1,98 +1,106 @@
-//! RSA keys and their parts. [`material`] generates and imports the keys.
+//! RSA keys for JavaScript: their generation, and their import from the numbers that they consist
+//! of.
 
-pub(crate) mod material;
+use std::time::Duration;
 
+use tenon_crypto::key::Key;
+use tenon_crypto::lc::{Rsa, RsaPrivate};
+use tenon_crypto::rsa::RsaKey;
+use tenon_engine::offload::QueueKind;
 use tenon_engine::thrown::Thrown;
+use tenon_op::op;
+use zeroize::Zeroizing;
 
-use super::lc::{Rsa, RsaPart, RsaPrivate};
+use super::arguments::Data;
+use super::keys::{self, Handle, Ticket};
+use super::operation::{Cost, Output, not_a_key, perform};
+use crate::ops::MaybePromise;
 
-/// The longest modulus that is accepted, in bits: a signature with such a key takes about 30 ms.
-const LONGEST: u32 = 8192;
+/// The lengths of generated moduli, in bits, in steps of [`STEP`]. The time to generate a key grows
+/// with about the fourth power of the length.
+const LENGTHS: std::ops::RangeInclusive<u32> = 2048..=4096;
 
-/// An RSA key.
-pub(crate) struct RsaKey {
-    pub(crate) rsa: Rsa,
-    pub(crate) is_private: bool,
+/// AWS-LC would round the length to a multiple of this number of bits.
+const STEP: u32 = 128;
+
+/// The public exponents of generated keys: those in common use.
+const EXPONENTS: [&[u8]; 2] = [&[3], &[1, 0, 1]];
+
+/// A lower bound of the time to generate a key: in measurements, no key of the shortest length took
+/// less. Most keys take ten times as long, and some fifty times.
+const QUICKEST: Duration = Duration::from_millis(10);
+
+/// Makes a private key. Returns a promise of a ticket for it.
+#[op]
+pub(crate) fn rsa_generate<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    bits: u32,
+    exponent: Data,
+) -> Result<MaybePromise<'s, Ticket>, Thrown> {
+    let exponent = check(bits, &exponent)?;
+    let cost = Cost::Large { queue: QueueKind::Whole, at_least: QUICKEST };
+    perform(scope, cost, move |slice| {
+        let mut may_continue = || slice.is_none_or(|slice| slice.is_worth_it());
+        let rsa = Rsa::generate(bits, exponent, &mut may_continue)?;
+        Some(Ok(Output::Secret(Key::Rsa(RsaKey { rsa, is_private: true }))))
+    })
 }
 
-impl RsaKey {
-    /// Returns the key's approximate memory, in bytes: its numbers, and their precomputed forms.
-    pub(crate) fn size(&self) -> usize {
-        1024 + self.rsa.bits() as usize * if self.is_private { 3 } else { 1 }
+/// Returns the exponent if a key with this length and this exponent can be generated.
+pub(crate) fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
+    let (shortest, longest) = (LENGTHS.start(), LENGTHS.end());
+    if !LENGTHS.contains(&bits) || !bits.is_multiple_of(STEP) {
+        let limit = format!(
+            "RSA keys are generated with {shortest} to {longest} bits, in multiples of {STEP}, not with {bits}"
+        );
+        return Err(Thrown::dom("OperationError", limit));
     }
+    let zeros = exponent.iter().take_while(|byte| **byte == 0).count();
+    let known = EXPONENTS.into_iter().find(|known| *known == &exponent[zeros..]);
+    known.ok_or_else(|| {
+        Thrown::dom("OperationError", "RSA keys are generated with the public exponent 3 or 65537")
+    })
+}
 
-    /// Creates the key that consists of these numbers.
-    ///
-    /// # Errors
-    /// Fails if the numbers are not a valid key, or if its modulus is too long.
-    pub(crate) fn from_parts(
-        n: &[u8],
-        e: &[u8],
-        private: Option<&RsaPrivate<'_>>,
-    ) -> Result<Self, Thrown> {
-        let longest = LONGEST as usize / 8;
-        let numbers = private
-            .map(|private| [private.d, private.p, private.q, private.dp, private.dq, private.qi]);
-        if [n, e].iter().chain(numbers.iter().flatten()).any(|number| number.len() > longest) {
-            return Err(Thrown::dom(
-                "NotSupportedError",
-                format!("RSA keys of more than {LONGEST} bits are not supported"),
-            ));
-        }
-        let rsa = Rsa::from_parts(n, e, private)
-            .ok_or_else(|| Thrown::dom("DataError", "The values are not an RSA key"))?;
-        Ok(Self { rsa, is_private: private.is_some() })
-    }
-
-    /// Returns the public key alone.
-    pub(crate) fn to_public(&self) -> Option<Self> {
-        let (n, e) = (self.rsa.part(RsaPart::Modulus)?, self.rsa.part(RsaPart::PublicExponent)?);
-        Self::from_parts(&n, &e, None).ok()
-    }
-
-    /// Returns a part by its name in a JSON Web Key (RFC 7518 §6.3).
-    pub(crate) fn named_part(&self, name: &str) -> Option<Vec<u8>> {
-        let part = match name {
-            "n" => RsaPart::Modulus,
-            "e" => RsaPart::PublicExponent,
-            "d" => RsaPart::PrivateExponent,
-            "p" => RsaPart::Prime1,
-            "q" => RsaPart::Prime2,
-            "dp" => RsaPart::Exponent1,
-            "dq" => RsaPart::Exponent2,
-            "qi" => RsaPart::Coefficient,
-            _ => return None,
-        };
-        self.rsa.part(part).map(|number| number.to_vec())
-    }
+/// Imports a key from its numbers: a private key if there is a `d`, and otherwise a public key.
+#[op]
+pub(crate) fn rsa_import<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    n: Data,
+    e: Data,
+    d: Option<Data>,
+    p: Option<Data>,
+    q: Option<Data>,
+    dp: Option<Data>,
+    dq: Option<Data>,
+    qi: Option<Data>,
+) -> Result<Handle<'s>, Thrown> {
+    let [n, e] = [n, e].map(|mut number| Zeroizing::new(number.take()));
+    let [d, p, q, dp, dq, qi] = [d, p, q, dp, dq, qi]
+        .map(|number| Zeroizing::new(number.map(|mut number| number.take()).unwrap_or_default()));
+    let private = RsaPrivate { d: &d, p: &p, q: &q, dp: &dp, dq: &dq, qi: &qi };
+    let private = (!d.is_empty()).then_some(private);
+    let key = RsaKey::from_parts(&n, &e, private.as_ref()).map_err(not_a_key)?;
+    keys::hold(scope, Key::Rsa(key))
 }
 
 #[cfg(test)]
 mod tests {
-    use aws_lc_rs::digest;
-
-    use super::super::hash::Hash;
     use super::*;
 
     #[test]
-    fn a_generated_key_supports_every_scheme_and_generation_can_be_cancelled() {
-        assert!(Rsa::generate(2048, &[1, 0, 1], &mut || false).is_none());
-        let rsa = Rsa::generate(2048, &[1, 0, 1], &mut || true).unwrap();
-        let key = RsaKey { rsa, is_private: true };
-        let public = key.to_public().unwrap();
-        for hash in [Hash::Sha1, Hash::Sha256, Hash::Sha384, Hash::Sha512] {
-            let digest = digest::digest(hash.algorithm(), b"data");
-            let signature = key.rsa.sign_pkcs1(hash, digest.as_ref()).unwrap();
-            assert!(public.rsa.verify_pkcs1(hash, digest.as_ref(), &signature));
-            for salt in [0, 7, 32] {
-                let signature = key.rsa.sign_pss(hash, salt, digest.as_ref()).unwrap();
-                assert!(public.rsa.verify_pss(hash, salt, digest.as_ref(), &signature));
-                assert!(!public.rsa.verify_pss(hash, salt + 1, digest.as_ref(), &signature));
-            }
-            let secret = public.rsa.oaep(true, hash, b"label", b"plain").unwrap();
-            assert_eq!(key.rsa.oaep(false, hash, b"label", &secret).unwrap(), b"plain");
-            assert!(key.rsa.oaep(false, hash, b"other", &secret).is_none());
+    fn key_sizes_and_exponents_are_restricted() {
+        assert_eq!(check(2048, &[1, 0, 1]).unwrap(), [1, 0, 1]);
+        assert_eq!(check(4096, &[0, 0, 3]).unwrap(), [3]);
+        for (bits, exponent) in [
+            (1024, &[1, 0, 1][..]),
+            (2049, &[1, 0, 1]),
+            (8192, &[1, 0, 1]),
+            (2048, &[]),
+            (2048, &[1]),
+            (2048, &[4]),
+        ] {
+            assert!(check(bits, exponent).is_err(), "{bits} {exponent:?}");
         }
-        assert!(public.rsa.part(RsaPart::PrivateExponent).is_none());
     }
 }

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{digest, hmac};
+use tenon_crypto::hash::Hash;
+use tenon_crypto::key::Key;
 use tenon_engine::offload::{QueueKind, Slice};
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
 use super::arguments::Data;
 use super::digest::Steps;
-use super::hash::Hash;
-use super::keys::{Key, KeyRef};
+use super::keys::KeyRef;
 use super::operation::{Cost, Output, failed, perform};
 use crate::ops::MaybePromise;
 

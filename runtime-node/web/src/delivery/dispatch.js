@@ -2,10 +2,13 @@
 //
 // Native code calls
 //
-//   hooks.bind(variables, fetchers)                     sets `env` before the Worker's code runs
+//   hooks.bind(variables, fetchers, workers)            sets `env` before the Worker's code runs. Of
+//                                                       the fetchers, the first `workers` are Workers
 //   hooks.start(id, evaluation, namespace)              starts the Worker; the promise `evaluation`
 //                                                       settles when its modules are evaluated
-//   hooks.fetch(id, method, url, hasBody)               delivers a request
+//   hooks.fetch(id, method, url, hasBody, name)         delivers a request to the export `name`; the
+//                                                       empty name stands for the default export
+//   hooks.rpc(id, name)                                 delivers a session of calls to an export
 //   hooks.scheduled(id, cron, time)                     delivers a scheduled event
 //   hooks.import(specifier, referrer, attributes)       evaluates `import()`
 //
@@ -29,7 +32,7 @@
   "use strict";
 
   const {
-    ObjectFreeze, ObjectDefineProperty, PromisePrototypeThen, PromiseResolve, ReflectApply,
+    ObjectFreeze, ObjectDefineProperty, ObjectHasOwn, PromisePrototypeThen, PromiseResolve, ReflectApply, ReflectOwnKeys,
     SymbolToStringTag, TypeError,
   } = internal.primordials;
   const { needs } = internal.webidl;
@@ -45,6 +48,8 @@
   let handler = null;
   let fetch = null;
   let scheduled = null;
+  // The exports of the entrypoint's module.
+  let exports;
   // The bindings, frozen: every invocation sees the same object.
   let env;
 
@@ -87,8 +92,8 @@
     __proto__: null, value: "ExecutionContext", configurable: true,
   });
 
-  hooks.bind = (variables, fetchers) => {
-    if (fetchers.length > 0) internal.service().bind(variables, fetchers);
+  hooks.bind = (variables, fetchers, workers) => {
+    if (fetchers.length > 0) internal.service().bind(variables, fetchers, workers);
     env = ObjectFreeze(variables);
   };
 
@@ -104,15 +109,14 @@
   hooks.start = async (id, evaluation, namespace) => {
     try {
       await evaluation;
+      exports = namespace;
       const exported = namespace.default;
       if (exported !== undefined && exported !== null) {
         handler = exported;
-        const instances = typeof exported === "function" && exported.fetch === undefined ? exported.prototype : undefined;
-        const { fetch: onFetch, scheduled: onScheduled } = instances ?? exported;
-        if (typeof onFetch === "function") fetch = instances === undefined ? onFetch : onNewInstance("fetch");
-        if (typeof onScheduled === "function") scheduled = instances === undefined ? onScheduled : onNewInstance("scheduled");
+        fetch = handlerOf(exported, "fetch");
+        scheduled = handlerOf(exported, "scheduled");
       }
-      if (fetch === null && scheduled === null && !hasListeners()) {
+      if (fetch === null && scheduled === null && !hasListeners() && !hasEntrypoint()) {
         throw new TypeError(
           "The entrypoint has no handler: export default { fetch(request, env, ctx) { … } }, " +
             'or addEventListener("fetch", …)',
@@ -122,6 +126,14 @@
     } catch (error) {
       ops.fail(id, error);
     }
+  };
+
+  // Returns the handler that an export has under this name; null if it has none.
+  const handlerOf = (exported, name) => {
+    const instances = typeof exported === "function" && exported.fetch === undefined ? exported.prototype : undefined;
+    const onEvent = (instances ?? exported)[name];
+    if (typeof onEvent !== "function") return null;
+    return instances === undefined ? onEvent : onNewInstance(name);
   };
 
   // Returns a handler that creates an instance of the class for each event, as `WorkerEntrypoint`
@@ -134,6 +146,38 @@
   // Reads only the listeners of the global scope, so that the objects of late files are not
   // created.
   const hasListeners = () => internal.scopeListeners("fetch") > 0 || internal.scopeListeners("scheduled") > 0;
+
+  // Returns whether the Worker exports a class whose methods can be called.
+  const hasEntrypoint = () => {
+    const { isEntrypointClass } = internal.rpcTargets();
+    const names = ReflectOwnKeys(exports);
+    for (let i = 0; i < names.length; i++) if (isEntrypointClass(exports[names[i]])) return true;
+    return false;
+  };
+
+  const exportNamed = (name) => {
+    if (name === "") return exports.default;
+    if (!ObjectHasOwn(exports, name)) throw new TypeError(`The Worker has no export "${name}"; correct spec.services.entrypoint of the caller`);
+    return exports[name];
+  };
+
+  // Delivers a request to a named export.
+  function fetchNamed(name, request, id) {
+    const exported = exportNamed(name);
+    const onFetch = exported === undefined || exported === null ? null : handlerOf(exported, "fetch");
+    if (onFetch === null) throw new TypeError(`The export "${name}" has no fetch handler`);
+    return ReflectApply(onFetch, exported, [request, env, new ExecutionContext(ops, id)]);
+  }
+
+  hooks.rpc = (id, name) => {
+    try {
+      internal.rpcConnections().serve(
+        id, () => internal.rpcTargets().entrypoint(exportNamed(name), name, new ExecutionContext(ops, id), env),
+      );
+    } catch (error) {
+      ops.fail(id, error);
+    }
+  };
 
   function listen(request, id) {
     if (internal.scopeListeners("fetch") === 0) {
@@ -170,12 +214,12 @@
     ops.respondStream(id, status, headers, id, pipe.number);
   }
 
-  hooks.fetch = async (id, method, url, hasBody) => {
+  hooks.fetch = async (id, method, url, hasBody, name) => {
     try {
       const request = internal.newRequest(
         id, method, url, () => ops.requestHeaders(id), hasBody ? bodies.native(id, REQUEST_BODY) : null,
       );
-      const answer = fetch !== null
+      const answer = name !== "" ? fetchNamed(name, request, id) : fetch !== null
         ? ReflectApply(fetch, handler, [request, env, new ExecutionContext(ops, id)])
         : listen(request, id);
       // A Response is not awaited, because `await` reads `then`.

@@ -7,11 +7,9 @@ use tenon_engine::streams::{Body, StreamId};
 use tenon_engine::string::{from_headers, from_octets};
 use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::Record;
-use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::ops::{HeaderList, Nullable, ToValue as _};
-use crate::websocket::sockets::Sockets;
-use crate::websocket::sockets::link::Wire;
+use crate::websocket::sockets::{Raw, Sockets};
 
 /// Names the outcome of a request in TypeScript: `Fetched | Failed | null`.
 pub(crate) enum Outcome {}
@@ -53,7 +51,7 @@ pub(crate) struct Received<'a> {
     pub(crate) redirected: bool,
     pub(crate) body: Option<Body>,
     /// The WebSocket that the response has in place of a body.
-    pub(crate) socket: Option<(Wire, Role)>,
+    pub(crate) socket: Option<Raw>,
 }
 
 impl Received<'_> {
@@ -75,10 +73,10 @@ impl Received<'_> {
         let mut invocations = state.invocations.borrow_mut();
         let stream =
             self.body.and_then(|body| Some(invocations.get_mut(invocation)?.streams.add(body)));
-        let socket = self.socket.map(|(wire, role)| {
+        let socket = self.socket.map(|raw| {
             let ended = || Thrown::type_error("The invocation has ended");
             let owner = invocations.get_mut(invocation).ok_or_else(ended)?;
-            let number = owner.attach::<Sockets>().add(wire, role).to_number();
+            let number = owner.attach::<Sockets>().add(raw).to_number();
             Ok::<_, Thrown>(SocketName { owner: invocation, number })
         });
         Ok(Fetched {

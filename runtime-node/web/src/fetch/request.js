@@ -275,6 +275,17 @@
     return { __proto__: null, method: r.method, url: hrefOf(r), list: listOf(r) };
   };
 
+  // Returns what a copy of a Request needs, and makes a Request of it.
+  internal.requestParts = (request) => {
+    const r = recordOf(request);
+    return { __proto__: null, method: r.method, url: hrefOf(r), list: listOf(r), redirect: r.options.redirect, body: r.body };
+  };
+  internal.requestOf = ({ method, url, list, redirect, body }) => {
+    const r = record(normalMethod(method), urlFrom(url), list, body);
+    r.options = optionsFrom({ __proto__: null, redirect }, DEFAULTS);
+    return new Request(WRAP, r);
+  };
+
   internal.isRequest = isRequest;
   internal.describe("Request", isRequest, Request, ["method", "url", "headers", "bodyUsed"]);
 })

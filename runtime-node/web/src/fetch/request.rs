@@ -3,11 +3,12 @@
 use bytes::Bytes;
 use futures::StreamExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use tenon_egress::{EgressError, RedirectMode, RequestBody};
+use tenon_egress::{EgressError, RedirectMode, RequestBody, Trailers};
 use tenon_engine::state::State;
 use tenon_engine::streams::{Body, Incoming};
 use tenon_engine::string::{to_bytes, to_octets};
 use tenon_engine::thrown::{Thrown, out_of_memory};
+use tenon_proto::runtime::Header;
 use url::Url;
 
 use crate::ops::{Argument, Arguments};
@@ -132,15 +133,26 @@ impl Sent {
             Self::Bytes(bytes) => return RequestBody::Full(bytes),
             Self::Stream(incoming) => incoming,
         };
-        let stream = match Body::from(incoming) {
+        let (stream, trailers) = match Body::from(incoming) {
             Body::Full(bytes) => return RequestBody::Full(bytes),
-            Body::Stream(stream) => stream,
+            Body::Stream(stream) => (stream, None),
+            Body::Trailed(stream, trailers) => (stream, Some(trailers)),
         };
         let length = headers.get(header::CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
         let bytes = stream
             .map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())))
             .boxed_local();
-        RequestBody::Stream { bytes, length }
+        let trailers =
+            trailers.map(|trailers| -> Trailers { Box::new(move || header_map(trailers())) });
+        RequestBody::Stream { bytes, length, trailers }
     }
+}
+
+/// Converts trailers for the client of outgoing requests.
+fn header_map(fields: Vec<Header>) -> HeaderMap {
+    let pair = |Header { name, value }| {
+        Some((HeaderName::try_from(name).ok()?, HeaderValue::from_maybe_shared(value).ok()?))
+    };
+    fields.into_iter().filter_map(pair).collect()
 }

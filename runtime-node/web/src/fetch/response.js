@@ -156,7 +156,7 @@
   internal.globals({ Response });
 
   // Returns the parts of a handler's answer: [status, header list, source, stream]. The last two
-  // are the body's source and its stream, of which at least one is null. If the response has a
+  // are the body's source and its stream, at least one of which is null. If the response has a
   // WebSocket, it is the source. The body then counts as used. Calls nothing that a Worker could
   // have replaced.
   internal.responseParts = (value) => {

@@ -19,7 +19,8 @@
 
     const WRAP = { __proto__: null };
 
-    // Returns the number of the rewriter whose current token this is; throws if it is none.
+    // Returns the number of the rewriter whose current token this is. Throws if this is not the
+    // current token of a rewriter.
     let numberOf;
     let rewritingOf;
     let isToken;
@@ -39,7 +40,7 @@
       }
 
       constructor(key, rewriting, kind) {
-        if (key !== WRAP) throw new TypeError("Illegal constructor: an HTMLRewriter gives its handlers the tokens");
+        if (key !== WRAP) throw new TypeError("Illegal constructor: only an HTMLRewriter makes tokens, for its handlers");
         this.#rewriting = rewriting;
         this.#kind = kind;
       }

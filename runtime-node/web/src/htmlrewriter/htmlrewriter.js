@@ -1,6 +1,6 @@
 // HTMLRewriter of Cloudflare Workers: changes the HTML of a response while it streams.
 //
-//   source ─► read ─► native parser ─► handlers, one after the other ─► pull ─► reader
+//   source ─► read ─► native parser ─► handlers, one after another ─► pull ─► reader
 //
 // Native code decides what comes next (`rewriter.rs`); each pull of the new body's reader does
 // these steps until there is output. If a handler returns a promise, the following steps wait for
@@ -25,7 +25,7 @@
 
     // The kinds of steps of `rewriterNext`.
     const INPUT = 0, OUTPUT = 1, DONE = 2, STREAM = 3, ELEMENT = 4, END_TAG = 5, COMMENT = 6, TEXT = 7, DOCTYPE = 8;
-    // The kinds of handlers. A document has handlers of its type instead of elements.
+    // The kinds of handlers. `onDocument` has handlers of the document type in place of elements.
     const ELEMENTS = 1, COMMENTS = 2, TEXTS = 4, ENDS = 8;
 
     const nothing = () => {};
@@ -34,7 +34,7 @@
 
     // A registry that closes the native rewriter of a body that is collected before its end. It is
     // created on first use, because a snapshot cannot contain a FinalizationRegistry.
-    let forgotten;
+    let registry;
 
     // A stream of bytes that native code consumes piece by piece.
     class Source {
@@ -87,8 +87,8 @@
         this.number = number;
         this.registrations = registrations;
         this.source = new Source(stream);
-        forgotten ??= new FinalizationRegistry((number) => ops.rewriterClose(number));
-        FinalizationRegistryPrototypeRegister(forgotten, this, number, this);
+        registry ??= new FinalizationRegistry((number) => ops.rewriterClose(number));
+        FinalizationRegistryPrototypeRegister(registry, this, number, this);
       }
 
       // ---- Calls by tokens
@@ -105,7 +105,7 @@
 
       // ---- The new body
 
-      // Does the next steps, until there is output for the reader.
+      // Performs the next steps, until there is output for the reader.
       async pull(controller) {
         try {
           while (!(await this.steps(controller)));
@@ -115,36 +115,36 @@
         }
       }
 
-      // Does steps until there is output or until something has to be awaited. Returns whether
-      // there was output, or a promise of that.
+      // Performs steps until there is output, or until a promise has to be awaited. Returns whether
+      // there was output, or a promise of this result.
       steps(controller) {
         for (;;) {
-          // A handler may have cancelled the body.
+          // A handler may have canceled the body.
           if (this.number === 0) return true;
           const step = ops.rewriterNext(this.number);
           const kind = step % 16;
           const which = (step - kind) / 16;
-          if (kind === OUTPUT) return this.give(controller);
+          if (kind === OUTPUT) return this.passOutput(controller);
           if (kind === DONE) return this.finish(controller);
           if (kind === INPUT) {
             const { source } = this;
-            if (source.bytes === null) return this.give(controller) || this.input();
+            if (source.bytes === null) return this.passOutput(controller) || this.input();
             source.advance(ops.rewriterFeed(this.number, source.bytes, source.at));
           } else if (kind === STREAM) {
             const source = MapPrototypeGet(this.inserted, which);
-            if (source.bytes === null) return this.give(controller) || this.insert(source, which);
+            if (source.bytes === null) return this.passOutput(controller) || this.insert(source, which);
             source.advance(ops.rewriterInsertBytes(this.number, source.bytes, source.at));
           } else {
             const result = this.handle(kind, which);
             // Output that is ready is not delayed by a handler that waits.
-            if (isThenable(result)) return this.settled(result, ops.isPending(result) && this.give(controller));
+            if (isThenable(result)) return this.settled(result, ops.isPending(result) && this.passOutput(controller));
             this.token = null;
           }
         }
       }
 
       // Passes the output on. Returns whether there was any.
-      give(controller) {
+      passOutput(controller) {
         const piece = ops.rewriterTake(this.number);
         if (piece === undefined) return false;
         streams.enqueue(controller, piece);
@@ -152,7 +152,7 @@
       }
 
       finish(controller) {
-        this.give(controller);
+        this.passOutput(controller);
         this.close(undefined);
         streams.close(controller);
         return true;
@@ -173,10 +173,10 @@
       }
 
       // Awaits the end of a handler.
-      async settled(result, gave) {
+      async settled(result, hasPassedOutput) {
         await result;
         this.token = null;
-        return gave;
+        return hasPassedOutput;
       }
 
       // Calls a handler with a token. Returns its result.
@@ -203,7 +203,7 @@
       close(reason) {
         if (this.number === 0) return;
         ops.rewriterClose(this.number);
-        FinalizationRegistryPrototypeUnregister(forgotten, this);
+        FinalizationRegistryPrototypeUnregister(registry, this);
         this.number = 0;
         this.token = null;
         if (!this.ended) cancel(this.source.stream, reason);

@@ -2,12 +2,9 @@
 
 use tenon_engine::collection::make_room;
 use tenon_engine::thrown::{Thrown, out_of_memory};
+use tenon_html::{Doctype, Editing, Form, LONGEST_FORM, Place};
 use tenon_op::{Record, op};
 
-use super::content::{Form, LONGEST_FORM};
-use super::edit::Editing;
-use super::tape::Doctype;
-use super::token::Place;
 use super::{refused, with};
 use crate::ops::Nullable;
 

@@ -5,6 +5,7 @@
 //! JavaScript caller passes long data in steps.
 
 use rustc_hash::FxHashMap;
+use tenon_crypto::lc::CipherContext;
 use tenon_engine::bytes;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
@@ -12,7 +13,6 @@ use tenon_engine::slot::slot;
 use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::op;
 
-use crate::crypto::lc::Stream;
 use crate::crypto::operation::buffer;
 use crate::ops::View;
 
@@ -24,15 +24,15 @@ const CIPHER: usize = 1536;
 #[derive(Default)]
 struct Ciphers {
     last: u32,
-    open: FxHashMap<u32, (Stream, Charge)>,
+    open: FxHashMap<u32, (CipherContext, Charge)>,
 }
 
-fn find<'a>(scope: &'a mut v8::PinScope<'_, '_>, cipher: u32) -> Option<&'a mut Stream> {
-    slot::<Ciphers>(scope).open.get_mut(&cipher).map(|(stream, _)| stream)
+fn find<'a>(scope: &'a mut v8::PinScope<'_, '_>, cipher: u32) -> Option<&'a mut CipherContext> {
+    slot::<Ciphers>(scope).open.get_mut(&cipher).map(|(context, _)| context)
 }
 
 /// Begins an encryption or a decryption. Returns its number; `undefined` if there is no such
-/// cipher, or if the key or the initialization vector has another length than the cipher requires.
+/// cipher, or if the cipher does not accept the length of the key or of the initialization vector.
 #[op]
 pub(crate) fn cipher_open(
     scope: &mut v8::PinScope<'_, '_>,
@@ -41,36 +41,36 @@ pub(crate) fn cipher_open(
     key: View<'_>,
     iv: View<'_>,
 ) -> Option<Result<u32, Thrown>> {
-    let stream =
-        bytes::read(key, |key| bytes::read(iv, |iv| Stream::new(&name, encrypts, key, iv)))?;
+    let context =
+        bytes::read(key, |key| bytes::read(iv, |iv| CipherContext::new(&name, encrypts, key, iv)))?;
     let charge = make_room(scope, CIPHER).and_then(|buffers| buffers.charge(CIPHER));
     let Some(charge) = charge else { return Some(Err(out_of_memory())) };
     let ciphers = slot::<Ciphers>(scope);
     ciphers.last += 1;
-    ciphers.open.insert(ciphers.last, (stream, charge));
+    ciphers.open.insert(ciphers.last, (context, charge));
     Some(Ok(ciphers.last))
 }
 
-/// Sets whether a cipher adds or removes padding. Returns whether the cipher accepted it.
+/// Sets whether a cipher adds or removes padding. Returns whether the cipher accepted the setting.
 #[op]
 pub(crate) fn cipher_pad(scope: &mut v8::PinScope<'_, '_>, cipher: u32, pads: bool) -> bool {
-    find(scope, cipher).is_some_and(|stream| stream.set_padding(pads))
+    find(scope, cipher).is_some_and(|context| context.set_padding(pads))
 }
 
-/// Authenticates data that is not encrypted. Returns whether the cipher accepted it.
+/// Authenticates data that is not encrypted. Returns whether the cipher accepted the data.
 #[op]
 pub(crate) fn cipher_authenticate(
     scope: &mut v8::PinScope<'_, '_>,
     cipher: u32,
     data: View<'_>,
 ) -> bool {
-    find(scope, cipher).is_some_and(|stream| bytes::read(data, |data| stream.authenticate(data)))
+    find(scope, cipher).is_some_and(|context| bytes::read(data, |data| context.authenticate(data)))
 }
 
-/// Sets the tag that a decryption must find. Returns whether the cipher accepted it.
+/// Sets the tag that a decryption must find. Returns whether the cipher accepted the tag.
 #[op]
 pub(crate) fn cipher_expect(scope: &mut v8::PinScope<'_, '_>, cipher: u32, tag: View<'_>) -> bool {
-    find(scope, cipher).is_some_and(|stream| bytes::read(tag, |tag| stream.expect_tag(tag)))
+    find(scope, cipher).is_some_and(|context| bytes::read(tag, |tag| context.expect_tag(tag)))
 }
 
 /// Encrypts or decrypts more data. Returns the output; `undefined` if the cipher refused the data.
@@ -80,8 +80,8 @@ pub(crate) fn cipher_update<'s>(
     cipher: u32,
     data: View<'s>,
 ) -> Option<Result<v8::Local<'s, v8::ArrayBuffer>, Thrown>> {
-    let stream = find(scope, cipher)?;
-    let out = bytes::read(data, |data| stream.update(data))?;
+    let context = find(scope, cipher)?;
+    let out = bytes::read(data, |data| context.update(data))?;
     Some(buffer(scope, out))
 }
 

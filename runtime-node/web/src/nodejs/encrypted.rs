@@ -1,8 +1,8 @@
 //! Private keys that are encrypted with a passphrase: `EncryptedPrivateKeyInfo` (RFC 5208 §6) with
 //! PBES2 (RFC 8018 §6.2).
 //!
-//! JavaScript derives the key and decrypts, because only it can be terminated during a derivation,
-//! whose cost the author of the key has chosen.
+//! JavaScript derives the key and decrypts the content: the author of the key chose the cost of the
+//! derivation, and V8 can terminate only JavaScript.
 
 use pkcs5::EncryptionScheme;
 use pkcs5::pbes2::{self, Kdf, Pbkdf2Params, Pbkdf2Prf};
@@ -12,8 +12,7 @@ use tenon_engine::thrown::Thrown;
 use tenon_op::{Record, op};
 
 use crate::crypto::arguments::Data;
-use crate::crypto::encoding::data;
-use crate::crypto::operation::{buffer, failed};
+use crate::crypto::operation::{buffer, data_error, failed};
 
 /// An encrypted key and the parameters of its encryption.
 #[derive(Record)]
@@ -38,7 +37,7 @@ pub(crate) fn encrypted_read<'s>(
     encrypted: Data,
 ) -> Result<EncryptedKey<'s>, Thrown> {
     let (scheme, content) =
-        read(&encrypted).map_err(|_| data("The encrypted key is not valid in its format"))?;
+        read(&encrypted).map_err(|_| data_error("The encrypted key is not valid in its format"))?;
     let EncryptionScheme::Pbes2(parameters) = scheme else { return Err(unsupported()) };
     let (cipher, iv) = match &parameters.encryption {
         pbes2::EncryptionScheme::Aes128Cbc { iv } => ("aes-128-cbc", iv),
@@ -77,7 +76,9 @@ pub(crate) fn encrypted_read<'s>(
 }
 
 fn unsupported() -> Thrown {
-    data("Encrypted keys are supported with PBKDF2 or scrypt, and with AES in the mode CBC")
+    data_error(
+        "An encrypted key is supported only if it uses PBKDF2 or scrypt, and AES in CBC mode",
+    )
 }
 
 fn read(encrypted: &[u8]) -> der::Result<(EncryptionScheme, &[u8])> {
@@ -90,7 +91,7 @@ fn read(encrypted: &[u8]) -> der::Result<(EncryptionScheme, &[u8])> {
     Ok(parts)
 }
 
-/// Writes a key that has been encrypted in the mode CBC, with a key derived by PBKDF2 with SHA-256.
+/// Writes a key that has been encrypted in CBC mode, with a key derived by PBKDF2 with SHA-256.
 #[op]
 pub(crate) fn encrypted_write<'s>(
     scope: &mut v8::PinScope<'s, '_>,

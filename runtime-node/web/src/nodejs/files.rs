@@ -1,5 +1,5 @@
-//! The native half of `node-fs-tree.js`: the Worker's modules as files, and an object of each
-//! invocation, which holds the files that it writes.
+//! The native half of `node-fs-tree.js`: the Worker's modules as files, and an object for each
+//! invocation, which holds the files that the invocation writes.
 //!
 //! The files themselves are in the Worker's heap: their contents count as array buffers and their
 //! names as objects, so the isolate's limits bound both.
@@ -19,7 +19,7 @@ struct Files(Option<v8::Global<v8::Object>>);
 impl Attachment for Files {}
 
 /// Returns an object that lives as long as the running invocation, or `undefined` if no invocation
-/// is running. Calls of the same invocation return the same object.
+/// is running. All calls by an invocation return the same object.
 #[op]
 pub(crate) fn invocation_object<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -52,7 +52,7 @@ pub(crate) fn bundle_length(scope: &mut v8::PinScope<'_, '_>, name: String) -> u
     module.and_then(|content| content.len().try_into().ok()).unwrap_or_default()
 }
 
-/// Returns up to `most` bytes of a module, from the byte `from`.
+/// Returns up to `most` bytes of a module, beginning at the byte `from`.
 #[op]
 pub(crate) fn bundle_read<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -2,18 +2,19 @@
 //! the generation of RSA keys on the shard's thread.
 
 use pkcs8::der::{Decode as _, Header, Reader as _, SliceReader};
+use tenon_crypto::curve::{Curve, CurveKey};
+use tenon_crypto::encoding::{self, KeyError};
+use tenon_crypto::key::Key;
+use tenon_crypto::lc::{Rsa, convert_point};
+use tenon_crypto::rsa::RsaKey;
 use tenon_engine::is_turn_over;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
 use crate::crypto::arguments::Data;
-use crate::crypto::curve::{Curve, CurveKey};
-use crate::crypto::encoding::{self, data};
-use crate::crypto::keys::{self, Handle, Key, KeyRef};
-use crate::crypto::lc::{Rsa, convert_point};
-use crate::crypto::operation::{buffer, failed};
-use crate::crypto::rsa::RsaKey;
-use crate::crypto::rsa::material::check;
+use crate::crypto::keys::{self, Handle, KeyRef};
+use crate::crypto::operation::{buffer, data_error, failed, not_a_key};
+use crate::crypto::rsa::check;
 
 /// The longest serialized key that is accepted, in bytes: several times as long as an RSA key of
 /// the longest modulus.
@@ -30,22 +31,18 @@ pub(crate) fn key_read<'s>(
     der: Data,
 ) -> Result<Handle<'s>, Thrown> {
     if der.len() > LONGEST {
-        return Err(data("The key is too long"));
+        return Err(data_error("The key is too long"));
     }
     let key = match format.as_str() {
-        "spki" => encoding::from_spki(&der)?,
-        "pkcs8" => encoding::from_pkcs8(&der)?,
-        "pkcs1-public" => Key::Rsa(encoding::rsa_from_public(&der)?),
-        "pkcs1-private" => Key::Rsa(encoding::rsa_from_private(&der)?),
-        "sec1" => Key::Curve(encoding::curve_from_private(&der)?),
-        "certificate" => encoding::from_spki(certified(&der).ok_or_else(malformed)?)?,
+        "spki" => encoding::from_spki(&der),
+        "pkcs8" => encoding::from_pkcs8(&der),
+        "pkcs1-public" => encoding::rsa_from_public(&der).map(Key::Rsa),
+        "pkcs1-private" => encoding::rsa_from_private(&der).map(Key::Rsa),
+        "sec1" => encoding::curve_from_private(&der).map(Key::Curve),
+        "certificate" => certified(&der).ok_or(KeyError::Malformed).and_then(encoding::from_spki),
         _ => return Err(failed()),
     };
-    keys::hold(scope, key)
-}
-
-fn malformed() -> Thrown {
-    data("The key is not valid in its format")
+    keys::hold(scope, key.map_err(not_a_key)?)
 }
 
 /// Returns the `SubjectPublicKeyInfo` of a certificate (RFC 5280 §4.1). The signature of the
@@ -53,7 +50,7 @@ fn malformed() -> Thrown {
 fn certified(der: &[u8]) -> Option<&[u8]> {
     let to_be_signed = SliceReader::new(inner(der)?).ok()?.tlv_bytes().ok()?;
     let mut fields = SliceReader::new(inner(to_be_signed)?).ok()?;
-    // The version is missing in certificates of the first version.
+    // Certificates of version 1 do not contain their version.
     if fields.peek_byte()? == 0xA0 {
         fields.tlv_bytes().ok()?;
     }
@@ -87,8 +84,8 @@ pub(crate) fn key_kind(key: KeyRef) -> &'static str {
     }
 }
 
-/// Makes a private RSA key on this thread. Gives up when the turn is over: its termination then
-/// ends the Worker's code.
+/// Generates a private RSA key on this thread. Gives up when the turn is over: the termination of
+/// the turn then ends the Worker's code.
 #[op]
 pub(crate) fn rsa_generate_here<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -101,7 +98,8 @@ pub(crate) fn rsa_generate_here<'s>(
     keys::hold(scope, Key::Rsa(RsaKey { rsa, is_private: true }))
 }
 
-/// Makes the private key of a curve with these bytes; `undefined` if they are not one.
+/// Makes a private key on a curve from its bytes. Returns `undefined` if the bytes are not a
+/// private key.
 #[op]
 pub(crate) fn curve_from_private<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -111,7 +109,8 @@ pub(crate) fn curve_from_private<'s>(
     CurveKey::from_private(curve, &bytes).map(|key| keys::hold(scope, Key::Curve(key)))
 }
 
-/// Converts the encoding of a point of a curve; `undefined` if the bytes do not encode one.
+/// Converts the encoding of a point on a curve. Returns `undefined` if the bytes do not encode a
+/// point.
 #[op]
 pub(crate) fn point_convert<'s>(
     scope: &mut v8::PinScope<'s, '_>,

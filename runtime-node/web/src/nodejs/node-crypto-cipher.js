@@ -1,4 +1,4 @@
-// node:crypto: AES in the modes CBC, CTR, ECB and GCM, and ChaCha20-Poly1305 (RFC 8439), also as
+// node:crypto: AES in CBC, CTR, ECB and GCM mode, and ChaCha20-Poly1305 (RFC 8439), also as
 // streams. Native code processes a part of the data per call.
 //: module
 (function (internal) {
@@ -36,7 +36,7 @@
 
     const { forget, keep } = keeper((number) => ops.cipherClose(number));
 
-    const official = (name) => {
+    const canonical = (name) => {
       const lower = needString(name, "cipher").toLowerCase();
       return ALIASES[lower] ?? lower;
     };
@@ -62,7 +62,7 @@
 
     let tagOf, expectTag;
 
-    // A cipher with its native state. The tag is that of `authTagLength`, or of 16 bytes.
+    // A cipher with its native state. Its tag has `authTagLength` bytes, or 16 without this option.
     class Cipher extends lazily(Transform) {
       #number;
       #name;
@@ -74,7 +74,7 @@
       #decoder = null;
 
       constructor(encrypts, cipher, key, iv, options) {
-        const name = official(cipher);
+        const name = canonical(cipher);
         const length = options?.authTagLength;
         if (length !== undefined) {
           needInteger(length, "options.authTagLength", 0);
@@ -124,7 +124,8 @@
           : coded(Error, "ERR_OSSL_BAD_DECRYPT", "error:1C800064:Provider routines::bad decrypt");
       }
 
-      // Returns output as bytes, or as text, whose characters and groups may span calls.
+      // Returns output as bytes or as text. The bytes of a character, or of a group of base64, may
+      // come from several calls.
       #output(bytes, encoding, isLast) {
         if (encoding === undefined || encoding === null || encoding === "buffer") return bytes;
         this.#decoder ??= new StringDecoder(encoding);
@@ -198,7 +199,7 @@
 
     function getCipherInfo(nameOrNid, options = {}) {
       needObject(options, "options");
-      const name = typeof nameOrNid === "number" ? NAMES.find((name) => CIPHERS[name][3] === nameOrNid) : official(nameOrNid);
+      const name = typeof nameOrNid === "number" ? NAMES.find((name) => CIPHERS[name][3] === nameOrNid) : canonical(nameOrNid);
       if (name === undefined || CIPHERS[name] === undefined) return undefined;
       const [keyLength, ivLength, blockSize, nid] = CIPHERS[name];
       if (options.keyLength !== undefined && needInteger(options.keyLength, "options.keyLength") !== keyLength) return undefined;

@@ -1,5 +1,5 @@
-// node:crypto: the data of all its functions, callbacks, native states that are freed with their
-// owners, and streams that become streams when they are used as such.
+// node:crypto: shared code for data in arguments and results, for callbacks, for native states that
+// are freed with their owners, and for classes whose instances are rarely used as streams.
 //: module
 (function (internal) {
   "use strict";
@@ -19,7 +19,7 @@
     const DATA = "of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer";
     // The maximum number of bytes per native call, because such a call cannot be terminated.
     const STEP = 2 ** 18;
-    // The maximum of most lengths and counts.
+    // The maximum value of most lengths and counts.
     const MOST = 2 ** 31 - 1;
 
     // Returns the bytes of a string or a buffer source.
@@ -32,7 +32,7 @@
     const as = (bytes, encoding) =>
       (encoding === undefined || encoding === null || encoding === "buffer" ? bytes : bytes.toString(encoding));
 
-    // Calls `use` with one part of the bytes after the other.
+    // Calls `use` with each part of the bytes in turn.
     function inSteps(bytes, use) {
       const length = TypedArrayPrototypeGetByteLength(bytes);
       if (length <= STEP) {
@@ -88,8 +88,8 @@
 
     // ---- Streams
 
-    // Returns a class whose instances inherit from a class of streams. An instance gets the state of
-    // a stream when that is first read: few hashes and ciphers are used as streams.
+    // Returns a class whose instances inherit from a class of streams. An instance gets the state
+    // of a stream when the state is first read: few hashes and ciphers are used as streams.
     function lazily(Base) {
       /** @returns {void} */
       function Lazy(options) {

@@ -10,7 +10,7 @@
 
   // The number of PBKDF2 iterations per native call, which take about half a millisecond.
   const ITERATIONS = 500;
-  // The maximum length of the salt of scrypt, which is hashed for every 32 bytes of its lanes.
+  // The maximum length of scrypt's salt, which is hashed again for every 32 bytes of the chunks.
   const LONGEST_SALT = 2 ** 20;
   const MAX_MEMORY = 32 * 2 ** 20;
 

@@ -11,6 +11,7 @@
     "prime256v1": "P-256", "secp256r1": "P-256", "p-256": "P-256", "secp384r1": "P-384", "p-384": "P-384",
     "secp521r1": "P-521", "p-521": "P-521",
   };
+  // The curves that have a type of key of their own.
   const OWN_CURVES = { __proto__: null, ed25519: "Ed25519", x25519: "X25519" };
   // The lengths of generated moduli, in bits.
   const SHORTEST = 2048, LONGEST = 4096, STEP = 128;

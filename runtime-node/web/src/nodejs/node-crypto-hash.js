@@ -1,5 +1,5 @@
-// node:crypto: hashes and HMACs, also as streams. Native code hashes a part of the data per call, so
-// that the watchdog can terminate a Worker between calls.
+// node:crypto: hashes and HMACs, also as streams. Native code hashes a part of the data per call,
+// so that the watchdog can terminate a Worker between calls.
 //: module
 (function (internal) {
   "use strict";
@@ -126,7 +126,7 @@
       }
     }
 
-    // The names in Web Crypto of the hashes that signatures and other derivations support.
+    // The Web Crypto names of the hashes that signatures and derivations support.
     const WEB = { __proto__: null, "sha1": "SHA-1", "sha256": "SHA-256", "sha384": "SHA-384", "sha512": "SHA-512" };
     const webName = (name) =>
       WEB[needString(name, "algorithm").toLowerCase().replace(/^rsa-|withrsaencryption$/, "").replace("-", "")];

@@ -225,13 +225,14 @@
       coded(TypeError, "ERR_CRYPTO_INVALID_KEY_OBJECT_TYPE", `Invalid key object type ${given}, expected ${expected}.`);
     const KEYS = `${DATA}, or an instance of KeyObject or CryptoKey`;
 
-    // Returns the KeyObject of a KeyObject or a CryptoKey, and null for any other value.
+    // Returns a KeyObject for a KeyObject or a CryptoKey, and null for any other value.
     const given = (value) => {
       if (isKeyObject(value)) return value;
       return internal.cryptoKeys().isCryptoKey(value) ? KeyObject.from(value) : null;
     };
 
-    // Errors of native code are DOMExceptions, and those of Node.js have a code.
+    // Calls `read`, and converts an error of native code, which is a DOMException, to an error with
+    // a code, as Node.js has.
     const converted = (read) => {
       try {
         return read();
@@ -259,7 +260,8 @@
       if (typeOf(key) !== "private") throw wrongType(typeOf(key), "private");
       return key;
     };
-    // Returns a public key for an operation, which a private key also has.
+    // Returns a key with a public part for an operation: a public key, or a private key, which
+    // contains one.
     const publicKeyOf = (argument, name = "key") => {
       const key = given(argument) ?? (isObject(argument) ? given(argument.key) : null);
       const found = key ?? converted(() => read(argument, "any", name));
@@ -267,7 +269,7 @@
       return found;
     };
 
-    // Returns the bytes of a secret: of a KeyObject, or of data.
+    // Returns the bytes of a secret, which is a KeyObject, a CryptoKey or data.
     const secretOf = (value, encoding, name) => {
       const key = given(value);
       if (key === null) {

@@ -19,7 +19,8 @@
     "sec1": "EC PRIVATE KEY", "encrypted": "ENCRYPTED PRIVATE KEY",
   };
   const BEGIN = "-----BEGIN ", END = "-----END ", DASHES = "-----";
-  // The maximum length of a text, in characters, and of the blocks that are looked at in it.
+  // The maximum length of a text, in characters, and the maximum number of its blocks that are
+  // examined.
   const LONGEST = 2 ** 18;
   const MOST_BLOCKS = 16;
   // The number of iterations with which an exported key is encrypted.
@@ -80,7 +81,7 @@
     function encrypt(der, { cipher, passphrase, encoding }) {
       const name = needString(cipher, "options.cipher").toLowerCase();
       if (CIPHERS[name] === undefined) {
-        throw coded(Error, "ERR_CRYPTO_UNKNOWN_CIPHER", `Keys are encrypted with AES in the mode CBC, and not with ${name}`);
+        throw coded(Error, "ERR_CRYPTO_UNKNOWN_CIPHER", `A key cannot be encrypted with ${name}; use aes-128-cbc, aes-192-cbc or aes-256-cbc`);
       }
       const { randomBytes } = internal.use("cryptoRandom");
       const { pbkdf2Sync } = internal.use("cryptoDerivation");
@@ -93,13 +94,13 @@
 
     // ---- Reading
 
-    // Returns the key of DER.
+    // Returns the key that DER encodes.
     function decode(format, der, options) {
       if (format === "encrypted") return decode("pkcs8", decrypt(der, options), options);
       return make(isPrivate(format) ? "private" : "public", ops.keyRead(format, der));
     }
 
-    // Returns the content of a block, and whether it has headers that tell of its encryption.
+    // Returns the content of a block, decrypted if the headers of the block state an encryption.
     function contentOf(body, options) {
       const encrypted = body.indexOf("DEK-Info:");
       if (encrypted === -1) return Buffer.from(body, "base64");

@@ -9,10 +9,10 @@
 
   // Values of `crypto.constants`.
   const PKCS1 = 1, PSS = 6, SALT_OF_DIGEST = -1, LONGEST_SALT = -2;
-  // The lengths of digests and of the numbers in a signature of ECDSA, in bytes.
+  // The lengths of digests and of the numbers in an ECDSA signature, in bytes.
   const DIGESTS = { __proto__: null, "SHA-1": 20, "SHA-256": 32, "SHA-384": 48, "SHA-512": 64 };
   const NUMBERS = { __proto__: null, "P-256": 32, "P-384": 48, "P-521": 66 };
-  // The maximum length of a message that is signed by Ed25519 on this thread, in bytes.
+  // The maximum length of a message that Ed25519 signs on this thread, in bytes.
   const LONGEST = 2 ** 20;
 
   internal.define("cryptoSignatures", () => {
@@ -32,14 +32,14 @@
       `error:03000096:digital envelope routines::operation not supported for this keytype: ${kind}`);
     const failed = () => coded(Error, "ERR_CRYPTO_OPERATION_FAILED", "The key is too short for this digest and padding");
 
-    // Returns the hash of a signature, by its name in Web Crypto.
+    // Returns the Web Crypto name of a signature's hash.
     const signedHash = (name) => {
       const hash = hashes.webName(name);
       if (hash === undefined) throw invalidDigest(name);
       return hash;
     };
 
-    // Returns the scheme of a key with the options of a call.
+    // Returns the scheme for a key and the options of a call.
     function schemeOf(key, options, hash) {
       const kind = kindOf(key);
       const { dsaEncoding = "der", padding = PKCS1, saltLength } = isObject(options) ? options : {};

@@ -1,4 +1,4 @@
-// node:crypto: the exports of the module. What they do is in the other files `node-crypto-*.js`.
+// node:crypto: the exports of the module, which the other files `node-crypto-*.js` implement.
 //: module
 (function (internal) {
   "use strict";
@@ -41,9 +41,9 @@
         }
       },
     })[name];
-    const FINITE = "Diffie-Hellman is supported on elliptic curves; use createECDH or diffieHellman";
+    const FINITE = "Diffie-Hellman is supported only on elliptic curves; use createECDH or diffieHellman";
     const PRIMES = "the time to find or check a prime has no bound";
-    const CERTIFICATES = "pass a certificate to createPublicKey for its key";
+    const CERTIFICATES = "pass a certificate to createPublicKey to get its public key";
 
     return {
       ...internal.use("cryptoHashes").exported,

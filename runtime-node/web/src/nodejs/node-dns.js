@@ -28,8 +28,8 @@
       return error;
     }
 
-    // Returns a promise of all addresses.
-    async function ask(syscall, hostname) {
+    // Returns a promise of the addresses of both families.
+    async function allAddresses(syscall, hostname) {
       if (isIP(hostname) !== 0) return [hostname];
       let resolved;
       try {
@@ -41,9 +41,9 @@
       return resolved;
     }
 
-    // Returns a promise of the addresses of one family, or of both families for 0.
+    // Returns a promise of the addresses of a family; 0 stands for both families.
     async function addresses(syscall, hostname, family) {
-      const all = await ask(syscall, hostname);
+      const all = await allAddresses(syscall, hostname);
       const found = all.filter((address) => family === 0 || isIP(address) === family);
       if (found.length === 0) throw failure("ENOTFOUND", syscall, hostname, "it has no address of this family");
       return found;
@@ -56,29 +56,33 @@
       return family;
     }
 
-    // Calls `done(error)` or `done(null, …results)` when the promise is settled.
-    const report = (promise, done, results) => {
+    // Calls `done(error)` or `done(null, …results)` when the promise that `start` returns is
+    // settled. Nothing is resolved for a call without a callback.
+    const whenSettled = (done, start, results) => {
       needFunction(done, "callback");
-      PromisePrototypeThen(promise, (found) => nextTick(done, null, ...results(found)), (error) => nextTick(done, error));
+      PromisePrototypeThen(start(), (found) => nextTick(done, null, ...results(found)), (error) => nextTick(done, error));
     };
     const entry = (address) => ({ address, family: isIP(address) });
 
     function lookup(hostname, options, callback = undefined) {
       const done = typeof options === "function" ? options : callback;
       const all = !!options?.all;
-      report(addresses("getaddrinfo", needString(hostname, "hostname"), familyOf(options)), done,
+      whenSettled(done, () => addresses("getaddrinfo", needString(hostname, "hostname"), familyOf(options)),
         (found) => (all ? [found.map(entry)] : [found[0], isIP(found[0])]));
     }
+    // With the option `ttl`, an address has a time to live, which is 0: the node caches the answer
+    // and judges its addresses again for each query, so a Worker should not keep them.
+    const records = (found, options) => (options?.ttl ? found.map((address) => ({ address, ttl: 0 })) : found);
     const resolver = (name, family) => (hostname, ...rest) =>
-      report(addresses(name, needString(hostname, "name"), family), rest[rest.length - 1], (found) => [found]);
-    const other = (name, hostname) => PromiseReject(failure("ENOTIMP", name, hostname, "only addresses can be resolved"));
+      whenSettled(rest[rest.length - 1], () => addresses(name, needString(hostname, "name"), family), (found) => [records(found, rest[0])]);
+    const unsupported = (name, hostname) => PromiseReject(failure("ENOTIMP", name, hostname, "only addresses can be resolved"));
     const ofType = (hostname, type) =>
-      (FAMILIES[type] === undefined ? other("resolve", hostname) : addresses("resolve", needString(hostname, "name"), FAMILIES[type]));
+      (FAMILIES[type] === undefined ? unsupported("resolve", hostname) : addresses("resolve", needString(hostname, "name"), FAMILIES[type]));
 
     const callbacks = {
       lookup,
       resolve(hostname, ...rest) {
-        report(ofType(hostname, rest.length > 1 ? rest[0] : "A"), rest[rest.length - 1], (found) => [found]);
+        whenSettled(rest[rest.length - 1], () => ofType(hostname, rest.length > 1 ? rest[0] : "A"), (found) => [found]);
       },
       resolve4: resolver("queryA", 4),
       resolve6: resolver("queryAaaa", 6),
@@ -89,13 +93,13 @@
         return options?.all ? found.map(entry) : entry(found[0]);
       },
       resolve: async (hostname, type = "A") => await ofType(hostname, type),
-      resolve4: async (hostname) => await addresses("queryA", needString(hostname, "name"), 4),
-      resolve6: async (hostname) => await addresses("queryAaaa", needString(hostname, "name"), 6),
+      resolve4: async (hostname, options) => records(await addresses("queryA", needString(hostname, "name"), 4), options),
+      resolve6: async (hostname, options) => records(await addresses("queryAaaa", needString(hostname, "name"), 6), options),
     };
     for (let i = 0; i < ABSENT.length; i++) {
       const name = ABSENT[i];
-      callbacks[name] = (hostname, ...rest) => report(other(name, hostname), rest[rest.length - 1], (found) => [found]);
-      promised[name] = (hostname) => other(name, hostname);
+      callbacks[name] = (hostname, ...rest) => whenSettled(rest[rest.length - 1], () => unsupported(name, hostname), (found) => [found]);
+      promised[name] = (hostname) => unsupported(name, hostname);
     }
 
     const settings = {

@@ -24,17 +24,17 @@
       isSymbolicLink() { return kindOf(this) === KINDS.link; },
     });
 
-    function statsOf(node, options) {
+    function statsOf(inode, options) {
       const stats = new Stats();
       const big = options?.bigint === true;
       const number = big ? BigInt : Number;
-      const { size } = node;
+      const { size } = inode;
       const numbers = {
-        dev: 1, mode: KINDS[node.kind] | node.mode, nlink: node.links, uid: 0, gid: 0, rdev: 0, blksize: 4096, ino: node.inode, size,
+        dev: 1, mode: KINDS[inode.kind] | inode.mode, nlink: inode.links, uid: 0, gid: 0, rdev: 0, blksize: 4096, ino: inode.number, size,
         blocks: Math.ceil(size / 512),
       };
       for (const name in numbers) stats[name] = number(numbers[name]);
-      const times = { atime: node.accessed, mtime: node.modified, ctime: node.changed, birthtime: node.created };
+      const times = { atime: inode.accessed, mtime: inode.modified, ctime: inode.changed, birthtime: inode.created };
       for (const name in times) {
         stats[`${name}Ms`] = number(Math.trunc(times[name]));
         if (big) stats[`${name}Ns`] = BigInt(Math.trunc(times[name])) * 1000000n;
@@ -77,7 +77,7 @@
       return encoding === "buffer" ? Buffer.from(text) : Buffer.from(text).toString(encoding);
     };
 
-    // Returns the milliseconds that a time stands for: a Date, or seconds.
+    // Converts a time, which is a Date or a number of seconds, to milliseconds.
     function timeOf(value, name) {
       const time = value instanceof Date ? value.getTime() : Number(value) * 1000;
       if (time !== time || Math.abs(time) === Infinity) throw invalid(name, "an instance of Date or of type number", value);
@@ -88,23 +88,29 @@
       return needInteger(mode, name, 0, 2 ** 32 - 1) & 0o7777;
     }
     function changeable(path, syscall, follow = true) {
-      const node = existing(pathOf(path), syscall, follow);
-      if (node.isFixed) throw failure("EROFS", syscall, path);
-      return node;
+      const inode = existing(pathOf(path), syscall, follow);
+      if (inode.isFixed) throw failure("EROFS", syscall, path);
+      return inode;
     }
-    const setTimes = (node, accessed, modified) => {
-      node.accessed = timeOf(accessed, "atime");
-      node.modified = timeOf(modified, "mtime");
-      node.changed = DateNow();
+    const setTimes = (inode, accessed, modified) => {
+      inode.accessed = timeOf(accessed, "atime");
+      inode.modified = timeOf(modified, "mtime");
+      inode.changed = DateNow();
     };
 
+    // Returns an error whose code is one of Node.js itself. The name of the system call tells the
+    // form with a callback to pass the error on.
+    const systemError = (code, errno, syscall, path, message) =>
+      Object.assign(coded(Error, code, message), { name: "SystemError", errno, syscall, path });
+
     const W_OK = 2, X_OK = 1, COPYFILE_EXCL = 1;
+    const EEXIST = 17, EISDIR = 21, EINVAL = 22;
 
     function access(path, mode = 0) {
       needInteger(mode, "mode", 0, 7);
-      const node = existing(pathOf(path), "access");
-      if (mode & W_OK && node.isFixed && node.kind !== "device") throw failure("EROFS", "access", path);
-      if (mode & X_OK && node.kind !== "directory" && (node.mode & 0o111) === 0) throw failure("EACCES", "access", path);
+      const inode = existing(pathOf(path), "access");
+      if (mode & W_OK && inode.isFixed && inode.kind !== "device") throw failure("EROFS", "access", path);
+      if (mode & X_OK && inode.kind !== "directory" && (inode.mode & 0o111) === 0) throw failure("EACCES", "access", path);
     }
 
     function stats(path, options, syscall, follow) {
@@ -123,8 +129,8 @@
       const recursive = options?.recursive === true;
       const mode = modeOf((typeof options === "object" ? options?.mode : options) ?? 0o777);
       if (!recursive) {
-        const { directory, name: last, node } = find(name, "mkdir", false);
-        if (node !== undefined) throw failure("EEXIST", "mkdir", path);
+        const { directory, name: last, inode } = find(name, "mkdir", false);
+        if (inode !== undefined) throw failure("EEXIST", "mkdir", path);
         if (directory.isFixed) throw failure("EROFS", "mkdir", path);
         directory.set(last, new Directory(directory, mode));
         return undefined;
@@ -135,9 +141,9 @@
       for (let i = 1; i <= parts.length; i++) {
         const part = parts.slice(0, i).join("/");
         if (part === "") continue;
-        const { directory, name: last, node } = find(part, "mkdir", true, path);
-        if (node !== undefined) {
-          if (node.kind !== "directory") throw failure(i === parts.length ? "EEXIST" : "ENOTDIR", "mkdir", path);
+        const { directory, name: last, inode } = find(part, "mkdir", true, path);
+        if (inode !== undefined) {
+          if (inode.kind !== "directory") throw failure(i === parts.length ? "EEXIST" : "ENOTDIR", "mkdir", path);
           continue;
         }
         if (directory.isFixed) throw failure("EROFS", "mkdir", path);
@@ -153,25 +159,25 @@
       const random = new Uint8Array(6);
       ops.randomFill(random);
       const path = `${start}${[...random].map((byte) => LETTERS[byte % LETTERS.length]).join("")}`;
-      const { directory, name, node } = writable(path, "mkdtemp", false, `${start}XXXXXX`);
-      if (node !== undefined) throw failure("EEXIST", "mkdtemp", `${start}XXXXXX`);
+      const { directory, name, inode } = writable(path, "mkdtemp", false, `${start}XXXXXX`);
+      if (inode !== undefined) throw failure("EEXIST", "mkdtemp", `${start}XXXXXX`);
       directory.set(name, new Directory(directory, 0o700));
       return encoded(path, options);
     }
 
     function readdir(path, options = undefined) {
       const start = pathOf(path);
-      const node = existing(start, "scandir");
-      if (node.kind !== "directory") throw failure("ENOTDIR", "scandir", path);
+      const inode = existing(start, "scandir");
+      if (inode.kind !== "directory") throw failure("ENOTDIR", "scandir", path);
       const found = [];
-      const left = [{ node, path: start, prefix: "" }];
+      const left = [{ inode, path: start, prefix: "" }];
       for (let at = left.pop(); at !== undefined; at = left.pop()) {
-        for (const name of at.node.names().sort()) {
-          const entry = at.node.get(name);
+        for (const name of at.inode.names().sort()) {
+          const entry = at.inode.get(name);
           const shown = encoded(options?.withFileTypes ? name : at.prefix + name, options);
           found.push(options?.withFileTypes ? new Dirent(shown, at.path, entry.kind) : shown);
           if (options?.recursive === true && entry.kind === "directory") {
-            left.push({ node: entry, path: `${at.path.replace(/\/$/, "")}/${name}`, prefix: `${at.prefix}${name}/` });
+            left.push({ inode: entry, path: `${at.path.replace(/\/$/, "")}/${name}`, prefix: `${at.prefix}${name}/` });
           }
         }
       }
@@ -179,10 +185,10 @@
     }
 
     function rmdir(path) {
-      const { directory, name, node } = writable(pathOf(path), "rmdir");
-      if (node === undefined) throw failure("ENOENT", "rmdir", path);
-      if (node.kind !== "directory") throw failure("ENOTDIR", "rmdir", path);
-      if (node.names().length > 0) throw failure("ENOTEMPTY", "rmdir", path);
+      const { directory, name, inode } = writable(pathOf(path), "rmdir");
+      if (inode === undefined) throw failure("ENOENT", "rmdir", path);
+      if (inode.kind !== "directory") throw failure("ENOTDIR", "rmdir", path);
+      if (inode.names().length > 0) throw failure("ENOTEMPTY", "rmdir", path);
       directory.remove(name);
     }
 
@@ -190,121 +196,124 @@
       let found;
       try {
         found = find(pathOf(path), "rm", false);
-        if (found.node === undefined) throw failure("ENOENT", "rm", path);
+        if (found.inode === undefined) throw failure("ENOENT", "rm", path);
       } catch (/** @type {any} */ error) {
         if (options?.force === true && error.code === "ENOENT") return;
         throw error;
       }
-      const { directory, name, node } = found;
-      if (node.kind === "directory" && options?.recursive !== true) {
-        const error = coded(Error, "ERR_FS_EISDIR", `Path is a directory: rm returned EISDIR (is a directory) ${path}`);
-        throw Object.assign(error, { name: "SystemError", errno: 21, syscall: "rm", path });
+      const { directory, name, inode } = found;
+      if (inode.kind === "directory" && options?.recursive !== true) {
+        throw systemError("ERR_FS_EISDIR", EISDIR, "rm", path, `Path is a directory: rm returned EISDIR (is a directory) ${path}`);
       }
-      // The directory of an invocation's files itself remains.
-      if (node.kind === "directory" && node.parent === tree.root && !node.isFixed) {
-        for (const each of node.names()) node.remove(each);
-      } else if (node.isFixed || directory.isFixed) throw failure("EROFS", "rm", path);
+      // The directory /tmp itself stays; its content is removed.
+      if (inode.kind === "directory" && inode.parent === tree.root && !inode.isFixed) {
+        for (const each of inode.names()) inode.remove(each);
+      } else if (inode.isFixed || directory.isFixed) throw failure("EROFS", "rm", path);
       else directory.remove(name);
     }
 
     function rename(from, to) {
       const source = writable(pathOf(from, "oldPath"), "rename", false, from, to);
-      if (source.node === undefined) throw failure("ENOENT", "rename", from, to);
+      if (source.inode === undefined) throw failure("ENOENT", "rename", from, to);
       const target = writable(pathOf(to, "newPath"), "rename", false, from, to);
-      const { node } = source;
-      if (node === target.node) return;
-      if (node.kind === "directory") {
+      const { inode } = source;
+      if (inode === target.inode) return;
+      if (inode.kind === "directory") {
         for (let at = target.directory; ; at = at.parent) {
-          if (at === node) throw failure("EINVAL", "rename", from, to);
+          if (at === inode) throw failure("EINVAL", "rename", from, to);
           if (at === at.parent) break;
         }
-        if (target.node !== undefined && target.node.kind !== "directory") throw failure("ENOTDIR", "rename", from, to);
-        if (target.node?.names().length > 0) throw failure("ENOTEMPTY", "rename", from, to);
-      } else if (target.node?.kind === "directory") throw failure("EISDIR", "rename", from, to);
-      if (target.node !== undefined) target.directory.remove(target.name);
+        if (target.inode !== undefined && target.inode.kind !== "directory") throw failure("ENOTDIR", "rename", from, to);
+        if (target.inode?.names().length > 0) throw failure("ENOTEMPTY", "rename", from, to);
+      } else if (target.inode?.kind === "directory") throw failure("EISDIR", "rename", from, to);
+      if (target.inode !== undefined) target.directory.remove(target.name);
       source.directory.remove(source.name);
-      node.links++;
-      target.directory.set(target.name, node);
+      inode.links++;
+      target.directory.set(target.name, inode);
     }
 
     function copyFile(from, to, mode = 0) {
       needInteger(mode, "mode", 0, 7);
       const source = existing(pathOf(from, "src"), "copyfile", true, from, to);
       if (source.kind === "directory") throw failure("EISDIR", "copyfile", from, to);
-      const { directory, name, node } = writable(pathOf(to, "dest"), "copyfile", true, from, to);
-      if (node !== undefined && mode & COPYFILE_EXCL) throw failure("EEXIST", "copyfile", from, to);
-      if (node?.kind === "directory") throw failure("EISDIR", "copyfile", from, to);
-      if (node === source) return;
+      const { directory, name, inode } = writable(pathOf(to, "dest"), "copyfile", true, from, to);
+      if (inode !== undefined && mode & COPYFILE_EXCL) throw failure("EEXIST", "copyfile", from, to);
+      if (inode?.kind === "directory") throw failure("EISDIR", "copyfile", from, to);
+      if (inode === source) return;
       const content = source.read(0, source.size);
-      const copy = node ?? new tree.File(source.mode | 0o200);
+      const copy = inode ?? new tree.File(source.mode | 0o200);
       copy.resize(0);
       copy.write(content, 0);
-      if (node === undefined) directory.set(name, copy);
+      if (inode === undefined) directory.set(name, copy);
     }
 
-    // Copies a file, or a directory with `recursive`.
+    // Copies a file or, with `recursive`, a directory.
     function cp(from, to, options = undefined) {
       const start = existing(pathOf(from, "src"), "cp", options?.dereference === true, from, to);
       if (start.kind === "directory" && options?.recursive !== true) {
-        throw coded(Error, "ERR_FS_EISDIR", `Recursive option not enabled, cannot copy a directory: cp returned EISDIR (${from} is a directory) ${from}`);
+        throw systemError("ERR_FS_EISDIR", EISDIR, "cp", from,
+          `Recursive option not enabled, cannot copy a directory: cp returned EISDIR (${from} is a directory) ${from}`);
       }
       const real = start.kind === "directory" ? `${tree.realPath(from, "cp")}/` : null;
       if (real !== null && `${internal.use("path").resolve(pathOf(to, "dest"))}/`.startsWith(real)) {
-        throw coded(Error, "ERR_FS_CP_EINVAL", `Cannot copy ${from} to a subdirectory of self ${to}`);
+        throw systemError("ERR_FS_CP_EINVAL", EINVAL, "cp", to, `Cannot copy ${from} to a subdirectory of self ${to}`);
       }
       const left = [[pathOf(from), pathOf(to)]];
       for (let pair = left.pop(); pair !== undefined; pair = left.pop()) {
         const [source, target] = pair;
         if (options?.filter !== undefined && !options.filter(source, target)) continue;
-        const node = existing(source, "cp", options?.dereference === true, from, to);
-        if (node.kind === "directory") {
+        const inode = existing(source, "cp", options?.dereference === true, from, to);
+        if (inode.kind === "directory") {
           mkdir(target, { recursive: true });
-          for (const name of node.names()) left.push([`${source}/${name}`, `${target}/${name}`]);
-        } else if (find(target, "cp", false, from, to).node !== undefined && (options?.force === false || options?.errorOnExist)) {
-          if (options?.errorOnExist) throw coded(Error, "ERR_FS_CP_EEXIST", `Target already exists: cp returned EEXIST (${target} already exists) ${target}`);
-        } else if (node.kind === "link") {
-          if (find(target, "cp", false, from, to).node !== undefined) unlink(target);
-          symlink(node.target, target);
+          for (const name of inode.names()) left.push([`${source}/${name}`, `${target}/${name}`]);
+        } else if (find(target, "cp", false, from, to).inode !== undefined && (options?.force === false || options?.errorOnExist)) {
+          if (options?.errorOnExist) {
+            throw systemError("ERR_FS_CP_EEXIST", EEXIST, "cp", target,
+              `Target already exists: cp returned EEXIST (${target} already exists) ${target}`);
+          }
+        } else if (inode.kind === "link") {
+          if (find(target, "cp", false, from, to).inode !== undefined) unlink(target);
+          symlink(inode.target, target);
         } else copyFile(source, target);
       }
     }
 
     function unlink(path) {
-      const { directory, name, node } = writable(pathOf(path), "unlink");
-      if (node === undefined) throw failure("ENOENT", "unlink", path);
-      if (node.kind === "directory") throw failure("EISDIR", "unlink", path);
+      const { directory, name, inode } = writable(pathOf(path), "unlink");
+      if (inode === undefined) throw failure("ENOENT", "unlink", path);
+      if (inode.kind === "directory") throw failure("EISDIR", "unlink", path);
       directory.remove(name);
     }
 
     function symlink(target, path) {
       const text = pathOf(target, "target");
       if (text === "" || text.length > 4096) throw failure(text === "" ? "ENOENT" : "ENAMETOOLONG", "symlink", target, path);
-      const { directory, name, node } = writable(pathOf(path), "symlink", false, target, path);
-      if (node !== undefined) throw failure("EEXIST", "symlink", target, path);
+      const { directory, name, inode } = writable(pathOf(path), "symlink", false, target, path);
+      if (inode !== undefined) throw failure("EEXIST", "symlink", target, path);
       directory.set(name, new Link(text));
     }
 
     function link(from, to) {
-      const node = existing(pathOf(from, "existingPath"), "link", false, from, to);
-      if (node.kind === "directory") throw failure("EPERM", "link", from, to);
-      if (node.isFixed) throw failure("EXDEV", "link", from, to);
+      const inode = existing(pathOf(from, "existingPath"), "link", false, from, to);
+      if (inode.kind === "directory") throw failure("EPERM", "link", from, to);
+      if (inode.isFixed) throw failure("EXDEV", "link", from, to);
       const found = writable(pathOf(to, "newPath"), "link", false, from, to);
-      if (found.node !== undefined) throw failure("EEXIST", "link", from, to);
-      node.links++;
-      found.directory.set(found.name, node);
+      if (found.inode !== undefined) throw failure("EEXIST", "link", from, to);
+      inode.links++;
+      found.directory.set(found.name, inode);
     }
 
     function readlink(path, options = undefined) {
-      const node = existing(pathOf(path), "readlink", false);
-      if (node.kind !== "link") throw failure("EINVAL", "readlink", path);
-      return encoded(node.target, options);
+      const inode = existing(pathOf(path), "readlink", false);
+      if (inode.kind !== "link") throw failure("EINVAL", "readlink", path);
+      return encoded(inode.target, options);
     }
 
     const calls = {
       access, copyFile, cp, link, mkdir, mkdtemp, readdir, readlink, rename, rm, rmdir, symlink, unlink,
       chmod(path, mode) {
-        const node = changeable(path, "chmod");
-        node.mode = modeOf(mode);
+        const inode = changeable(path, "chmod");
+        inode.mode = modeOf(mode);
       },
       chown(path) {
         changeable(path, "chown");
@@ -316,7 +325,7 @@
       lutimes: (path, accessed, modified) => setTimes(changeable(path, "lutime", false), accessed, modified),
       realpath: (path, options = undefined) => encoded(tree.realPath(pathOf(path), "realpath"), options),
       stat: (path, options = undefined) => stats(path, options, "stat", true),
-      // The memory of the isolate is the only bound, and is not revealed.
+      // Only the isolate's memory, which a Worker does not learn, bounds the files.
       statfs: (path) => {
         existing(pathOf(path), "statfs");
         return { type: 0, bsize: 4096, blocks: 0, bfree: 0, bavail: 0, files: 0, ffree: 0 };

@@ -1,4 +1,5 @@
-// node:fs: open files, and the functions that read or write a whole file, in their synchronous form.
+// node:fs: open files, and the functions that read or write a whole file, in their synchronous
+// form.
 //: module
 (function (internal) {
   "use strict";
@@ -20,7 +21,8 @@
     const { badValue, coded, invalid, needInteger, outOfRange } = internal.node;
     const { Buffer } = internal.use("buffer");
     const tree = internal.use("fsTree");
-    const { addOpen, failure, find, openOf, pathOf, removeOpen } = tree;
+    const { addOpen, failure, find, openOf, own, pathOf, removeOpen } = tree;
+    const { nextTick } = internal.use("process");
     const { statsOf } = internal.use("fsStats");
     const { modeOf, setTimes } = internal.use("fsCalls");
     const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDWR, O_TRUNC, O_WRONLY } = internal.use("fsConstants");
@@ -32,7 +34,7 @@
     function flagsOf(flags) {
       if (flags === undefined || flags === null) return 0;
       if (typeof flags === "number") return needInteger(flags, "flags", 0, 2 ** 31 - 1);
-      // `s` asks for synchronous writes, which all writes are, and `x` for a new file.
+      // `s` requests synchronous writes, which all writes are, and `x` requests a new file.
       const known = typeof flags === "string" ? FLAGS[flags.replace(/[sx]/, "")] : undefined;
       const exclusive = typeof flags === "string" && flags.includes("x");
       if (known === undefined || (exclusive && (known & O_CREAT) === 0)) throw badValue("flags", flags);
@@ -41,44 +43,50 @@
     const reads = (flags) => (flags & O_WRONLY) === 0;
     const writes = (flags) => (flags & (O_WRONLY | O_RDWR)) !== 0;
 
-    // Opens a node: an open file is {node, flags, position, path}.
+    // Opens the file at a path. Returns the open file: {inode, flags, position, path}.
     function opened(path, flags, mode) {
       const name = pathOf(path);
       const found = find(name, "open", (flags & O_NOFOLLOW) === 0 && (flags & O_EXCL) === 0, path);
-      let { node } = found;
-      if (node === undefined) {
+      let { inode } = found;
+      if (inode === undefined) {
         if ((flags & O_CREAT) === 0) throw failure("ENOENT", "open", path);
         if (found.directory.isFixed) throw failure("EROFS", "open", path);
         if (name.endsWith("/")) throw failure("EISDIR", "open", path);
-        node = new tree.File(mode);
-        found.directory.set(found.name, node);
+        inode = new tree.File(mode);
+        found.directory.set(found.name, inode);
       } else {
         if ((flags & O_EXCL) !== 0 && (flags & O_CREAT) !== 0) throw failure("EEXIST", "open", path);
-        if (node.kind === "link") throw failure("ELOOP", "open", path);
-        if (node.kind === "directory" && writes(flags)) throw failure("EISDIR", "open", path);
-        if (node.kind !== "directory" && (flags & O_DIRECTORY) !== 0) throw failure("ENOTDIR", "open", path);
-        if (node.isFixed && node.kind === "file" && writes(flags)) throw failure("EROFS", "open", path);
-        if ((flags & O_TRUNC) !== 0 && writes(flags)) node.resize(0);
+        if (inode.kind === "link") throw failure("ELOOP", "open", path);
+        if (inode.kind === "directory" && writes(flags)) throw failure("EISDIR", "open", path);
+        if (inode.kind !== "directory" && (flags & O_DIRECTORY) !== 0) throw failure("ENOTDIR", "open", path);
+        if (inode.isFixed && inode.kind === "file" && writes(flags)) throw failure("EROFS", "open", path);
+        if ((flags & O_TRUNC) !== 0 && writes(flags)) inode.resize(0);
       }
-      return { node, flags, position: 0, path: name };
+      return { inode, flags, position: 0, path: name };
     }
 
     // ---- Standard output
 
-    // Text of an unfinished line of the descriptors 1 and 2.
-    const unfinished = ["", "", ""];
+    const LONGEST_LINE = 1 << 16;
+    const log = (fd, text) => internal.console[fd === 2 ? "error" : "log"](text);
+
+    // Logs the lines that the bytes complete. The invocation keeps the unfinished line of each
+    // descriptor until the end of the tick.
     function print(fd, bytes) {
+      const unfinished = (own().unfinished ??= ["", "", ""]);
       const text = unfinished[fd] + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
       const end = text.lastIndexOf("\n");
-      unfinished[fd] = text.slice(end + 1);
-      if (end >= 0) internal.console[fd === 2 ? "error" : "log"](text.slice(0, end));
-      if (unfinished[fd].length > LONGEST_LINE) {
-        internal.console[fd === 2 ? "error" : "log"](unfinished[fd]);
-        unfinished[fd] = "";
-      }
+      if (end >= 0) log(fd, text.slice(0, end));
+      const rest = text.slice(end + 1);
+      if (rest !== "" && unfinished[fd] === "") nextTick(finishLine, unfinished, fd);
+      unfinished[fd] = rest;
+      if (rest.length > LONGEST_LINE) finishLine(unfinished, fd);
       return bytes.length;
     }
-    const LONGEST_LINE = 1 << 16;
+    function finishLine(unfinished, fd) {
+      if (unfinished[fd] !== "") log(fd, unfinished[fd]);
+      unfinished[fd] = "";
+    }
 
     // ---- Bytes
 
@@ -94,12 +102,12 @@
     };
 
     function readInto(file, target, position) {
-      const { node } = file;
-      if (node.kind === "directory") throw failure("EISDIR", "read");
+      const { inode } = file;
+      if (inode.kind === "directory") throw failure("EISDIR", "read");
       if (!reads(file.flags)) throw failure("EBADF", "read");
       let count = 0;
       while (count < target.length) {
-        const bytes = node.read((position ?? file.position) + count, target.length - count);
+        const bytes = inode.read((position ?? file.position) + count, target.length - count);
         if (bytes.length === 0) break;
         target.set(bytes, count);
         count += bytes.length;
@@ -108,17 +116,18 @@
       return count;
     }
     function writeFrom(file, bytes, position) {
-      const { node } = file;
+      const { inode } = file;
       if (!writes(file.flags)) throw failure("EBADF", "write");
       const appends = (file.flags & O_APPEND) !== 0;
-      const at = appends ? node.size : position ?? file.position;
-      if (bytes.length > 0) node.write(bytes, at);
+      const at = appends ? inode.size : position ?? file.position;
+      if (bytes.length > 0) inode.write(bytes, at);
       if (appends || position === null) file.position = at + bytes.length;
       return bytes.length;
     }
 
-    // The arguments (buffer, offset, length, position) or (buffer, {offset, length, position}).
-    function window(buffer, offset, length, position) {
+    // Takes the arguments (buffer, offset, length, position) or (buffer, {offset, length,
+    // position}). Returns the part of the buffer, and the position in the file.
+    function partOf(buffer, offset, length, position) {
       if (!ArrayBufferIsView(buffer)) throw invalid("buffer", "an instance of Buffer, TypedArray, or DataView", buffer);
       if (typeof offset === "object" && offset !== null) ({ offset, length, position } = offset);
       const view = new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
@@ -132,7 +141,7 @@
     const open = (path, flags = "r", mode = 0o666) => addOpen(opened(path, flagsOf(flags), modeOf(mode ?? 0o666)), path);
 
     function read(fd, buffer, offset, length, position) {
-      const { view, position: at } = window(buffer, offset, length, position);
+      const { view, position: at } = partOf(buffer, offset, length, position);
       return fd === 0 ? 0 : readInto(openOf(fd, "read"), view, at);
     }
     function write(fd, data, offset, length, position) {
@@ -140,7 +149,7 @@
       if (typeof data === "string") {
         bytes = Buffer.from(data, typeof length === "string" ? length : "utf8");
         at = needPosition(typeof offset === "number" ? offset : undefined);
-      } else ({ view: bytes, position: at } = window(data, offset, length, position));
+      } else ({ view: bytes, position: at } = partOf(data, offset, length, position));
       return fd === 1 || fd === 2 ? print(fd, bytes) : writeFrom(openOf(fd, "write"), bytes, at);
     }
 
@@ -154,11 +163,11 @@
       if (encoding && encoding !== "buffer" && !Buffer.isEncoding(encoding)) throw badValue("encoding", encoding);
       if (path === 0) return encoding ? "" : Buffer.alloc(0);
       const file = fileOf(path, flag, undefined);
-      const { node } = file;
-      if (node.kind === "directory") throw failure("EISDIR", "read");
-      if (node.isEndless) throw coded(RangeError, "ERR_FS_FILE_TOO_LARGE", `File size (${Infinity}) is greater than 2 GiB`);
+      const { inode } = file;
+      if (inode.kind === "directory") throw failure("EISDIR", "read");
+      if (inode.isEndless) throw coded(RangeError, "ERR_FS_FILE_TOO_LARGE", `File size (${Infinity}) is greater than 2 GiB`);
       if (!reads(file.flags)) throw failure("EBADF", "read");
-      const bytes = node.read(file.position, node.size);
+      const bytes = inode.read(file.position, inode.size);
       file.position += bytes.length;
       const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       return encoding && encoding !== "buffer" ? buffer.toString(encoding) : buffer;
@@ -172,12 +181,12 @@
     const resize = (file, length = 0) => {
       needInteger(length, "len");
       if (!writes(file.flags)) throw failure("EINVAL", "ftruncate");
-      file.node.resize(Math.max(0, length));
+      file.inode.resize(Math.max(0, length));
     };
     const changeable = (fd, syscall) => {
-      const { node } = openOf(fd, syscall);
-      if (node.isFixed) throw failure("EROFS", syscall);
-      return node;
+      const { inode } = openOf(fd, syscall);
+      if (inode.isFixed) throw failure("EROFS", syscall);
+      return inode;
     };
     const joined = (views) => Buffer.concat(views.map((view) => bytesOf(view, undefined, "buffers")));
 
@@ -195,7 +204,7 @@
         if (fd > 2) openOf(fd, "fdatasync");
       },
       fstat: (fd, options = undefined) =>
-        statsOf(fd <= 2 && fd >= 0 ? tree.existing("/dev/null", "fstat") : openOf(fd, "fstat").node, options),
+        statsOf(fd <= 2 && fd >= 0 ? tree.existing("/dev/null", "fstat") : openOf(fd, "fstat").inode, options),
       fsync(fd) {
         if (fd > 2) openOf(fd, "fsync");
       },
@@ -203,7 +212,7 @@
       futimes: (fd, accessed, modified) => setTimes(changeable(fd, "futime"), accessed, modified),
       truncate: (path, length = 0) => resize(typeof path === "number" ? openOf(path, "ftruncate") : opened(path, O_RDWR, 0o666), length),
     };
-    // These give more than one result to a callback.
+    // These functions pass more than one result to a callback.
     const transfers = {
       read, write,
       readv(fd, buffers, position = undefined) {

@@ -65,7 +65,7 @@
     const Dir = internal.use("fsDirectory");
     const constants = internal.use("fsConstants");
 
-    // A function becomes one that returns a promise and is not a constructor.
+    // Converts a function to one that returns a promise and is not a constructor.
     const asynchronous = (call) => async (...args) => call(...args);
 
     class FileHandle extends EventEmitter {
@@ -148,12 +148,13 @@
       }
     }
 
-    const plain = (file) => (file instanceof FileHandle ? file.fd : file);
+    // Returns the descriptor of a FileHandle. Returns a descriptor or a path unchanged.
+    const targetOf = (file) => (file instanceof FileHandle ? file.fd : file);
     const optionsOf = (options) => (typeof options === "string" ? { encoding: options } : options);
 
-    // The data may be an iterable, such as a stream, of which each piece is written in turn.
+    // The data may be an iterable, such as a stream, whose pieces are written in turn.
     async function writeFile(file, data, options = undefined) {
-      const target = plain(file);
+      const target = targetOf(file);
       if (typeof data === "string" || ArrayBufferIsView(data)) {
         opens.writeFile(target, data, options);
         return;
@@ -179,7 +180,7 @@
       }),
       open: async (path, flags = "r", mode = 0o666) => new FileHandle(opens.open(path, flags, mode)),
       opendir: async (path, options = undefined) => new Dir(path, options),
-      readFile: async (file, options = undefined) => opens.readFile(plain(file), options),
+      readFile: async (file, options = undefined) => opens.readFile(targetOf(file), options),
       truncate: async (path, length = 0) => opens.truncate(path, length),
       async *watch() {
         throw refused("fs.watch", "no other program changes the files of a Worker");

@@ -3,16 +3,20 @@
 (function (internal) {
   "use strict";
 
-  const { ObjectSetPrototypeOf, ReflectApply, Uint8Array } = internal.primordials;
+  const { ObjectSetPrototypeOf, PromisePrototypeThen, ReflectApply, Symbol, Uint8Array } = internal.primordials;
 
   internal.define("fsStreams", () => {
     const { hidden, needInteger, outOfRange } = internal.node;
     const { calls, transfers } = internal.use("fsOpen");
     const { pathOf } = internal.use("fsTree");
     const { Buffer } = internal.use("buffer");
+    const EventEmitter = internal.use("events");
     const { nextTick } = internal.use("process");
     const Readable = internal.use("readable");
     const { Writable } = internal.use("writable");
+
+    // The symbol of the FileHandle whose descriptor a stream uses, or null.
+    const HANDLE = Symbol("handle");
 
     // Runs a call and passes its outcome to a callback in a later tick.
     function later(callback, call) {
@@ -31,8 +35,11 @@
       stream.flags = given.flags ?? flags;
       stream.mode = given.mode ?? 0o666;
       stream.autoClose = given.autoClose !== false;
-      // A FileHandle has a descriptor.
-      stream.fd = given.fd === undefined || given.fd === null ? null : given.fd.fd ?? given.fd;
+      const handle = given.fd instanceof EventEmitter ? /** @type {any} */ (given.fd) : null;
+      hidden(stream, { [HANDLE]: handle });
+      stream.fd = handle?.fd ?? given.fd ?? null;
+      // The number of a closed descriptor may soon belong to another file.
+      handle?.once("close", () => stream.close());
       stream.pending = stream.fd === null;
       stream.start = given.start === undefined ? undefined : needInteger(given.start, "start", 0);
       stream.pos = stream.start;
@@ -62,6 +69,14 @@
           return;
         }
         this.fd = null;
+        const handle = this[HANDLE];
+        if (handle !== null) {
+          // Only the handle may close its descriptor, because it has to forget the number.
+          PromisePrototypeThen(
+            handle.close(), () => nextTick(callback, error), (failed) => nextTick(callback, error ?? failed),
+          );
+          return;
+        }
         later((failed) => callback(error ?? failed), () => calls.close(fd));
       },
       close(callback = undefined) {

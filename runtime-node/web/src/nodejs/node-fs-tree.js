@@ -4,7 +4,7 @@
 //   /dev      full, null, random, zero
 //   /tmp      the files of the running invocation, which end with it
 //
-// A file's content is an array buffer, and counts towards the isolate's memory. No function here
+// A file's content is an array buffer, and counts toward the isolate's memory. No function here
 // recurses, because the depth of a tree is bounded only by memory.
 //: module
 (function (internal) {
@@ -39,18 +39,20 @@
       return error;
     }
 
-    // ---- Nodes
+    // ---- Inodes
 
     const KINDS = { __proto__: null, device: 0o020000, directory: 0o040000, file: 0o100000, link: 0o120000 };
-    let lastInode = 0;
+    let lastNumber = 0;
 
-    class Node {
+    // A file, directory, symbolic link or device, which any number of entries of directories name.
+    class Inode {
       kind;
       // The permissions.
       mode;
+      // True if a Worker cannot change the inode. It can still write to a device.
       isFixed;
       links = 1;
-      inode = ++lastInode;
+      number = ++lastNumber;
       accessed;
       modified;
       changed;
@@ -69,7 +71,7 @@
       }
     }
 
-    class Directory extends Node {
+    class Directory extends Inode {
       entries = new Map();
       parent;
       constructor(parent, mode = 0o777, isFixed = false) {
@@ -82,9 +84,9 @@
       names() {
         return [...this.entries.keys()];
       }
-      set(name, node) {
-        this.entries.set(name, node);
-        if (node.kind === "directory") node.parent = this;
+      set(name, inode) {
+        this.entries.set(name, inode);
+        if (inode.kind === "directory") inode.parent = this;
         this.touch();
       }
       remove(name) {
@@ -94,7 +96,7 @@
       }
     }
 
-    class Link extends Node {
+    class Link extends Inode {
       target;
       constructor(target) {
         super("link", 0o777, false);
@@ -105,11 +107,11 @@
       }
     }
 
-    // The largest file, in bytes: more than a Worker's memory. A file that exceeds this memory ends
-    // the invocation, as an array buffer does.
+    // The maximum size of a file, in bytes: more than a Worker's memory. A file that does not fit
+    // into this memory ends the invocation, as an array buffer does.
     const LARGEST = 2 ** 30;
-    class File extends Node {
-      // The content is the beginning of this array, which grows by more than is needed.
+    class File extends Inode {
+      // The content is at the beginning of this array, which has room for further writes.
       #bytes = new Uint8Array(0);
       #size = 0;
       constructor(mode = 0o666) {
@@ -144,7 +146,7 @@
     }
 
     // A module of the Worker.
-    class Module extends Node {
+    class Module extends Inode {
       #name;
       constructor(name) {
         super("file", 0o444, true);
@@ -164,9 +166,9 @@
       }
     }
 
-    // The most bytes that a read of an endless device returns.
+    // The maximum number of bytes that a read of an endless device returns.
     const ENDLESS = 1 << 16;
-    class Device extends Node {
+    class Device extends Inode {
       name;
       constructor(name) {
         super("device", 0o666, true);
@@ -219,7 +221,8 @@
       if (name !== undefined) directory.entries.set(name, new Module(path));
     }
 
-    // Returns the state of the running invocation: its directory /tmp and its open files.
+    // Returns the state of the running invocation: its directory /tmp, its open files and, after a
+    // write to the descriptor 1 or 2, the unfinished lines of these descriptors.
     function own() {
       const state = /** @type {any} */ (ops.invocationObject());
       if (state === undefined) throw failure("EPERM", "open", "/tmp");
@@ -246,8 +249,8 @@
       return path;
     }
 
-    // Finds the node at a path: {directory, name, node}. `directory` contains the node as `name`,
-    // or, if `node` is undefined, would contain it. `name` is undefined for the root.
+    // Finds the inode at a path: {directory, name, inode}. `directory` contains the inode as
+    // `name`, or, if `inode` is undefined, would contain it. `name` is undefined for the root.
     /** @param {any} [dest] */
     function find(path, syscall, follow = true, first = path, dest = undefined) {
       const fail = (code) => failure(code, syscall, first, dest);
@@ -258,68 +261,68 @@
       let directory = /** @type {any} */ (root);
       let links = 0;
       let name;
-      let node = /** @type {any} */ (root);
+      let inode = /** @type {any} */ (root);
       while (rest.length > 0) {
         const part = rest.pop();
         if (part === "" || part === ".") {
-          if (node !== undefined && node.kind !== "directory") throw fail("ENOTDIR");
+          if (inode !== undefined && inode.kind !== "directory") throw fail("ENOTDIR");
           continue;
         }
-        if (node === undefined) throw fail("ENOENT");
-        if (node.kind !== "directory") throw fail("ENOTDIR");
+        if (inode === undefined) throw fail("ENOENT");
+        if (inode.kind !== "directory") throw fail("ENOTDIR");
         if (part === "..") {
-          node = node.parent;
-          directory = node.parent;
-          name = node === root ? undefined : nameIn(directory, node);
+          inode = inode.parent;
+          directory = inode.parent;
+          name = inode === root ? undefined : nameIn(directory, inode);
           continue;
         }
         if (part.length > LONGEST_NAME) throw fail("ENAMETOOLONG");
-        directory = node;
+        directory = inode;
         name = part;
-        node = directory.get(part);
-        if (node?.kind === "link" && (follow || rest.some((more) => more !== ""))) {
+        inode = directory.get(part);
+        if (inode?.kind === "link" && (follow || rest.some((more) => more !== ""))) {
           if (++links > MOST_LINKS) throw fail("ELOOP");
-          for (const more of node.target.split("/").reverse()) rest.push(more);
-          node = node.target[0] === "/" ? root : directory;
+          for (const more of inode.target.split("/").reverse()) rest.push(more);
+          inode = inode.target[0] === "/" ? root : directory;
         }
       }
-      return { directory, name, node };
+      return { directory, name, inode };
     }
-    function nameIn(directory, node) {
-      if (directory === root && node === own().tmp) return "tmp";
-      for (const [name, entry] of directory.entries) if (entry === node) return name;
+    function nameIn(directory, inode) {
+      if (directory === root && inode === own().tmp) return "tmp";
+      for (const [name, entry] of directory.entries) if (entry === inode) return name;
       return undefined;
     }
 
-    // Returns the node at a path, which must exist.
+    // Returns the inode at a path, which must exist.
     /** @param {any} [dest] */
     function existing(path, syscall, follow = true, first = path, dest = undefined) {
       const found = find(path, syscall, follow, first, dest);
-      if (found.node === undefined) throw failure("ENOENT", syscall, first, dest);
-      return found.node;
+      if (found.inode === undefined) throw failure("ENOENT", syscall, first, dest);
+      return found.inode;
     }
 
-    // Returns where a new entry can be made or an existing one removed, in a directory that can be
-    // changed.
+    // Finds the place of an entry that is about to be made or removed, as `find` does. Throws if
+    // the directory cannot be changed.
     /** @param {any} [dest] */
     function writable(path, syscall, follow = false, first = path, dest = undefined) {
       const found = find(path, syscall, follow, first, dest);
       if (found.name === undefined || found.directory.isFixed) {
-        throw failure(found.node === undefined || syscall !== "mkdir" ? "EROFS" : "EEXIST", syscall, first, dest);
+        throw failure(found.inode === undefined || syscall !== "mkdir" ? "EROFS" : "EEXIST", syscall, first, dest);
       }
       return found;
     }
 
-    // Returns the path of a node that exists, without links.
+    // Returns the path, without symbolic links, of an existing inode.
     function realPath(path, syscall) {
       const parts = [];
-      let { directory, name, node } = find(path, syscall);
-      if (node === undefined) throw failure("ENOENT", syscall, path);
+      let { directory, name, inode } = find(path, syscall);
+      if (inode === undefined) throw failure("ENOENT", syscall, path);
       while (name !== undefined) {
         parts.push(name);
-        node = directory;
-        directory = node.parent;
-        name = node === root ? undefined : nameIn(directory, node);
+        inode = directory;
+        directory = inode.parent;
+        name = inode === root ? undefined : nameIn(directory, inode);
       }
       return `/${parts.reverse().join("/")}`;
     }
@@ -353,8 +356,8 @@
     }
 
     return {
-      Device, Directory, File, KINDS, Link, addOpen, existing, failure, find, openOf, pathOf, realPath, removeOpen, root,
-      writable,
+      Device, Directory, File, KINDS, Link, addOpen, existing, failure, find, openOf, own, pathOf, realPath, removeOpen,
+      root, writable,
     };
   });
 })

@@ -46,7 +46,8 @@
       exported[`${name}Sync`] = transfers[name];
       exported[name] = withCallback(transfers[name], (fd, data) => [data]);
     }
-    // read(fd, { buffer, … }, callback) and read(fd, callback) name or make their buffer.
+    // Also accepts read(fd, {buffer, …}, callback) and read(fd, callback). Without a buffer, makes
+    // one.
     const { read } = exported;
     exported.read = (fd, given, ...rest) => {
       const { Buffer } = internal.use("buffer");
@@ -73,7 +74,7 @@
     const unsupported = (name, why) => () => {
       throw refused(`fs.${name}`, why);
     };
-    const unchanged = "no other program changes the files of a Worker";
+    const noWatching = "no other program changes the files of a Worker";
     const { F_OK, R_OK, W_OK, X_OK } = constants;
     return ObjectAssign(exported, {
       Dir, Dirent, F_OK, R_OK, ReadStream, Stats, W_OK, WriteStream, X_OK, constants, exists, existsSync,
@@ -85,8 +86,8 @@
       globSync: unsupported("globSync", "patterns of paths are not supported"),
       promises: internal.use("fsPromises"),
       unwatchFile() {},
-      watch: unsupported("watch", unchanged),
-      watchFile: unsupported("watchFile", unchanged),
+      watch: unsupported("watch", noWatching),
+      watchFile: unsupported("watchFile", noWatching),
     });
   });
 })

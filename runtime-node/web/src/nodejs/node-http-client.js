@@ -29,7 +29,7 @@
     // The methods whose requests have no body unless the program writes one.
     const BODILESS = ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "TRACE"];
 
-    // Returns the options that a URL stands for.
+    // Converts a URL to options.
     function optionsOf(url) {
       const { hash, hostname, href, password, pathname, port, protocol, search, username } = url;
       return {
@@ -39,14 +39,14 @@
       };
     }
 
-    // Returns the URL of the origin. The parts of a URL besides the host are not taken from `host`.
+    // Returns the URL of the origin. Throws if `host` contains other parts of a URL than the host.
     function originOf(protocol, host, port) {
       const literal = host.includes(":") && host[0] !== "[" ? `[${host}]` : host;
       let url = null;
       try {
         url = new URL(`${protocol}//${literal}${port === undefined ? "" : `:${port}`}`);
       } catch {
-        // reported below
+        // The error is reported below.
       }
       if (url === null || url.pathname !== "/" || url.search !== "" || url.hash !== "" || url.username !== "" || url.password !== "") {
         throw badValue("options.host", host, "is not a valid host");
@@ -56,7 +56,7 @@
 
     /** @returns {void} */
     function ClientRequest(input, options, callback, defaults = { protocol: "http:", agent: undefined }) {
-      // The request ends with its response.
+      // The request is destroyed when its response closes.
       ReflectApply(OutgoingMessage, this, [{ autoDestroy: false }]);
       if (typeof input === "string") input = optionsOf(new URL(input));
       else if (internal.isURL(input)) input = optionsOf(input);
@@ -218,11 +218,11 @@
       message.url = "";
       request.res = message;
       receive(message, list, response.body, null);
-      const isOver = () => {
+      const finish = () => {
         clearTimeout(request[TIMER]);
         request.destroy();
       };
-      message.once("close", isOver);
+      message.once("close", finish);
       // The response of a request without a listener is discarded.
       if (!request.emit("response", message)) message._dump();
     }

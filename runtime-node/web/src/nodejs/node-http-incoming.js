@@ -35,7 +35,8 @@
     const READER = Symbol("reader");
     const TIMER = Symbol("timer");
 
-    // Names of which a message keeps the first value; values of other names are joined.
+    // The headers of which a message keeps only the first value. The values of other headers are
+    // joined.
     const SINGLE = { __proto__: null };
     for (const name of [
       "age", "authorization", "content-length", "content-type", "etag", "expires", "from", "host", "if-modified-since",
@@ -171,8 +172,8 @@
       message.destroy(error);
     }
 
-    // Sets the header list [name, value, …] and the body of a message: a ReadableStream or null. If
-    // the signal aborts, the message is aborted.
+    // Sets the header list [name, value, …] of a message, and its body, which is a ReadableStream
+    // or null. The message is aborted when the signal aborts.
     function receive(message, list, body, signal) {
       for (let i = 0; i < list.length; i++) message.rawHeaders[i] = list[i];
       if (body !== null) message[READER] = body.getReader();

@@ -4,8 +4,8 @@
 //   message[DELIVER](body, isWhole)   sends the message, once. `body` is null, bytes if `isWhole`
 //                                     is true, or otherwise a ReadableStream
 //
-// What a program writes before the end of a tick is sent together: a message that is complete by
-// then has no stream.
+// Everything that a program writes before the end of a tick is sent together: a message that is
+// complete by then has no stream.
 //: module
 (function (internal) {
   "use strict";
@@ -47,8 +47,8 @@
     /** @returns {void} */
     function OutgoingMessage(options) {
       ReflectApply(Writable, this, [options]);
-      // The beginning of a message in the form of HTTP/1.1, which tells packages that the headers
-      // were sent.
+      // The first line of the message in HTTP/1.1, or null before the headers are sent. Packages
+      // read this property to learn whether the headers were sent.
       this._header = null;
       this._hasBody = true;
       this._contentLength = null;
@@ -131,7 +131,7 @@
         if (this._header !== null) throw sent("remove");
         this[HEADERS].delete(name.toLowerCase());
       },
-      // There are no trailers in the interface to native code.
+      // The runtime neither sends nor receives trailers.
       addTrailers() {},
       get headersSent() {
         return this._header !== null;

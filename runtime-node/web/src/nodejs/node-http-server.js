@@ -1,7 +1,7 @@
 // node:http: Server and ServerResponse, and cloudflare:node, which hands requests to a server.
 //
-// A server listens at a port only in the sense that the Worker's handler finds the server by this
-// number:
+// A server does not really listen on its port: the port is the number by which the Worker's handler
+// finds the server.
 //
 //   export default httpServerHandler({ port })   a handler that calls
 //   handleAsNodeRequest(port, request)           ─► "request" (IncomingMessage, ServerResponse)
@@ -102,8 +102,8 @@
     });
     hidden(ServerResponse.prototype, { writeHeader: ServerResponse.prototype.writeHead });
 
-    // Sets headers that are given as [name, value, …] or [[name, value], …]. Values of the same name
-    // are all sent.
+    // Sets headers that are given as [name, value, …] or [[name, value], …]. All values of a name
+    // are sent.
     function setAll(response, given) {
       const pairs = [];
       if (ArrayIsArray(given[0])) pairs.push(...given);
@@ -119,7 +119,7 @@
 
     // The servers that listen, by port.
     const listening = new Map();
-    // The first port that a server gets that does not choose one.
+    // The first port for servers that do not choose one.
     const FIRST = 49152;
     const PORTS = 65536;
 
@@ -267,7 +267,7 @@
       return responded;
     }
 
-    // Returns the server that a port, an object with a port, or a server stands for.
+    // Returns the server for a port, for an object with a port, or for the server itself.
     function serverOf(given) {
       if (given instanceof Server) {
         const server = /** @type {any} */ (given);

@@ -2,8 +2,8 @@
 //
 // A client sends its requests with `fetch`, so the limits and rules of `fetch` apply to it: there
 // are no connections to manage. A server receives the requests that the Worker hands to it (see
-// node-http-server.js). TLS is the concern of the router and of the client of `fetch`, so both
-// modules share everything but the default protocol.
+// node-http-server.js). The router and the client of `fetch` perform TLS, so the modules differ
+// only in the default protocol.
 //: module
 (function (internal) {
   "use strict";
@@ -35,7 +35,8 @@
 
   internal.define("httpStatus", () => STATUS_CODES);
 
-  // An Agent only has the properties of one. The client of `fetch` pools connections itself.
+  // An Agent has the properties that packages read, but manages no connections: the client of
+  // `fetch` pools them itself.
   internal.define("httpAgent", () => {
     const { hidden, refused } = internal.node;
     const EventEmitter = internal.use("events");
@@ -89,7 +90,7 @@
     return { Agent, SecureAgent };
   });
 
-  // Returns the functions that send requests, with a default protocol.
+  // Returns the functions that send requests, given a function that returns the defaults.
   const senders = (defaults) => {
     const { ClientRequest } = internal.use("httpClient");
     const request = (url, options, callback) => new ClientRequest(url, options, callback, defaults());

@@ -19,7 +19,7 @@
     };
 
     const missing = (name) => coded(Error, "MODULE_NOT_FOUND",
-      `Cannot find module '${name}'; in a Worker, require() finds the modules of Node.js, and a bundler or import the others`);
+      `Cannot find module '${name}'; in a Worker, require() finds only modules of Node.js: import other modules, or bundle them`);
 
     function createRequire(path) {
       const text = internal.isURL(path) ? path.href : needString(path, "filename");

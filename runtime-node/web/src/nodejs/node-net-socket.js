@@ -1,11 +1,11 @@
 // node:net: Socket, a Duplex over a TCP connection (`../sockets.rs`).
 //
 //   connect() ─► connecting ─► open ─┬─► reads and writes ─► end
-//                                    └─► taken: the connection continues in a TLSSocket (node-tls.js)
+//                                    └─► taken: continues as a TLSSocket (node-tls.js)
 //
-// A Socket reads one piece ahead of its consumer, as in Node.js, and a write is done when the kernel
-// has accepted its bytes. Callbacks run in ticks of their own, so that an exception of a Worker's
-// listener is reported like any other uncaught exception.
+// A Socket reads one piece ahead of its consumer, as in Node.js, and a write is done when the
+// kernel has accepted its bytes. Callbacks run in ticks of their own, so that an exception of a
+// Worker's listener is reported like any other uncaught exception.
 //: module
 (function (internal) {
   "use strict";
@@ -52,8 +52,8 @@
       partner = null;
       bytesRead = 0;
       bytesWritten = 0;
-      // The time in milliseconds after which an idle Socket emits "timeout", the timer, and the time
-      // of the last use.
+      // The time in milliseconds after which an idle Socket emits "timeout", the timer, and the
+      // time of the last use.
       limit = 0;
       timer = 0;
       used = 0;
@@ -83,7 +83,8 @@
       }, delay);
     }
 
-    function use(socket, link) {
+    // Records that the Socket was used, and restarts its timeout.
+    function noteUse(socket, link) {
       if (link.limit === 0) return;
       link.used = DateNow();
       if (link.timer === 0) arm(socket, link, link.limit);
@@ -91,7 +92,7 @@
 
     // ---- Connecting
 
-    // Returns {options, callback} of the arguments of `connect`.
+    // Converts the arguments of `connect` to {options, callback}.
     function normalized(args) {
       const first = args[0], last = args[args.length - 1];
       const callback = typeof last === "function" ? last : undefined;
@@ -101,7 +102,7 @@
     }
 
     function portOf({ path, port }) {
-      if (path !== undefined && path !== null) throw refused("A connection to a path", "there are no files");
+      if (path !== undefined && path !== null) throw refused("A connection to a path", "there are no Unix sockets; connect to a host and port");
       if (typeof port !== "number" && typeof port !== "string") {
         throw invalid("options.port", "of type number or string", port);
       }
@@ -119,7 +120,7 @@
       link.host = options.host === undefined || options.host === null ? "localhost" : `${options.host}`;
       link.port = port;
       socket.connecting = true;
-      use(socket, link);
+      noteUse(socket, link);
       follow(socket, () => ops.tcpConnect(link.host, port, false), () => socket[ESTABLISHED](link));
     }
 
@@ -151,7 +152,7 @@
       if (socket.destroyed) return;
       link.isOpen = true;
       socket.connecting = false;
-      use(socket, link);
+      noteUse(socket, link);
       announce();
       const { waiting } = link;
       link.waiting = [];
@@ -160,7 +161,7 @@
       else if (!socket.destroyed && !socket.isPaused()) socket.read(0);
     }
 
-    // Makes a Socket that has been destroyed as good as new.
+    // Resets a Socket that has been destroyed, so that it can connect again.
     function restart(socket) {
       const { limit } = socket[LINK];
       socket._undestroy();
@@ -174,7 +175,7 @@
     function received(socket, link, bytes) {
       link.isReading = false;
       if (socket[LINK] !== link || link.isTaken || socket.destroyed) return;
-      use(socket, link);
+      noteUse(socket, link);
       if (bytes === null) {
         socket.push(null);
         return;
@@ -184,24 +185,24 @@
       socket.push(Buffer.from(TypedArrayPrototypeGetBuffer(bytes), TypedArrayPrototypeGetByteOffset(bytes), length));
     }
 
-    function unreceived(socket, link, error) {
+    function readFailed(socket, link, error) {
       link.isReading = false;
       if (socket[LINK] === link && !link.isTaken) socket.destroy(lost(error));
     }
 
     function send(socket, bytes, done) {
       whenOpen(socket, done, (link) => {
-        use(socket, link);
-        const over = () => {
+        noteUse(socket, link);
+        const written = () => {
           link.bytesWritten += bytes.length;
-          use(socket, link);
+          noteUse(socket, link);
           done();
         };
-        settle(() => ops.tcpWrite(link.owner, link.number, bytes), over, done);
+        settle(() => ops.tcpWrite(link.owner, link.number, bytes), written, done);
       });
     }
 
-    // Calls `go(link)` when the connection is open.
+    // Calls `go(link)` when the connection is open, or `done(error)` if it never opens.
     function whenOpen(socket, done, go) {
       const link = socket[LINK];
       if (link.isOpen) go(link);
@@ -209,8 +210,10 @@
       else done(closed());
     }
 
-    // Starts an operation that returns a promise, or undefined if it is done.
-    function settle(start, over, done) {
+    // Starts an operation that returns a promise, or undefined if it is done. Calls `succeeded()`
+    // or
+    // `done(error)` at its end.
+    function settle(start, succeeded, done) {
       let begun;
       try {
         begun = start();
@@ -218,8 +221,8 @@
         done(lost(error));
         return;
       }
-      if (begun === undefined) over();
-      else PromisePrototypeThen(begun, () => nextTick(over), (error) => nextTick(done, lost(error)));
+      if (begun === undefined) succeeded();
+      else PromisePrototypeThen(begun, () => nextTick(succeeded), (error) => nextTick(done, lost(error)));
     }
 
     // ---- The class
@@ -228,7 +231,7 @@
     function Socket(options = undefined) {
       if (!(this instanceof Socket)) return new Socket(options);
       if (typeof options === "number" || (options?.fd !== undefined && options.fd !== null)) {
-        throw refused("A Socket of a file descriptor", "there are no files");
+        throw refused("A Socket of a file descriptor", "descriptors refer only to files; connect to a host and port");
       }
       ReflectApply(Duplex, this, [{
         allowHalfOpen: !!options?.allowHalfOpen,
@@ -269,11 +272,11 @@
         try {
           reading = ops.tcpRead(link.owner, link.number);
         } catch (error) {
-          nextTick(unreceived, this, link, error);
+          nextTick(readFailed, this, link, error);
           return;
         }
         PromisePrototypeThen(
-          reading, (bytes) => nextTick(received, this, link, bytes), (error) => nextTick(unreceived, this, link, error),
+          reading, (bytes) => nextTick(received, this, link, bytes), (error) => nextTick(readFailed, this, link, error),
         );
       },
       _write(chunk, encoding, done) {
@@ -320,11 +323,11 @@
         clearTimeout(link.timer);
         link.timer = 0;
         link.limit = milliseconds > LONGEST_TIMEOUT ? LONGEST_TIMEOUT : milliseconds;
-        use(this, link);
+        noteUse(this, link);
         return this;
       },
-      // The following settings have no effect: small writes are never delayed, the kernel probes all
-      // connections, and a connection never keeps an invocation alive.
+      // The following settings have no effect: small writes are never delayed, the kernel probes
+      // all connections, and a connection never keeps an invocation alive.
       setNoDelay() {
         return this;
       },
@@ -376,7 +379,7 @@
       localPort: undefined,
     });
 
-    // Takes the connection of a Socket over. Returns {owner, number}.
+    // Takes over the connection of a Socket. Returns {owner, number}.
     function take(plain, taker) {
       const link = plain[LINK];
       if (!link.isOpen || plain.destroyed) throw coded(TypeError, "ERR_SOCKET_CLOSED", "Socket is closed");

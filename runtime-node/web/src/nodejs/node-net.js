@@ -10,7 +10,7 @@
     const GROUP = /^[0-9A-Fa-f]{1,4}$/;
     const ZONE = /^%[0-9A-Za-z.:-]+$/;
     const GROUPS = 8;
-    // No address with a zone is longer.
+    // The maximum length of an address, with its zone.
     const LONGEST = 100;
 
     const textOf = (value) => {
@@ -46,7 +46,7 @@
       return before + groupsIn(StringPrototypeSlice(text, gap + 2), true) < GROUPS;
     }
 
-    // Returns 4, 6, or 0 for a text that is no address.
+    // Returns the version of an IP address, 4 or 6, or 0 for a text that is not an address.
     const isIP = (value) => (isIPv4(value) ? 4 : isIPv6(value) ? 6 : 0);
     return { __proto__: null, isIP, isIPv4, isIPv6 };
   });
@@ -63,7 +63,7 @@
       return callback === undefined ? socket.connect(options) : socket.connect(options, callback);
     }
 
-    const noServer = (what) => refused(what, "its handler receives requests, and it cannot listen");
+    const noServer = (what) => refused(what, "a Worker cannot listen; its handler receives the requests");
     function Server() {
       throw noServer("net.Server");
     }

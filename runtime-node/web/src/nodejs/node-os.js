@@ -35,7 +35,7 @@
 
   internal.define("perf_hooks", () => {
     const { lazy } = internal.hooks;
-    // A Worker has no entries of performance besides its own marks and measures, which are not
+    // A Worker has no performance entries besides its own marks and measures, which cannot be
     // observed, and no statistics of its event loop.
     class PerformanceObserver {
       static supportedEntryTypes = [];

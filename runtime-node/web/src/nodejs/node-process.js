@@ -1,4 +1,4 @@
-// node:process.
+// node:process: the object `process`, as far as portable programs use it.
 //: module
 (function (internal) {
   "use strict";
@@ -93,7 +93,7 @@
         throw refused("process.abort", ending);
       },
       chdir() {
-        throw refused("process.chdir", "there are no files");
+        throw refused("process.chdir", "the working directory is always /; use absolute paths");
       },
       cwd() {
         return "/";

@@ -1,4 +1,4 @@
-// node:punycode: the encoding of labels of international domain names (RFC 3492).
+// node:punycode: the encoding of labels of internationalized domain names (RFC 3492).
 //: module
 (function (internal) {
   "use strict";

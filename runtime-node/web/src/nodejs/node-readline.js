@@ -30,7 +30,7 @@
       const decoder = new StringDecoder("utf8");
       let endedWithReturn = false;
 
-      // Emits the lines of a text, of which the last is kept until it ends.
+      // Emits the lines of a text. The last line is kept until it ends.
       const give = (text) => {
         if (text === "") return;
         const whole = endedWithReturn && text[0] === "\n" ? text.slice(1) : text;

@@ -127,7 +127,7 @@
         ? new (lazy("CountQueuingStrategy"))({ highWaterMark: stream.readableHighWaterMark })
         : new (lazy("ByteLengthQueuingStrategy"))({ highWaterMark: stream.readableHighWaterMark }));
       let controller;
-      let cancelled = false;
+      let canceled = false;
       const onData = (chunk) => {
         // A view is copied, because a Buffer may share its memory.
         if (!objectMode && ArrayBufferIsView(chunk)) chunk = new Uint8Array(chunk);
@@ -137,8 +137,8 @@
       stream.pause();
       finished(stream, { writable: false }, (error) => {
         stream.on("error", () => {});
-        if (cancelled) return;
-        cancelled = true;
+        if (canceled) return;
+        canceled = true;
         if (error) controller.error(error.code === "ERR_STREAM_PREMATURE_CLOSE" ? abortError() : error);
         else controller.close();
       });
@@ -151,7 +151,7 @@
           stream.resume();
         },
         cancel(reason) {
-          cancelled = true;
+          canceled = true;
           stream.destroy(reason);
         },
       }, strategy);

@@ -1,5 +1,5 @@
-// Modules of Node.js whose purpose a Worker cannot have. They can be imported, because many packages
-// import them and do without; a use throws an error that says why.
+// Modules of Node.js that have no use in a Worker. They can be imported, because many packages
+// import them without needing them; using them throws an error with the reason.
 //: module
 (function (internal) {
   "use strict";
@@ -16,7 +16,7 @@
       };
     }
     for (const name of classes) {
-      // A function, because packages inherit from these classes in either way.
+      // A function and not a class, because packages inherit from it by either kind of constructor.
       const refuse = function () {
         throw refused(`${module}.${name}`, why);
       };
@@ -112,9 +112,9 @@
     getEnabledCategories: () => undefined,
   }));
 
-  internal.define("wasi", () => refusing("wasi", "there are no files and no processes for it", [], ["WASI"]));
+  internal.define("wasi", () => refusing("wasi", "there are no processes; instantiate modules with WebAssembly", [], ["WASI"]));
 
-  // The test functions would run tests within a Worker, whose code is deployed and not tested.
+  // Tests run before a Worker is deployed, and not within it.
   internal.define("test", () => {
     const test = refusing("test", "run tests with Node.js", ["test"]).test;
     const names = ["after", "afterEach", "before", "beforeEach", "describe", "it", "run", "suite"];
@@ -123,7 +123,7 @@
 
   // A Worker learns nothing about its heap.
   internal.define("v8", () => ({
-    ...refusing("v8", "the heap is the platform's",
+    ...refusing("v8", "the platform manages the heap",
       ["deserialize", "getHeapSnapshot", "queryObjects", "serialize", "writeHeapSnapshot"],
       ["DefaultDeserializer", "DefaultSerializer", "Deserializer", "GCProfiler", "Serializer"]),
     cachedDataVersionTag: () => 0,
@@ -173,7 +173,7 @@
     };
   });
 
-  // A domain is an emitter whose functions report their exceptions to it.
+  // A domain is an emitter. It emits the exceptions of the functions that it runs.
   internal.define("domain", () => {
     const EventEmitter = /** @type {any} */ (internal.use("events"));
     class Domain extends EventEmitter {

@@ -1,5 +1,5 @@
-// node:timers and node:timers/promises. With the flag, the global setTimeout and setInterval are
-// those of node:timers.
+// node:timers and node:timers/promises. With the flag `nodejs_compat`, the global setTimeout and
+// setInterval are those of node:timers.
 //: module
 (function (internal) {
   "use strict";

@@ -1,9 +1,9 @@
 // node:tls: clients. The node itself performs the handshakes (`../sockets.rs`), and verifies every
 // certificate, for the server's name and with the node's authorities or with those of the option
-// `ca`. What would weaken the verification, and what needs a key, is refused.
+// `ca`. Options that would weaken the verification, or that need a private key, are refused.
 //
 //   connect(options)            a new connection, in plain text until TLS begins
-//   connect({ socket })         takes the connection of a net.Socket over, as after STARTTLS
+//   connect({ socket })         takes over the connection of a net.Socket, as after STARTTLS
 //: module
 (function (internal) {
   "use strict";
@@ -26,16 +26,16 @@
     function check(options) {
       if (options?.rejectUnauthorized === false) {
         throw refused("tls with rejectUnauthorized: false",
-          "certificates are always verified; trust the server's authority by the option ca");
+          "certificates are always verified; trust the server's authority with the option ca");
       }
       const keys = ["cert", "key", "pfx", "crl"];
       for (let i = 0; i < keys.length; i++) {
-        if (isGiven(options?.[keys[i]])) throw refused(`tls with the option ${keys[i]}`, "a client shows no certificate");
+        if (isGiven(options?.[keys[i]])) throw refused(`tls with the option ${keys[i]}`, "a client presents no certificate");
       }
       if (isGiven(options?.ALPNProtocols)) {
         throw refused("tls with the option ALPNProtocols", "a connection negotiates no protocol");
       }
-      if (options?.isServer) throw refused("A TLS server", "its handler receives requests, and it cannot listen");
+      if (options?.isServer) throw refused("A TLS server", "a Worker cannot listen; its handler receives the requests");
     }
 
     // Returns the authorities of the options as one text of PEM, or undefined.
@@ -85,12 +85,16 @@
     // Takes over the connection of a Socket once it is open and all of its writes are done.
     function wrap(secured, plain) {
       if (!isPlain(plain)) {
-        throw refused("tls over another stream than a net.Socket", "only the node's own connections can be secured");
+        throw refused("tls over another stream than a net.Socket", "TLS runs only over a connection of net.Socket");
       }
       secured.connecting = true;
       const begin = () => {
+        if (secured.destroyed) {
+          plain.destroy();
+          return;
+        }
         try {
-          shake(secured, take(plain, secured));
+          handshake(secured, take(plain, secured));
         } catch (error) {
           nextTick(() => secured.destroy(error));
         }
@@ -99,13 +103,14 @@
         if (plain.writableLength > 0) plain.write("", begin);
         else begin();
       };
-      if (plain.connecting) plain.once("connect", flush);
+      const isUnconnected = plain[LINK].number === 0 && !plain.destroyed;
+      if (plain.connecting || isUnconnected) plain.once("connect", flush);
       else flush();
       plain.once("close", () => secured.destroy());
     }
 
     // Performs the handshake on a connection.
-    function shake(secured, { owner, number }) {
+    function handshake(secured, { owner, number }) {
       const { tlsOptions } = secured;
       follow(secured, () => ops.tcpStartTls(owner, number, nameOf(tlsOptions), tlsOptions.ca), () => {
         const error = identityError(secured);
@@ -122,21 +127,21 @@
       });
     }
 
-    // Calls the option `checkServerIdentity` with an empty certificate: a function that wants to see
-    // more of a certificate than the node verifies refuses it.
+    // Calls the option `checkServerIdentity` with an empty certificate: a function that examines
+    // more of a certificate than the node verifies refuses this one.
     function identityError(secured) {
       const { tlsOptions } = secured;
-      const { checkServerIdentity: own } = tlsOptions;
-      if (typeof own !== "function" || own === checkServerIdentity) return undefined;
-      return own(nameOf(tlsOptions) ?? secured[LINK].host, {});
+      const { checkServerIdentity: custom } = tlsOptions;
+      if (typeof custom !== "function" || custom === checkServerIdentity) return undefined;
+      return custom(nameOf(tlsOptions) ?? secured[LINK].host, {});
     }
 
     const nothing = () => {};
     hidden(TLSSocket.prototype, {
       [ESTABLISHED](link) {
-        // The connection is still in plain text.
+        // The connection does not use TLS yet.
         this.emit("connect");
-        if (!this.destroyed) shake(this, link);
+        if (!this.destroyed) handshake(this, link);
       },
       disableRenegotiation: nothing,
       enableTrace: nothing,
@@ -166,8 +171,8 @@
 
     // ---- The module
 
-    // Returns the options and the callback of the arguments of `connect`, of which there may be two
-    // sets: `connect(port, host, options, callback)`.
+    // Returns the options and the callback among the arguments of `connect`. There may be two sets
+    // of options: `connect(port, host, options, callback)`.
     function argumentsOf(args) {
       const { options, callback } = normalized(args);
       const at = args.findIndex((arg, i) => i > 0 && typeof arg === "object" && arg !== null);
@@ -192,7 +197,7 @@
     // The node has verified the certificate of a connection that is open.
     const checkServerIdentity = () => undefined;
 
-    const noServer = (what) => refused(what, "its handler receives requests, and it cannot listen");
+    const noServer = (what) => refused(what, "a Worker cannot listen; its handler receives the requests");
     function Server() {
       throw noServer("tls.Server");
     }

@@ -1,4 +1,4 @@
-// node:util.
+// node:util: inspection, formatting, and conversions between callbacks and promises.
 //: module
 (function (internal) {
   "use strict";

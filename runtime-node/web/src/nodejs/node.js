@@ -2,8 +2,8 @@
 // `cloudflare:sockets` and `cloudflare:workers`.
 //
 // The snapshot contains nothing of their files, `node-*.js`, `sockets.js` and `workers.js`, which
-// mark themselves as modules: an isolate compiles and runs a file when its Worker first needs it. The
-// primordials and the platform's functions that the files use are captured before a Worker can
+// mark themselves as modules: an isolate compiles and runs a file when its Worker first needs it.
+// The primordials and the platform's functions that the files use are captured before a Worker can
 // change them, as for late files (see later.js).
 //
 //   hooks.builtin(name)   returns the exports of a module as [name, value, …]

@@ -1,15 +1,17 @@
-//! scrypt (RFC 7914), in steps: on another thread, or on the shard's thread in steps between which
-//! a Worker can be terminated. The libraries compute it in one call, which takes seconds for the
+//! scrypt (RFC 7914), in steps: on another thread, or on the shard's thread, where a Worker can be
+//! terminated between two steps. Libraries compute scrypt in one call, which takes seconds for the
 //! costs that a Worker may choose.
 //!
 //! ```text
-//!  password, salt ─ PBKDF2 ─► p lanes ─┬─ fill: N blocks ─► mix: N reads ─┬─ PBKDF2 ─► key
-//!                                      └─ one lane after the other ───────┘
+//!  password, salt ─ PBKDF2 ─► p chunks ─┬─ fill: N copies ─► mix: N reads ─┬─ PBKDF2 ─► key
+//!                                       └─ one chunk after another ────────┘
 //! ```
 
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
+use tenon_crypto::hash::Hash;
+use tenon_crypto::lc::Mac;
 use tenon_engine::collection::make_room;
 use tenon_engine::heap::Charge;
 use tenon_engine::offload::{QueueKind, Slice};
@@ -20,8 +22,6 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::crypto::arguments::Data;
 use crate::crypto::derive::Pbkdf2;
-use crate::crypto::hash::Hash;
-use crate::crypto::lc::Mac;
 use crate::crypto::operation::{Cost, Output, buffer, failed, perform};
 use crate::ops::MaybePromise;
 
@@ -31,11 +31,11 @@ const BLOCK: usize = 16;
 /// The maximum of r. A step computes at least one block of 128 r bytes.
 pub(crate) const MOST_R: usize = 1 << 10;
 
-/// The maximum length of all lanes together, in bytes. PBKDF2 hashes them again for every 32 bytes
+/// The maximum length of all chunks together, in bytes. PBKDF2 hashes them again for every 32 bytes
 /// of the key.
-const MOST_LANES: usize = 1 << 20;
+const MOST_CHUNKS: usize = 1 << 20;
 
-/// The number of bytes mixed between two checks of the clock: some ten microseconds of work.
+/// The number of bytes mixed between two checks of the clock: about ten microseconds of work.
 const STRIDE: usize = 16 << 10;
 
 /// The time of one step on the shard's thread.
@@ -52,16 +52,16 @@ struct Costs {
 impl Costs {
     /// Returns the costs if they are valid (RFC 7914 §6) and within the bounds.
     fn new(n: usize, r: usize, p: usize) -> Option<Self> {
-        let lanes = 128_usize.checked_mul(r)?.checked_mul(p)?;
+        let chunks = 128_usize.checked_mul(r)?.checked_mul(p)?;
         let is_valid = n.is_power_of_two()
             && n > 1
             && u32::try_from(n).is_ok()
             && (1..=MOST_R).contains(&r)
-            && (1..=MOST_LANES).contains(&lanes);
+            && (1..=MOST_CHUNKS).contains(&chunks);
         is_valid.then_some(Self { n, r, p })
     }
 
-    /// Returns the length of a lane, in words.
+    /// Returns the length of a chunk, in words.
     fn words(self) -> usize {
         2 * self.r * BLOCK
     }
@@ -72,7 +72,7 @@ impl Costs {
         table.checked_add(2 * self.words() * 4 * self.p)?.checked_add(len)
     }
 
-    /// Returns a lower bound of the CPU time on any processor.
+    /// Returns a lower bound on the CPU time on any processor.
     fn at_least(self) -> Duration {
         const NANOSECONDS: u64 = 16;
         let blocks = (2 * self.r * self.p) as u64 * self.n as u64;
@@ -83,17 +83,17 @@ impl Costs {
 /// A derivation in progress.
 struct Scrypt {
     costs: Costs,
-    /// The password, until the lanes are compressed with it.
+    /// The password, until the chunks are compressed with it.
     mac: Option<Mac>,
     len: usize,
     phase: Phase,
 }
 
 enum Phase {
-    /// PBKDF2 expands the password to the lanes.
+    /// PBKDF2 expands the password to the chunks.
     Expand(Pbkdf2),
-    Mix(Lanes),
-    /// PBKDF2 compresses the lanes to the key.
+    Mix(Chunks),
+    /// PBKDF2 compresses the chunks to the key.
     Compress(Pbkdf2),
     Failed,
 }
@@ -111,17 +111,17 @@ impl Scrypt {
         loop {
             self.phase = match std::mem::replace(&mut self.phase, Phase::Failed) {
                 Phase::Expand(mut work) => match work.run_slice(is_over) {
-                    Some(true) => Phase::Mix(Lanes::new(self.costs, &Zeroizing::new(work.take()))),
+                    Some(true) => Phase::Mix(Chunks::new(self.costs, &Zeroizing::new(work.take()))),
                     Some(false) => Phase::Expand(work),
                     None => return Some(Err(failed())),
                 },
-                Phase::Mix(mut lanes) => {
-                    let is_mixed = lanes.run_slice(is_over);
+                Phase::Mix(mut chunks) => {
+                    let is_mixed = chunks.run_slice(is_over);
                     match self.mac.take_if(|_| is_mixed) {
                         Some(mac) => {
-                            Phase::Compress(Pbkdf2::new(mac, lanes.to_bytes(), 1, self.len))
+                            Phase::Compress(Pbkdf2::new(mac, chunks.to_bytes(), 1, self.len))
                         }
-                        None => Phase::Mix(lanes),
+                        None => Phase::Mix(chunks),
                     }
                 }
                 Phase::Compress(mut work) => match work.run_slice(is_over) {
@@ -138,57 +138,57 @@ impl Scrypt {
     }
 }
 
-/// The lanes, and the table of the lane that is mixed at present.
-struct Lanes {
+/// The chunks, each of 128 r bytes, and the table of the chunk that is being mixed.
+struct Chunks {
     costs: Costs,
-    lanes: Vec<u32>,
-    /// N copies of the lane, one after each step of filling.
+    chunks: Vec<u32>,
+    /// N copies of the chunk, one after each step of filling.
     table: Vec<u32>,
     /// Space for the output of a step.
     mixed: Vec<u32>,
-    lane: usize,
-    /// The number of steps of the lane so far, of 2 N.
+    chunk: usize,
+    /// The number of steps of the chunk so far, out of 2 N.
     step: usize,
 }
 
-impl Lanes {
+impl Chunks {
     fn new(costs: Costs, bytes: &[u8]) -> Self {
         let words = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
         Self {
             costs,
-            lanes: words.collect(),
+            chunks: words.collect(),
             table: vec![0; costs.n * costs.words()],
             mixed: vec![0; costs.words()],
-            lane: 0,
+            chunk: 0,
             step: 0,
         }
     }
 
-    /// Continues until `is_over` returns true. Returns whether all lanes have been mixed.
+    /// Continues until `is_over` returns true. Returns whether all chunks have been mixed.
     fn run_slice(&mut self, is_over: &dyn Fn() -> bool) -> bool {
         let words = self.costs.words();
         let stride = (STRIDE / (4 * words)).max(1);
-        while self.lane < self.costs.p {
-            let lane = &mut self.lanes[self.lane * words..][..words];
+        while self.chunk < self.costs.p {
+            let chunk = &mut self.chunks[self.chunk * words..][..words];
             let until = (2 * self.costs.n).min(self.step + stride);
             while self.step < until {
                 if self.step < self.costs.n {
-                    self.table[self.step * words..][..words].copy_from_slice(lane);
+                    self.table[self.step * words..][..words].copy_from_slice(chunk);
                 } else {
                     // N is a power of two, of at most 32 bits.
-                    let place = lane[words - BLOCK] as usize & (self.costs.n - 1);
+                    let place = chunk[words - BLOCK] as usize & (self.costs.n - 1);
                     let other = &self.table[place * words..][..words];
-                    lane.iter_mut().zip(other).for_each(|(word, other)| *word ^= other);
+                    chunk.iter_mut().zip(other).for_each(|(word, other)| *word ^= other);
                 }
-                mix(lane, &mut self.mixed);
-                lane.copy_from_slice(&self.mixed);
+                mix(chunk, &mut self.mixed);
+                chunk.copy_from_slice(&self.mixed);
                 self.step += 1;
             }
             if self.step == 2 * self.costs.n {
-                self.lane += 1;
+                self.chunk += 1;
                 self.step = 0;
             }
-            if self.lane < self.costs.p && is_over() {
+            if self.chunk < self.costs.p && is_over() {
                 return false;
             }
         }
@@ -196,23 +196,23 @@ impl Lanes {
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        self.lanes.iter().flat_map(|word| word.to_le_bytes()).collect()
+        self.chunks.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 }
 
-impl Drop for Lanes {
+impl Drop for Chunks {
     fn drop(&mut self) {
-        // The table holds only what follows from the lanes; overwriting it would take as long as
+        // The table, which follows from the chunks, is not overwritten: that would take as long as
         // filling it.
-        self.lanes.zeroize();
+        self.chunks.zeroize();
         self.mixed.zeroize();
     }
 }
 
-/// Mixes the blocks of a lane (RFC 7914 §4).
-fn mix(lane: &[u32], mixed: &mut [u32]) {
-    let (blocks, _) = lane.as_chunks::<BLOCK>();
-    let mut sum = *blocks.last().expect("a lane has at least two blocks");
+/// Mixes the blocks of a chunk (RFC 7914 §4).
+fn mix(chunk: &[u32], mixed: &mut [u32]) {
+    let (blocks, _) = chunk.as_chunks::<BLOCK>();
+    let mut sum = *blocks.last().expect("a chunk has at least two blocks");
     let half = blocks.len() / 2;
     let (out, _) = mixed.as_chunks_mut::<BLOCK>();
     for (place, block) in blocks.iter().enumerate() {
@@ -245,7 +245,7 @@ fn quarter(state: &mut [u32; BLOCK], a: usize, b: usize, c: usize, d: usize) {
     state[a] ^= state[d].wrapping_add(state[c]).rotate_left(18);
 }
 
-/// A derivation, charged to the Worker's memory.
+/// Begins a derivation, and charges its memory to the Worker.
 fn begin(
     scope: &mut v8::PinScope<'_, '_>,
     (password, salt): (&[u8], &[u8]),

@@ -1,22 +1,23 @@
 //! The native half of `node-crypto-sign.js` and `node-crypto-rsa.js`: operations with RSA keys and
-//! keys of curves on the shard's thread. Each takes as long as one operation with a private key:
+//! keys on curves, on the shard's thread. The key determines the time of an operation, because
 //! JavaScript has hashed the data in steps.
 
 use std::ffi::c_int;
 
 use pkcs8::der::asn1::UintRef;
 use pkcs8::der::{self, Decode as _, Encode as _, Reader as _, SliceReader};
+use tenon_crypto::hash::Hash;
+use tenon_crypto::key::Key;
 use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
 use crate::crypto::arguments::Data;
-use crate::crypto::hash::Hash;
-use crate::crypto::keys::{Key, KeyRef};
+use crate::crypto::keys::KeyRef;
 use crate::crypto::operation::{buffer, failed};
 use crate::crypto::sign::Scheme;
 
-/// The longest message that is signed by itself, without a digest, in bytes: hashing it takes a few
-/// milliseconds.
+/// The maximum length of a message that is signed without a digest, in bytes. Hashing this length
+/// takes a few milliseconds.
 const LONGEST: usize = 1 << 20;
 
 /// The length of the salt of RSA-PSS: a number of bytes, or -1 for that of the digest, or -2 for
@@ -33,7 +34,7 @@ fn scheme(name: &str, hash: Option<Hash>, salt: Option<Salt>) -> Result<Scheme, 
     })
 }
 
-/// Signs a digest, or a message by Ed25519. Returns `undefined` if the key cannot sign it.
+/// Signs a digest or, with Ed25519, a message. Returns `undefined` if the key cannot sign it.
 ///
 /// # Arguments
 /// * `scheme` - `pkcs1`, `pss`, `ecdsa` or `ed25519`.
@@ -56,7 +57,7 @@ pub(crate) fn digest_sign<'s>(
     scheme.sign(&key, &digest).map(|signature| buffer(scope, signature))
 }
 
-/// Returns whether the signature of a digest, or of a message by Ed25519, is valid.
+/// Returns whether the signature of a digest or, with Ed25519, of a message is valid.
 #[op]
 pub(crate) fn digest_verify(
     name: String,

@@ -1,20 +1,14 @@
 // cloudflare:workers: `env` and `waitUntil` for code without access to a handler's arguments, and
-// the base class of entrypoints.
+// the classes of calls between Workers.
 //: module
 (function (internal) {
   "use strict";
 
   internal.define("workers", () => {
-    // If the default export is a class, each event creates an instance of it.
-    class WorkerEntrypoint {
-      constructor(ctx, env) {
-        this.ctx = ctx;
-        this.env = env;
-      }
-    }
-
+    const { RpcTarget, WorkerEntrypoint } = internal.rpcTargets();
+    const { RpcPromise, RpcProperty, RpcStub } = internal.rpcStubs();
     return {
-      WorkerEntrypoint,
+      RpcPromise, RpcProperty, RpcStub, RpcTarget, WorkerEntrypoint,
       env: internal.env(),
       waitUntil(promise) {
         internal.waitUntil(promise);

@@ -1,4 +1,5 @@
-// Service bindings: other Workers, and the Worker's own static files, as values of `env`.
+// Service bindings: other Workers, and the Worker's own static files, as values of `env`. The methods
+// of other Workers are called by `rpc-connect.js`.
 //
 // The target is not an origin: redirects are not followed, content codings are not
 // decoded, and the URL's host is not resolved but passed to the target.
@@ -6,24 +7,29 @@
 (function (internal) {
   "use strict";
 
-  const { ObjectDefineProperty, SymbolToStringTag, TypeError } = internal.primordials;
+  const { ObjectDefineProperty, ObjectPrototype, ObjectSetPrototypeOf, Proxy, ReflectGet, SymbolToStringTag, TypeError } =
+    internal.primordials;
   const { isObject, needs } = internal.webidl;
 
   // The class has no global name: instances are available only through `env`.
   internal.later("service", [], () => {
     const KEY = { __proto__: null };
     let isFetcher;
+    let callableAt; // (value) → the index of the Worker whose methods can be called; null if there is none
 
     class Fetcher {
       #place;
+      #isWorker;
 
       static {
         isFetcher = (value) => isObject(value) && #place in value;
+        callableAt = (value) => (isFetcher(value) && value.#isWorker ? value.#place : null);
       }
 
-      constructor(key, place) {
+      constructor(key, place, isWorker) {
         if (key !== KEY) throw new TypeError("Illegal constructor");
         this.#place = place;
+        this.#isWorker = isWorker;
       }
 
       // `return await`, because returning a promise would call its `then`, which a Worker may
@@ -39,12 +45,22 @@
     });
     internal.describe("Fetcher", isFetcher, Fetcher, []);
 
+    // Every other member of a binding to a Worker stands for a member of that Worker's entrypoint.
+    ObjectSetPrototypeOf(Fetcher.prototype, new Proxy({ __proto__: null }, {
+      __proto__: null,
+      get(_, name, receiver) {
+        if (typeof name !== "string" || name in ObjectPrototype) return ReflectGet(ObjectPrototype, name, receiver);
+        const place = callableAt(receiver);
+        return place === null || name === "then" ? undefined : internal.rpcConnections().ofBinding(place, name);
+      },
+    }));
+
     // Defines the bindings in `env`: first the bindings to Workers, in the order in which the
     // revision lists them, and then the binding to the static files.
-    const bind = (env, names) => {
+    const bind = (env, names, workers) => {
       for (let i = 0; i < names.length; i++) {
         ObjectDefineProperty(env, names[i], {
-          __proto__: null, value: new Fetcher(KEY, i), writable: true, enumerable: true, configurable: true,
+          __proto__: null, value: new Fetcher(KEY, i, i < workers), writable: true, enumerable: true, configurable: true,
         });
       }
     };

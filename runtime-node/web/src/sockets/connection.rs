@@ -1,4 +1,4 @@
-//! The connections of an invocation, each of which its reads and writes share.
+//! The connections of an invocation. The reads and the writes of a connection share it.
 //!
 //! ```text
 //!  opening ──► open ──┬─ end ────────────────────────────► closed

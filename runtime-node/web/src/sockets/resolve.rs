@@ -16,10 +16,12 @@ use crate::ops::{Promised, ToValue as _};
 /// Names the outcome of a query in TypeScript: `string[] | Failed`.
 pub(crate) enum Resolved {}
 
-/// Resolves a host. Returns a promise of the addresses that the Worker may reach, or of the failure.
+/// Resolves a host. Returns a promise of the addresses that the Worker may reach, or of the
+/// failure.
 ///
 /// # Errors
-/// Returns a `TypeError` if the host is neither a name nor an address, or outside an invocation.
+/// Returns a `TypeError` if the host is neither a name nor an address, or if no invocation is
+/// running.
 #[op]
 pub(crate) fn dns_resolve<'s>(
     scope: &mut v8::PinScope<'s, '_>,

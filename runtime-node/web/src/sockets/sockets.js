@@ -27,8 +27,8 @@
       return bytes === null ? 0 : TypedArrayPrototypeGetByteLength(bytes);
     };
 
-    // Creates the error of a connection that was not opened, whose cause has the `stage` at which
-    // that failed.
+    // Creates the error of a connection that could not be opened. The cause of the error has the
+    // `stage` that failed.
     function failure(what, { stage, message }) {
       const cause = new Error(message);
       ObjectDefineProperty(cause, "stage", { __proto__: null, value: stage, writable: true, configurable: true });
@@ -45,7 +45,7 @@
       number = 0;
       opened = PromiseWithResolvers();
       closed = PromiseWithResolvers();
-      // Resolves when no more is written, or when the connection is over.
+      // Resolves when the last chunk has been written, or when the connection is over.
       written = PromiseWithResolvers();
       hasRead = false;
       hasWritten = false;
@@ -200,8 +200,8 @@
         this.end();
       }
 
-      // Begins TLS on this connection once its chunks have been written. Returns the new connection,
-      // which takes its place.
+      // Begins TLS on this connection once its chunks have been written. Returns the connection
+      // that takes its place.
       startTls(expectedServerHostname) {
         if (this.secureTransport === "on") throw new TypeError("Socket.startTls: the socket already uses TLS");
         if (this.secureTransport !== "starttls") {
@@ -305,7 +305,7 @@
       if (isObject(address)) {
         ({ hostname, port: given } = address);
         if (hostname === undefined || given === undefined) {
-          throw new TypeError("connect: an address has a hostname and a port");
+          throw new TypeError("connect: an address must have a hostname and a port");
         }
         hostname = DOMString(hostname);
       } else {

@@ -122,7 +122,7 @@ fn collect(
             };
             return settle(scope, &state, owner, resolver, body);
         }
-        Some(Body::Stream(parts)) => parts,
+        Some(other) => other.into_stream(),
     };
     let held = v8::Global::new(scope, resolver);
     let body = state.buffers.count_pieces();
@@ -290,6 +290,6 @@ pub(crate) fn stream_cancel(
     (owner, stream): (InvocationId, StreamId),
 ) {
     // The stream is dropped after the borrow has ended, because its destructor may borrow again.
-    let cancelled = State::of(scope).take_stream(owner, stream);
-    drop(cancelled);
+    let canceled = State::of(scope).take_stream(owner, stream);
+    drop(canceled);
 }

@@ -104,8 +104,8 @@
             }
             break;
           }
-          // A Worker's getter may have cancelled the stream.
-          if (this.id === 0) throw new TypeError(`${this.what}: the stream has been cancelled`);
+          // A Worker's getter may have canceled the stream.
+          if (this.id === 0) throw new TypeError(`${this.what}: the stream has been canceled`);
           if (!last && this.at >= TypedArrayPrototypeGetByteLength(this.bytes) && !this.more) break;
           const status = this.push(last);
           if (status === WANTS && last) throw new TypeError(`${this.what}: the compressed data has no end`);

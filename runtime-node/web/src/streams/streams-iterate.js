@@ -266,10 +266,10 @@
           readableStreamReaderRelease(reader);
           return PromiseResolve(result);
         }
-        const cancelled = cancelStream(reader.stream, value);
+        const canceled = cancelStream(reader.stream, value);
         readableStreamReaderRelease(reader);
         const { promise, resolve, reject } = PromiseWithResolvers();
-        react(cancelled, () => resolve(result), (reason) => reject(reason));
+        react(canceled, () => resolve(result), (reason) => reject(reason));
         return promise;
       }
 

@@ -17,7 +17,7 @@
     class Readable {
       state = READABLE;
       error = undefined;
-      // Set once the stream has been read or cancelled.
+      // Set once the stream has been read or canceled.
       disturbed = false;
       reader = null;
       controller = null;
@@ -37,7 +37,8 @@
       }
     }
 
-    // Implements AcquireReadableStreamDefaultReader, and AcquireReadableStreamBYOBReader with `byob`.
+    // Implements AcquireReadableStreamDefaultReader and, with `byob`,
+    // AcquireReadableStreamBYOBReader.
     function acquireReadableStreamReader(stream, byob) {
       if (stream.reader !== null) {
         throw new TypeError("The ReadableStream is locked to a reader: release the reader first, or tee() the stream");
@@ -97,8 +98,8 @@
       readableStreamDefaultReaderErrorReadRequests(reader, reason);
     }
 
-    // Implements ReadableStreamCancel without its promise: returns the result of the source's `cancel`,
-    // or undefined.
+    // Implements ReadableStreamCancel without its promise: returns the result of the source's
+    // `cancel`, or undefined.
     function cancelStream(stream, reason) {
       stream.disturbed = true;
       if (stream.state === CLOSED) return undefined;

@@ -21,7 +21,7 @@
     class Branch {
       tee;
       stream;
-      cancelled = false;
+      canceled = false;
       reason = undefined;
       // Set if the branch pulls while a read is in progress.
       readAgain = false;
@@ -84,7 +84,7 @@
       }
 
       unlessCancelled() {
-        if (!this.first.cancelled || !this.second.cancelled) this.cancellation.resolve();
+        if (!this.first.canceled || !this.second.canceled) this.cancellation.resolve();
       }
 
       // Replaces the reader if the next read needs a reader of the other kind.
@@ -144,9 +144,9 @@
       }
 
       cancel(branch, reason) {
-        branch.cancelled = true;
+        branch.canceled = true;
         branch.reason = reason;
-        if (branch.other.cancelled) this.cancelStream([this.first.reason, this.second.reason]);
+        if (branch.other.canceled) this.cancelStream([this.first.reason, this.second.reason]);
         return this.cancellation.promise;
       }
     }
@@ -163,15 +163,15 @@
         soon(() => {
           first.readAgain = second.readAgain = false;
           let copy = view;
-          if (!first.cancelled && !second.cancelled) {
+          if (!first.canceled && !second.canceled) {
             try {
               copy = new Uint8Array(view);
             } catch (error) {
               return tee.fail(error);
             }
           }
-          if (!first.cancelled) first.enqueue(view);
-          if (!second.cancelled) second.enqueue(copy);
+          if (!first.canceled) first.enqueue(view);
+          if (!second.canceled) second.enqueue(copy);
           tee.pullAgain();
         });
       }
@@ -180,8 +180,8 @@
         const { tee } = this;
         const { first, second } = tee;
         tee.reading = false;
-        if (!first.cancelled) first.close();
-        if (!second.cancelled) second.close();
+        if (!first.canceled) first.close();
+        if (!second.canceled) second.close();
         first.respondZero();
         second.respondZero();
         tee.unlessCancelled();
@@ -206,14 +206,14 @@
         soon(() => {
           tee.first.readAgain = tee.second.readAgain = false;
           let copy = null;
-          if (!other.cancelled) {
+          if (!other.canceled) {
             try {
               copy = new Uint8Array(view);
             } catch (error) {
               return tee.fail(error);
             }
           }
-          if (!branch.cancelled) this.giveBack(view);
+          if (!branch.canceled) this.giveBack(view);
           if (copy !== null) other.enqueue(copy);
           tee.pullAgain();
         });
@@ -223,11 +223,11 @@
         const { branch, tee } = this;
         const { other } = branch;
         tee.reading = false;
-        if (!branch.cancelled) branch.close();
-        if (!other.cancelled) other.close();
+        if (!branch.canceled) branch.close();
+        if (!other.canceled) other.close();
         if (view !== undefined) {
-          if (!branch.cancelled) this.giveBack(view);
-          if (!other.cancelled) other.respondZero();
+          if (!branch.canceled) this.giveBack(view);
+          if (!other.canceled) other.respondZero();
         }
         tee.unlessCancelled();
       }

@@ -26,7 +26,7 @@
       chunkRead = undefined;
       first;
       second;
-      cancelled = [false, false];
+      canceled = [false, false];
       reasons = [undefined, undefined];
       cancellation = PromiseWithResolvers();
 
@@ -41,7 +41,7 @@
         react(this.reader.closed.promise, nothing, (reason) => {
           this.first.controller.error(reason);
           this.second.controller.error(reason);
-          if (!this.cancelled[0] || !this.cancelled[1]) this.cancellation.resolve();
+          if (!this.canceled[0] || !this.canceled[1]) this.cancellation.resolve();
         });
       }
 
@@ -74,17 +74,17 @@
           react(cancelStream(this.stream, error), () => this.cancellation.resolve(), (e) => this.cancellation.reject(e));
           return;
         }
-        if (!this.cancelled[0]) enqueue(this.first, value);
-        if (!this.cancelled[1]) enqueue(this.second, copy);
+        if (!this.canceled[0]) enqueue(this.first, value);
+        if (!this.canceled[1]) enqueue(this.second, copy);
         this.reading = false;
         if (this.readAgain) this.pull();
       };
 
       close() {
         this.reading = false;
-        if (!this.cancelled[0]) close(this.first);
-        if (!this.cancelled[1]) close(this.second);
-        if (!this.cancelled[0] || !this.cancelled[1]) this.cancellation.resolve();
+        if (!this.canceled[0]) close(this.first);
+        if (!this.canceled[1]) close(this.second);
+        if (!this.canceled[0] || !this.canceled[1]) this.cancellation.resolve();
       }
 
       error() {
@@ -92,9 +92,9 @@
       }
 
       cancel(which, reason) {
-        this.cancelled[which] = true;
+        this.canceled[which] = true;
         this.reasons[which] = reason;
-        if (this.cancelled[1 - which]) {
+        if (this.canceled[1 - which]) {
           // The source receives a new array, because it may keep the array.
           const reasons = [this.reasons[0], this.reasons[1]];
           react(cancelStream(this.stream, reasons), () => this.cancellation.resolve(), (e) => this.cancellation.reject(e));

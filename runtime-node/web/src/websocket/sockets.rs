@@ -17,9 +17,12 @@
 //! now runs elsewhere; when the node leaves, they close with 1001.
 //!
 //! - [`send_queue`]: messages queued for sending; [`pump`]: the protocol's states; [`keepalive`]:
-//!   liveness of the peer; [`link`] and [`split`]: the transport of bytes.
+//!   liveness of the peer; [`link`] and [`split`]: the transport of bytes; [`deflate`] and
+//!   [`inflate`]: the compression of messages.
 //! - [`reader`]: events from the pump to JavaScript; [`splice`]: sockets that are passed on.
 
+pub(crate) mod deflate;
+pub(crate) mod inflate;
 mod keepalive;
 pub(crate) mod link;
 pub(crate) mod pump;
@@ -31,7 +34,7 @@ mod split;
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
-use tenon_egress::handshake::Key;
+use tenon_egress::handshake::{Deflate, Key, Offer};
 use tenon_engine::Attachment;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::runtime::Header;
@@ -60,10 +63,13 @@ impl SocketId {
 pub(crate) struct Raw {
     pub(crate) wire: Wire,
     pub(crate) role: Role,
+    /// The agreement on the compression of messages, if there is one.
+    pub(crate) deflate: Option<Deflate>,
 }
 
 struct Held {
     queue: Rc<SendQueue>,
+    deflate: Option<Deflate>,
     /// `None` once the socket has been accepted.
     raw: Option<Raw>,
 }
@@ -71,7 +77,7 @@ struct Held {
 impl Drop for Held {
     /// Sends a Close to a client whose socket was never accepted.
     fn drop(&mut self) {
-        if let Some(Raw { wire, role: Role::Server }) = &mut self.raw {
+        if let Some(Raw { wire, role: Role::Server, .. }) = &mut self.raw {
             wire.send_close(self.queue.end_code());
         }
     }
@@ -93,11 +99,17 @@ impl Sockets {
     }
 
     /// Adds a socket and returns its number.
-    pub(crate) fn add(&mut self, wire: Wire, role: Role) -> SocketId {
+    pub(crate) fn add(&mut self, raw: Raw) -> SocketId {
         self.made += 1;
         let id = SocketId(self.made);
-        self.held.insert(id, Held { queue: Rc::default(), raw: Some(Raw { wire, role }) });
+        let deflate = raw.deflate;
+        self.held.insert(id, Held { queue: Rc::default(), deflate, raw: Some(raw) });
         id
+    }
+
+    /// Returns the agreement on the compression of a socket's messages, if there is one.
+    pub(crate) fn deflate(&self, id: SocketId) -> Option<Deflate> {
+        self.held.get(&id)?.deflate
     }
 
     /// Returns the socket's queue of outgoing messages, or `None` if the socket has ended.
@@ -134,6 +146,14 @@ impl Attachment for Sockets {
 pub(crate) struct Handshake {
     key: Option<Key>,
     is_version_13: bool,
+    /// The client's acceptable offers to compress messages, in its order of preference.
+    offers: Vec<Offer>,
+}
+
+/// The headers that confirm a handshake, and the agreement on the compression of messages.
+pub(crate) struct Accepted {
+    pub(crate) headers: Vec<Header>,
+    pub(crate) deflate: Option<Deflate>,
 }
 
 impl Handshake {
@@ -141,18 +161,36 @@ impl Handshake {
         let named =
             |name: &str| headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
         let key = named("sec-websocket-key").and_then(|header| Key::read(&header.value));
+        let extensions = headers
+            .iter()
+            .filter(|header| header.name.eq_ignore_ascii_case("sec-websocket-extensions"));
         Self {
             key,
+            offers: Offer::read_all(extensions.map(|header| &header.value[..])),
             is_version_13: named("sec-websocket-version")
                 .is_some_and(|header| &header.value[..] == b"13"),
         }
     }
 
-    /// Returns the header that confirms the handshake to the client.
+    /// Accepts the handshake for a socket of the Worker itself.
     ///
     /// # Errors
     /// Returns the failure for the client if the handshake violates the standard (RFC 6455 §4.2.1).
-    pub(crate) fn accept(&self) -> Result<Header, Failure> {
+    pub(crate) fn accept(&self) -> Result<Accepted, Failure> {
+        self.confirm(self.offers.first().map(|offer| (offer.accept(), *offer)))
+    }
+
+    /// Accepts the handshake for a socket that is passed on, with the agreement of its other side
+    /// on compression. The result has the same agreement, or none if the client has not offered it.
+    ///
+    /// # Errors
+    /// Returns the failure for the client if the handshake violates the standard (RFC 6455 §4.2.1).
+    pub(crate) fn pass_on(&self, deflate: Option<Deflate>) -> Result<Accepted, Failure> {
+        let offer = |deflate: Deflate| self.offers.iter().find(|offer| deflate.suits(**offer));
+        self.confirm(deflate.and_then(|deflate| Some((deflate, *offer(deflate)?))))
+    }
+
+    fn confirm(&self, agreement: Option<(Deflate, Offer)>) -> Result<Accepted, Failure> {
         let refused = |code, why| Failure::new(code, Phase::Response, why);
         if !self.is_version_13 {
             let why = "Sec-WebSocket-Version must be 13";
@@ -164,7 +202,15 @@ impl Handshake {
                 "Sec-WebSocket-Key must be 16 bytes in base64",
             ));
         };
-        Ok(Header { name: "sec-websocket-accept".to_owned(), value: key.accept().into() })
+        let header =
+            |name: &str, value: String| Header { name: name.to_owned(), value: value.into() };
+        let extensions = agreement.map(|(deflate, offer)| deflate.response(offer));
+        let extensions = extensions.map(|value| header("sec-websocket-extensions", value));
+        let accept = header("sec-websocket-accept", key.accept());
+        Ok(Accepted {
+            headers: [accept].into_iter().chain(extensions).collect(),
+            deflate: agreement.map(|(deflate, _)| deflate),
+        })
     }
 }
 

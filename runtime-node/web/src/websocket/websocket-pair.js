@@ -76,6 +76,7 @@
       }
       if (peer.started) {
         const { socket } = peer;
+        peer.extensions = ops.socketExtensions(owner, number);
         const onEvent = (kind, a, b, c, d, e) => handleEvent(socket, kind, a, b, c, d, e);
         if (!within(peer.stores, () => ops.socketAccept(owner, number, onEvent))) fail(peer);
       }

@@ -78,7 +78,8 @@
     // `peer` and the queue from `first` to `last` belong to a pair; `owner` is 0 without a native
     // socket.
     const newEnd = (owner, number) => ({
-      __proto__: null, socket: null, owner, number, peer: null, first: null, last: null, started: false, stores: null,
+      __proto__: null, socket: null, owner, number, extensions: "", peer: null, first: null, last: null, started: false,
+      stores: null,
     });
 
     function start(end) {
@@ -89,6 +90,7 @@
       if (end.owner === 0) return internal.webSocketPairs().start(end);
       const { socket } = end;
       const onEvent = (kind, a, b, c, d, e) => handleEvent(socket, kind, a, b, c, d, e);
+      end.extensions = ops.socketExtensions(end.owner, end.number);
       if (!ops.socketAccept(end.owner, end.number, onEvent)) handleEvent(socket, CLOSED, ABNORMAL, "", false, true, 0);
     }
 
@@ -226,8 +228,7 @@
         return this.#unsent + (buffered < 0 ? 0 : buffered);
       }
       get extensions() {
-        this.#end; // a brand check
-        return "";
+        return this.#end.extensions;
       }
       get protocol() {
         return this.#protocol;

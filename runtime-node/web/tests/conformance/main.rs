@@ -178,6 +178,7 @@ async fn checks(engine: &Rc<Engine>, worker: &WorkerId) -> Result<Vec<Check>, Bo
             url: "https://web.test/path?a=1".to_owned(),
             headers: vec![Header { name: "x-test".to_owned(), value: Bytes::from_static(b"yes") }],
             body: Body::Full(Bytes::from_static(b"the body")),
+            entry: None,
             call_context: CallContext::default(),
         })
         .await?;

@@ -16,7 +16,7 @@
   class Headers {
     #values = new Map();
 
-    // `flat` is name, value, name, value…
+    // `flat` is a list: name, value, name, value, …
     constructor(flat) {
       for (let i = 0; i < flat.length; i += 2) this.#values.set(flat[i], flat[i + 1]);
     }

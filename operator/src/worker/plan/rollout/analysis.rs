@@ -5,8 +5,8 @@
 //! difference therefore counts only if it exceeds what is allowed by more than three standard
 //! deviations. Shares have Wilson's score interval (E. B. Wilson, "Probable Inference, the Law of
 //! Succession, and Statistical Inference", 1927), which also holds for few requests and for shares
-//! near 0. The least difference of two shares follows from both intervals by Newcombe's method 10
-//! (R. G. Newcombe, "Interval Estimation for the Difference Between Independent Proportions", 1998).
+//! near 0. The least difference of two shares follows from both intervals by method 10 of R. G.
+//! Newcombe ("Interval Estimation for the Difference Between Independent Proportions", 1998).
 
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Tests the steps of a rollout, and when a revision is taken back.
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use proptest::prelude::*;
 use serde_json::json;
@@ -185,7 +187,7 @@ fn a_newer_revision_begins_at_the_first_step_and_the_stable_one_stays() {
 }
 
 #[test]
-fn a_worker_without_requests_goes_on_after_ten_times_the_duration() {
+fn the_rollout_of_a_worker_without_requests_proceeds_after_ten_times_the_duration() {
     let mut case = Case::new();
     case.decide("cart-2");
     case.now += MINUTE;
@@ -242,16 +244,16 @@ fn changed_steps_apply_to_a_rollout_in_progress() {
 }
 
 #[test]
-fn each_step_has_another_beginning() {
+fn no_two_steps_begin_at_the_same_time() {
     let mut case = Case::new();
     let first = case.decide("cart-2").status.step_started_at;
     let second = case.decide("cart-3").status.step_started_at;
     assert_eq!((first, second), (Time(at(1_000)), Time(at(1_001))));
 }
 
-/// Something that happens to a Worker with a rollout.
+/// An occurrence during a rollout.
 #[derive(Clone, Debug)]
-enum Happening {
+enum Occurrence {
     /// Time passes, in seconds.
     Passes(i64),
     /// Requests are reported, with the failures of the new revision in percent.
@@ -260,33 +262,33 @@ enum Happening {
     Acknowledged(bool),
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn occurrence() -> impl Strategy<Value = Occurrence> {
     prop_oneof![
-        4 => (1..20 * MINUTE).prop_map(Happening::Passes),
+        4 => (1..20 * MINUTE).prop_map(Occurrence::Passes),
         4 => (0..2_000_i64, prop_oneof![Just(0_i64), 0..=100_i64])
-            .prop_map(|(requests, failed)| Happening::Requests(requests, failed)),
-        1 => (2..5_u8).prop_map(Happening::Deployed),
-        1 => any::<bool>().prop_map(Happening::Acknowledged),
+            .prop_map(|(requests, failed)| Occurrence::Requests(requests, failed)),
+        1 => (2..5_u8).prop_map(Occurrence::Deployed),
+        1 => any::<bool>().prop_map(Occurrence::Acknowledged),
     ]
 }
 
 proptest! {
     #[test]
     fn a_share_only_grows_until_the_rollout_ends_and_an_end_is_final(
-        happenings in prop::collection::vec(happening(), 1..60),
+        occurrences in prop::collection::vec(occurrence(), 1..60),
     ) {
         let mut case = Case::new();
         let mut latest = "cart-1".to_owned();
         case.decide(&latest);
-        for happening in happenings {
+        for occurrence in occurrences {
             let before = case.known.clone().unwrap();
-            match happening {
-                Happening::Passes(seconds) => case.now += seconds,
-                Happening::Requests(requests, failed) => {
+            match occurrence {
+                Occurrence::Passes(seconds) => case.now += seconds,
+                Occurrence::Requests(requests, failed) => {
                     case.report((requests, requests * failed / 100), (requests, 0));
                 }
-                Happening::Deployed(number) => latest = format!("cart-{number}"),
-                Happening::Acknowledged(is_acknowledged) => case.is_acknowledged = is_acknowledged,
+                Occurrence::Deployed(number) => latest = format!("cart-{number}"),
+                Occurrence::Acknowledged(is_acknowledged) => case.is_acknowledged = is_acknowledged,
             }
             let decision = case.decide(&latest);
             let shares = decision.shares();

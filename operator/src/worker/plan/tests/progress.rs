@@ -48,6 +48,17 @@ fn kstatus_distinguishes_current_failed_and_unfinished_workers() {
             "RouteConflict",
             Candidate { routes: vec![(route.clone(), taken.clone())], ..good.clone() },
         ),
+        (Computed::Failed, "PoolNotAllowed", Candidate { access: Access::Refused, ..good.clone() }),
+        (
+            Computed::InProgress,
+            "PoolNotAllowed",
+            Candidate { access: Access::Unknown, ..good.clone() },
+        ),
+        (
+            Computed::Failed,
+            "HostNotGranted",
+            Candidate { routes: vec![(route.clone(), Holder::NotGranted)], ..good.clone() },
+        ),
         (
             Computed::Failed,
             "InvalidSchedule",

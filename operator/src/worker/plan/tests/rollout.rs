@@ -89,7 +89,7 @@ fn a_new_revision_is_rolled_out_step_by_step() {
     let second = perform(second, begun);
     let (one, two) = (second.revisions[0].name_any(), latest(&second));
     assert_eq!(shares(&second), [(&*one, 90), (&*two, 10)]);
-    assert_ne!(crate::figures::measurement(status(&second)), 0);
+    assert_ne!(crate::measurement::measurement(status(&second)), 0);
 
     let unchanged = plan(&second, after(2));
     assert!(unchanged.status.is_none() && unchanged.next == Some(after(61)));
@@ -99,7 +99,7 @@ fn a_new_revision_is_rolled_out_step_by_step() {
     assert_eq!(condition_of(&done, "RolledOut").status, ConditionStatus::True);
     let done = perform(settled, done);
     assert!(shares(&done).is_empty());
-    assert_eq!(crate::figures::measurement(status(&done)), 0);
+    assert_eq!(crate::measurement::measurement(status(&done)), 0);
     assert!(plan(&done, after(62)).status.is_none());
 }
 
@@ -143,7 +143,7 @@ fn a_bad_revision_is_taken_back_and_the_stable_one_is_kept() {
 }
 
 #[test]
-fn a_rollout_goes_on_and_is_taken_back_while_the_newest_spec_is_not_accepted() {
+fn a_rollout_proceeds_and_is_taken_back_while_the_newest_spec_is_not_accepted() {
     let (rolling, [one, two]) = rolling();
     let broken = with_code(rolling, BAD);
     let done = plan(&broken, after(1));

@@ -1,3 +1,5 @@
+//! Tests which responses the cache keeps, finds and drops.
+
 use http::HeaderName;
 
 use super::*;

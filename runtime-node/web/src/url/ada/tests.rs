@@ -1,3 +1,5 @@
+//! Tests the offsets of the parts of a URL, and its setters.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -2,8 +2,9 @@
 //! another Worker.
 //!
 //! ```text
-//!  Wire ─► pieces ─► Splitter ─► Link::poll_read ─► the protocol library
-//!                       └─► counted against the isolate's memory: if it is full, nothing is read
+//!  Wire ─► pieces ─► Inflater ─► Splitter ─► Link::poll_read ─► the protocol library
+//!                       └────────────┴─► counted against the isolate's memory: if it is full,
+//!                                        nothing is read
 //!  Wire ◄────────────────────── Link::poll_write ◄─┘
 //! ```
 
@@ -11,6 +12,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
@@ -25,6 +27,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_util::io::poll_read_buf;
 
+use super::inflate::Inflater;
 use super::split::{FRAGMENT, Splitter};
 
 /// The transport of a socket.
@@ -133,6 +136,12 @@ impl Drop for Wire {
 /// The transport as the protocol library uses it.
 pub(crate) struct Link {
     wire: Wire,
+    /// Undoes the compression of messages, if both sides have agreed on it.
+    inflater: Option<Inflater>,
+    /// Received bytes that have not been passed to the inflater.
+    compressed: Bytes,
+    /// The close code for a message that could not be inflated.
+    refusal: Option<CloseCode>,
     splitter: Splitter,
     /// Received bytes that have not been passed on.
     piece: Bytes,
@@ -152,9 +161,36 @@ impl Link {
     ///
     /// # Arguments
     /// * `longest` - the maximum length of a message, in bytes.
-    pub(crate) fn new(wire: Wire, budget: Arc<BufferBudget>, longest: usize) -> Self {
-        let (splitter, piece) = (Splitter::default(), Bytes::new());
-        Self { wire, splitter, piece, budget, held: None, short: 0, longest, read: 0, written: 0 }
+    pub(crate) fn new(
+        wire: Wire,
+        inflater: Option<Inflater>,
+        budget: Arc<BufferBudget>,
+        longest: usize,
+    ) -> Self {
+        Self {
+            wire,
+            inflater,
+            compressed: Bytes::new(),
+            refusal: None,
+            splitter: Splitter::default(),
+            piece: Bytes::new(),
+            budget,
+            held: None,
+            short: 0,
+            longest,
+            read: 0,
+            written: 0,
+        }
+    }
+
+    /// Returns the close code for a message that could not be inflated, which has ended the link.
+    pub(crate) fn refusal(&self) -> Option<CloseCode> {
+        self.refusal
+    }
+
+    /// Returns the time for which messages were inflated since the last call.
+    pub(crate) fn inflating_time(&mut self) -> Duration {
+        self.inflater.as_mut().map(Inflater::spent).unwrap_or_default()
     }
 
     /// Returns the number of bytes received so far.
@@ -183,6 +219,40 @@ impl Link {
     /// Releases the charge of a complete message, whose memory is counted elsewhere from now on.
     pub(crate) fn release_charge(&mut self) {
         self.held = None;
+    }
+
+    /// Returns the next piece without compression, which is empty at the end.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        loop {
+            let Some(inflater) = &mut self.inflater else { return self.poll_wire(cx) };
+            let inflated = inflater.next(&mut self.compressed);
+            let counted = inflater.counted();
+            if counted > 0 {
+                self.hold(counted);
+            }
+            match inflated {
+                Ok(Some(piece)) => return Poll::Ready(Ok(piece)),
+                Ok(None) => {}
+                Err(error) => {
+                    self.refusal = Some(error.code());
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+                }
+            }
+            // Compressed data may expand to nothing.
+            let coop = ready!(tokio::task::coop::poll_proceed(cx));
+            let piece = ready!(self.poll_wire(cx))?;
+            coop.made_progress();
+            if piece.is_empty() {
+                return Poll::Ready(Ok(piece));
+            }
+            self.compressed = piece;
+        }
+    }
+
+    fn poll_wire(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        let piece = ready!(self.wire.poll_piece(cx))?;
+        self.read += piece.len() as u64;
+        Poll::Ready(Ok(piece))
     }
 
     fn hold(&mut self, more: usize) {
@@ -219,8 +289,7 @@ impl AsyncRead for Link {
                 coop.made_progress();
                 return Poll::Ready(Ok(()));
             }
-            link.piece = ready!(link.wire.poll_piece(cx))?;
-            link.read += link.piece.len() as u64;
+            link.piece = ready!(link.poll_piece(cx))?;
             if link.piece.is_empty() {
                 coop.made_progress();
                 return Poll::Ready(Ok(()));

@@ -16,7 +16,10 @@
 //! therefore never has more than [`WRITTEN`] bytes in the library's buffer, regardless of its peer.
 //! If the peer stops reading, the socket ends when [`Keepalive`] reports the peer as unresponsive.
 //!
-//! [`write`] sends messages, [`read`] receives them, and [`close`] ends the socket.
+//! [`write`] sends messages, [`read`] receives them, and [`close`] ends the socket. If both sides
+//! have agreed on it, messages are compressed. The Worker pays for that with its CPU time: the time
+//! that it takes to inflate a message counts towards the turn of the message, and the time that it
+//! takes to compress a message counts towards the turns of the invocation.
 
 mod close;
 mod event;
@@ -38,8 +41,11 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
+use super::Raw;
+use super::deflate::Deflater;
+use super::inflate::{Bounds, Inflater};
 use super::keepalive::{Keepalive, Liveness, Sample};
-use super::link::{Link, Wire};
+use super::link::Link;
 use super::send_queue::{Message, SendEntry, SendQueue};
 use super::split::FRAGMENT;
 pub(crate) use event::{Closed, Event};
@@ -50,7 +56,7 @@ use write::MessageInProgress;
 /// sensible in one message.
 pub(crate) const LONGEST: usize = 32 << 20;
 
-/// The size in bytes of the library's read buffer, of which each socket has one.
+/// The size, in bytes, of the library's read buffer for each socket.
 const READ: usize = 4 * 1024;
 
 /// The maximum number of bytes that the library holds until the network accepts them: a fragment,
@@ -61,9 +67,21 @@ const WRITTEN: usize = FRAGMENT + 1024;
 /// The memory of a socket besides its outgoing messages, in bytes: the library's buffers.
 pub(crate) const SOCKET: usize = 2 * FRAGMENT + READ;
 
+/// The part of the CPU limit, as a divisor, that may be used to inflate a message. A longer message
+/// is refused, so that no client can use up the CPU time of the turn that receives it.
+const INFLATING_SHARE: u32 = 2;
+
+/// The maximum number of pieces that are compressed before the thread's other tasks run, which
+/// takes about a millisecond.
+const PIECES: u32 = 8;
+
 pub(crate) struct Pump {
     stream: WebSocketStream<Link>,
     queue: Rc<SendQueue>,
+    /// Compresses outgoing messages, if both sides have agreed on it.
+    deflater: Option<Deflater>,
+    /// The number of pieces that may still be compressed before the thread's other tasks run.
+    pieces_left: u32,
     sending: Option<MessageInProgress>,
     /// The number of bytes written since the last flush, including frame headers.
     written: usize,
@@ -100,12 +118,12 @@ impl Pump {
     /// # Arguments
     /// * `leaving` - resolves when the node leaves.
     pub(crate) fn new(
-        wire: Wire,
-        role: Role,
+        raw: Raw,
         queue: Rc<SendQueue>,
         leaving: LocalBoxFuture<'static, ()>,
         (owner, state): (InvocationId, &Rc<State>),
     ) -> Self {
+        let Raw { wire, role, deflate } = raw;
         let budget: &std::sync::Arc<BufferBudget> = &state.buffers;
         let longest = LONGEST.min(budget.limit());
         let config = WebSocketConfig::default()
@@ -114,11 +132,22 @@ impl Pump {
             .max_write_buffer_size(WRITTEN)
             .max_message_size(Some(longest))
             .max_frame_size(Some(FRAGMENT));
-        let link = Link::new(wire, budget.clone(), longest);
+        let cpu = Duration::from_millis(state.revision.limits.cpu_ms.into());
+        let bounds = Bounds { length: longest as u64, time: cpu / INFLATING_SHARE };
+        let inflater = deflate.map(|_| Inflater::new(bounds));
+        let deflater = deflate.map(|deflate| {
+            Deflater::new(match role {
+                Role::Server => deflate.server_window(),
+                Role::Client => deflate.client_window(),
+            })
+        });
+        let link = Link::new(wire, inflater, budget.clone(), longest);
         let stream = WebSocketStream::from_raw_socket(link, role, Some(config)).now_or_never();
         Self {
             stream: stream.expect("creating a WebSocket stream without a handshake never waits"),
             queue,
+            deflater,
+            pieces_left: 0,
             sending: None,
             written: 0,
             owes_pong: false,
@@ -153,6 +182,7 @@ impl Pump {
                 reason: "".into(),
             })));
         }
+        self.pieces_left = PIECES;
         loop {
             if let Err(error) = self.write(cx) {
                 return Poll::Ready(self.fail(&error));
@@ -162,6 +192,9 @@ impl Pump {
                 Read::Control => {}
                 Read::Nothing => break,
             }
+        }
+        if self.pieces_left == 0 {
+            cx.waker().wake_by_ref();
         }
         let short = self.stream.get_ref().short();
         if short > 0 {
@@ -218,10 +251,13 @@ impl Pump {
         }
     }
 
-    /// Gives the turn of a message the same budgets as the turn of a request.
-    fn begin_turn(&self, event: Event) -> Event {
+    /// Gives the turn of a message the same budgets as the turn of a request, of which inflating
+    /// the message has used a part.
+    fn begin_turn(&mut self, event: Event) -> Event {
+        let inflating = self.stream.get_mut().inflating_time();
         if let Some(state) = self.state.upgrade() {
             state.refresh(self.owner);
+            state.charge(Some(self.owner), inflating);
         }
         event
     }

@@ -62,7 +62,7 @@ pub(crate) fn accept(
         .expect("every isolate has the signal that its node is leaving")
         .wait()
         .boxed_local();
-    let pump = Pump::new(raw.wire, raw.role, queue, leaving, (owner, &state));
+    let pump = Pump::new(raw, queue, leaving, (owner, &state));
     let callback = v8::Global::new(scope, callback);
     state.operate(scope, owner, |operation, charge| {
         read_next(operation, Reader { owner, number, pump, callback, _charges: [buffers, charge] })

@@ -10,12 +10,16 @@
 //! ```
 //!
 //! To pass a socket on, its bytes are copied in both directions. A client's frames are masked and a
-//! server's are not, regardless of intermediaries; and because the node offers no extensions to
-//! either side, both sides interpret the frames in the same way.
+//! server's are not, regardless of intermediaries. Both sides interpret the frames in the same way,
+//! because the node agrees on the compression of messages with the client only if it has agreed on
+//! it with the other side. If the client does not offer it, the node inflates the messages to the
+//! client, and the client's messages stay as they are: an agreement permits compression, but does
+//! not require it.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use futures::future::LocalBoxFuture;
@@ -33,8 +37,9 @@ use tenon_proto::failure::Failure;
 use tenon_proto::runtime::Header;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
+use super::inflate::{Bounds, INFLATING, Inflater};
 use super::link::Wire;
-use super::{Handshake, SocketId, Sockets};
+use super::{Accepted, Handshake, Raw, SocketId, Sockets};
 
 /// The reason why a request is not answered with a socket.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +61,7 @@ pub(crate) enum SpliceError {
 
 /// The accepted handshake of a request, and the bytes that the client sends after it.
 struct AcceptedHandshake {
-    accept: Header,
+    accepted: Accepted,
     bytes: ByteStream,
     head: Charge,
 }
@@ -73,15 +78,18 @@ pub(crate) fn serve(
     size: usize,
 ) -> Result<SocketId, SpliceError> {
     let state = State::of(scope);
-    let AcceptedHandshake { accept, bytes, head } = take_request(scope, &state, id, size)?;
+    let AcceptedHandshake { accepted, bytes, head } =
+        take_request(scope, &state, id, size, Handshake::accept)?;
     let (writer, reader) = pipe::pipe();
     let number = {
         let mut invocations = state.invocations.borrow_mut();
         let invocation = invocations.get_mut(id).ok_or(SpliceError::NotRequested)?;
-        invocation.attach::<Sockets>().add(Wire::of_streams(bytes, writer), Role::Server)
+        let wire = Wire::of_streams(bytes, writer);
+        let raw = Raw { wire, role: Role::Server, deflate: accepted.deflate };
+        invocation.attach::<Sockets>().add(raw)
     };
     let sending = state.send(id, Box::pin(reader), true, head);
-    send_response(&state, id, headers, accept, sending);
+    send_response(&state, id, headers, accepted.headers, sending);
     Ok(number)
 }
 
@@ -93,7 +101,17 @@ pub(crate) fn splice(
     (owner, number): (InvocationId, SocketId),
 ) -> Result<(), SpliceError> {
     let state = State::of(scope);
-    let AcceptedHandshake { accept, mut bytes, head } = take_request(scope, &state, id, size)?;
+    let deflate = state
+        .invocations
+        .borrow()
+        .get(owner)
+        .and_then(|invocation| invocation.attached::<Sockets>()?.deflate(number));
+    let AcceptedHandshake { accepted, mut bytes, head } =
+        take_request(scope, &state, id, size, |handshake| handshake.pass_on(deflate))?;
+    let inflates = deflate.is_some() && accepted.deflate.is_none();
+    let memory = if inflates { INFLATING } else { 0 };
+    let memory = make_room(scope, memory).and_then(|buffers| buffers.charge(memory));
+    let memory = memory.ok_or(SpliceError::Memory)?;
     let raw = state
         .invocations
         .borrow_mut()
@@ -121,8 +139,9 @@ pub(crate) fn splice(
     };
     let begun = state.operate(scope, id, |_, charge| uploaded(upload, charge));
     begun.ok_or(SpliceError::Memory)?;
-    let sending = state.send(id, download(wire), false, head);
-    send_response(&state, id, headers, accept, sending);
+    let incoming = if inflates { inflated(wire, memory) } else { download(wire) };
+    let sending = state.send(id, incoming, false, head);
+    send_response(&state, id, headers, accepted.headers, sending);
     Ok(())
 }
 
@@ -154,35 +173,61 @@ fn download(wire: Rc<RefCell<Wire>>) -> ByteStream {
     pieces.boxed_local()
 }
 
+/// Returns the stream of bytes that the other side sends, without compression.
+///
+/// # Arguments
+/// * `memory` - the charge for the decoder's memory.
+fn inflated(wire: Rc<RefCell<Wire>>, memory: Charge) -> ByteStream {
+    // The client decides which length of message it accepts. It also determines the speed, because
+    // the node inflates only what the client reads.
+    let inflater = Inflater::new(Bounds { length: u64::MAX, time: Duration::MAX });
+    let state = (download(wire), inflater, Bytes::new(), memory);
+    let pieces =
+        stream::try_unfold(state, |(mut incoming, mut inflater, mut input, memory)| async move {
+            loop {
+                let inflated = inflater.next(&mut input);
+                let inflated =
+                    inflated.map_err(|error| StreamError::Lost(error.to_string().into()))?;
+                if let Some(piece) = inflated {
+                    return Ok(Some((piece, (incoming, inflater, input, memory))));
+                }
+                tokio::task::coop::consume_budget().await;
+                let Some(piece) = incoming.next().await.transpose()? else { return Ok(None) };
+                input = piece;
+            }
+        });
+    pieces.boxed_local()
+}
+
 fn take_request(
     scope: &mut v8::PinScope<'_, '_>,
     state: &State,
     id: InvocationId,
     size: usize,
+    accept: impl FnOnce(&Handshake) -> Result<Accepted, Failure>,
 ) -> Result<AcceptedHandshake, SpliceError> {
     let handshake = state
         .invocations
         .borrow_mut()
         .get_mut(id)
         .and_then(|invocation| invocation.attached_mut::<Sockets>()?.handshake.take());
-    let accept =
-        handshake.ok_or(SpliceError::NotRequested)?.accept().map_err(SpliceError::Malformed)?;
+    let handshake = handshake.ok_or(SpliceError::NotRequested)?;
+    let accepted = accept(&handshake).map_err(SpliceError::Malformed)?;
     let bytes = match state.take_stream(id, StreamId::REQUEST).map(Body::from) {
-        Some(Body::Stream(bytes)) => bytes,
-        Some(Body::Full(bytes)) => stream::iter([Ok(bytes)]).boxed_local(),
+        Some(body) => body.into_stream(),
         None => stream::empty::<Result<Bytes, StreamError>>().boxed_local(),
     };
     let head = make_room(scope, size)
         .and_then(|buffers| buffers.charge(size))
         .ok_or(SpliceError::Memory)?;
-    Ok(AcceptedHandshake { accept, bytes, head })
+    Ok(AcceptedHandshake { accepted, bytes, head })
 }
 
 fn send_response(
     state: &State,
     id: InvocationId,
     headers: Vec<Header>,
-    accept: Header,
+    handshake: Vec<Header>,
     sending: Sending,
 ) {
     // The node writes the headers of the handshake. Those of a spliced socket were addressed to the
@@ -195,7 +240,7 @@ fn send_response(
     };
     let mut headers: Vec<_> = headers.into_iter().filter(|header| !is_ours(&header.name)).collect();
     headers.push(Header { name: "upgrade".to_owned(), value: Bytes::from_static(b"websocket") });
-    headers.push(accept);
+    headers.extend(handshake);
     state.set_outcome(
         id,
         Ok(FetchResponse { status: 101, headers, body: ResponseBody::Stream(sending) }),

@@ -144,7 +144,8 @@ for (const name of INTERFACES) {
   if (members.length > 0) {
     check(`${name}'s members reject receivers of other types`, async () => {
       for (const [key, { get, set, value }] of members) {
-        // The listener methods of EventTarget get enough arguments, so that only the receiver is wrong.
+        // The listener methods of EventTarget get enough arguments, so that only the receiver is
+        // wrong.
         const args = name === "EventTarget" ? ["x", null] : [];
         const call = (f, ...args) => async () => await Reflect.apply(f, Object.create(prototype), args);
         if (get !== undefined) await rejects("TypeError", call(get)(), "", key);

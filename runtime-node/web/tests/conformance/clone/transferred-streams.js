@@ -2,7 +2,6 @@
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
-const clone = structuredClone;
 const streamOf = (...chunks) => new ReadableStream({
   start(controller) {
     for (const chunk of chunks) controller.enqueue(chunk);
@@ -34,7 +33,7 @@ check("a locked stream cannot be transferred", () => {
   throws("DataCloneError", () => structuredClone(transform, { transfer: [transform] }));
 });
 
-check("cancelling a transferred stream cancels its source with a clone of the reason", async () => {
+check("canceling a transferred stream cancels its source with a clone of the reason", async () => {
   let reason;
   const stream = new ReadableStream({ cancel(given) { reason = given; } });
   const moved = structuredClone(stream, { transfer: [stream] });
@@ -81,11 +80,11 @@ check("a transferred TransformStream uses the original transformer", async () =>
 check("a stream can be transferred through a port", async () => {
   const { port1, port2 } = new MessageChannel();
   const stream = streamOf(1, 2);
-  const came = new Promise((resolve) => {
+  const received = new Promise((resolve) => {
     port2.onmessage = resolve;
   });
   port1.postMessage({ stream }, [stream]);
-  const { data, ports } = await came;
+  const { data, ports } = await received;
   equal([await Array.fromAsync(data.stream), ports], [[1, 2], []]);
   port1.close();
 });

@@ -44,7 +44,7 @@ check("handlers of all kinds may wait, and then change their token", async () =>
   equal(html, "<!doctype html>1<div a=\"bc\">2w<!--z-->35</div>647");
 });
 
-check("handlers run one after the other, in the order of the document", async () => {
+check("handlers run one after another, in the order of the document", async () => {
   const order = [];
   let running = 0;
   const handle = async (name) => {
@@ -214,15 +214,15 @@ check("streams that fail, or that are not UTF-8, are errors of the new body", as
   await rejects("RangeError", insert(new ReadableStream({ start: (controller) => controller.error(new RangeError("broken")) })), "broken");
 });
 
-check("a stream that has been used is rejected, and one that is not needed is cancelled", async () => {
+check("a stream that has been used is rejected, and one that is not needed is canceled", async () => {
   const used = new Response("x");
   await used.text();
   const locked = new ReadableStream();
   locked.getReader();
   const insert = (content) => rewrite("<p>", new HTMLRewriter().on("p", { element: (p) => void p.before(content) }));
   for (const content of [used, locked, used.body]) await rejects("TypeError", insert(content));
-  let cancelled = false;
-  const unneeded = new ReadableStream({ cancel: () => void (cancelled = true) });
+  let canceled = false;
+  const unneeded = new ReadableStream({ cancel: () => void (canceled = true) });
   equal(await rewrite("<p>x</p>", new HTMLRewriter().on("p", { element: (p) => void p.append(unneeded).remove() })), "");
-  equal(cancelled, true);
+  equal(canceled, true);
 });

@@ -40,7 +40,7 @@ check("content is inserted before and after an element, and at its beginning and
   equal(html, "12<p>65x78</p>43y");
 });
 
-check("content is text unless it is said to be HTML", async () => {
+check("content is inserted as text unless the options say that it is HTML", async () => {
   const escaped = "&lt;i&gt;&amp;\"'&lt;/i&gt;";
   const html = "<i>&\"'</i>";
   for (const [method, result] of [

@@ -29,7 +29,7 @@ check("comments are read, changed, replaced and removed", async () => {
   });
 });
 
-check("what is treated as a comment has a text", async () => {
+check("markup that HTML treats as a comment has a text", async () => {
   const seen = [];
   const page = "<?xml version='1'?><!x></ y><!-->";
   equal(await rewrite(page, new HTMLRewriter().onDocument({ comments: ({ text }) => void seen.push(text) })), page);

@@ -140,7 +140,7 @@ check("a document that cannot be rewritten safely ends with an error, after the 
   equal(runs, 1);
 });
 
-check("cancelling the new body cancels the old one", async () => {
+check("canceling the new body cancels the old one", async () => {
   let reason;
   const body = new ReadableStream({ cancel: (given) => void (reason = given) });
   await new HTMLRewriter().transform(new Response(body)).body.cancel("enough");

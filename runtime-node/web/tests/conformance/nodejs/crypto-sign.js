@@ -56,7 +56,7 @@ MC4CAQAwBQYDK2VwBCIEIDJ7yB3PRGlcEH1nLTpQJ8vuyZV3aaT+2kr7Ln778ORS
 const DATA = Buffer.from("The quick brown fox");
 
 // Results of Node.js for these keys and this data.
-const NODE = {
+const NODEJS = {
   pkcs1: "HkdOLEpDRe6EWVHuxEX7ZS/1EDRzWZESkR2q4DNkkiY5Y1TZ7P5ojadlQAgVwjBJE3vfnDUpNtumIsHUcZFpoMuK6prm3ua4HjIfjih5uR/JRrBZFuz6hcVXR4RztihnmDwRqMze3aXBezf/1otLAlzY9VRZ+4WXhy4sILKymlmwIh19eGPet2D2nXk9ikVI/3Iwupzmn+jsLUwJjEkEKfy/dZGjPDbLUP8H3fKJfQRppTaSKUR0HuHzy0C1QzCXEfXNhthtSvfq2O90cRGVbsjPQoLPA0q/z/dyYjOYNV89oggdCEzupzURdnxQIvXD2VqjZvrP4fx/0pwV+NbM0Q==",
   pss: "Gn0T6K5UXsGC8bW7q8gGkj5hIGHK2YSEN3faNx5Frub8XWz9toKnTSYNVdW5irUabwB3zDuhPUr6MAAm6DiYkJPaRLTkA/dzZFaX13fdSAINucWyqif8NtegWRJ5XEdorPG92YqMYKIqQJrXHOJ1f1MM56fqZSQRM2p9mdOBoAYB9wUBUbzcN2gNYfY9921xtTdO7y1dXm1Uoj7WV4eLk/Rec1LBF7xZfSJ69FYk0tqAuTtF24qz7251y0Uh4jDliUqAhYA9X39bR/5tEw4E3H+JFtKpoaqlQY888ONygQ1QpLT4bkGXZNChcIdFsWyvR8T4kFLjut4PCDT6Lktz1A==",
   ecdsa: "MEQCIDswHjBZG68yrvg+euWZ4Km2fy1/d2+XOvm/5exdv7kvAiAHFlsBmsvOSq4dmu9UrgTFqIpBOi/KaVziYZXZDBJD8A==",
@@ -68,19 +68,19 @@ const NODE = {
 const bytes = (text) => Buffer.from(text, "base64");
 const { RSA_PKCS1_OAEP_PADDING, RSA_PKCS1_PADDING, RSA_PKCS1_PSS_PADDING, RSA_PSS_SALTLEN_DIGEST } = constants;
 
-check("signatures of Node.js are valid, and those that are determined are the same", () => {
+check("signatures by Node.js are valid, and deterministic signatures are the same", () => {
   const pss = { padding: RSA_PKCS1_PSS_PADDING, saltLength: RSA_PSS_SALTLEN_DIGEST };
-  equal(sign("sha256", DATA, RSA).toString("base64"), NODE.pkcs1);
-  equal(sign(null, DATA, ED25519).toString("base64"), NODE.ed);
-  equal(createSign("RSA-SHA256").update("The quick ").update("brown fox").sign(RSA, "base64"), NODE.pkcs1);
-  equal(verify("sha256", DATA, RSA, bytes(NODE.pkcs1)), true);
-  equal(verify("sha512", DATA, { key: RSA, ...pss }, bytes(NODE.pss)), true);
-  equal(verify("sha512", DATA, { key: RSA, padding: RSA_PKCS1_PSS_PADDING }, bytes(NODE.pss)), true);
-  equal(verify("sha512", DATA, { key: RSA, padding: RSA_PKCS1_PSS_PADDING, saltLength: 20 }, bytes(NODE.pss)), false);
-  equal(verify("sha256", DATA, P256, bytes(NODE.ecdsa)), true);
-  equal(verify("sha384", DATA, { key: P384, dsaEncoding: "ieee-p1363" }, bytes(NODE.p1363)), true);
-  equal(verify(null, DATA, createPublicKey(ED25519), bytes(NODE.ed)), true);
-  equal(createVerify("SHA256").update(DATA).verify(createPublicKey(P256), NODE.ecdsa, "base64"), true);
+  equal(sign("sha256", DATA, RSA).toString("base64"), NODEJS.pkcs1);
+  equal(sign(null, DATA, ED25519).toString("base64"), NODEJS.ed);
+  equal(createSign("RSA-SHA256").update("The quick ").update("brown fox").sign(RSA, "base64"), NODEJS.pkcs1);
+  equal(verify("sha256", DATA, RSA, bytes(NODEJS.pkcs1)), true);
+  equal(verify("sha512", DATA, { key: RSA, ...pss }, bytes(NODEJS.pss)), true);
+  equal(verify("sha512", DATA, { key: RSA, padding: RSA_PKCS1_PSS_PADDING }, bytes(NODEJS.pss)), true);
+  equal(verify("sha512", DATA, { key: RSA, padding: RSA_PKCS1_PSS_PADDING, saltLength: 20 }, bytes(NODEJS.pss)), false);
+  equal(verify("sha256", DATA, P256, bytes(NODEJS.ecdsa)), true);
+  equal(verify("sha384", DATA, { key: P384, dsaEncoding: "ieee-p1363" }, bytes(NODEJS.p1363)), true);
+  equal(verify(null, DATA, createPublicKey(ED25519), bytes(NODEJS.ed)), true);
+  equal(createVerify("SHA256").update(DATA).verify(createPublicKey(P256), NODEJS.ecdsa, "base64"), true);
 });
 
 check("a signature is valid only for its data, key, hash and encoding", async () => {
@@ -98,18 +98,18 @@ check("a signature is valid only for its data, key, hash and encoding", async ()
     equal(await promisify(verify)(hash, DATA, { key, ...options }, signature.subarray(1)), false, name);
     if (hash !== null) equal(verify(hash === "sha256" ? "sha512" : "sha256", DATA, { key, ...options }, signature), false, name);
   }
-  equal(verify("sha256", DATA, { key: P256, dsaEncoding: "ieee-p1363" }, bytes(NODE.ecdsa)), false);
+  equal(verify("sha256", DATA, { key: P256, dsaEncoding: "ieee-p1363" }, bytes(NODEJS.ecdsa)), false);
   equal(sign("sha256", DATA, { key: P384, dsaEncoding: "ieee-p1363" }).length, 96);
 });
 
 check("signing and verifying are streams", async () => {
   const signing = createSign("sha256");
   await pipeline(Readable.from([Buffer.from("The quick "), Buffer.from("brown fox")]), signing);
-  equal(signing.sign(RSA, "base64"), NODE.pkcs1);
+  equal(signing.sign(RSA, "base64"), NODEJS.pkcs1);
   const verifying = createVerify("sha256");
   verifying.write("The quick brown fox");
   verifying.end();
-  equal(verifying.verify(RSA, bytes(NODE.pkcs1)), true);
+  equal(verifying.verify(RSA, bytes(NODEJS.pkcs1)), true);
 });
 
 check("invalid arguments of signatures are refused", () => {
@@ -128,13 +128,13 @@ check("invalid arguments of signatures are refused", () => {
 
 check("RSA encrypts for a private key, and recovers what it signed", () => {
   const label = { oaepHash: "sha256", oaepLabel: Buffer.from("label") };
-  equal(privateDecrypt({ key: RSA, ...label }, bytes(NODE.oaep)).toString(), "hidden");
+  equal(privateDecrypt({ key: RSA, ...label }, bytes(NODEJS.oaep)).toString(), "hidden");
   const secret = publicEncrypt(createPublicKey(RSA), Buffer.from("more"));
   equal([secret.length, privateDecrypt({ key: RSA, padding: RSA_PKCS1_OAEP_PADDING }, secret).toString()], [256, "more"]);
   equal(throws("Error", () => privateDecrypt({ key: RSA, ...label }, secret)).code, "ERR_OSSL_RSA_OAEP_DECODING_ERROR");
   equal(throws("Error", () => publicEncrypt(RSA, Buffer.alloc(256))).code, "ERR_OSSL_RSA_DATA_TOO_LARGE_FOR_KEY_SIZE");
-  equal(privateEncrypt(RSA, Buffer.from("raw")).toString("base64"), NODE.private);
-  equal(publicDecrypt(RSA, bytes(NODE.private)).toString(), "raw");
+  equal(privateEncrypt(RSA, Buffer.from("raw")).toString("base64"), NODEJS.private);
+  equal(publicDecrypt(RSA, bytes(NODEJS.private)).toString(), "raw");
   equal(publicEncrypt({ key: RSA, padding: RSA_PKCS1_PADDING }, Buffer.from("a")).length, 256);
   equal(throws("TypeError", () => privateDecrypt({ key: RSA, padding: RSA_PKCS1_PADDING }, secret)).code, "ERR_INVALID_ARG_VALUE");
   throws("Error", () => publicEncrypt(P256, Buffer.from("a")));

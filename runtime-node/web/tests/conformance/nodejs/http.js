@@ -194,7 +194,7 @@ check("a client that leaves closes the request and the response", async () => {
   await rejects("AbortError", response.text());
 });
 
-check("a server listens at a port until it is closed", async () => {
+check("a server listens on a port until it is closed", async () => {
   const server = createServer((req, res) => res.end("it"));
   equal([server instanceof Server, server.listening, server.address()], [true, false, null]);
   const seen = [];
@@ -232,7 +232,7 @@ check("constructor functions can inherit from messages and servers", async () =>
   equal(await (await send()).text(), "mine true");
 });
 
-check("a program that replaces writeHead, write and end is called", async () => {
+check("functions that replace writeHead, write and end are called", async () => {
   const response = await serve((req, res) => {
     const { end, writeHead } = res;
     res.writeHead = function (...args) { this.setHeader("x-hooked", "yes"); return writeHead.apply(this, args); };

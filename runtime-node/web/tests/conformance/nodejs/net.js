@@ -1,5 +1,5 @@
 // Checks of node:net, node:tls and node:dns as far as they need no server;
-// `runtime-node/tests/fetch/tcp/node.rs` has the rest.
+// `runtime-node/tests/fetch/tcp/nodejs.rs` has the rest.
 
 import dns, { lookup, promises } from "node:dns";
 import * as dnsPromises from "node:dns/promises";
@@ -103,4 +103,18 @@ check("an error has a code", async () => {
   equal((await new Promise((resolve) => dns.resolve("a.test", "TXT", resolve))).code, "ENOTIMP");
   throws("TypeError", () => lookup("a.test"));
   throws("TypeError", () => lookup(1, () => {}));
+});
+
+check("nothing is resolved without a callback", () => {
+  let isRead = false;
+  const options = { get family() { isRead = true; return 0; } };
+  throws("TypeError", () => lookup("a.test", options), "callback");
+  for (const name of ["resolve", "resolve4", "resolveMx"]) throws("TypeError", () => dns[name]("a.test"), "callback");
+  equal(isRead, false);
+});
+
+check("an address has a time to live of zero", async () => {
+  equal(await promises.resolve4("192.0.2.1", { ttl: true }), [{ address: "192.0.2.1", ttl: 0 }]);
+  equal(await promisify(dns.resolve6)("::1", { ttl: true }), [{ address: "::1", ttl: 0 }]);
+  equal(await promises.resolve4("192.0.2.1", { ttl: false }), ["192.0.2.1"]);
 });

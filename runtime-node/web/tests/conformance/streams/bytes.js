@@ -83,7 +83,7 @@ check("controller.error() rejects pending reads and makes later calls fail", asy
   throws("TypeError", () => request.respond(1));
 });
 
-check("cancelling resolves pending reads without a view", async () => {
+check("canceling resolves pending reads without a view", async () => {
   const reasons = [];
   const it = make({ cancel: (reason) => void reasons.push(reason) });
   const reader = it.byob;

@@ -263,12 +263,12 @@ check("a signal ends the pipe after the chunks that were read have been written"
 
 check("a signal respects preventAbort and preventCancel", async () => {
   const signal = AbortSignal.abort(error1);
-  for (const [options, cancelled, aborted] of [
+  for (const [options, canceled, aborted] of [
     [{ preventCancel: true }, 0, 1], [{ preventAbort: true }, 1, 0], [{ preventCancel: true, preventAbort: true }, 0, 0],
   ]) {
     const from = source(), to = sink();
     await rejects("one", from.stream.pipeTo(to.stream, { signal, ...options }));
-    equal([from.events.length, to.events.length], [cancelled, aborted]);
+    equal([from.events.length, to.events.length], [canceled, aborted]);
   }
 });
 

@@ -84,8 +84,8 @@ check("an iterator is finished after the first error", async () => {
   const iterator = stream[Symbol.asyncIterator]();
   await rejects("one", iterator.next());
   equal(await iterator.next(), { value: undefined, done: true });
-  const cancelling = new ReadableStream({ cancel: failing("refused") }).values();
-  await rejects("refused", cancelling.return());
+  const canceling = new ReadableStream({ cancel: failing("refused") }).values();
+  await rejects("refused", canceling.return());
 });
 
 check("asynchronous iterators have the shape that Web IDL specifies", async () => {

@@ -141,7 +141,7 @@ check("closed is replaced if a reader is released after the end", async () => {
 
 about("ReadableStream");
 
-check("cancelling calls the source, and closes the stream regardless of the result", async () => {
+check("canceling calls the source, and closes the stream regardless of the result", async () => {
   const reasons = [];
   const source = { cancel(...args) { reasons.push([this === source, args]); return "ignored"; } };
   const stream = new ReadableStream(source);
@@ -160,7 +160,7 @@ check("cancelling calls the source, and closes the stream regardless of the resu
   await rejects("one", failed.cancel());
 });
 
-check("cancelling discards the queue and resolves pending reads", async () => {
+check("canceling discards the queue and resolves pending reads", async () => {
   let controller;
   const stream = new ReadableStream({ start: (c) => void (controller = c) });
   const reader = stream.getReader();

@@ -42,27 +42,27 @@ check("an error reaches both branches", async () => {
   for (const read of reads) await rejects("one", read);
 });
 
-check("a stream is cancelled when both branches are, with both reasons", async () => {
+check("a stream is canceled when both branches are, with both reasons", async () => {
   let reasons = null;
   const stream = new ReadableStream({ cancel: (given) => ((reasons = given), "ignored") });
   const [first, second] = stream.tee();
-  const cancelled = first.cancel("a");
-  equal([await pending(cancelled), reasons], [true, null]);
+  const canceled = first.cancel("a");
+  equal([await pending(canceled), reasons], [true, null]);
   equal(await second.cancel("b"), undefined);
-  equal([await cancelled, reasons], [undefined, ["a", "b"]]);
+  equal([await canceled, reasons], [undefined, ["a", "b"]]);
   const [third, fourth] = new ReadableStream({ cancel: () => { throw error1; } }).tee();
   const both = [fourth.cancel("d"), third.cancel("c")];
   for (const promise of both) await rejects("one", promise);
 });
 
-check("one branch continues if the other is cancelled, and its end resolves the cancellation", async () => {
+check("one branch continues if the other is canceled, and its end resolves the cancellation", async () => {
   let controller;
   const [first, second] = new ReadableStream({ start: (c) => void (controller = c) }).tee();
-  const cancelled = first.cancel();
+  const canceled = first.cancel();
   controller.enqueue(1);
   controller.close();
   equal(await collect(second), [1]);
-  equal(await cancelled, undefined);
+  equal(await canceled, undefined);
 });
 
 check("the source is pulled if either branch has room", async () => {
@@ -127,7 +127,7 @@ check("the source fills the view of a branch's reader directly", async () => {
   equal((await second.getReader().read()).value, bytes(7));
 });
 
-check("the branches of a byte stream end, fail and are cancelled like other branches", async () => {
+check("the branches of a byte stream end, fail and are canceled like other branches", async () => {
   let controller;
   const make = (source = {}) => new ReadableStream({ type: "bytes", start: (c) => void (controller = c), ...source }).tee();
   let [first, second] = make();
@@ -149,11 +149,11 @@ check("the branches of a byte stream end, fail and are cancelled like other bran
   equal(reasons, ["a", "b"]);
   [first, second] = make();
   const reader = first.getReader({ mode: "byob" });
-  const cancelled = reader.cancel();
+  const canceled = reader.cancel();
   controller.enqueue(bytes(1));
   controller.close();
   equal(await collect(second), [bytes(1)]);
-  await cancelled;
+  await canceled;
 });
 
 check("readers of both kinds may take turns on branches", async () => {
@@ -211,7 +211,7 @@ check("from requests one value at a time, on demand", async () => {
   equal(asked, 1);
 });
 
-check("cancelling a stream from an iterable calls return of the iterator", async () => {
+check("canceling a stream from an iterable calls return of the iterator", async () => {
   const calls = [];
   const iterator = {
     next: async () => ({ value: 1, done: false }),

@@ -175,7 +175,7 @@ check("closing does not wait for a reader, and aborting does not wait at all", a
   await rejects("one", aborted.readable.getReader().read());
 });
 
-check("cancelling the readable side fails the writable side", async () => {
+check("canceling the readable side fails the writable side", async () => {
   const events = [];
   const stream = new TransformStream({ cancel: (...args) => void events.push(args), flush: () => void events.push("flush") });
   const writer = stream.writable.getWriter();
@@ -207,12 +207,12 @@ check("only the first of cancel, abort and close calls the transformer", async (
   };
   const stream = new TransformStream(transformer);
   await later();
-  const cancelled = stream.readable.cancel("c");
+  const canceled = stream.readable.cancel("c");
   const aborted = stream.writable.abort("a");
   await later();
   equal(events, ["c"]);
   go();
-  await cancelled.catch(() => {});
+  await canceled.catch(() => {});
   await aborted.catch(() => {});
   equal(events, ["c"]);
 });
@@ -256,15 +256,15 @@ check("a transformer can be called again from within", async () => {
 });
 
 check("a long chain works, and exerts backpressure", async () => {
-  let pulled = 0, cancelled;
-  let stream = new ReadableStream({ pull: (c) => c.enqueue(pulled++), cancel: (reason) => void (cancelled = reason) });
+  let pulled = 0, canceled;
+  let stream = new ReadableStream({ pull: (c) => c.enqueue(pulled++), cancel: (reason) => void (canceled = reason) });
   for (let i = 0; i < 20; i++) stream = stream.pipeThrough(new TransformStream({ transform: (x, c) => c.enqueue(x + 1) }));
   const reader = stream.getReader();
   equal([(await reader.read()).value, (await reader.read()).value], [20, 21]);
   await reader.cancel(error1);
   await later();
   await later();
-  equal(cancelled === error1, true);
+  equal(canceled === error1, true);
   equal(pulled < 60, true);
 });
 

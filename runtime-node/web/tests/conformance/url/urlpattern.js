@@ -1,3 +1,4 @@
+// Checks of URLPattern (URL Pattern Standard).
 import { about, check, equal, logs, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -40,6 +40,7 @@ impl Pump {
         let closed = self.take_peer_close();
         if !closed.was_clean {
             let code = match error {
+                Error::Io(_) => self.stream.get_ref().refusal(),
                 Error::Capacity(_) => Some(CloseCode::Size),
                 Error::Utf8(_) => Some(CloseCode::Invalid),
                 Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,

@@ -26,7 +26,7 @@ pub(super) enum Read {
 
 impl Pump {
     /// Returns whether incoming data may be read now. After a Close, reading is always allowed,
-    /// because the pump answers nothing any more.
+    /// because the pump no longer answers anything.
     fn may_read(&self) -> bool {
         let is_ending = self.has_sent_close || self.peer_close.is_some();
         let is_within_leeway = !self.owes_pong && self.queue.weight() <= LEEWAY;

@@ -4,7 +4,9 @@ use std::future::{pending, poll_fn};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
+use tenon_egress::handshake::{Deflate, Offer};
 use tenon_engine::byte_stream::{ByteStream, StreamError};
+use tenon_engine::invocation::{Event as Delivered, Invocation};
 use tenon_engine::log_rate::LogRates;
 use tenon_engine::pipe;
 use tenon_proto::id::WorkerId;
@@ -13,6 +15,7 @@ use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
 
 use super::super::keepalive::PING;
+use super::super::link::Wire;
 use super::event::ABNORMAL;
 use super::*;
 
@@ -26,15 +29,22 @@ fn state() -> Rc<State> {
 
 /// Returns a Worker's socket, and the pipe that its client reads.
 fn socket(state: &Rc<State>, incoming: ByteStream) -> (Pump, Rc<SendQueue>, pipe::Reader) {
+    socket_of(state, incoming, InvocationId::from_number(1.0), None)
+}
+
+/// Returns the same for a socket that belongs to an invocation, and whose messages are compressed
+/// by an agreement.
+fn socket_of(
+    state: &Rc<State>,
+    incoming: ByteStream,
+    owner: InvocationId,
+    deflate: Option<Deflate>,
+) -> (Pump, Rc<SendQueue>, pipe::Reader) {
     let (writer, reader) = pipe::pipe();
     let queue = Rc::<SendQueue>::default();
-    let owner = InvocationId::from_number(1.0);
-    let wire = Wire::of_streams(incoming, writer);
-    (
-        Pump::new(wire, Role::Server, Rc::clone(&queue), pending().boxed_local(), (owner, state)),
-        queue,
-        reader,
-    )
+    let raw = Raw { wire: Wire::of_streams(incoming, writer), role: Role::Server, deflate };
+    let pump = Pump::new(raw, Rc::clone(&queue), pending().boxed_local(), (owner, state));
+    (pump, queue, reader)
 }
 
 fn masked(first: u8, payload: &[u8]) -> Bytes {
@@ -118,5 +128,48 @@ async fn pings_are_read_only_as_fast_as_their_answers_are_sent() {
         "{} pings have been read",
         taken.get()
     );
+    drop((pump, reader));
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_are_compressed_only_while_the_invocation_has_cpu_time_to_spare() {
+    let state = state();
+    let cpu = Duration::from_millis(state.revision.limits.cpu_ms.into());
+    let deflate = Offer::read_all([&b"permessage-deflate"[..]].into_iter())[0].accept();
+    for (spent, first) in [(Duration::ZERO, 0xc2), (cpu * 2 / 3, 0x82)] {
+        let invocation = Invocation::new(Delivered::Fetch, "compressed".to_owned(), cpu, 0);
+        let owner = state.begin(invocation);
+        state.charge(Some(owner), spent);
+        let (mut pump, queue, reader) =
+            socket_of(&state, stream::pending().boxed_local(), owner, Some(deflate));
+        let charge = state.buffers.charge(1).unwrap();
+        let bytes = Bytes::from(vec![7; 1000]);
+        queue.push(SendEntry::Message(Message { kind: Data::Binary, bytes, _charge: charge }));
+        let poll = futures::poll!(poll_fn(|cx| pump.poll(cx)));
+        assert!(poll.is_pending(), "{poll:?}");
+        drop(pump);
+        assert_eq!(read_all(reader).await[0], first, "after {spent:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_message_is_compressed_with_pauses_for_other_tasks() {
+    let state = state();
+    let cpu = Duration::from_secs(3_600);
+    let owner = state.begin(Invocation::new(Delivered::Fetch, "paused".to_owned(), cpu, 0));
+    let deflate = Offer::read_all([&b"permessage-deflate"[..]].into_iter())[0].accept();
+    let (mut pump, queue, reader) =
+        socket_of(&state, stream::pending().boxed_local(), owner, Some(deflate));
+    let charge = state.buffers.charge(1).unwrap();
+    let bytes = Bytes::from(vec![7; 4 << 20]);
+    queue.push(SendEntry::Message(Message { kind: Data::Binary, bytes, _charge: charge }));
+    let mut polls = 0;
+    while queue.buffered() > 0 {
+        let poll = futures::poll!(poll_fn(|cx| pump.poll(cx)));
+        assert!(poll.is_pending(), "{poll:?}");
+        polls += 1;
+    }
+    let pieces = (4 << 20) / FRAGMENT;
+    assert!(polls >= pieces / PIECES as usize, "{polls} polls");
     drop((pump, reader));
 }

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::Context;
+use std::time::Instant;
 
 use bytes::{Buf as _, Bytes};
 use futures::Sink as _;
@@ -9,6 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{self, Error};
 
+use super::super::deflate::{self, Deflater, SHORTEST};
 use super::super::keepalive::PING;
 use super::super::send_queue::{Message, SendEntry};
 use super::super::split::FRAGMENT;
@@ -23,6 +25,7 @@ pub(super) struct MessageInProgress {
     message: Message,
     rest: Bytes,
     has_begun: bool,
+    is_compressed: bool,
 }
 
 impl Pump {
@@ -58,7 +61,9 @@ impl Pump {
                 SendEntry::Message(message) => {
                     self.record_traffic();
                     let rest = message.bytes.clone();
-                    self.sending = Some(MessageInProgress { message, rest, has_begun: false });
+                    let is_compressed = rest.len() >= SHORTEST && self.may_compress();
+                    self.sending =
+                        Some(MessageInProgress { message, rest, has_begun: false, is_compressed });
                 }
                 SendEntry::Close(reason) => {
                     self.has_sent_close = true;
@@ -68,23 +73,74 @@ impl Pump {
                 }
             }
         }
-        let size = self.sending.as_ref()?.rest.remaining().min(FRAGMENT);
-        if self.written > 0 && self.written + HEAD + size > FRAGMENT {
+        let sending = self.sending.as_ref()?;
+        let step = self.deflater.filter(|_| sending.is_compressed).map_or(FRAGMENT, Deflater::step);
+        let size = sending.rest.remaining().min(step);
+        if self.written > 0 && self.written + HEAD + size > FRAGMENT
+            || sending.is_compressed && self.pieces_left == 0
+        {
             return None;
         }
         let mut sending = self.sending.take()?;
-        let piece = sending.rest.split_to(size);
-        self.written += HEAD + size;
-        let kind = if sending.has_begun { Data::Continue } else { sending.message.kind };
-        sending.has_begun = true;
+        let mut piece = sending.rest.split_to(size);
         let is_final = sending.rest.is_empty();
+        if let Some(compressed) = self.compress(&mut sending, &piece, is_final) {
+            piece = compressed;
+        }
+        self.written += HEAD + piece.len();
+        let kind = if sending.has_begun { Data::Continue } else { sending.message.kind };
+        let rsv1 = sending.is_compressed && !sending.has_begun;
+        sending.has_begun = true;
         if is_final {
             self.finished_bytes += sending.message.bytes.len();
             self.finished.push(sending.message);
         } else {
             self.sending = Some(sending);
         }
-        Some(tungstenite::Message::Frame(Frame::message(piece, OpCode::Data(kind), is_final)))
+        let mut frame = Frame::message(piece, OpCode::Data(kind), is_final);
+        frame.header_mut().rsv1 = rsv1;
+        Some(tungstenite::Message::Frame(frame))
+    }
+
+    /// Compresses the piece before the rest of a message. Returns `None` if the message is sent
+    /// without compression, which is decided by its first piece.
+    fn compress(
+        &mut self,
+        sending: &mut MessageInProgress,
+        piece: &Bytes,
+        is_final: bool,
+    ) -> Option<Bytes> {
+        let deflater = self.deflater.filter(|_| sending.is_compressed)?;
+        self.pieces_left = self.pieces_left.saturating_sub(1);
+        let message = &sending.message.bytes;
+        let to = message.len() - sending.rest.len();
+        let compressed = self.may_compress().then(|| {
+            let begun = Instant::now();
+            let compressed = deflater.compress(message, to - piece.len(), to);
+            if let Some(state) = self.state.upgrade() {
+                state.charge(Some(self.owner), begun.elapsed());
+            }
+            compressed
+        });
+        let mut compressed = match compressed.flatten() {
+            Some(compressed) => compressed,
+            None if sending.has_begun => deflate::store(piece),
+            None => {
+                sending.is_compressed = false;
+                return None;
+            }
+        };
+        if is_final {
+            deflate::end(&mut compressed);
+        }
+        Some(compressed.into())
+    }
+
+    /// Returns whether messages are compressed now: if both sides have agreed on it, and if the
+    /// invocation has CPU time to spare.
+    fn may_compress(&self) -> bool {
+        let state = self.deflater.and_then(|_| self.state.upgrade());
+        state.is_some_and(|state| state.has_spare_cpu(self.owner))
     }
 
     pub(super) fn ping(&mut self) -> Result<(), Error> {

@@ -1,0 +1,202 @@
+//! Tests that each example responds as the comment in its manifest says.
+#![allow(clippy::unwrap_used)] // Clippy recognizes only functions that are marked as tests.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
+
+use crate::harness::{DEADLINE, Dev, worker};
+
+fn example(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "../examples", name].iter().collect()
+}
+
+/// Serves an example until the value is dropped.
+fn serve(name: &str) -> Dev {
+    let dev = Dev::start(&example(name));
+    dev.await_line(&format!("default/{name}"));
+    dev
+}
+
+/// Sends a request with these header lines. Returns the response's head, and a reader of its body,
+/// which has no chunks, because HTTP/1.0 does not know them.
+fn open(port: u16, path: &str, headers: &str) -> (String, BufReader<TcpStream>) {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nhost: localhost:{port}\r\n{headers}\r\n").unwrap();
+    let (mut head, mut reader) = (String::new(), BufReader::new(stream));
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(reader.read_line(&mut head).unwrap(), 0, "the head is incomplete: {head}");
+    }
+    (head, reader)
+}
+
+fn header<'a>(head: &'a str, name: &str) -> &'a str {
+    let line = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    line.unwrap_or_else(|| panic!("no header {name}: {head}"))
+}
+
+/// A participant of the chat.
+struct Participant(WebSocket<TcpStream>);
+
+impl Participant {
+    fn enter(port: u16, name: &str) -> Self {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        let url = format!("ws://localhost:{port}/?name={name}");
+        Self(tungstenite::client(url, stream).unwrap().0)
+    }
+
+    fn say(&mut self, text: &str) {
+        self.0.send(Message::text(text)).unwrap();
+    }
+
+    /// Returns the first message with the field `name`.
+    fn hear(&mut self, name: &str) -> Value {
+        loop {
+            let message = self.0.read().unwrap().into_text().unwrap();
+            let message: Value = serde_json::from_str(&message).unwrap();
+            if !message[name].is_null() {
+                return message;
+            }
+        }
+    }
+}
+
+#[test]
+fn participants_of_the_chat_hear_one_another() {
+    let dev = serve("chat");
+    assert!(dev.get("localhost", "/").1.contains("new WebSocket(url"));
+    let mut ann = Participant::enter(dev.port(), "Ann");
+    let mut ben = Participant::enter(dev.port(), "Ben");
+    assert_eq!(ben.hear("joined"), json!({"joined": "Ben", "present": ["Ann", "Ben"]}));
+    ann.say("Hello, <b>Ben</b>");
+    assert_eq!(ben.hear("text"), json!({"from": "Ann", "text": "Hello, <b>Ben</b>"}));
+    drop(ann);
+    assert_eq!(ben.hear("left"), json!({"left": "Ann"}));
+    ben.say(&"x".repeat(2001));
+    let Message::Close(Some(reason)) = ben.0.read().unwrap() else { panic!("no close") };
+    assert_eq!(u16::from(reason.code), 1008);
+}
+
+#[test]
+fn events_of_the_live_feed_arrive_while_it_continues_and_can_be_resumed() {
+    let dev = serve("live-feed");
+    let read = |headers: &str| {
+        let (head, body) = open(dev.port(), "/events", headers);
+        assert_eq!(header(&head, "content-type"), "text/event-stream");
+        let ids = body.lines().map_while(Result::ok);
+        let ids = ids.filter_map(|line| line.strip_prefix("id: ")?.parse().ok());
+        ids.take(2).collect::<Vec<u32>>()
+    };
+    assert_eq!(read(""), [0, 1]);
+    assert_eq!(read("last-event-id: 6\r\n"), [7, 8]);
+    assert!(open(dev.port(), "/events", "last-event-id: x\r\n").0.starts_with("HTTP/1.0 400"));
+}
+
+#[test]
+fn the_image_is_a_bitmap_that_webassembly_has_drawn() {
+    let dev = serve("image");
+    let (head, mut body) = open(dev.port(), "/?zoom=1", "");
+    assert_eq!(header(&head, "content-type"), "image/bmp");
+    let mut file = Vec::new();
+    std::io::Read::read_to_end(&mut body, &mut file).unwrap();
+    assert_eq!((&file[..2], file.len()), (&b"BM"[..], 54 + 1024 + 256 * 256));
+    let pixel = |column: usize, row: usize| file[54 + 1024 + row * 256 + column];
+    // The set contains -0.75 + 0i, the center, and 2 iterations leave the corner.
+    assert_eq!((pixel(128, 128), pixel(0, 0)), (255, 2));
+    assert_eq!(dev.get("localhost", "/?zoom=none").0, 400);
+}
+
+/// A provider that accepts one code, and only with the secret and the verifier's challenge.
+const PROVIDER: &str = r#"export default { async fetch(request) {
+          const { pathname } = new URL(request.url);
+          if (pathname === "/user") {
+            const isKnown = request.headers.get("authorization") === "Bearer token-1";
+            return isKnown ? Response.json({ login: "ann" }) : new Response(null, { status: 401 });
+          }
+          const form = new URLSearchParams(await request.text());
+          const isKnown = form.get("code") === "code-1" && form.get("client_secret") === "s3cret";
+          const verifier = new TextEncoder().encode(form.get("code_verifier"));
+          const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", verifier));
+          const challenge = hash.toBase64({ alphabet: "base64url", omitPadding: true });
+          console.log("challenge " + challenge);
+          return isKnown ? Response.json({ access_token: "token-1" }) : new Response(null, { status: 400 });
+        } };"#;
+
+#[test]
+fn a_user_signs_in_at_a_provider_and_keeps_a_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("provider.yaml", &worker("provider", PROVIDER));
+    let provider = Dev::start(&folder.path().join("provider.yaml"));
+    provider.await_line("default/provider");
+
+    let of_provider = |path: &str| format!("http://localhost:{}/{path}", provider.port());
+    let manifest = fs::read_to_string(example("sign-in").join("worker.yaml")).unwrap();
+    let manifest = manifest
+        .replace("https://github.com/login/oauth/access_token", &of_provider("token"))
+        .replace("https://api.github.com/user", &of_provider("user"));
+    write("worker.yaml", &manifest);
+    write("env", "CLIENT_SECRET=s3cret\nSESSION_KEY=6b65790a\n");
+    fs::create_dir(folder.path().join("portal")).unwrap();
+    for file in fs::read_dir(example("sign-in").join("portal")).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), folder.path().join("portal").join(file.file_name())).unwrap();
+    }
+    let env = folder.path().join("env");
+    let flags = ["--env-file", env.to_str().unwrap()];
+    let dev = Dev::start_with(&flags, &folder.path().join("worker.yaml"));
+    dev.await_line("default/sign-in");
+    let get = |path: &str, cookie: &str| open(dev.port(), path, &format!("cookie: {cookie}\r\n"));
+    let cookie_of = |head: &str| header(head, "set-cookie").split(';').next().unwrap().to_owned();
+    let body_of =
+        |(_, reader): (String, BufReader<TcpStream>)| std::io::read_to_string(reader).unwrap();
+
+    let (head, _) = get("/sign-in", "");
+    let attempt = cookie_of(&head);
+    let location = header(&head, "location").to_owned();
+    let parameter = |name: &str| {
+        let (_, rest) = location.split_once(&format!("{name}=")).unwrap();
+        rest.split('&').next().unwrap()
+    };
+    assert!(location.starts_with("https://github.com/login/oauth/authorize?"), "{location}");
+
+    let (head, _) = get(&format!("/callback?code=code-1&state={}", parameter("state")), &attempt);
+    assert!(head.starts_with("HTTP/1.0 302"), "{head}");
+    provider.await_line(&format!("challenge {}", parameter("code_challenge")));
+    let session = cookie_of(&head);
+    assert_eq!(body_of(get("/", &session)), "Hello, ann\n");
+
+    // A cookie of another name, a forged one and none are no session.
+    let forged = session.replace("session=e", "session=f");
+    for cookie in [&attempt.replace("attempt=", "session="), &forged, ""] {
+        assert_eq!(body_of(get("/", cookie)), "Sign in at /sign-in\n");
+    }
+    assert!(get("/callback?code=code-1&state=other", &attempt).0.starts_with("HTTP/1.0 400"));
+    let refused = format!("/callback?code=code-2&state={}", parameter("state"));
+    assert!(get(&refused, &attempt).0.starts_with("HTTP/1.0 403"));
+}
+
+#[test]
+fn the_single_page_application_has_files_an_api_and_one_page_for_all_other_paths() {
+    let dev = serve("spa");
+    assert!(dev.get("localhost", "/").1.contains("<title>Notes</title>"));
+    assert!(dev.get("localhost", "/app.js").1.contains("history.pushState"));
+    let (head, _) =
+        open(dev.port(), "/mortise", "accept: text/html\r\nsec-fetch-mode: navigate\r\n");
+    assert!(head.starts_with("HTTP/1.0 200"), "{head}");
+    assert_eq!(dev.get("localhost", "/api/notes").1, r#"["tenon","mortise"]"#);
+    assert_eq!(dev.get("localhost", "/api/notes/nail").0, 404);
+}
+
+#[test]
+fn the_uptime_monitor_requests_the_shop() {
+    let dev = serve("uptime");
+    let (status, answer) = dev.get("uptime.default.localhost", "/");
+    assert!(status == 200 && answer.starts_with(r#"{"up":true"#), "{status} {answer}");
+}

@@ -1,0 +1,220 @@
+//! Routes map a request's host and path to the target that serves it.
+//!
+//! The most specific host with a matching path wins: the exact host, then the longest wildcard
+//! `*.suffix`, and so on to the shortest. Within a host the longest path prefix that ends at a
+//! segment boundary wins: `/api` matches `/api` and `/api/x`, not `/apix`. Paths are compared as
+//! the Worker sees them (`target`).
+//!
+//! This module is pure. The map of routes is persistent: a clone shares its memory with the
+//! original, and a change copies only the parts that it affects.
+
+use std::sync::Arc;
+
+use imbl::GenericHashMap;
+use imbl::shared_ptr::DefaultSharedPtr;
+
+/// The maximum length of a DNS name, in bytes. Longer names are not looked up.
+const MAX_HOST: usize = 253;
+
+/// A route that a Worker claims, normalized for lookup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    host: HostPattern,
+    /// The path prefix without a trailing slash, so that the root is empty.
+    path: Box<str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum HostPattern {
+    Exact(Box<str>),
+    /// Every name below this one.
+    Below(Box<str>),
+}
+
+impl Route {
+    /// Creates a route.
+    ///
+    /// # Arguments
+    /// * `host` - a name, or `*.` and a name.
+    /// * `path` - a prefix such as `/api`.
+    pub fn new(host: &str, path: &str) -> Self {
+        let host = host.to_ascii_lowercase();
+        let host = match host.strip_prefix("*.") {
+            Some(suffix) => HostPattern::Below(suffix.into()),
+            None => HostPattern::Exact(host.into()),
+        };
+        Self { host, path: path.trim_end_matches('/').into() }
+    }
+}
+
+type Hosts<T> =
+    GenericHashMap<Box<str>, Arc<Paths<T>>, foldhash::fast::RandomState, DefaultSharedPtr>;
+
+/// Every route, and its target.
+#[derive(Clone)]
+pub struct Routes<T> {
+    exact: Hosts<T>,
+    below: Hosts<T>,
+    len: usize,
+}
+
+impl<T> Default for Routes<T> {
+    fn default() -> Self {
+        Self { exact: Hosts::default(), below: Hosts::default(), len: 0 }
+    }
+}
+
+impl<T: Clone + PartialEq> Routes<T> {
+    /// Claims a route. The previous owner loses it.
+    pub fn insert(&mut self, route: &Route, target: T) {
+        let (hosts, name) = self.hosts_mut(route);
+        let paths = hosts.entry(name.into()).or_default();
+        let is_new = Arc::make_mut(paths).insert(&route.path, target);
+        self.len += usize::from(is_new);
+    }
+
+    /// Gives up a route, if `target` still owns it.
+    pub fn remove(&mut self, route: &Route, target: &T) {
+        let (hosts, name) = self.hosts_mut(route);
+        let Some(paths) = hosts.get_mut(name) else { return };
+        if !paths.holds(&route.path, target) {
+            return;
+        }
+        if paths.0.len() == 1 {
+            hosts.remove(name);
+        } else {
+            Arc::make_mut(paths).remove(&route.path);
+        }
+        self.len -= 1;
+    }
+
+    fn hosts_mut<'a>(&mut self, route: &'a Route) -> (&mut Hosts<T>, &'a str) {
+        match &route.host {
+            HostPattern::Exact(name) => (&mut self.exact, name),
+            HostPattern::Below(suffix) => (&mut self.below, suffix),
+        }
+    }
+}
+
+impl<T> Routes<T> {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the target that serves a request.
+    ///
+    /// # Arguments
+    /// * `host` - a host in upper, lower or mixed case, with or without a port.
+    /// * `path` - a path that begins with a slash and has no query.
+    pub fn find(&self, host: &str, path: &str) -> Option<&T> {
+        let name = without_port(host);
+        let name = name.strip_suffix('.').unwrap_or(name);
+        if name.len() > MAX_HOST {
+            return None;
+        }
+        let mut lowered = [0; MAX_HOST];
+        let name = lower(name, &mut lowered);
+        let exact = || self.exact.get(name)?.find(path);
+        let below = || {
+            let suffixes = name.match_indices('.').map(|(dot, _)| &name[dot + 1..]);
+            suffixes.filter_map(|suffix| self.below.get(suffix)).find_map(|paths| paths.find(path))
+        };
+        // Most installations have no wildcards, and then the name need not be split.
+        exact().or_else(|| if self.below.is_empty() { None } else { below() })
+    }
+}
+
+/// The routes of one host: path prefixes in ascending order. Usually there are one or two, so no
+/// tree is needed.
+#[derive(Clone)]
+struct Paths<T>(Vec<(Box<str>, T)>);
+
+impl<T> Default for Paths<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Paths<T> {
+    fn position(&self, path: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(prefix, _)| (**prefix).cmp(path))
+    }
+
+    /// Inserts a path. Returns whether it was absent before.
+    fn insert(&mut self, path: &str, target: T) -> bool {
+        match self.position(path) {
+            Ok(at) => {
+                self.0[at].1 = target;
+                false
+            }
+            Err(at) => {
+                self.0.insert(at, (path.into(), target));
+                true
+            }
+        }
+    }
+
+    fn remove(&mut self, path: &str) {
+        if let Ok(at) = self.position(path) {
+            self.0.remove(at);
+        }
+    }
+
+    /// Returns the target of the longest matching prefix.
+    ///
+    /// Every prefix of `rest` sorts at or before it, and all entries between the two have that
+    /// prefix too. So the greatest entry at or before `rest` either is the answer, or shares with
+    /// `rest` everything that the answer can consist of, and the search continues with that part.
+    /// The number of steps is bounded by the number of segments of a route, and does not depend on
+    /// the request.
+    fn find(&self, path: &str) -> Option<&T> {
+        let mut rest = path;
+        loop {
+            let at = match self.position(rest) {
+                Ok(at) => return Some(&self.0[at].1),
+                Err(0) => return None,
+                Err(after) => after - 1,
+            };
+            let prefix = &*self.0[at].0;
+            let shared = prefix.bytes().zip(rest.bytes()).take_while(|(a, b)| a == b).count();
+            // The segment boundary. The end of `rest` cannot be the boundary again, or the loop
+            // would not terminate.
+            rest = match rest.as_bytes().get(shared) {
+                Some(b'/') => &rest[..shared],
+                _ => &rest[..rest.as_bytes()[..shared].iter().rposition(|byte| *byte == b'/')?],
+            };
+        }
+    }
+}
+
+impl<T: PartialEq> Paths<T> {
+    fn holds(&self, path: &str, target: &T) -> bool {
+        self.position(path).is_ok_and(|at| self.0[at].1 == *target)
+    }
+}
+
+/// Removes the port from `a.example:80` and `[::1]:80`.
+fn without_port(host: &str) -> &str {
+    match host.rfind(':') {
+        Some(colon) if !host[colon..].contains(']') => &host[..colon],
+        _ => host,
+    }
+}
+
+/// Returns `name` in lower case: itself, or a copy in `buffer`, which has room for it.
+fn lower<'a>(name: &'a str, buffer: &'a mut [u8; MAX_HOST]) -> &'a str {
+    if !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return name;
+    }
+    let lowered = &mut buffer[..name.len()];
+    lowered.copy_from_slice(name.as_bytes());
+    lowered.make_ascii_lowercase();
+    std::str::from_utf8(lowered).expect("lower-casing ASCII letters keeps UTF-8 valid")
+}
+
+#[cfg(test)]
+mod tests;
