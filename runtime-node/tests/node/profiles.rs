@@ -203,7 +203,8 @@ async fn a_lane_without_memory_for_a_snapshot_is_replaced_and_its_worker_is_not_
         const rest = { of() {";
     let worker = node.handler_within("worker", body, 60_000);
     let responses = begin(&node, &worker, ProfileKind::Heap, 1).await.unwrap();
-    assert_eq!(node.get(&worker).await.unwrap().text(), "200000");
+    // The request starts the copy. Its response is lost if the lane ends first.
+    let _ = node.get(&worker).await;
     let status = receive(responses).await.unwrap_err();
     assert!(status.code() == Code::Aborted && status.message().contains("memory"), "{status}");
     node.await_line("tenon_node_process_exits_total{cause=\"crashed\",process=\"lane-0\"} 1").await;
