@@ -61,6 +61,7 @@ pub(crate) mod scheme;
 mod session;
 mod siblings;
 mod span;
+mod streaming;
 pub(crate) mod target;
 mod thread;
 mod trailers;

@@ -12,7 +12,7 @@ use tenon_compression::encoder::Then;
 use tenon_compression::turns::Place;
 use tenon_compression::{Coding, Compression, Stream};
 
-use crate::front::response::{Streaming, TruncatedBody};
+use crate::front::streaming::{Streaming, TruncatedBody};
 
 /// The maximum length of the content that is compressed in one step, and the length of the output
 /// from which it is sent, in bytes.

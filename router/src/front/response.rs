@@ -3,7 +3,6 @@
 //! A response belongs to one thread.
 
 use std::future::poll_fn;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -15,8 +14,7 @@ use http_body::{Body, Frame, SizeHint};
 use tenon_clients::quota::Hold;
 use tenon_clients::{Client, InFlight};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::runtime::invoke_response::Part;
-use tenon_proto::runtime::{Header, ResponseHead, Trailers};
+use tenon_proto::runtime::{Header, ResponseHead};
 use tenon_spans::{DISCONNECTED, OpenSpan};
 use tokio::task::spawn_local;
 
@@ -24,12 +22,11 @@ use crate::front::assets::{Answer, Content};
 use crate::front::compressed::CompressedBody;
 use crate::front::handshake::Handshake;
 use crate::front::headers;
-use crate::front::trailers;
+use crate::front::streaming::{Streaming, TruncatedBody};
 use crate::sites::read::{FileStream, PIECE};
 use crate::thread::Permit;
 use crate::tunnel::Tunnel;
-use crate::upstream::exchange::{Reply, Rest, SLOW_CLIENT};
-use crate::upstream::retry::AttemptError;
+use crate::upstream::exchange::{Reply, Rest};
 
 /// The maximum size, in bytes, of a complete response that needs no memory beyond that of its
 /// connection.
@@ -49,20 +46,6 @@ pub(crate) struct FileBody {
     content: FileStream,
     /// The memory of the piece that waits for the client.
     _memory: Hold,
-    /// The request counts as in flight until its last byte has been sent.
-    _permit: Permit,
-}
-
-/// A body that has not completely arrived from the node. Dropping this value ends the node's
-/// stream.
-pub(crate) struct Streaming {
-    first: Option<Bytes>,
-    rest: Rest,
-    /// The trailers, which follow the last piece, if there are any.
-    trailers: Option<Box<HeaderMap>>,
-    client: Arc<Client>,
-    /// The memory for data that waits for the client.
-    memory: Option<Hold>,
     /// The request counts as in flight until its last byte has been sent.
     _permit: Permit,
 }
@@ -108,14 +91,7 @@ pub(crate) fn from_reply(
         return Ok(build(status, map, ResponseBody::Full(None)));
     }
     let first = (!body.is_empty()).then_some(body);
-    let streaming = Streaming {
-        first,
-        rest,
-        trailers: None,
-        client: client.clone(),
-        memory: None,
-        _permit: permit,
-    };
+    let streaming = Streaming::new(first, rest, client, permit);
     Ok(build(status, map, ResponseBody::Streaming(streaming)))
 }
 
@@ -200,83 +176,6 @@ fn finish(mut rest: Rest) {
     let has_ended = rest.is_over() || poll_fn(|cx| rest.poll_next(cx)).now_or_never().is_some();
     if !has_ended {
         spawn_local(async move { poll_fn(|cx| rest.poll_next(cx)).await.is_ok() });
-    }
-}
-
-/// The reason why a body ended before it was complete. On this error hyper resets the client's
-/// stream, so that a partial body is not taken for a complete one.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TruncatedBody {
-    #[error("the node did not complete its response ({})", .0.reason())]
-    Node(AttemptError),
-    #[error("cannot read the static file: {0}")]
-    File(io::Error),
-    #[error("cannot compress the response: {0}")]
-    Compression(io::Error),
-    #[error("no memory is left for a client that reads slowly")]
-    OutOfMemory,
-}
-
-impl TruncatedBody {
-    /// Returns the reason as a word.
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Node(error) => error.reason(),
-            Self::File(_) | Self::Compression(_) => "internal",
-            Self::OutOfMemory => "overloaded",
-        }
-    }
-
-    fn file(error: io::Error) -> Self {
-        tracing::error!(%error, "cannot read a static file");
-        Self::File(error)
-    }
-}
-
-impl Streaming {
-    /// Returns the next piece. While pieces are available, the client is behind: data from its node
-    /// waits here, up to two windows.
-    pub(crate) fn poll_piece(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, TruncatedBody>>> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(Ok(first)));
-        }
-        let part = loop {
-            match self.rest.poll_next(cx) {
-                // The end follows.
-                Poll::Ready(Ok(Some(Part::Trailers(Trailers { fields })))) => {
-                    let trailers = trailers::of_response(fields);
-                    self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
-                }
-                Poll::Ready(part) => break part,
-                Poll::Pending => {
-                    self.memory = None;
-                    return Poll::Pending;
-                }
-            }
-        };
-        Poll::Ready(match part {
-            Ok(Some(Part::Body(piece))) => {
-                if self.memory.is_none() {
-                    self.memory = self.client.memory(SLOW_CLIENT);
-                }
-                let has_memory = self.memory.is_some();
-                Some(if has_memory { Ok(piece) } else { Err(TruncatedBody::OutOfMemory) })
-            }
-            Ok(None) => None,
-            Ok(Some(Part::Head(_) | Part::Trailers(_))) => {
-                let error = AttemptError::ProtocolViolation("a second head".into());
-                Some(Err(TruncatedBody::Node(error)))
-            }
-            Err(error) => Some(Err(TruncatedBody::Node(error))),
-        })
-    }
-
-    /// Returns the trailers of a body that has ended, if it has any.
-    fn take_trailers(&mut self) -> Option<HeaderMap> {
-        self.trailers.take().map(|trailers| *trailers)
     }
 }
 
