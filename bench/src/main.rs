@@ -340,8 +340,8 @@ fn own_binaries() -> anyhow::Result<PathBuf> {
 
 fn contest(args: &Args, peers: &Peers, own: Option<&Path>) -> anyhow::Result<Vec<contest::Record>> {
     let tenon = own.map(|own| build(peers, own, "Tenon")).transpose()?;
-    let (_site, tenon) = tenon.unzip();
-    let mut contenders = Vec::from_iter(tenon);
+    let colocated = own.map(|own| colocated(peers, own)).transpose()?;
+    let (_sites, mut contenders): (Vec<_>, Vec<_>) = tenon.into_iter().chain(colocated).unzip();
     contenders.extend([
         peers.envoy_and_deno()?,
         peers.nginx_and_deno()?,
@@ -349,6 +349,16 @@ fn contest(args: &Args, peers: &Peers, own: Option<&Path>) -> anyhow::Result<Vec
         peers.deno()?,
     ]);
     contest::run(&mut contenders, &args.load(peers), args.schedule())
+}
+
+/// Starts a node with a front. It serves the hello Worker while the returned site is open.
+fn colocated(peers: &Peers, programs: &Path) -> anyhow::Result<(Site, Contender)> {
+    let site = Site::open(1)?;
+    site.deploy("hello", peers.hello()?);
+    let scratch = tempfile::tempdir_in(&peers.scratch)?.keep().join("colocated");
+    let node = peers.placement.contender(&programs.join(NODE));
+    let contender = site.start_colocated(&scratch, node)?;
+    Ok((site, contender))
 }
 
 /// Runs a contest of builds of Tenon.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::apply::{self, Stage};
 use crate::objective::{self, Objective};
 use crate::table::Table;
+use crate::tenon::COLOCATED;
 use crate::unit::{human, micros};
 use crate::{
     assets, containment, contest, engine, fairness, fleet, front, hop, hostile, isolates, rollback,
@@ -15,6 +16,9 @@ use crate::{
 
 /// Name of the contender whose CPU time per request is the bound of Tenon's.
 const REFERENCE: &str = "Envoy + deno";
+
+/// Maximum ratio of the CPU time of a request at a node with a front to that of deno alone.
+const COLOCATED_RATIO: f64 = 1.4;
 
 /// Maximum p99 of the time from apply to the first response with status 200.
 const FIRST_200_WITHIN: Duration = Duration::from_secs(1);
@@ -113,6 +117,11 @@ impl Report {
         let mut objectives = vec![
             Objective::time("apply → first 200, p99", first_200, Some(FIRST_200_WITHIN)),
             Objective::time(beside, cpu("Tenon"), cpu(REFERENCE)),
+            Objective::time(
+                "CPU time per request, node with a front, at most 1.4 × deno",
+                cpu(COLOCATED),
+                cpu("deno").map(|deno| deno.mul_f64(COLOCATED_RATIO)),
+            ),
         ];
         objectives.extend(rollback::objectives(self.rollback.as_ref()));
         objectives.extend(hop::objectives(self.hop.as_ref()));

@@ -28,6 +28,9 @@ use crate::process::Process;
 pub const NODE: &str = "tenon-runtime-node";
 pub const ROUTER: &str = "tenon-router";
 
+/// Name of the contender that is a node with a front.
+pub const COLOCATED: &str = "Tenon, colocated";
+
 const POOL: &str = "default";
 
 /// Default namespace of Workers.
@@ -178,22 +181,11 @@ impl Site {
         std::fs::create_dir(dir)?;
         let listen = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (addr, admin) = (listen(free_port()?), listen(free_port()?));
-        if let Some([router_certificates, node_certificates]) = &self.directories {
+        if let Some([router_certificates, _]) = &self.directories {
             router.arg("--tls-dir").arg(router_certificates);
-            node.arg("--tls-dir").arg(node_certificates);
         }
 
-        node.args([
-            "--name",
-            "node",
-            "--listen-ip",
-            "127.0.0.1",
-            "--shards",
-            &self.shards.to_string(),
-        ])
-        .args(["--lanes", &LANES.to_string()])
-        .args(["--shard-port", &self.shard_port.to_string(), "--catalog", &self.url])
-        .args(["--admin-listen", &admin.to_string()]);
+        self.configure_node(&mut node, admin);
         let node = Process::start("node", node, dir)?;
 
         router.args([
@@ -210,6 +202,43 @@ impl Site {
         ]);
         let router = Process::start("router", router, dir)?;
         Ok(Tenon { router, node, addr, admin })
+    }
+
+    /// Starts the node with a front, and no router.
+    ///
+    /// # Arguments
+    /// * `dir` - a new directory for the output of the program.
+    /// * `node` - the command of the program, with its CPU placement.
+    ///
+    /// # Errors
+    /// Fails if the program cannot be started.
+    pub fn start_colocated(&self, dir: &Path, mut node: Command) -> anyhow::Result<Contender> {
+        std::fs::create_dir(dir)?;
+        let listen = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let addr = listen(free_port()?);
+        self.configure_node(&mut node, listen(free_port()?));
+        node.args(["--front", &addr.to_string(), "--drain-linger", "0"]);
+        let node = Process::start("node", node, dir)?;
+        let target = Target { addr, host: HOST };
+        Ok(Contender { name: COLOCATED.to_owned(), target, processes: vec![node] })
+    }
+
+    /// Adds the arguments of this site's node.
+    fn configure_node(&self, node: &mut Command, admin: SocketAddr) {
+        if let Some([_, certificates]) = &self.directories {
+            node.arg("--tls-dir").arg(certificates);
+        }
+        node.args([
+            "--name",
+            "node",
+            "--listen-ip",
+            "127.0.0.1",
+            "--shards",
+            &self.shards.to_string(),
+        ])
+        .args(["--lanes", &LANES.to_string()])
+        .args(["--shard-port", &self.shard_port.to_string(), "--catalog", &self.url])
+        .args(["--admin-listen", &admin.to_string()]);
     }
 }
 

@@ -161,7 +161,7 @@ func TestHelmTestDeletesItsObjects(t *testing.T) {
 func TestProcessesKnowTheirArguments(t *testing.T) {
 	sources := map[string][]string{
 		"Deployment/tenon-operator": {"operator/src/config.rs", "operator/src/config/artifacts.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},
-		"Deployment/tenon-router":   {"router/src/main.rs", "router/spans/src/args.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},
+		"Deployment/tenon-router":   {"router/src/main.rs", "router/src/args.rs", "router/spans/src/args.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},
 		"Pod/tenon-probe":           {"operator/src/probe.rs"},
 	}
 	for _, pod := range render(t, strings.ReplaceAll(variety["everything"], "certManager", "selfSigned")).pods() {

@@ -1,12 +1,15 @@
 //! `tenon dev`: the platform in one process.
 //!
 //! ```text
-//!  probe the port ─► watch the files ─► reload ─► catalog ─► node ─► router ─► ready ─► print
-//!                                        ▲                                     │
-//!                                        └────────── a file was saved ◄────────┤
-//!                                                   a schedule is due ◄────────┤
-//!                                  router drains ─► node drains ─► catalog ◄───┘ Ctrl-C
+//!  probe the port ─► watch the files ─► reload ─► catalog ─► node with a front ─► ready ─► print
+//!                                        ▲                                          │
+//!                                        └──────────── a file was saved ◄───────────┤
+//!                                                     a schedule is due ◄───────────┤
+//!                                              the node drains ─► catalog ◄─────────┘ Ctrl-C
 //! ```
+//!
+//! The node's front stands for the routers: each thread accepts requests, answers those for the
+//! Workers of its own shard, and forwards the others to the shards of the other threads.
 //!
 //! The watch starts before the files are read for the first time, so no save is missed. The parts
 //! shut down in the order in which requests pass through them, so every accepted request is
@@ -20,7 +23,7 @@ use std::fs::File;
 use std::future::ready;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroU16;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,8 +36,10 @@ use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::readiness::Readiness;
 use tenon_proto::catalog::{Node as NodeEntry, node::State};
 use tenon_proto::id::SiteId;
-use tenon_router::{Router, SitesConfig, TrustedProxies};
-use tenon_runtime_node::config::{Config, DrainConfig, EgressConfig, ListenConfig, PoolConfig};
+use tenon_router::Router;
+use tenon_runtime_node::config::{
+    Config, DrainConfig, EgressConfig, FrontConfig, ListenConfig, PoolConfig,
+};
 use tenon_runtime_node::node::Node;
 use tokio::task::spawn_blocking;
 
@@ -70,8 +75,7 @@ pub(crate) struct Args {
     #[arg(long, env = "TENON_LISTEN", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
 
-    /// Number of threads that run Workers, and of threads that accept requests. Defaults to the
-    /// number of CPUs.
+    /// Number of threads that accept requests and run Workers. Defaults to the number of CPUs.
     #[arg(long, env = "TENON_SHARDS", conflicts_with_all = ["inspect", "inspect_brk"])]
     shards: Option<NonZeroU16>,
 
@@ -131,8 +135,6 @@ struct Dev {
     catalog_signal: drain::Signal,
     node: Node,
     node_signal: drain::Signal,
-    router: Router,
-    router_signal: drain::Signal,
 }
 
 impl Dev {
@@ -140,7 +142,6 @@ impl Dev {
         let files = Changes::of(&args.source.paths).context("cannot watch the files")?;
         let (catalog_signal, catalog_drain) = drain::channel();
         let (node_signal, node_drain) = drain::channel();
-        let (router_signal, router_drain) = drain::channel();
         let (registry, readiness) = (Registry::new(), Readiness::new());
         let inspection = args.inspect.start().await?;
         // A debugger sees one thread, and a paused isolate blocks its thread.
@@ -156,18 +157,14 @@ impl Dev {
         let packs = Packs::default();
         catalog.set_assets_source(packs.source());
 
-        // The router starts first, because the node needs its address for calls between Workers.
-        let router = Router::spawn(
-            router_config(&args, &catalog_url, shards)?,
-            router_drain,
-            &registry,
-            &readiness,
-        )?;
         let config = Config {
             inspector: inspection.as_ref().map(|inspection| Arc::clone(&inspection.inspector)),
-            ..node_config(&catalog_url, router.internal_addr(), shards)?
+            front: Some(front_config(&args, &catalog_url)?),
+            ..node_config(&catalog_url, shards)?
         };
         let node = Node::spawn(config, node_drain, &registry, &readiness)?;
+        let internal =
+            front(&node).internal_addr().context("the front has no internal listener")?;
         catalog.set_node(node_entry(&node));
 
         let paths = args.source.paths;
@@ -178,16 +175,14 @@ impl Dev {
             packs,
             site: Site::default(),
             files,
-            schedules: Schedules::new(router.internal_addr()),
+            schedules: Schedules::new(internal),
             inspection,
             catalog,
             catalog_signal,
             node,
             node_signal,
-            router,
-            router_signal,
         };
-        print::listening(dev.router.addr(), &dev.settings.domain);
+        print::listening(front(&dev.node).addr(), &dev.settings.domain);
         dev.inspection.iter().for_each(|inspection| print::inspecting(inspection.address));
         dev.reload().await;
         dev.catalog.mark_synced();
@@ -221,7 +216,7 @@ impl Dev {
         }
         self.schedules.set(self.site.schedules());
         let nodes = self.catalog.nodes();
-        let printer = print::Printer::new(self.router.addr(), POOL, &nodes);
+        let printer = print::Printer::new(front(&self.node).addr(), POOL, &nodes);
         printer.changes(&changes, &self.site);
     }
 
@@ -241,8 +236,6 @@ impl Dev {
     async fn drain(self) {
         // Code that a debugger has paused blocks its thread, which then could not drain.
         self.inspection.iter().for_each(|inspection| inspection.inspector.close());
-        self.router_signal.drain().await;
-        self.router.join();
         self.node_signal.drain().await;
         self.node.join();
         self.catalog_signal.drain().await;
@@ -272,6 +265,11 @@ impl Packs {
     }
 }
 
+/// Returns the node's front, which `tenon dev` always configures.
+fn front(node: &Node) -> &Router {
+    node.front().expect("the node has no front")
+}
+
 fn cpus() -> u16 {
     std::thread::available_parallelism()
         .ok()
@@ -279,7 +277,7 @@ fn cpus() -> u16 {
         .unwrap_or(1)
 }
 
-fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result<Config> {
+fn node_config(catalog: &str, shards: u16) -> anyhow::Result<Config> {
     Ok(Config {
         listen: ListenConfig {
             ip: Ipv4Addr::LOCALHOST.into(),
@@ -288,7 +286,6 @@ fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result
             lanes: 0,
             pin: shards <= cpus(),
         },
-        router: Some(format!("http://{router}").parse()?),
         pool: PoolConfig { spares: SPARE_ISOLATES, ..PoolConfig::default() },
         // The code is the developer's own, so it may connect to every host that the developer can
         // reach.
@@ -301,30 +298,17 @@ fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result
     })
 }
 
-fn router_config(args: &Args, catalog: &str, threads: u16) -> anyhow::Result<tenon_router::Config> {
-    Ok(tenon_router::Config {
-        name: "router/dev".to_owned(),
-        listen: args.listen,
-        https: None,
-        trusted_proxies: TrustedProxies::default(),
-        idle_timeout: tenon_router::IDLE_TIMEOUT,
-        internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        catalog: catalog.parse()?,
-        tls: None,
-        threads: NonZeroU16::new(threads).context("the number of threads is zero")?.into(),
+fn front_config(args: &Args, catalog: &str) -> anyhow::Result<FrontConfig> {
+    let name = "router/dev".to_owned();
+    let router = tenon_router::Config {
+        internal_listen: Some((Ipv4Addr::LOCALHOST, 0).into()),
         access_log: args.access_log,
-        debug_headers: false,
-        compression: true,
-        spans: None,
-        client_memory: tenon_router::memory::for_clients(Path::new("/")),
-        client_connections: tenon_router::descriptors::for_clients(),
-        pace: tenon_router::Pace::default(),
         shards_may_pause: args.inspect.is_set(),
-        sites: SitesConfig::default(),
-        // No load balancer has to notice the drain before the router stops accepting connections.
-        drain_linger: Duration::ZERO,
-        tunnel_grace: Duration::ZERO,
-    })
+        // No load balancer has to notice the drain before the front stops accepting connections,
+        // and WebSockets are closed immediately: the defaults.
+        ..tenon_router::Config::new(name, args.listen, catalog.parse()?)
+    };
+    Ok(FrontConfig { router, https_listen: None })
 }
 
 fn node_entry(node: &Node) -> NodeEntry {

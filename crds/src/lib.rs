@@ -30,9 +30,9 @@ pub use placement::{
     TaintEffect, Toleration, TolerationOperator, TopologySpread, WhenUnsatisfiable,
 };
 pub use pool::{
-    AllowedNamespaces, CaCertificates, KeyRef, MAX_LANES, MAX_SHARDS, NamespacesFrom, POOL_LABEL,
-    PoolEgress, PoolLimits, PoolProxy, PoolRateLimits, ProxyResolver, ResourceSettings,
-    RuntimePool, RuntimePoolSpec, RuntimePoolStatus, SecretRef,
+    AllowedNamespaces, CaCertificates, FrontServiceType, KeyRef, MAX_LANES, MAX_SHARDS,
+    NamespacesFrom, POOL_LABEL, PoolEgress, PoolFront, PoolLimits, PoolProxy, PoolRateLimits,
+    ProxyResolver, ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus, SecretRef,
 };
 pub use revision::{Artifact, WorkerRevision, WorkerRevisionSpec};
 pub use worker::{

@@ -1,6 +1,7 @@
 //! `RuntimePool`: the nodes that run Workers.
 
 mod egress;
+mod front;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ use crate::placement::{self, Toleration, TopologySpread, label_key};
 use crate::{Limits, RateLimit};
 
 pub use egress::{CaCertificates, KeyRef, PoolEgress, PoolProxy, ProxyResolver, SecretRef};
+pub use front::{FrontServiceType, PoolFront};
 
 /// Maximum number of shards per node. The ports of shards and lanes are consecutive, and
 /// NetworkPolicies name the whole range.
@@ -107,6 +109,12 @@ pub struct RuntimePoolSpec {
     /// Worker that was accepted before stays in the pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_namespaces: Option<AllowedNamespaces>,
+
+    /// Serve clients at the nodes, without routers, with the operator's `--admit-fronts`. Set this
+    /// only if all Workers of the pool are trusted: the keys of HTTPS and the requests of all
+    /// tenants are then in the processes that run the Workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front: Option<PoolFront>,
 
     /// RuntimeClass of the Pods, such as one for gVisor or Kata if tenants are less trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

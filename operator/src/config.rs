@@ -53,6 +53,11 @@ pub struct OperatorArgs {
     /// --self-signed, and to tenon-runtime-node-tls with --tls-dir.
     #[arg(long, env = "TENON_NODE_TLS_SECRET", value_name = "NAME")]
     pub node_tls_secret: Option<String>,
+    /// Allow RuntimePools to have fronts (spec.front). The nodes of such pools get the rights of
+    /// routers: to watch all Workers, to fetch static files, and to report figures of rollouts. All
+    /// nodes then accept requests from other nodes.
+    #[arg(long, env = "TENON_ADMIT_FRONTS")]
+    pub admit_fronts: bool,
     /// URL at which nodes reach the catalog. Defaults to port 7070 of tenon-operator, with https://
     /// if processes use TLS.
     #[arg(long, env = "TENON_CATALOG_URL")]
@@ -205,6 +210,7 @@ impl OperatorArgs {
             catalog: text(&catalog),
             router: text(&router),
             tls_secret,
+            admit_fronts: self.admit_fronts,
             log: log.arguments(),
         };
         Ok(Config {

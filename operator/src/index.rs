@@ -92,6 +92,8 @@ pub struct Index {
     pools: HashMap<String, PoolSettings>,
     /// The pools that are not being deleted.
     owners: Pools,
+    /// The pools with a front.
+    fronts: BTreeSet<String>,
     config_maps: HashMap<Key, Arc<ConfigMap>>,
     secrets: HashMap<Key, Arc<Secret>>,
     config_map_users: Users,
@@ -125,6 +127,7 @@ impl Index {
             revisions: HashMap::new(),
             pools: HashMap::new(),
             owners: Pools::new(),
+            fronts: BTreeSet::new(),
             config_maps: HashMap::new(),
             secrets: HashMap::new(),
             config_map_users: Users::default(),

@@ -190,6 +190,7 @@ impl Operator {
             stale_tx,
             scheduled_tx,
             pools_tx,
+            admit_fronts: config.nodes.admit_fronts,
             events: events.clone(),
             metrics: metrics.clone(),
         };

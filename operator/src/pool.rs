@@ -17,7 +17,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use kube::runtime::controller::{self, Action, Controller};
 use kube::runtime::reflector::ObjectRef;
@@ -167,8 +167,11 @@ async fn reconcile(pool: Arc<RuntimePool>, context: Arc<Context>) -> Result<Acti
 /// Applies the objects of a pool, and sets the pool's status, even if an object is refused.
 async fn apply_and_set_status(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
     let applied = apply(pool, context).await;
+    let front = pool.spec.front.as_ref().filter(|_| !context.settings.admit_fronts);
     let (deployment, obstacle, result) = match applied {
-        Ok((deployment, obstacle)) => (deployment, obstacle, Ok(())),
+        Ok((deployment, obstacle)) => {
+            (deployment, obstacle.or(front.map(|_| Obstacle::Front)), Ok(()))
+        }
         Err(error) => match Refusal::of(&error.source) {
             Some(refusal) => {
                 let stored = stored_deployment(pool, context).await?;
@@ -201,6 +204,10 @@ async fn apply(
     let children = plan::children(pool, &context.namespace, &context.settings, referred.as_deref());
     apply_one(context, "Service", &children.service, pool).await?;
     apply_one(context, "PodDisruptionBudget", &children.budget, pool).await?;
+    match &children.front {
+        Some(front) => _ = apply_one(context, "Service", front, pool).await?,
+        None => delete_front(context, pool).await.map_err(failed("Service"))?,
+    }
     let deployment = if obstacle.is_none() {
         Some(apply_one(context, "Deployment", &children.deployment, pool).await?)
     } else {
@@ -220,6 +227,15 @@ async fn missing_certificate(
     let secrets: Api<Secret> = Api::namespaced(context.client.clone(), &context.namespace);
     let found = secrets.get_metadata_opt(&secret).await?;
     Ok(found.is_none().then_some(Obstacle::NoCertificate { secret }))
+}
+
+/// Deletes the Service for clients, if the pool has had a front.
+async fn delete_front(context: &Context, pool: &RuntimePool) -> kube::Result<()> {
+    let services: Api<Service> = Api::namespaced(context.client.clone(), &context.namespace);
+    match services.delete(&plan::front_name(pool), &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        deleted => deleted.map(drop),
+    }
 }
 
 async fn stored_deployment(

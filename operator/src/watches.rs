@@ -62,6 +62,8 @@ pub struct Watches {
     pub scheduled_tx: mpsc::UnboundedSender<WorkerId>,
     /// Receives all pools when one is created or deleted.
     pub pools_tx: watch::Sender<Pools>,
+    /// Whether the nodes of pools with a front count as routers too.
+    pub admit_fronts: bool,
     pub events: Events,
     pub metrics: Arc<Metrics>,
 }
@@ -166,6 +168,9 @@ impl Watches {
         touched.routers.inspect(|count| self.catalog.set_routers(*count));
         if let Some(pools) = touched.pools {
             self.pools_tx.send_replace(pools);
+        }
+        if let Some(fronts) = touched.fronts.filter(|_| self.admit_fronts) {
+            self.catalog.set_fronts(fronts);
         }
         for node in touched.nodes {
             self.catalog.set_node(node);

@@ -6,7 +6,9 @@
 //!         ◄─ InvokeResponse: head, body, … ──────
 //! ```
 //!
-//! - [`HeadWriter`], [`with_stay`]: the head of a request, written from its parts.
+//! - [`HeadWriter`], [`with_stay`]: the head of a request, written from its parts; [`encode_head`]:
+//!   the same from a value.
+//! - [`HeadSink`]: the destinations of these parts, of which a message is one.
 //! - [`Prologue`]: all of a message except the body at its end.
 //! - [`Reader`]: the messages of a stream.
 //!
@@ -17,7 +19,9 @@ mod field;
 mod reader;
 mod request;
 mod response;
+mod sink;
 
 pub use reader::{Next, ReadError, Reader};
-pub use request::{HeadWriter, with_stay};
+pub use request::{HeadWriter, encode_head, with_stay};
 pub use response::Prologue;
+pub use sink::HeadSink;

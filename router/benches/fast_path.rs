@@ -59,7 +59,7 @@ fn config() -> Config {
         listen: any,
         https: None,
         trusted_proxies: TrustedProxies::default(),
-        internal_listen: any,
+        internal_listen: Some(any),
         catalog: "http://127.0.0.1:9".parse().expect("the URL is invalid"),
         tls: None,
         threads: NonZeroUsize::MIN,

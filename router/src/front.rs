@@ -18,11 +18,15 @@
 //! This group of modules turns a client's request into an invocation, and the node's reply into a
 //! response:
 //!
+//! - [`thread`]: the part of the router that one thread runs; [`opening`]: delays clients until the
+//!   thread has a table.
+//! - [`siblings`]: hands connections to the threads of other shards.
 //! - [`connection`]: serves one connection until it ends; [`fast_path`]: without hyper, while its
 //!   client sends plain requests.
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
 //!   [`accept_encoding`]: the parts of a request that the router interprets.
+//! - [`head`]: the request, as its Worker gets it.
 //! - [`span`]: the span of a request, and its trace.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
 //!   to https.
@@ -45,27 +49,32 @@ pub(crate) mod fast_path;
 pub(crate) mod fields;
 pub(crate) mod forwarded;
 pub(crate) mod handshake;
+mod head;
 pub(crate) mod headers;
 mod https;
 pub(crate) mod internal;
+pub(crate) mod opening;
 pub(crate) mod path;
 mod proxy_protocol;
 pub(crate) mod response;
 pub(crate) mod scheme;
 mod session;
+mod siblings;
 mod span;
 mod streaming;
 pub(crate) mod target;
+mod thread;
 mod trailers;
 
+use std::future::{pending, poll_fn};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures::future::OptionFuture;
-use socket2::{Domain, Protocol, Socket, Type};
+use futures::future::{FutureExt as _, OptionFuture};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tenon_clients::SWEEP;
 use tenon_lifecycle::{drain, readiness::Readiness};
 use tokio::net::{TcpListener, TcpStream};
@@ -75,11 +84,14 @@ use tokio::task::spawn_local;
 use crate::front::connection::{Served, Stage};
 use crate::front::path::Caller;
 use crate::front::scheme::Scheme;
+use crate::front::siblings::Arrival;
 use crate::thread::RouterThread;
+
+pub use thread::FrontThread;
 
 /// The maximum number of connections that wait to be accepted. The kernel's own limit is usually
 /// lower.
-const BACKLOG: i32 = 4096;
+pub const BACKLOG: i32 = 4096;
 
 /// The maximum number of connections that are accepted before the other tasks of the thread run.
 /// With a larger number, a crowd of clients that reconnect as soon as they are disconnected would
@@ -93,18 +105,28 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The time for which a load balancer may delay the header of the PROXY protocol.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A thread's listeners.
-pub(crate) struct Listeners<L> {
-    pub(crate) clients: L,
+/// The listeners of one serving thread.
+#[derive(Debug)]
+pub struct Listeners<L = std::net::TcpListener> {
+    pub clients: L,
     /// The listener for clients that use TLS, if there is one.
-    pub(crate) https: Option<L>,
-    pub(crate) internal: L,
+    pub https: Option<L>,
+    /// The listener for the platform's own processes, if there is one.
+    pub internal: Option<L>,
 }
 
-/// The listener that accepted a connection.
+impl<L> Listeners<L> {
+    fn all(&self) -> impl Iterator<Item = &L> {
+        std::iter::once(&self.clients).chain(&self.https).chain(&self.internal)
+    }
+}
+
+/// The origin of a connection: a listener of this thread, or another thread.
 #[derive(Clone, Copy)]
 enum ListenerKind {
     Clients(Scheme),
+    /// A thread of another shard has handed the client's connection over.
+    Given,
     Internal,
 }
 
@@ -115,7 +137,9 @@ impl Listeners<TcpListener> {
             Some(accepted) = OptionFuture::from(self.https.as_ref().map(TcpListener::accept)) => {
                 (ListenerKind::Clients(Scheme::Https), accepted)
             }
-            accepted = self.internal.accept() => (ListenerKind::Internal, accepted),
+            Some(accepted) = OptionFuture::from(self.internal.as_ref().map(TcpListener::accept)) => {
+                (ListenerKind::Internal, accepted)
+            }
         };
         accepted.map(|(stream, peer)| (kind, stream, peer))
     }
@@ -131,6 +155,11 @@ pub(crate) fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
+    if addr.port() == 0 {
+        // A socket that stops listening keeps its port only if it was bound to the port by number.
+        let chosen = socket.local_addr()?.as_socket();
+        return chosen.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into()).and_then(listen);
+    }
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
@@ -151,7 +180,7 @@ pub(crate) async fn run(
     let listeners = Listeners {
         clients: TcpListener::from_std(listeners.clients)?,
         https: listeners.https.map(TcpListener::from_std).transpose()?,
-        internal: TcpListener::from_std(listeners.internal)?,
+        internal: listeners.internal.map(TcpListener::from_std).transpose()?,
     };
     let (stage_tx, stage_rx) = watch::channel(Stage::Serving);
     let front = Front { thread: thread.clone(), stage_rx };
@@ -171,7 +200,10 @@ pub(crate) async fn run(
     if let Some(listener) = listeners.https {
         front.admit_all(ListenerKind::Clients(Scheme::Https), listener);
     }
-    front.admit_all(ListenerKind::Internal, listeners.internal);
+    if let Some(listener) = listeners.internal {
+        front.admit_all(ListenerKind::Internal, listener);
+    }
+    front.admit_given();
     stage_tx.send_replace(Stage::Closing);
     drop(front);
     // Every connection holds a receiver, and every tunnel holds a slot.
@@ -212,6 +244,7 @@ impl Front {
                 biased;
                 () = &mut end => return,
                 accepted = listeners.accept() => accepted,
+                given = self.given() => Ok(given),
             };
             match accepted {
                 Ok((kind, stream, peer)) => self.admit(kind, stream, peer),
@@ -223,18 +256,54 @@ impl Front {
         }
     }
 
+    /// Returns the next connection that another thread has given to this one.
+    async fn given(&self) -> (ListenerKind, TcpStream, SocketAddr) {
+        let own = self.thread.colocated.as_ref();
+        let Some(siblings) = own.and_then(|own| own.siblings.as_ref()) else {
+            return pending().await;
+        };
+        loop {
+            let given = poll_fn(|cx| siblings.poll_given(cx)).await;
+            let opened = given.set_nonblocking(true).and_then(|()| {
+                let peer = given.peer_addr()?;
+                Ok((ListenerKind::Given, TcpStream::from_std(given)?, peer))
+            });
+            match opened {
+                Ok(opened) => return opened,
+                // The client has disconnected already.
+                Err(error) => tracing::debug!(%error, "lost a connection"),
+            }
+        }
+    }
+
+    /// Accepts the connections that other threads have given to this one so far.
+    fn admit_given(&self) {
+        while let Some((kind, stream, peer)) = self.given().now_or_never() {
+            self.admit(kind, stream, peer);
+        }
+    }
+
+    /// Accepts all established connections, and stops listening.
+    fn admit_all(&self, kind: ListenerKind, listener: TcpListener) {
+        let Ok(listener) = listener.into_std() else { return };
+        self.admit_established(kind, &listener);
+        // Another process may hold the same socket, and connections would wait for it.
+        if let Err(error) = SockRef::from(&listener).shutdown(Shutdown::Read) {
+            tracing::debug!(%error, "cannot stop listening");
+        }
+    }
+
     /// Accepts all established connections. The kernel is asked directly, because the event loop
     /// may not know of all these connections yet.
-    fn admit_all(&self, kind: ListenerKind, listener: TcpListener) {
-        let accept = |listener: &std::net::TcpListener| {
+    fn admit_established(&self, kind: ListenerKind, listener: &std::net::TcpListener) {
+        let accept = || {
             let (stream, peer) = listener.accept()?;
             stream.set_nonblocking(true)?;
             io::Result::Ok((TcpStream::from_std(stream)?, peer))
         };
-        let Ok(listener) = listener.into_std() else { return };
         // The kernel's queue has at most this length.
         for _ in 0..BACKLOG {
-            match accept(&listener) {
+            match accept() {
                 Ok((stream, peer)) => self.admit(kind, stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client has disconnected already.
@@ -250,7 +319,15 @@ impl Front {
         let (thread, stage_rx) = (self.thread.clone(), self.stage_rx.clone());
         let gauge = Counted::new(&thread);
         match kind {
-            ListenerKind::Clients(scheme) => {
+            ListenerKind::Clients(_) | ListenerKind::Given => {
+                let (scheme, arrival) = match kind {
+                    ListenerKind::Clients(scheme) => (scheme, Arrival::Accepted),
+                    _ => (Scheme::Http, Arrival::Settled),
+                };
+                let arrival = match thread.trusted_proxies.use_proxy_protocol(peer.ip()) {
+                    true => Arrival::Settled,
+                    false => arrival,
+                };
                 // The connection is closed if there is no memory for it and no waiting connection
                 // that could be ended instead.
                 let tls = match scheme {
@@ -270,7 +347,7 @@ impl Front {
                         let (accounts, client) =
                             (thread.accounts(address), admitted.client().clone());
                         let caller = Caller { address, scheme, client, accounts };
-                        connection::serve_client(thread, stream, caller, stage_rx).await
+                        connection::serve_client(thread, stream, arrival, caller, stage_rx).await
                     };
                     log_end(peer, served.await);
                     drop(gauge);

@@ -17,12 +17,12 @@
 //! | `upstream` | shards: picking, connections, attempts, retries | |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! `server` is the operators' server of the catalog. Any group may use `date`, `figures`, `meters`
-//! and `trace`, and three crates: [`tenon_clients`] (clients' connections, and what each client may
-//! take), [`tenon_compression`] (the encoders of responses, and what they may take) and
-//! [`tenon_table`] (the content of the catalog: routes, the ring of shards, rate limits). `thread`
-//! contains what one serving thread owns of every group but `front`. `metrics` contains the metrics
-//! of all groups.
+//! `args` contains the arguments of processes that serve clients. `server` is the operators' server
+//! of the catalog. Any group may use `date`, `figures`, `meters` and `trace`, and three crates:
+//! [`tenon_clients`] (clients' connections, and what each client may take), [`tenon_compression`]
+//! (the encoders of responses, and what they may take) and [`tenon_table`] (the content of the
+//! catalog: routes, the ring of shards, rate limits). `thread` contains what one serving thread owns
+//! of every group but `front`. `metrics` contains the metrics of all groups.
 //!
 //! Each decision is a module of pure functions: [`tenon_table::route`] (which Worker),
 //! [`tenon_table::ring`] (which shards), `placement` (shard or lane), `health`, `pulse` and `retry`
@@ -31,6 +31,7 @@
 //! arrive through `front::internal`. A WebSocket request takes the same path (`handshake`) and then
 //! continues as a tunnel (`tunnel`).
 
+mod args;
 mod catalog;
 mod date;
 mod executor;
@@ -48,11 +49,16 @@ mod trace;
 mod tunnel;
 mod upstream;
 
+pub use args::{FrontArgs, FrontArgsError};
 pub use front::forwarded::TrustedProxies;
-pub use router::{Config, IDLE_TIMEOUT, Router, SpawnError};
+pub use front::{BACKLOG, FrontThread, Listeners};
+pub use router::{Addresses, Config, IDLE_TIMEOUT, Router, SpawnError, bind};
 pub use sites::SitesConfig;
 pub use tenon_clients::pace::Pace;
 pub use tenon_clients::{descriptors, memory};
 pub use tenon_https::{Https, HttpsError, HttpsSettings};
 pub use tenon_spans::{SpanArgs, SpansConfig};
 pub use tenon_table::Pin;
+pub use upstream::inline::{
+    Colocated, InlineReply, InlineRequest, InlineShard, ReplyParts, RequestParts, Siblings,
+};

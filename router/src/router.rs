@@ -1,8 +1,14 @@
 //! The interface of the router to its process: configure, spawn, query and join.
+//!
+//! ```text
+//!  spawn: bind ─► with_listeners ─► a thread for each FrontThread
+//!         bind ─► with_listeners ─► FrontThreads, each for the thread of a shard (colocated)
+//! ```
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,6 +16,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::Uri;
 use prometheus::Registry;
+use tenon_clients::memory;
 use tenon_clients::pace::Pace;
 use tenon_https::Https;
 use tenon_lifecycle::event_loop::EventLoops;
@@ -22,17 +29,16 @@ use tenon_table::shares::Shares;
 use tenon_table::{Pin, Published, Table};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
-use tokio::task::{LocalSet, spawn_local};
 use tonic::transport::Endpoint;
 
 use crate::catalog::{self, CatalogMetrics};
 use crate::figures::Reporter;
 use crate::front::forwarded::TrustedProxies;
-use crate::front::{self, Listeners};
+use crate::front::{self, FrontThread, Listeners};
 use crate::metrics::{LOOPS, Metrics};
 use crate::server::{self, Server};
 use crate::sites::{Sites, SitesConfig};
-use crate::thread::{Announcements, RouterThread, Settings, Shared};
+use crate::thread::{Announcements, Settings, Shared};
 
 /// The configuration of a router.
 #[derive(Clone, Debug)]
@@ -45,8 +51,9 @@ pub struct Config {
     pub https: Option<(SocketAddr, Https)>,
     /// The proxies whose `X-Forwarded-*` headers are trusted.
     pub trusted_proxies: TrustedProxies,
-    /// The address on which nodes and the operator connect. Port 0 selects any free port.
-    pub internal_listen: SocketAddr,
+    /// The address on which nodes and the operator connect, if there is one. Port 0 selects any free
+    /// port.
+    pub internal_listen: Option<SocketAddr>,
     /// The URL of the operator's catalog: `http://HOST:PORT`, or `https://` with TLS.
     pub catalog: Uri,
     /// The mutual TLS between operator, nodes and router. Client connections do not use it.
@@ -79,6 +86,56 @@ pub struct Config {
     pub tunnel_grace: Duration,
 }
 
+impl Config {
+    /// Returns the configuration of a router of one thread, with the defaults and without TLS.
+    /// Clients may occupy half of the memory, and may have any practical number of connections.
+    ///
+    /// # Arguments
+    /// * `name` - the name of this router in the operator's log.
+    /// * `listen` - the address on which clients connect.
+    /// * `catalog` - the URL of the operator's catalog.
+    pub fn new(name: String, listen: SocketAddr, catalog: Uri) -> Self {
+        Self {
+            name,
+            listen,
+            https: None,
+            trusted_proxies: TrustedProxies::default(),
+            internal_listen: None,
+            catalog,
+            tls: None,
+            threads: NonZeroUsize::MIN,
+            access_log: false,
+            debug_headers: false,
+            compression: true,
+            spans: None,
+            client_memory: memory::for_clients(Path::new("/")),
+            client_connections: u32::MAX.into(),
+            idle_timeout: IDLE_TIMEOUT,
+            pace: Pace::default(),
+            shards_may_pause: false,
+            sites: SitesConfig::default(),
+            drain_linger: Duration::ZERO,
+            tunnel_grace: Duration::ZERO,
+        }
+    }
+
+    /// Returns the addresses to listen on.
+    pub fn addresses(&self) -> Addresses {
+        let https = self.https.as_ref().map(|(address, _)| *address);
+        Addresses { clients: self.listen, https, internal: self.internal_listen }
+    }
+}
+
+/// The addresses that a router listens on.
+#[derive(Clone, Copy, Debug)]
+pub struct Addresses {
+    pub clients: SocketAddr,
+    /// The address for clients that use TLS, if there is one.
+    pub https: Option<SocketAddr>,
+    /// The address for the platform's own processes, if there is one.
+    pub internal: Option<SocketAddr>,
+}
+
 /// The default idle timeout of a client's connection. It is longer than the idle timeouts of the
 /// load balancers of cloud providers, of which the longest is ten minutes. If the router closed a
 /// connection first, a load balancer could send a request on the connection at the same moment, and
@@ -105,7 +162,7 @@ pub enum SpawnError {
 pub struct Router {
     addr: SocketAddr,
     https_addr: Option<SocketAddr>,
-    internal_addr: SocketAddr,
+    internal_addr: Option<SocketAddr>,
     published: Published,
     threads: Vec<JoinHandle<()>>,
 }
@@ -123,6 +180,38 @@ impl Router {
         registry: &Registry,
         readiness: &Readiness,
     ) -> Result<Self, SpawnError> {
+        let listeners = bind(&config.addresses(), config.threads)?;
+        let (mut router, fronts) =
+            Self::with_listeners(config, listeners, drain, registry, readiness)?;
+        for front in fronts {
+            let (name, runtime) = (format!("router-{}", front.name()), runtime()?);
+            router.threads.push(vital::spawn(name, move || front.run(&runtime))?);
+        }
+        Ok(router)
+    }
+
+    /// Starts a router whose serving threads belong to the caller. Returns the router and the part
+    /// of each thread, in the order of their listeners; see [`FrontThread::serve`].
+    ///
+    /// # Arguments
+    /// * `listeners` - the listeners of each thread, which [`bind`] has bound.
+    ///
+    /// # Errors
+    /// Fails if the catalog's thread cannot be started, or the registry already has a router's
+    /// metrics.
+    pub fn with_listeners(
+        config: Config,
+        listeners: Vec<Listeners>,
+        drain: drain::Watch,
+        registry: &Registry,
+        readiness: &Readiness,
+    ) -> Result<(Self, Vec<FrontThread>), SpawnError> {
+        let first = listeners.first().ok_or_else(|| io::Error::other("there is no listener"))?;
+        let address = |listener: &Option<TcpListener>| {
+            listener.as_ref().map(TcpListener::local_addr).transpose()
+        };
+        let addr = first.clients.local_addr()?;
+        let (https_addr, internal_addr) = (address(&first.https)?, address(&first.internal)?);
         let metrics = Metrics::register(registry)?;
         let catalog_metrics = CatalogMetrics::register(registry)?;
         let published: Published = Arc::new(ArcSwap::from_pointee(Table::default()));
@@ -131,20 +220,11 @@ impl Router {
         let announcements = Announcements { published: published.clone(), changes_rx };
         let loops = EventLoops::register(registry, LOOPS)?;
 
-        let threads = config.threads.get();
+        let threads = listeners.len();
         let per_thread =
             |all: u64| usize::try_from(all / threads as u64).unwrap_or(usize::MAX / 16);
         let client_memory = per_thread(config.client_memory);
         let client_connections = per_thread(config.client_connections);
-        let (addr, clients) = listen(config.listen, threads)?;
-        let (internal_addr, internal) = listen(config.internal_listen, threads)?;
-        let (https_addr, https_listeners) = match &config.https {
-            Some((addr, _)) => {
-                let (addr, listeners) = listen(*addr, threads)?;
-                (Some(addr), listeners.into_iter().map(Some).collect())
-            }
-            None => (None, (0..threads).map(|_| None).collect::<Vec<_>>()),
-        };
 
         let endpoint = Endpoint::from(config.catalog);
         let connector = Connector::new(config.tls.clone(), Role::Operator, server::CONNECT_TIMEOUT);
@@ -176,45 +256,40 @@ impl Router {
             spans,
         };
 
-        let mut threads = Vec::new();
         // The catalog is watched until the last serving thread has ended.
         let (threads_tx, threads_rx) = watch::channel(());
-        for (i, ((clients, internal), https_listener)) in
-            clients.into_iter().zip(internal).zip(https_listeners).enumerate()
-        {
-            let thread = ThreadParts {
-                name: i.to_string(),
-                loops: loops.clone(),
-                listeners: Listeners { clients, https: https_listener, internal },
-                settings: Settings {
-                    access_log: config.access_log,
-                    debug_headers: config.debug_headers,
-                    compression: config.compression,
-                    client_memory,
-                    client_connections,
-                    idle_timeout: config.idle_timeout,
-                    pace: config.pace,
-                    shards_may_pause: config.shards_may_pause,
-                },
-                shared: shared.clone(),
-                announcements: announcements.clone(),
-                metrics: metrics.clone(),
-                drain: drain.clone(),
-                readiness: readiness.clone(),
-                linger: config.drain_linger,
-                tunnel_grace: config.tunnel_grace,
-                _alive: threads_rx.clone(),
-            };
-            let runtime = runtime()?;
-            threads.push(vital::spawn(format!("router-{i}"), move || thread.run(&runtime))?);
-        }
+        let settings = Settings {
+            access_log: config.access_log,
+            debug_headers: config.debug_headers,
+            compression: config.compression,
+            client_memory,
+            client_connections,
+            idle_timeout: config.idle_timeout,
+            pace: config.pace,
+            shards_may_pause: config.shards_may_pause,
+        };
+        let front = |(i, listeners): (usize, Listeners)| FrontThread {
+            name: i.to_string(),
+            loops: loops.clone(),
+            listeners,
+            settings,
+            shared: shared.clone(),
+            announcements: announcements.clone(),
+            metrics: metrics.clone(),
+            drain: drain.clone(),
+            readiness: readiness.clone(),
+            linger: config.drain_linger,
+            tunnel_grace: config.tunnel_grace,
+            _alive: threads_rx.clone(),
+        };
+        let fronts = listeners.into_iter().enumerate().map(front).collect();
         drop((threads_rx, drain, shared));
 
         let ready = readiness.hold("catalog");
         let publisher = catalog::Publisher { published: published.clone(), changes_tx };
         let client =
             catalog::Client::new(config.name, server, publisher, sites, ready, catalog_metrics);
-        threads.push(vital::spawn("catalog".to_owned(), move || {
+        let catalog = vital::spawn("catalog".to_owned(), move || {
             catalog_runtime.block_on(async {
                 tokio::select! {
                     never = client.run(reporter) => match never {},
@@ -225,9 +300,10 @@ impl Router {
                     _ = tokio::time::timeout(LAST_SPANS, exporter).await;
                 }
             });
-        })?);
-        tracing::info!(%addr, ?https_addr, %internal_addr, threads = config.threads, "listening");
-        Ok(Self { addr, https_addr, internal_addr, published, threads })
+        })?;
+        tracing::info!(%addr, ?https_addr, ?internal_addr, threads, "listening");
+        let router = Self { addr, https_addr, internal_addr, published, threads: vec![catalog] };
+        Ok((router, fronts))
     }
 
     /// Returns the address for clients, with the actual port if port 0 was configured.
@@ -240,8 +316,8 @@ impl Router {
         self.https_addr
     }
 
-    /// Returns the address for nodes and the operator.
-    pub fn internal_addr(&self) -> SocketAddr {
+    /// Returns the address for nodes and the operator, if there is one.
+    pub fn internal_addr(&self) -> Option<SocketAddr> {
         self.internal_addr
     }
 
@@ -263,61 +339,32 @@ impl Router {
     }
 }
 
-/// The parts of a thread that can be sent to it. The `!Send` parts are created on the thread
-/// itself.
-struct ThreadParts {
-    name: String,
-    loops: EventLoops,
-    listeners: Listeners<TcpListener>,
-    settings: Settings,
-    shared: Shared,
-    announcements: Announcements,
-    metrics: Metrics,
-    drain: drain::Watch,
-    readiness: Readiness,
-    linger: Duration,
-    tunnel_grace: Duration,
-    _alive: watch::Receiver<()>,
+/// Binds the listeners of each serving thread, which share their addresses.
+///
+/// # Errors
+/// Fails if an address cannot be bound.
+pub fn bind(addresses: &Addresses, threads: NonZeroUsize) -> Result<Vec<Listeners>, SpawnError> {
+    let clients = listen(addresses.clients, threads)?;
+    let all = |address: Option<SocketAddr>| {
+        let listeners = address.map(|address| listen(address, threads)).transpose()?;
+        Ok::<_, SpawnError>(listeners.unwrap_or_default().into_iter())
+    };
+    let (mut https, mut internal) = (all(addresses.https)?, all(addresses.internal)?);
+    let next = |clients| Listeners { clients, https: https.next(), internal: internal.next() };
+    Ok(clients.into_iter().map(next).collect())
 }
 
-impl ThreadParts {
-    fn run(self, runtime: &Runtime) {
-        let thread = RouterThread::new(
-            &self.name,
-            self.settings,
-            self.shared,
-            self.announcements,
-            &self.metrics,
-        );
-        let served = async {
-            spawn_local(self.loops.watch(&self.name));
-            front::run(
-                thread,
-                self.listeners,
-                self.drain,
-                self.readiness,
-                self.linger,
-                self.tunnel_grace,
-            )
-            .await
-        };
-        if let Err(error) = LocalSet::new().block_on(runtime, served) {
-            tracing::error!(%error, "a router thread failed");
-        }
-    }
-}
-
-/// Binds one listener per thread, all on the same address, and returns that address.
-fn listen(addr: SocketAddr, threads: usize) -> Result<(SocketAddr, Vec<TcpListener>), SpawnError> {
+/// Binds one listener per thread, all on the same address.
+fn listen(addr: SocketAddr, threads: NonZeroUsize) -> Result<Vec<TcpListener>, SpawnError> {
     let listen = |addr| front::listen(addr).map_err(|error| SpawnError::Listen(addr, error));
     // The first listener determines the port.
     let first = listen(addr)?;
     let addr = first.local_addr()?;
     let mut listeners = vec![first];
-    for _ in 1..threads {
+    for _ in 1..threads.get() {
         listeners.push(listen(addr)?);
     }
-    Ok((addr, listeners))
+    Ok(listeners)
 }
 
 fn runtime() -> io::Result<Runtime> {

@@ -41,6 +41,7 @@ use crate::metrics::Metrics;
 use crate::sites::Sites;
 use crate::tunnel::slots::{TunnelSlot, Tunnels};
 use crate::upstream::Upstream;
+use crate::upstream::inline::Colocated;
 use crate::upstream::links::Links;
 use crate::upstream::placement::Placements;
 use crate::upstream::retry::Budget;
@@ -65,6 +66,8 @@ pub(crate) struct RouterThread {
     pub(crate) metrics: ClientMetrics,
     pub(crate) meters: Rc<Meters>,
     pub(crate) upstream: Upstream,
+    /// The shard that runs on this thread, if there is one.
+    pub(crate) colocated: Option<Colocated>,
     /// Whether clients are asked to use another connection.
     pub(crate) leaving: Cell<bool>,
     pub(crate) tunnels: Tunnels,
@@ -140,12 +143,14 @@ impl RouterThread {
     ///
     /// # Arguments
     /// * `name` - identifies the thread in metrics.
+    /// * `colocated` - the shard that runs on this thread, if there is one.
     pub(crate) fn new(
         name: &str,
         settings: Settings,
         Shared { tls, https, trusted_proxies, sites, limited_clients, counted_tx, spans }: Shared,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
+        colocated: Option<Colocated>,
     ) -> Rc<Self> {
         let view = Rc::new(published.load_full());
         let mut random = fastrand::Rng::new();
@@ -156,6 +161,7 @@ impl RouterThread {
                 links: Links::new(
                     MAX_IN_FLIGHT,
                     tls.clone(),
+                    colocated.clone(),
                     settings.shards_may_pause,
                     upstream_metrics.clone(),
                 ),
@@ -165,6 +171,7 @@ impl RouterThread {
                 metrics: upstream_metrics,
                 figures: ThreadFigures::new(counted_tx),
             },
+            colocated,
             tls,
             https,
             trusted_proxies,

@@ -8,8 +8,9 @@
 //!
 //! - [`forward`]: one invocation, with all its attempts.
 //! - [`pick`], [`placement`], [`spread`]: the shard or lane that an attempt goes to.
-//! - [`exchange`], [`upload`], [`reply_body`]: one attempt, the request's body in it, and its
-//!   response.
+//! - [`exchange`], [`heads`], [`upload`], [`reply_body`]: one attempt, the request's head and body in
+//!   it, and its response.
+//! - [`inline`]: attempts on the shard of this thread, if it has one.
 //! - [`links`], [`link`], [`connection`], [`counting_stream`], [`bulkhead`]: the connections to
 //!   shards, and the requests that they carry.
 //! - [`health`], [`pulse`], [`silence`], [`shared_probe`]: whether a shard should get requests.
@@ -24,7 +25,9 @@ pub(crate) mod connection;
 pub(crate) mod counting_stream;
 pub(crate) mod exchange;
 pub(crate) mod forward;
+pub(crate) mod heads;
 pub(crate) mod health;
+pub(crate) mod inline;
 pub(crate) mod link;
 pub(crate) mod links;
 pub(crate) mod metrics;

@@ -3,7 +3,7 @@
 //! receives.
 //!
 //! ```text
-//!  inherit: control connection, page, listener ─► Node::spawn_child
+//!  inherit: control connection, page, listeners ─► Node::spawn_child
 //!  control thread ── orders ──► shard thread: release, prestart, profile ── drain ──► main
 //!                 ◄─ notices ── shard thread: heavy, light, reports, ready
 //! ```
@@ -29,14 +29,16 @@ use tenon_proto::node::notice::Notice as NoticeKind;
 use tenon_proto::node::order::Order as Ordered;
 use tenon_proto::node::supervisor_client::SupervisorClient;
 use tenon_proto::node::{self, Notice, Order, ProfileKind};
+use tenon_router::Listeners;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
 
+use crate::node::siblings::Ends;
 use crate::profile::LONGEST;
-pub(crate) use inherited::{CONTROL, LISTENER, PAGE};
-pub use inherited::{Inherited, inherit, set_up_process};
+pub(crate) use inherited::{CLIENTS, CLIENTS_TLS, CONTROL, GIVE, GIVEN, LISTENER, PAGE};
+pub use inherited::{ClientListeners, Inherited, inherit, set_up_process};
 pub use supervisor::Supervisor;
 pub(crate) use supervisor::{Delivery, PlacementReply};
 
@@ -45,6 +47,8 @@ pub struct ChildProcess {
     pub(crate) id: ShardId,
     pub(crate) page: Arc<Page>,
     pub(crate) listener: TcpListener,
+    /// The listeners for clients, and the ends to other shards, if the process has a front.
+    pub(crate) clients: Option<(Listeners, Option<Ends>)>,
     pub(crate) supervisor: Supervisor,
     pub(crate) commands_rx: mpsc::UnboundedReceiver<Command>,
 }
@@ -94,7 +98,7 @@ impl Inherited {
     /// # Errors
     /// Fails if the system cannot create the event loop or the thread.
     pub fn connect(self, registry: Registry) -> io::Result<(ChildProcess, oneshot::Receiver<()>)> {
-        let Self { id, control, page, listener } = self;
+        let Self { id, control, page, listener, clients } = self;
         let (notices_tx, notices_rx) = mpsc::unbounded_channel();
         let (commands_tx, commands_rx) = mpsc::unbounded_channel();
         let (drain_tx, drain_rx) = oneshot::channel();
@@ -113,7 +117,9 @@ impl Inherited {
         vital::spawn("control".to_owned(), move || {
             runtime.block_on(control_thread.run(client, notices_rx))
         })?;
-        Ok((ChildProcess { id, page: Arc::new(page), listener, supervisor, commands_rx }, drain_rx))
+        let page = Arc::new(page);
+        let child = ChildProcess { id, page, listener, clients, supervisor, commands_rx };
+        Ok((child, drain_rx))
     }
 }
 

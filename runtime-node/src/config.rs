@@ -4,6 +4,7 @@
 //! dev` and tests change only the values that they need to.
 
 mod args;
+mod front;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,11 +17,13 @@ use tenon_egress::{InvalidProxy, Proxy, Resolver};
 use tenon_engine::inspector::Inspector;
 use tenon_lifecycle::tls::{self, Tls, WrongScheme};
 use tenon_proto::id::ShardId;
+use tenon_router::FrontArgsError;
 use tonic::transport::Endpoint;
 
 use crate::services::{InvalidRouter, RouterUrl};
 
 pub use args::{NodeArgs, Seconds, Withheld};
+pub use front::FrontConfig;
 
 const MIB: u64 = 1 << 20;
 
@@ -38,6 +41,10 @@ pub struct Config {
     pub memory: MemoryConfig,
     pub egress: EgressConfig,
     pub drain: DrainConfig,
+    /// The front of this node, if clients connect to it without a router.
+    pub front: Option<FrontConfig>,
+    /// Whether the fronts of other nodes may send requests to the shards.
+    pub admit_fronts: bool,
     /// Port of the loopback interface on which a supervisor takes profiles, if it takes any. With 0
     /// the system chooses the port.
     pub profile_port: Option<u16>,
@@ -179,6 +186,8 @@ pub enum ConfigError {
         "--shard-port {port} leaves too few ports for {shards} shards and {lanes} lanes; choose a lower port"
     )]
     Ports { port: u16, shards: u16, lanes: u16 },
+    #[error(transparent)]
+    Front(#[from] FrontArgsError),
     #[error("--shards {0} exceeds the maximum of 1024; run more nodes instead")]
     Shards(u16),
 }
@@ -190,7 +199,8 @@ impl TryFrom<NodeArgs> for Config {
         let listen = listen(&args)?;
         let proxy = proxy(&args)?;
         let catalog = Endpoint::from_shared(args.catalog.clone())
-            .map_err(|source| ConfigError::Catalog { url: args.catalog, source })?;
+            .map_err(|source| ConfigError::Catalog { url: args.catalog.clone(), source })?;
+        let front = FrontConfig::of(&args, catalog.uri())?;
         let router: Option<RouterUrl> = args.router.map(|url| url.parse()).transpose()?;
         let uses_tls = args.tls.tls_dir.is_some();
         let check = |flag, url: &Uri| {
@@ -225,6 +235,8 @@ impl TryFrom<NodeArgs> for Config {
                 proxy,
             },
             drain: DrainConfig { grace: args.drain_grace.0 },
+            admit_fronts: args.admit_fronts || front.is_some(),
+            front,
             profile_port: args.profile_port,
             tls: None,
             inspector: None,
@@ -248,6 +260,8 @@ impl Config {
             memory: MemoryConfig::default(),
             egress: EgressConfig::default(),
             drain: DrainConfig::default(),
+            front: None,
+            admit_fronts: false,
             profile_port: None,
             tls: None,
             inspector: None,
@@ -265,7 +279,9 @@ impl Config {
             response_cache: self.memory.response_cache / u64::from(processes),
             ..self.memory
         };
-        Self { memory, ..self }
+        let shards = self.listen.shards;
+        let front = self.front.map(|front| front.for_one_of(shards));
+        Self { memory, front, ..self }
     }
 }
 
@@ -299,7 +315,7 @@ impl MemoryConfig {
 const MAX_SHARDS: u16 = 1024;
 
 fn listen(args: &NodeArgs) -> Result<ListenConfig, ConfigError> {
-    let shards = args.shards.unwrap_or_else(cpus);
+    let shards = args.shard_count();
     if shards > MAX_SHARDS {
         return Err(ConfigError::Shards(shards));
     }

@@ -12,7 +12,7 @@ use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::Role;
 use tenon_proto::id::ShardId;
-use tenon_runtime_node::child;
+use tenon_runtime_node::child::{self, ClientListeners};
 use tenon_runtime_node::config::{Config, NodeArgs};
 use tenon_runtime_node::node::Node;
 use tenon_runtime_node::supervisor::{Program, Supervisor};
@@ -60,7 +60,8 @@ fn supervise(args: Args) -> anyhow::Result<()> {
         .context(cannot_listen)?;
     let addresses: Vec<_> =
         node.addresses().iter().map(|(id, address)| format!("{id} on {address}")).collect();
-    tracing::info!(node = node.name(), shards = addresses.join(", "), "serving");
+    let (name, clients) = (node.name(), node.clients());
+    tracing::info!(node = name, shards = addresses.join(", "), ?clients, "serving");
 
     runtime()?.block_on(async {
         drain::termination().await;
@@ -75,7 +76,8 @@ fn supervise(args: Args) -> anyhow::Result<()> {
 
 /// Runs this program as the process of a shard or lane.
 fn run_child(id: ShardId, args: Args) -> anyhow::Result<()> {
-    let inherited = child::inherit(id)?;
+    let clients = ClientListeners::of(&args.node, id);
+    let inherited = child::inherit(id, clients, args.node.shard_count())?;
     child::set_up_process(id);
     // V8 is initialized before any thread starts: on processors with protection keys, a thread that
     // is older than V8 cannot run JavaScript.
@@ -85,7 +87,16 @@ fn run_child(id: ShardId, args: Args) -> anyhow::Result<()> {
     log.register(&registry)?;
     process::register(&registry, "tenon-runtime-node")?;
     let tls = args.node.tls.open(Role::RuntimeNode, &registry)?;
-    let config = Config { tls, ..Config::try_from(args.node)? };
+    // Only a process that serves clients gets their keys.
+    let https = match clients {
+        ClientListeners::PlainAndTls => args.node.clients.https(&registry),
+        ClientListeners::Plain | ClientListeners::None => Ok(None),
+    };
+    let https = https.context("--https-certificates")?;
+    let mut config = Config { tls, ..Config::try_from(args.node)? };
+    if let Some(front) = &mut config.front {
+        front.router.https = https;
+    }
 
     let (signal, watch) = drain::channel();
     let (child, drain_rx) = inherited.connect(registry.clone())?;

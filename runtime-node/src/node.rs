@@ -5,12 +5,15 @@
 //! ```
 
 mod connection;
+mod front;
+pub(crate) mod siblings;
 mod thread;
 
 pub(crate) use connection::LocalExecutor;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -18,6 +21,7 @@ use core_affinity::CoreId;
 use prometheus::Registry;
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::Tls;
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
 use tokio::sync::watch;
@@ -27,17 +31,22 @@ use crate::config::Config;
 use crate::memory::{self, Meter, MeterError, Pressure};
 use crate::metrics::{LOOPS, Metrics};
 use crate::reports::{self, Reporter};
+use crate::services::RouterUrl;
 use crate::source::Source;
+use front::Front;
+use siblings::Ends;
 use tenon_egress::{Policy, Settings, SettingsError};
 use tenon_engine::{Headroom, Watchdog};
+use tenon_router::Router;
 use tenon_web::response_cache::ResponseCache;
-use thread::{ShardThread, Supervised};
+use thread::{Clients, ShardThread, Supervised};
 
 /// A running node.
 pub struct Node {
     name: String,
     addresses: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
+    front: Option<Router>,
 }
 
 /// The reason for which a node cannot run.
@@ -51,14 +60,18 @@ pub enum SpawnError {
         "cannot listen on port {port} for profiles: {source}; free the port or set --profile-port"
     )]
     Profiles { port: u16, source: io::Error },
-    #[error("cannot read the address of the inherited listener: {0}")]
-    Inherited(io::Error),
+    #[error("cannot read the address of a listener: {0}")]
+    Address(io::Error),
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
     #[error("cannot store revisions: {0}; set --code-cache-dir to a writable directory")]
     Source(io::Error),
     #[error("cannot determine the memory budget: {0}")]
     Memory(#[from] MeterError),
+    #[error("cannot create the sockets between shards: {0}")]
+    Siblings(io::Error),
+    #[error("cannot start the front: {0}")]
+    Front(#[from] tenon_router::SpawnError),
     #[error(transparent)]
     Egress(#[from] SettingsError),
     #[error("the metrics are registered already: {0}")]
@@ -78,7 +91,7 @@ impl Node {
     /// Fails if a port is taken, the system cannot create a thread, or a part of the configuration
     /// is unusable.
     pub fn spawn(
-        config: Config,
+        mut config: Config,
         drain: drain::Watch,
         registry: &Registry,
         readiness: &Readiness,
@@ -90,6 +103,23 @@ impl Node {
             listen(id, address).map(|(listener, address)| (id, listener, address))
         });
         let bound = bound.collect::<Result<Vec<_>, _>>()?;
+        let front = match config.front.take() {
+            Some(front) => {
+                let shards = NonZeroUsize::new(bound.len()).unwrap_or(NonZeroUsize::MIN);
+                let listeners = tenon_router::bind(&front.addresses(), shards)?;
+                let drain = drain.clone();
+                Some(front::start(&config, front, None, listeners, drain, registry, readiness)?)
+            }
+            None => None,
+        };
+        let (front, fronts) = front.map(|front| (front.router, front.threads)).unzip();
+        let fronts = fronts.into_iter().flatten();
+        let siblings = Ends::of_threads(bound.len()).into_iter().map(Some);
+        let mut clients =
+            fronts.zip(siblings).map(|(thread, siblings)| Clients { thread, siblings });
+        if config.router.is_none() {
+            config.router = front.as_ref().and_then(internal_url);
+        }
         let crash_loops = reports::register(registry)?;
         let (name, catalog, tls) =
             (config.name.clone(), config.catalog.clone(), config.tls.clone());
@@ -99,9 +129,9 @@ impl Node {
         let reporter = Reporter::spawn(name.clone(), catalog, tls, crash_loops);
         let reporter = reporter.map_err(SpawnError::Thread)?;
         let parts = Parts::new(config, registry, source, reporter, drain, registry, readiness)?;
-        let mut node = Self { name, addresses: Vec::new(), threads: Vec::new() };
+        let mut node = Self { name, addresses: Vec::new(), threads: Vec::new(), front };
         for (id, listener, address) in bound {
-            node.threads.push(parts.start(id, listener, None)?);
+            node.threads.push(parts.start(id, listener, None, clients.next())?);
             node.addresses.push(address);
         }
         Ok(node)
@@ -120,25 +150,35 @@ impl Node {
         registry: &Registry,
         readiness: &Readiness,
     ) -> Result<Self, SpawnError> {
-        let ChildProcess { id, page, listener, supervisor, commands_rx } = child;
-        let address = listener.local_addr().map_err(SpawnError::Inherited)?;
+        let ChildProcess { id, page, listener, clients, supervisor, commands_rx } = child;
+        let address = listener.local_addr().map_err(SpawnError::Address)?;
         let source = Source::via_supervisor(supervisor.clone());
         let reporter = Reporter::via_supervisor(supervisor.clone());
         let name = config.name.clone();
+        let mut config = config.for_one_process();
+        let front = match config.front.take().zip(clients) {
+            Some((front, clients)) => {
+                let ((listeners, siblings), drain) = (clients, drain.clone());
+                let listeners = vec![listeners];
+                let Front { router, threads } =
+                    front::start(&config, front, Some(id), listeners, drain, registry, readiness)?;
+                Some((
+                    router,
+                    threads.into_iter().next().map(|thread| Clients { thread, siblings }),
+                ))
+            }
+            None => None,
+        };
+        let (front, clients) = front.unzip();
+        let clients = clients.flatten();
         // The node's own metrics are exposed by its supervisor.
         let node_registry = Registry::new();
-        let parts = Parts::new(
-            config.for_one_process(),
-            &node_registry,
-            source,
-            reporter,
-            drain,
-            registry,
-            readiness,
-        )?;
-        let thread =
-            parts.start(id, listener, Some(Supervised { page, supervisor, commands_rx }))?;
-        Ok(Self { name, addresses: vec![address], threads: vec![thread] })
+        let parts =
+            Parts::new(config, &node_registry, source, reporter, drain, registry, readiness)?;
+        let readiness = readiness.clone();
+        let supervised = Supervised { page, supervisor, commands_rx, readiness };
+        let thread = parts.start(id, listener, Some(supervised), clients)?;
+        Ok(Self { name, addresses: vec![address], threads: vec![thread], front })
     }
 
     pub fn name(&self) -> &str {
@@ -150,6 +190,11 @@ impl Node {
         &self.addresses
     }
 
+    /// Returns the front, if the node has one.
+    pub fn front(&self) -> Option<&Router> {
+        self.front.as_ref()
+    }
+
     /// Waits until every shard has ended.
     pub fn join(self) {
         for thread in self.threads {
@@ -157,6 +202,7 @@ impl Node {
                 std::panic::resume_unwind(panic);
             }
         }
+        self.front.into_iter().for_each(Router::join);
     }
 }
 
@@ -192,6 +238,9 @@ impl<'a> Parts<'a> {
         registry: &Registry,
         readiness: &'a Readiness,
     ) -> Result<Self, SpawnError> {
+        if config.admit_fronts {
+            config.tls.iter().for_each(Tls::admit_own_role);
+        }
         let metrics = Metrics::register(registry)?;
         let loops = EventLoops::register(registry, LOOPS)?;
         let meter = Meter::new(config.memory.budget, &config.memory.root)?;
@@ -230,6 +279,7 @@ impl<'a> Parts<'a> {
         id: ShardId,
         listener: TcpListener,
         supervised: Option<Supervised>,
+        clients: Option<Clients>,
     ) -> Result<JoinHandle<()>, SpawnError> {
         let thread = ShardThread {
             shard: id,
@@ -237,6 +287,7 @@ impl<'a> Parts<'a> {
             // A lane is not pinned; it runs where a core is free.
             core: self.cores.get(usize::from(id.position())).copied().filter(|_| !id.is_lane()),
             supervised,
+            clients,
             watchdog: self.watchdog.clone(),
             source: self.source.clone(),
             reports: self.reporter.of(id),
@@ -252,6 +303,11 @@ impl<'a> Parts<'a> {
         };
         vital::spawn(format!("shard-{id}"), move || thread.run()).map_err(SpawnError::Thread)
     }
+}
+
+/// Returns the URL of the front's internal listener, if it has one, for calls between Workers.
+fn internal_url(front: &Router) -> Option<RouterUrl> {
+    format!("http://{}", front.internal_addr()?).parse().ok()
 }
 
 /// Binds a shard's port.

@@ -1,15 +1,18 @@
-//! Serves `Runtime.Invoke` on a shard's own port, with the gRPC framing, on the thread that runs
-//! the JavaScript.
+//! Serves `Runtime.Invoke` on the thread that runs the JavaScript: on a shard's own port, with the
+//! gRPC framing, and for the front of the same thread, without any encoding ([`inline`]).
 //!
 //! ```text
 //!  DATA ─► Messages ─► InvokeHead ─► admit ─► fetch, scheduled ─► Reply: head, body, trailers
+//!  the thread's own front ──┘                              └────► InlineReply: head, body
 //! ```
 //!
 //! A failure is a gRPC Trailers-Only response; see [`tenon_proto::failure`]. When the caller resets
 //! the stream or its connection breaks, the future of [`serve`] is dropped, which cancels the
 //! invocation.
 
+mod inline;
 mod messages;
+mod remainder;
 mod reply;
 
 use std::cell::Cell;
@@ -34,6 +37,7 @@ use tokio::time::Instant;
 use tonic::Status;
 
 use crate::shard::{Admitted, Answer, Shard};
+pub(crate) use inline::InlineServer;
 use messages::{Messages, too_large};
 use reply::Reply;
 
@@ -91,13 +95,32 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     body: B,
 ) -> Result<Reply, Failure> {
     let mut messages = Messages::new(body);
-    let (head, digest) = messages.head().await?;
+    let head = messages.head().await?;
+    let takes_trailers = head.takes_trailers;
+    let (answer, is_cold) =
+        run(shard, timeout, head, |first, limit| messages.body(first, limit)).await?;
+    Ok(Reply::of(answer, is_cold, takes_trailers))
+}
+
+/// Runs a request. Returns the answer, and whether the request has waited for a start of its
+/// isolate.
+///
+/// # Arguments
+/// * `timeout` - the time that the request may take.
+/// * `body` - returns the request's body, if the body is not complete in the head. The arguments are
+///   the first bytes of the body, and its maximum length.
+async fn run(
+    shard: &Rc<Shard>,
+    timeout: Option<Duration>,
+    head: InvokeHead,
+    body: impl FnOnce(Bytes, u64) -> Body,
+) -> Result<(Answer, bool), Failure> {
+    let digest = digest(&head)?;
     let observation = shard.metrics().begin(digest);
     let (worker, request_id) = (head.worker.clone(), head.request_id.clone());
-    let takes_trailers = head.takes_trailers;
     let progress = Progress { phase: Cell::new(Phase::Start), is_cold: Cell::new(false) };
     let deadline = Instant::now() + timeout.unwrap_or(DEFAULT_TIMEOUT);
-    let answer = answer(shard, head, digest, deadline, messages, &progress);
+    let answer = answer(shard, head, digest, deadline, body, &progress);
     let outcome = match timeout {
         None => answer.await,
         Some(timeout) => tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| {
@@ -111,7 +134,7 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     match outcome {
         Ok(answer) => {
             observation.end(None);
-            Ok(Reply::of(answer, progress.is_cold.get(), takes_trailers))
+            Ok((answer, progress.is_cold.get()))
         }
         Err(failure) => {
             observation.end(Some(failure.code));
@@ -119,6 +142,11 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
             Err(failure)
         }
     }
+}
+
+fn digest(head: &InvokeHead) -> Result<RevisionDigest, Failure> {
+    RevisionDigest::try_from(&head.digest[..])
+        .map_err(|error| Failure::new(FailureCode::BadRequest, Phase::Admission, error.to_string()))
 }
 
 /// The progress of a request that has no answer yet.
@@ -129,12 +157,12 @@ struct Progress {
     is_cold: Cell<bool>,
 }
 
-async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
+async fn answer(
     shard: &Rc<Shard>,
     head: InvokeHead,
     digest: RevisionDigest,
     deadline: Instant,
-    messages: Messages<B>,
+    body: impl FnOnce(Bytes, u64) -> Body,
     progress: &Progress,
 ) -> Result<Answer, Failure> {
     let mut admitted = shard.admit(&head.worker, digest, deadline, head.stay).await?;
@@ -148,7 +176,7 @@ async fn answer<B: HttpBody<Data = Bytes> + Unpin + 'static>(
     if announced_length(&head) > limit {
         return Err(too_large(limit, Phase::Admission));
     }
-    let body = if head.more_body { messages.body(head.body, limit) } else { Body::Full(head.body) };
+    let body = if head.more_body { body(head.body, limit) } else { Body::Full(head.body) };
     let InvokeHead {
         request_id,
         method,

@@ -36,6 +36,7 @@ mod quarantine_watch;
 mod service;
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -59,7 +60,7 @@ use child::Child;
 use keeper::Keeper;
 use metrics::Metrics;
 use placement::{CrashReport, Placement};
-use process::Cause;
+use process::{Cause, SiblingSockets, Sockets};
 use profiles::Profiles;
 use quarantine::{CrashDecision, Quarantine};
 
@@ -77,6 +78,7 @@ const VERDICT: Duration = Duration::from_millis(100);
 pub struct Supervisor {
     name: String,
     addresses: Vec<(ShardId, SocketAddr)>,
+    clients: Option<SocketAddr>,
     profiler: Option<SocketAddr>,
     shared: Arc<Shared>,
     thread: JoinHandle<()>,
@@ -113,6 +115,14 @@ impl Supervisor {
             .addresses()
             .map(|(id, address)| listen(id, address).map(|bound| (id, bound)));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
+        let shards = NonZeroUsize::new(config.listen.shards.into()).unwrap_or(NonZeroUsize::MIN);
+        let clients = config.front.as_ref();
+        let clients = clients.map(|front| tenon_router::bind(&front.addresses(), shards));
+        let clients = clients.transpose()?.unwrap_or_default();
+        let client_address = clients.first().map(|first| first.clients.local_addr());
+        let client_address = client_address.transpose().map_err(SpawnError::Address)?;
+        let siblings = if clients.len() > 1 { clients.len() } else { 0 };
+        let siblings = SiblingSockets::between(siblings).map_err(SpawnError::Siblings)?;
         let profiler = config.profile_port.map(|port| {
             profiler::bind(port).map_err(|source| SpawnError::Profiles { port, source })
         });
@@ -161,13 +171,21 @@ impl Supervisor {
                     "govern",
                     governor::govern(Arc::clone(&keeper.shared), meter, memory_used),
                 ));
-                let keeps =
-                    listeners.into_iter().map(|(id, (listener, _))| keeper.keep(id, listener));
+                // Shards come before lanes, which have no clients.
+                let (mut clients, mut siblings) = (clients.into_iter(), siblings.into_iter());
+                let keeps = listeners.into_iter().map(|(id, (shard, _))| {
+                    let (clients, siblings) = match id.is_lane() {
+                        true => (None, None),
+                        false => (clients.next(), siblings.next()),
+                    };
+                    keeper.keep(id, Sockets { shard, clients, siblings })
+                });
                 futures::future::join_all(keeps).await;
             });
         });
         let thread = thread.map_err(SpawnError::Thread)?;
-        Ok(Self { name, addresses, profiler, shared, thread })
+        let clients = client_address;
+        Ok(Self { name, addresses, clients, profiler, shared, thread })
     }
 
     pub fn name(&self) -> &str {
@@ -177,6 +195,11 @@ impl Supervisor {
     /// Returns the address of each shard and lane.
     pub fn addresses(&self) -> &[(ShardId, SocketAddr)] {
         &self.addresses
+    }
+
+    /// Returns the address on which clients connect, if the node has a front.
+    pub fn clients(&self) -> Option<SocketAddr> {
+        self.clients
     }
 
     /// Returns the address at which the node takes profiles, if it does.

@@ -57,7 +57,8 @@ pub(crate) fn bundle(authority: &CertifiedKey, role: Role, others: &[&CertifiedK
     bundle_with(authority, role, Some(&uri), others)
 }
 
-fn bundle_with(
+/// Returns the same bundle, with this URI in the certificate.
+pub(crate) fn bundle_with(
     authority: &CertifiedKey,
     role: Role,
     uri: Option<&str>,

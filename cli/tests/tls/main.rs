@@ -6,6 +6,7 @@
 mod certificates;
 mod platform;
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::ExitCode;
@@ -16,7 +17,8 @@ use libtest_mimic::{Arguments, Trial};
 use tenon_lifecycle::tls::{Connector, Principal, Role, Stream, Tls};
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::{
-    GetRevisionRequest, Node as NodeEntry, ReportRequest, ReportTrafficRequest, WatchRequest,
+    GetAssetsRequest, GetRevisionRequest, Node as NodeEntry, ReportRequest, ReportTrafficRequest,
+    WatchRequest,
 };
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
@@ -41,6 +43,14 @@ fn main() -> ExitCode {
             "no_request_fails_while_certificates_change",
             no_request_fails_while_certificates_change,
         ),
+        trial(
+            "a_front_forwards_requests_with_the_certificate_of_its_node",
+            a_front_forwards_requests_with_the_certificate_of_its_node,
+        ),
+        trial(
+            "only_nodes_of_pools_with_a_front_make_the_calls_of_routers",
+            only_nodes_of_pools_with_a_front_make_the_calls_of_routers,
+        ),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -60,7 +70,7 @@ fn each_server_admits_the_roles_that_it_serves() {
     let runtime = runtime();
     let servers = [
         (Role::Operator, platform.catalog),
-        (Role::Router, platform.router.internal_addr()),
+        (Role::Router, platform.router.internal_addr().unwrap()),
         (Role::RuntimeNode, platform.node.addresses()[0]),
     ];
     let untrusted = self::authority();
@@ -107,6 +117,61 @@ fn each_server_admits_the_roles_that_it_serves() {
             };
             assert_eq!(codes, expected, "{role}");
         }
+    });
+    platform.end();
+}
+
+fn a_front_forwards_requests_with_the_certificate_of_its_node() {
+    let authority = authority();
+    let platform = Platform::with(&authority, &["--admit-fronts"]);
+    platform.entries.set_fronts(BTreeSet::from(["edge".to_owned()]));
+    let front = platform.start_front(&authority, "edge");
+    assert_eq!(platform.get(front.addr()), "hello");
+    front.end();
+    platform.end();
+}
+
+fn only_nodes_of_pools_with_a_front_make_the_calls_of_routers() {
+    let authority = authority();
+    let platform = Platform::start(&authority);
+    let uri = |pool: &str| Principal::Pool(pool.to_owned()).uri(NAMESPACE);
+    let calls = async |uri: Option<&str>| {
+        let mut client = catalog_client(&platform, node_tls(&authority, uri));
+        let watch = WatchRequest { client: "front".to_owned(), resume: None };
+        let assets = GetAssetsRequest { digest: vec![0; 32] };
+        [
+            client.watch(watch).await.map(drop).map_err(|status| status.code()),
+            client.get_assets(assets).await.map(drop).map_err(|status| status.code()),
+            client
+                .report_traffic(ReportTrafficRequest::default())
+                .await
+                .map(drop)
+                .map_err(|status| status.code()),
+        ]
+    };
+    let denied = [Err(Code::PermissionDenied); 3];
+    runtime().block_on(async {
+        assert_eq!(calls(Some(&uri("edge"))).await, denied);
+        platform.entries.set_fronts(BTreeSet::from(["edge".to_owned()]));
+        // No Worker serves the revision whose static files are requested.
+        let served = [Ok(()), Err(Code::NotFound), Ok(())];
+        assert_eq!(calls(Some(&uri("edge"))).await, served);
+        // The node `n` of the pool `default` has the address of these connections.
+        for other in [Some(uri("default")), Some(uri("other")), None] {
+            assert_eq!(calls(other.as_deref()).await, denied, "{other:?}");
+        }
+        let watch = WatchRequest { client: "front".to_owned(), resume: None };
+        let mut client = catalog_client(&platform, node_tls(&authority, Some(&uri("edge"))));
+        let mut stream = client.watch(watch).await.unwrap().into_inner();
+        assert!(stream.message().await.unwrap().is_some());
+        platform.entries.set_fronts(BTreeSet::new());
+        let ended = loop {
+            match stream.message().await {
+                Ok(Some(_)) => {}
+                ended => break ended,
+            }
+        };
+        assert_eq!(ended.map(drop).map_err(|status| status.code()), Err(Code::PermissionDenied));
     });
     platform.end();
 }

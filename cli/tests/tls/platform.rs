@@ -13,14 +13,14 @@ use tenon_catalog::{Authentication, Catalog};
 use tenon_certificates::issue::CertifiedKey;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
-use tenon_lifecycle::tls::{Role, Tls};
+use tenon_lifecycle::tls::{Principal, Role, Tls};
 use tenon_proto::catalog::{Node as NodeEntry, Route, node::State};
 use tenon_proto::revision::Revision;
 use tenon_router::{Router, TrustedProxies};
 use tenon_runtime_node::config::{Config as NodeConfig, NodeArgs};
 use tenon_runtime_node::node::Node;
 
-use crate::certificates::{NAMESPACE, Volume, bundle, load_count, open};
+use crate::certificates::{NAMESPACE, Volume, bundle, bundle_with, load_count, open};
 
 /// Time limit of every wait. It is much longer than any wait takes, even on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -46,6 +46,11 @@ pub(crate) struct AnotherRouter {
 
 impl Platform {
     pub(crate) fn start(authority: &CertifiedKey) -> Self {
+        Self::with(authority, &[])
+    }
+
+    /// Starts the processes, with these additional arguments of the node.
+    pub(crate) fn with(authority: &CertifiedKey, more: &[&str]) -> Self {
         let volumes = Role::ALL.map(|role| Volume::with(&bundle(authority, role, &[])));
         let registries = Role::ALL.map(|_| Registry::new());
         let tls = |role: Role| open(&volumes[role as usize], role, &registries[role as usize]);
@@ -72,19 +77,10 @@ impl Platform {
         let router =
             Router::spawn(config, router_drain.1, &registries[Role::Router as usize], &readiness)
                 .unwrap();
-        let line = [
-            "node".to_owned(),
-            "--name=n".to_owned(),
-            "--listen-ip=127.0.0.1".to_owned(),
-            "--shard-port=0".to_owned(),
-            "--shards=1".to_owned(),
-            "--no-pin".to_owned(),
-            format!("--catalog=https://{catalog}"),
-            format!("--router=https://{}", router.internal_addr()),
-            format!("--tls-dir={}", volumes[Role::RuntimeNode as usize].path().display()),
-        ];
-        let config = NodeConfig::try_from(Command::try_parse_from(line).unwrap().node).unwrap();
-        let config = NodeConfig { tls: Some(tls(Role::RuntimeNode)), ..config };
+        let internal = format!("--router=https://{}", router.internal_addr().unwrap());
+        let more: Vec<_> = more.iter().copied().chain([internal.as_str()]).collect();
+        let volume = &volumes[Role::RuntimeNode as usize];
+        let config = node_config("n", catalog, volume, tls(Role::RuntimeNode), &more);
         let node =
             Node::spawn(config, node_drain.1, &registries[Role::RuntimeNode as usize], &readiness)
                 .unwrap();
@@ -114,6 +110,23 @@ impl Platform {
             .block_on(async { tokio::time::timeout(DEADLINE, readiness.ready()).await })
             .unwrap();
         AnotherRouter { router, signal }
+    }
+
+    /// Starts a node of another pool, which has a front and no Workers, and waits until the node is
+    /// ready.
+    pub(crate) fn start_front(&self, authority: &CertifiedKey, pool: &str) -> FrontNode {
+        let (registry, readiness, (signal, drain)) =
+            (Registry::new(), Readiness::new(), drain::channel());
+        let uri = Principal::Pool(pool.to_owned()).uri(NAMESPACE);
+        let volume = Volume::with(&bundle_with(authority, Role::RuntimeNode, Some(&uri), &[]));
+        let tls = open(&volume, Role::RuntimeNode, &registry);
+        let more = ["--front=127.0.0.1:0", "--drain-linger=0"];
+        let config = node_config("front", self.catalog, &volume, tls, &more);
+        let node = Node::spawn(config, drain, &registry, &readiness).unwrap();
+        self.runtime
+            .block_on(async { tokio::time::timeout(DEADLINE, readiness.ready()).await })
+            .unwrap();
+        FrontNode { node, signal, _volume: volume }
     }
 
     /// Issues a new certificate to each process, and waits until the process has loaded the
@@ -161,10 +174,52 @@ impl AnotherRouter {
     }
 }
 
+/// A node with a front beside the platform's node.
+pub(crate) struct FrontNode {
+    node: Node,
+    signal: drain::Signal,
+    /// Holds the node's certificate.
+    _volume: Volume,
+}
+
+impl FrontNode {
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.node.front().unwrap().addr()
+    }
+
+    pub(crate) fn end(self) {
+        runtime().block_on(self.signal.drain());
+        self.node.join();
+    }
+}
+
 #[derive(Parser)]
 struct Command {
     #[command(flatten)]
     node: NodeArgs,
+}
+
+/// Returns the configuration of a node of one shard.
+fn node_config(
+    name: &str,
+    catalog: SocketAddr,
+    volume: &Volume,
+    tls: Tls,
+    more: &[&str],
+) -> NodeConfig {
+    let line = [
+        "node".to_owned(),
+        format!("--name={name}"),
+        "--listen-ip=127.0.0.1".to_owned(),
+        "--shard-port=0".to_owned(),
+        "--shards=1".to_owned(),
+        "--no-pin".to_owned(),
+        format!("--catalog=https://{catalog}"),
+        format!("--tls-dir={}", volume.path().display()),
+    ];
+    let line = line.iter().map(String::as_str).chain(more.iter().copied());
+    let config = NodeConfig::try_from(Command::try_parse_from(line).unwrap().node).unwrap();
+    NodeConfig { tls: Some(tls), ..config }
 }
 
 fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
@@ -174,7 +229,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
         https: None,
         trusted_proxies: TrustedProxies::default(),
         idle_timeout: tenon_router::IDLE_TIMEOUT,
-        internal_listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        internal_listen: Some((Ipv4Addr::LOCALHOST, 0).into()),
         catalog: format!("https://{catalog}").parse().unwrap(),
         tls: Some(tls),
         threads: NonZeroUsize::new(2).unwrap(),

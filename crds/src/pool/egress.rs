@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::name::{DATA_KEY, DNS_SUBDOMAIN};
 
-const NETWORKS: &str = "self.all(net, isCIDR(net) && cidr(net) == cidr(net).masked())";
+pub(super) const NETWORKS: &str = "self.all(net, isCIDR(net) && cidr(net) == cidr(net).masked())";
 
 /// CEL rule of a proxy's URL: a scheme, a host and an optional port. The last label of a name
 /// begins with a letter, because a host that ends in a number is an address.

@@ -6,6 +6,7 @@
 //! longer be accepted.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
@@ -31,7 +32,14 @@ const ALPN: &[u8] = b"h2";
 const REMEMBERED_SERVERS: usize = 1024;
 
 /// Returns the configuration with which a process of this role accepts clients.
-pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, IdentityError> {
+///
+/// # Arguments
+/// * `own_role` - whether clients of the same role are admitted, too.
+pub(super) fn server(
+    identity: &Identity,
+    role: Role,
+    own_role: Arc<AtomicBool>,
+) -> Result<ServerConfig, IdentityError> {
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider())
             // Clients have only one certificate to present, so the trusted authorities are not
@@ -42,7 +50,7 @@ pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, Id
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])
         .map_err(IdentityError::Certificate)?
-        .with_client_cert_verifier(Arc::new(ClientVerifier { verifier, role }))
+        .with_client_cert_verifier(Arc::new(ClientVerifier { verifier, role, own_role }))
         .with_cert_resolver(Arc::new(resolver(identity)));
     config.alpn_protocols = vec![ALPN.to_vec()];
     // Clients keep the sessions that they may resume.
@@ -89,6 +97,14 @@ struct ClientVerifier {
     verifier: Arc<dyn ClientCertVerifier>,
     /// Role of the server.
     role: Role,
+    /// Whether clients of the server's own role are admitted, too.
+    own_role: Arc<AtomicBool>,
+}
+
+impl ClientVerifier {
+    fn admits(&self, peer: Role) -> bool {
+        self.role.admits(peer) || peer == self.role && self.own_role.load(Relaxed)
+    }
 }
 
 impl ClientCertVerifier for ClientVerifier {
@@ -104,7 +120,7 @@ impl ClientCertVerifier for ClientVerifier {
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.verifier.verify_client_cert(end_entity, intermediates, now)?;
         // A certificate for several roles has the permissions of each.
-        let mut admitted = Role::ALL.into_iter().filter(|peer| self.role.admits(*peer));
+        let mut admitted = Role::ALL.into_iter().filter(|peer| self.admits(*peer));
         if admitted.any(|peer| is_for(end_entity, peer)) {
             Ok(verified)
         } else {

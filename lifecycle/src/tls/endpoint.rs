@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -36,6 +37,8 @@ pub struct Tls(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
     role: Role,
+    /// Whether clients of the process's own role are admitted, too.
+    own_role: Arc<AtomicBool>,
     current: ArcSwapOption<Current>,
     pub(super) metrics: Metrics,
     limiter: HandshakeLimiter,
@@ -57,7 +60,8 @@ impl Tls {
     pub fn without_certificate(role: Role, registry: &Registry) -> Result<Self, TlsError> {
         let metrics = Metrics::register(registry)?;
         let limiter = HandshakeLimiter::new(HANDSHAKES);
-        Ok(Self(Arc::new(Shared { role, current: ArcSwapOption::empty(), metrics, limiter })))
+        let (own_role, current) = (Arc::default(), ArcSwapOption::empty());
+        Ok(Self(Arc::new(Shared { role, own_role, current, metrics, limiter })))
     }
 
     /// Uses this certificate for all handshakes from now on.
@@ -66,6 +70,12 @@ impl Tls {
     /// Fails if the certificate is not valid; the previous certificate then stays in use.
     pub fn install(&self, bundle: &Bundle) -> Result<(), IdentityError> {
         self.0.install(bundle)
+    }
+
+    /// Admits clients of the process's own role from now on, in addition to the roles that its role
+    /// admits ([`Role::admits`]): a node with a front calls the shards of other nodes.
+    pub fn admit_own_role(&self) {
+        self.0.own_role.store(true, Relaxed);
     }
 
     /// Performs the handshake with a client and checks that the client's role is admitted. The
@@ -103,7 +113,11 @@ impl Tls {
 impl Shared {
     pub(super) fn install(&self, bundle: &Bundle) -> Result<(), IdentityError> {
         let identity = Identity::of(bundle, self.role, UnixTime::now())?;
-        let acceptor = TlsAcceptor::from(Arc::new(config::server(&identity, self.role)?));
+        let acceptor = TlsAcceptor::from(Arc::new(config::server(
+            &identity,
+            self.role,
+            Arc::clone(&self.own_role),
+        )?));
         let [operator, router, node] = Role::ALL.map(|peer| {
             config::client(&identity, peer).map(|config| TlsConnector::from(Arc::new(config)))
         });

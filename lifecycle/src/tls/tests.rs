@@ -55,6 +55,17 @@ async fn each_role_admits_the_roles_that_it_serves() {
 }
 
 #[tokio::test]
+async fn a_process_admits_its_own_role_only_if_it_is_told_to() {
+    let authority = Authority::new("one");
+    let [operator, _, node] = Role::ALL.map(|role| process(role, &authority.bundle(role)));
+    let refused = (Some(Reason::Refused), Some(Reason::WrongRole));
+    assert_eq!(outcome(&node, &node, Role::RuntimeNode).await, refused);
+    node.admit_own_role();
+    assert_eq!(outcome(&node, &node, Role::RuntimeNode).await, (None, None));
+    assert_eq!(outcome(&operator, &node, Role::RuntimeNode).await, refused);
+}
+
+#[tokio::test]
 async fn one_certificate_may_be_for_several_roles() {
     let authority = Authority::new("one");
     let all = authority.issue(Role::Operator, |params| {

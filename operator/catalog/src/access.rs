@@ -2,18 +2,24 @@
 //!
 //! ```text
 //!  certificate ─┬─ role: router ─────────────────► Watch, GetAssets, ReportTraffic
-//!               └─ role: node ─┬─ URI of a pool ─┬► GetRevision, Report, WatchQuarantine:
+//!               │               with a front, also ──┘
+//!               │              ┌──────┴────────┐
+//!               └─ role: node ─┼─ URI of a pool ─┬► GetRevision, Report, WatchQuarantine:
 //!                              └─ no URI:        │  of that pool only
 //!                                 pool of the ───┘
 //!                                 address
 //! ```
+//!
+//! A node of a pool with a front serves clients and forwards their requests to the nodes of all
+//! pools, so it counts as a router too. It must present a certificate that names the pool: its
+//! address is not enough for rights that reach beyond the pool.
 //!
 //! Nodes of an earlier version, and nodes whose certificate an administrator issued for all pools,
 //! present a certificate without a pool. Such a node belongs to the pool whose EndpointSlices
 //! contain the address of its connection: they are in the operator's namespace, where tenants have
 //! no rights. A node that belongs to no pool gets nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
@@ -72,7 +78,10 @@ label_values! {
 /// The reason why a caller may not make a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Denial {
-    #[error("only routers may call this; present a router's certificate")]
+    #[error(
+        "only routers and nodes with a front may call this; present a router's certificate, or one \
+         with the URI of a RuntimePool that has spec.front, which the operator must admit"
+    )]
     RoutersOnly,
     #[error("only nodes may call this; present a node's certificate")]
     NodesOnly,
@@ -105,6 +114,16 @@ impl From<Option<Principal>> for Membership {
     }
 }
 
+impl Certificate {
+    /// Returns the pool that a node's certificate names.
+    fn named_pool(&self) -> Option<&str> {
+        match &self.pool {
+            Membership::Named(pool) if self.is_node => Some(pool),
+            Membership::Named(_) | Membership::Unnamed | Membership::None => None,
+        }
+    }
+}
+
 impl Caller {
     /// Returns the origin of a request.
     pub(super) fn of<T>(request: &Request<T>) -> Result<&Self, Status> {
@@ -112,15 +131,23 @@ impl Caller {
         request.extensions().get().ok_or_else(unknown)
     }
 
-    /// Checks that the caller is a router. Without TLS, every caller may be one.
+    /// Checks that the caller is a router, or a node with a front. Without TLS, every caller may be
+    /// one.
+    ///
+    /// # Arguments
+    /// * `fronts` - the pools whose nodes have fronts.
     ///
     /// # Errors
-    /// Fails if the caller's certificate is not a router's.
-    pub(super) fn check_router(&self) -> Result<(), Denial> {
-        match &self.certificate {
-            Some(certificate) if !certificate.is_router => Err(Denial::RoutersOnly),
-            Some(_) | None => Ok(()),
-        }
+    /// Fails if the caller's certificate is neither a router's nor that of such a pool.
+    pub(super) fn check_router(&self, fronts: &BTreeSet<String>) -> Result<(), Denial> {
+        let Some(certificate) = &self.certificate else { return Ok(()) };
+        let has_front = certificate.named_pool().is_some_and(|pool| fronts.contains(pool));
+        if certificate.is_router || has_front { Ok(()) } else { Err(Denial::RoutersOnly) }
+    }
+
+    /// Returns whether the caller is a node that has a front if its pool has one.
+    pub(super) fn may_have_front(&self) -> bool {
+        self.certificate.as_ref().is_some_and(|certificate| certificate.named_pool().is_some())
     }
 
     /// Returns the pool of the node that calls.
@@ -269,13 +296,28 @@ mod tests {
     #[test]
     fn each_role_makes_only_its_own_calls() {
         let mut caller = caller("10.0.0.1", Membership::Unnamed);
-        assert_eq!(caller.check_router(), Err(Denial::RoutersOnly));
+        assert_eq!(caller.check_router(&BTreeSet::new()), Err(Denial::RoutersOnly));
         let pool = Membership::Unnamed;
         caller.certificate = Some(Certificate { is_router: true, is_node: false, pool });
-        assert_eq!(caller.check_router(), Ok(()));
+        assert_eq!(caller.check_router(&BTreeSet::new()), Ok(()));
         assert_eq!(caller.pool(&addresses()), Err(Denial::NodesOnly));
         caller.certificate = None;
-        assert_eq!(caller.check_router(), Ok(()));
+        assert_eq!(caller.check_router(&BTreeSet::new()), Ok(()));
         assert_eq!(caller.pool(&addresses()), Ok(CallerPool::Any));
+    }
+
+    #[test]
+    fn a_node_whose_certificate_names_a_pool_with_a_front_also_makes_the_calls_of_routers() {
+        let fronts = BTreeSet::from(["edge".to_owned()]);
+        let named = |pool: &str| Membership::Named(pool.to_owned());
+        assert_eq!(caller("10.0.0.1", named("edge")).check_router(&fronts), Ok(()));
+        for other in [named("default"), Membership::Unnamed, Membership::None] {
+            let denied = caller("10.0.0.1", other).check_router(&fronts);
+            assert_eq!(denied, Err(Denial::RoutersOnly));
+        }
+        let mut of_another_role = caller("10.0.0.1", named("edge"));
+        let certificate = of_another_role.certificate.as_mut().unwrap();
+        (certificate.is_node, certificate.is_router) = (false, false);
+        assert_eq!(of_another_role.check_router(&fronts), Err(Denial::RoutersOnly));
     }
 }

@@ -42,6 +42,7 @@ mod state;
 mod traffic;
 mod watchers;
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -90,6 +91,8 @@ struct Shared {
 struct Deployed {
     state: State,
     addresses: Addresses,
+    /// The pools whose nodes serve clients.
+    fronts: BTreeSet<String>,
     revisions: Revisions,
     quarantine: Quarantine,
 }
@@ -118,7 +121,8 @@ impl Catalog {
     pub fn new() -> Self {
         let (revisions, quarantine) = (Revisions::default(), Quarantine::default());
         let (state, addresses) = (State::new(new_epoch()), Addresses::default());
-        let deployed = Deployed { state, addresses, revisions, quarantine };
+        let fronts = BTreeSet::new();
+        let deployed = Deployed { state, addresses, fronts, revisions, quarantine };
         let ((progress_tx, _), (quarantine_tx, _)) =
             (watch::channel(Progress::default()), watch::channel(()));
         Self {
@@ -215,6 +219,14 @@ impl Catalog {
         digest.into_iter().for_each(|digest| self.refuse(digest, worker, remaining, times));
     }
 
+    /// Sets the pools whose nodes count as routers too, because they have fronts. All other nodes
+    /// get only what the Workers of their own pool need.
+    pub fn set_fronts(&self, pools: BTreeSet<String>) {
+        self.write().fronts = pools;
+        // Streams of pools that lost their front end without waiting for the next change.
+        self.shared.progress_tx.send_modify(|_| {});
+    }
+
     /// Marks the catalog as complete; watchers are answered from then on. This method must be
     /// called once everything that is deployed has been set.
     pub fn mark_synced(&self) {
@@ -254,6 +266,14 @@ impl Catalog {
     /// Fails if the caller is not a node, or belongs to no pool.
     fn pool_of(&self, caller: &Caller) -> Result<CallerPool, Denial> {
         caller.pool(&self.read().addresses)
+    }
+
+    /// Checks that the caller is a router, or a node of a pool with a front.
+    ///
+    /// # Errors
+    /// Fails if the caller is neither.
+    fn check_router(&self, caller: &Caller) -> Result<(), Denial> {
+        caller.check_router(&self.read().fronts)
     }
 
     /// Checks that a node of this pool may have a revision. An unknown revision belongs to no pool.

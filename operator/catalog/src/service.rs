@@ -91,12 +91,14 @@ impl catalog_server::Catalog for Service {
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
-        let peer = Caller::of(&request)?.address;
+        let caller = Caller::of(&request)?.clone();
+        let peer = caller.address;
         let WatchRequest { client, resume } = request.into_inner();
         let walk = self.catalog.walk(resume.as_ref());
         tracing::info!(client, %peer, resumes = resume.is_some(), "a client watches the catalog");
         let watcher = Watcher {
             catalog: self.catalog.clone(),
+            caller,
             walk,
             registration: self.catalog.shared.watchers.register(),
             progress_rx: self.catalog.progress(),
@@ -211,12 +213,16 @@ impl catalog_server::Catalog for Service {
 }
 
 impl Service {
-    /// Refuses callers that are not routers: only routers route requests of all pools, and know all
-    /// requests of a Worker.
+    /// Refuses callers that do not serve clients: only routers, and nodes with a front, route
+    /// requests of all pools and know the requests of a Worker.
     fn check_router<T>(&self, call: Call, request: &Request<T>) -> Result<(), Status> {
         let caller = Caller::of(request)?;
         let denied = |denial| self.catalog.shared.denials.record(call, caller, denial);
-        caller.check_router().map_err(denied)
+        match self.catalog.check_router(caller) {
+            // The pools with fronts are not complete yet.
+            Err(_) if caller.may_have_front() && !self.catalog.is_synced() => Err(not_synced()),
+            checked => checked.map_err(denied),
+        }
     }
 
     /// Returns the pool of a node, and refuses callers that are not nodes. Revisions contain code
@@ -243,6 +249,7 @@ fn draining_status() -> Status {
 /// The stream of one client.
 struct Watcher {
     catalog: Catalog,
+    caller: Caller,
     walk: Walk,
     registration: Registration,
     progress_rx: watch::Receiver<Progress>,
@@ -269,6 +276,10 @@ impl Watcher {
             // The change is marked as seen before the catalog is read, so that a change in between
             // wakes the watcher again.
             self.progress_rx.mark_unchanged();
+            // The pool of a node may have lost its front since the stream began.
+            self.catalog.check_router(&self.caller).map_err(|denial| {
+                self.catalog.shared.denials.record(Call::Watch, &self.caller, denial)
+            })?;
             let was_up_to_date = self.walk.is_up_to_date();
             let next = self
                 .catalog

@@ -91,7 +91,7 @@ impl Index {
     /// Applies a change of a pool. Only its existence and its settings affect the Workers in it and
     /// those that request it; its status changes often and affects none.
     pub(super) fn apply_pool(&mut self, watched: Watched<RuntimePool>) -> Touched {
-        let (name, owner, settings) = match watched {
+        let (name, owner, has_front, settings) = match watched {
             Watched::Applied(pool) => {
                 let owner = owner::controller(&*pool).pop().filter(|_| !owner::is_deleted(&*pool));
                 let settings = PoolSettings {
@@ -99,21 +99,26 @@ impl Index {
                     rate_limits: pool.spec.rate_limits,
                     allowed_namespaces: pool.spec.allowed_namespaces.clone().unwrap_or_default(),
                 };
-                (pool.name_any(), owner, Some(settings))
+                (pool.name_any(), owner, pool.spec.front.is_some(), Some(settings))
             }
-            Watched::Deleted((_, name)) => (name, None, None),
+            Watched::Deleted((_, name)) => (name, None, false, None),
         };
         let owned_before = match owner.clone() {
             Some(owner) => self.owners.insert(name.clone(), owner),
             None => self.owners.remove(&name),
         };
         let pools = (owned_before != owner).then(|| self.owners.clone());
+        let front_changes = match has_front {
+            true => self.fronts.insert(name.clone()),
+            false => self.fronts.remove(&name),
+        };
+        let fronts = front_changes.then(|| self.fronts.clone());
         let before = match settings.clone() {
             Some(settings) => self.pools.insert(name.clone(), settings),
             None => self.pools.remove(&name),
         };
         if before == settings {
-            return Touched { pools, ..Touched::default() };
+            return Touched { pools, fronts, ..Touched::default() };
         }
         let in_pool = |worker: &Worker| {
             let accepted = worker.status.as_ref().and_then(|status| status.accepted.as_ref());
@@ -121,7 +126,7 @@ impl Index {
         };
         let affected = self.workers.iter().filter(|(_, worker)| in_pool(worker));
         let workers = affected.map(|(id, _)| id.clone()).collect();
-        Touched { workers, pools, ..Touched::default() }
+        Touched { workers, pools, fronts, ..Touched::default() }
     }
 
     /// Applies a change of a grant, which affects the Workers that claim its hosts, or hosts above or

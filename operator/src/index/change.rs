@@ -47,6 +47,8 @@ pub struct Touched {
     pub routers: Option<u32>,
     /// All pools, if one was created or deleted.
     pub pools: Option<Pools>,
+    /// The pools with a front, if one has got or lost it.
+    pub fronts: Option<BTreeSet<String>>,
 }
 
 impl Touched {

@@ -3,12 +3,14 @@
 //! ```text
 //!  RuntimePool, Settings ─┬─► Service: a named port for each shard and lane
 //!                         ├─► PodDisruptionBudget: one node at a time
+//!                         ├─► with a front: a Service for clients
 //!                         └─► Deployment ─► `pod`: the node's container, its volumes and placement
 //! ```
 //!
 //! The objects are typed. Their serialization skips absent fields, which matters because an applied
 //! object owns every field that it contains.
 
+mod front;
 mod pod;
 
 use std::collections::BTreeMap;
@@ -25,6 +27,7 @@ use tenon_certificates::subject::POOL;
 use tenon_crds::{POOL_LABEL, RuntimePool};
 
 use crate::owner;
+pub use front::front_name;
 use pod::pod;
 
 /// Label selector of the objects that are created for pools.
@@ -53,6 +56,8 @@ pub struct Settings {
     /// The Secret with the nodes' certificate, if processes use TLS. [`POOL`] in it stands for the
     /// name of the pool.
     pub tls_secret: Option<String>,
+    /// Whether pools may have fronts, from which all nodes accept requests.
+    pub admit_fronts: bool,
     /// URL at which nodes reach the catalog.
     pub catalog: String,
     /// URL at which nodes reach the routers' internal listener.
@@ -66,6 +71,8 @@ pub struct Children {
     pub deployment: Deployment,
     pub service: Service,
     pub budget: PodDisruptionBudget,
+    /// The Service for clients, if the pool has a front.
+    pub front: Option<Service>,
 }
 
 /// Plans the objects of a pool.
@@ -94,6 +101,7 @@ pub fn children(
             spec: Some(service(pool, &selector)),
             status: None,
         },
+        front: front::service(pool, settings, &metadata, &selector),
         budget: PodDisruptionBudget { metadata, spec: Some(budget(&selector)), status: None },
     }
 }

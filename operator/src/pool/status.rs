@@ -18,6 +18,8 @@ pub enum Obstacle {
         secret: String,
     },
     Refused(Refusal),
+    /// The pool has a front, and the operator admits none.
+    Front,
 }
 
 /// Returns the status of a pool.
@@ -53,6 +55,11 @@ pub fn status(
         ),
         (Some(Obstacle::Refused(refusal)), _) => {
             (Some(refusal.progress), refusal.reason, refusal.message.clone())
+        }
+        (Some(Obstacle::Front), _) => {
+            let why = "spec.front: the operator admits no fronts; set --admit-fronts (the chart's \
+                       runtimeNode.fronts), or remove the field";
+            (Some(Stalled), "FrontNotAdmitted", why.to_owned())
         }
         (None, Some(deployment)) if is_rolled_out(deployment) && ready >= pool.spec.replicas => {
             (None, "Serving", ready_of)

@@ -9,6 +9,8 @@ use crate::frame::HEADER_LEN;
 pub(super) const PART_HEAD: u32 = 1;
 /// Number of the field `body` of both `InvokeRequest` and `InvokeResponse`.
 pub(super) const PART_BODY: u32 = 2;
+/// Number of the field `entry_head` of `InvokeRequest`.
+pub(super) const PART_ENTRY_HEAD: u32 = 3;
 
 /// Writes gRPC's header of a message, and the key and length of its only field.
 ///

@@ -4,10 +4,14 @@
 //! of `InvokeRequest`, field by field, and a test decodes it with the generated types.
 
 use bytes::{BufMut, Bytes, BytesMut};
+use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
-use super::field::{PART_HEAD, key_len, message_key_len, put, put_key, put_message};
+use super::field::{
+    PART_ENTRY_HEAD, PART_HEAD, key_len, message_key_len, put, put_key, put_message,
+};
 use crate::frame::HEADER_LEN;
+use crate::runtime::InvokeHead;
 
 // The numbers of the fields of `InvokeHead`.
 const WORKER: u32 = 1;
@@ -115,6 +119,16 @@ impl HeadWriter {
     }
 }
 
+/// Returns the framed message with a head that exists as a value.
+pub fn encode_head(head: &InvokeHead) -> Bytes {
+    let len = head.encoded_len();
+    let mut message = BytesMut::with_capacity(message_key_len(len) + len);
+    let part = if head.entry.is_some() { PART_ENTRY_HEAD } else { PART_HEAD };
+    put_message(part, len, &mut message);
+    head.encode_raw(&mut message);
+    message.freeze()
+}
+
 /// Returns the same framed head with `stay` set. Protobuf merges a head that occurs twice in a
 /// message, so the field follows as a head of its own.
 ///
@@ -180,6 +194,7 @@ mod tests {
                 ..InvokeHead::default()
             };
             let head = writer.finish(&body, more);
+            prop_assert_eq!(read([encode_head(&expected)]), Some(Part::Head(expected.clone())));
             let stays = InvokeHead { stay: true, ..expected.clone() };
             prop_assert_eq!(read([with_stay(&head)]), Some(Part::Head(stays)));
             prop_assert_eq!(read([head]), Some(Part::Head(expected)));
@@ -192,6 +207,7 @@ mod tests {
         let head = InvokeHead { worker: "shop/cart".to_owned(), entry, ..InvokeHead::default() };
         let part = Some(head.clone().into_part());
         let message = frame::encode(&InvokeRequest { part });
+        assert_eq!(encode_head(&head), message);
         let stays = InvokeHead { stay: true, ..head };
         assert_eq!(read([with_stay(&message)]), Some(Part::EntryHead(stays)));
     }

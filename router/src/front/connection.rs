@@ -37,6 +37,7 @@ use crate::front::internal;
 use crate::front::path::{self, Caller};
 use crate::front::response::WrittenResponse;
 use crate::front::scheme::Scheme;
+use crate::front::siblings::{self, Arrival};
 use crate::thread::RouterThread;
 
 /// The maximum size of the head of an HTTP/1 request, and of each read of its body, in bytes.
@@ -144,6 +145,7 @@ async fn begin<T>(
 pub(super) async fn serve_client(
     thread: Rc<RouterThread>,
     stream: TcpStream,
+    arrival: Arrival,
     caller: Caller,
     stage_rx: watch::Receiver<Stage>,
 ) -> Served {
@@ -158,7 +160,7 @@ pub(super) async fn serve_client(
     let opening = begin(&stage_rx, async {
         tokio::select! {
             biased;
-            opening = open(&thread, caller.scheme, stream) => Some(opening),
+            opening = open(&thread, caller.scheme, stream, arrival) => opening.transpose(),
             () = told_to_end(&client) => None,
         }
     });
@@ -195,13 +197,23 @@ pub(super) async fn serve_client(
     }
 }
 
-/// Reads the first bytes of a connection, after the handshake if the client uses TLS.
-async fn open(thread: &RouterThread, scheme: Scheme, stream: TcpStream) -> io::Result<Opening> {
+/// Reads the first bytes of a connection, after the handshake if the client uses TLS. Returns `None`
+/// if another thread serves the connection.
+async fn open(
+    thread: &RouterThread,
+    scheme: Scheme,
+    stream: TcpStream,
+    arrival: Arrival,
+) -> io::Result<Option<Opening>> {
     let stream = match (scheme, &thread.https) {
         (Scheme::Https, Some(https)) => https.accept(stream).await?,
-        _ => Stream::Plain(stream),
+        _ if arrival == Arrival::Settled => Stream::Plain(stream),
+        _ => match siblings::hand_over(thread, stream).await? {
+            Some(stream) => Stream::Plain(stream),
+            None => return Ok(None),
+        },
     };
-    Opening::read(stream).await
+    Opening::read(stream).await.map(Some)
 }
 
 /// Waits until a connection is told to end, because memory is short or it has been idle for too

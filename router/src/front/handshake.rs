@@ -19,7 +19,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use hyper::ext::Protocol;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::invoke::HeadWriter;
+use tenon_proto::invoke::HeadSink;
 
 use crate::front::fields;
 
@@ -101,7 +101,7 @@ impl Handshake {
     ///
     /// # Arguments
     /// * `random` - the bytes of a key, if the client sent none.
-    pub(crate) fn write(&self, writer: &mut HeadWriter, random: impl FnOnce() -> [u8; KEY]) {
+    pub(crate) fn write(&self, writer: &mut impl HeadSink, random: impl FnOnce() -> [u8; KEY]) {
         writer.header(header::UPGRADE.as_str(), WEBSOCKET.as_bytes());
         if *self == Self::Http2 {
             let key = BASE64_STANDARD.encode(random());

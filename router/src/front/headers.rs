@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
-use tenon_proto::invoke::HeadWriter;
+use tenon_proto::invoke::HeadSink;
 
 use crate::front::fields::{FORWARDED_FOR, FORWARDED_PROTO, members};
 use crate::front::forwarded::Sender;
@@ -56,7 +56,7 @@ pub(crate) struct Edge<'a> {
 /// * `replaced` - returns whether a header of the client is dropped because it is written
 ///   elsewhere.
 pub(crate) fn write(
-    writer: &mut HeadWriter,
+    writer: &mut impl HeadSink,
     headers: &HeaderMap,
     replaced: impl Fn(&HeaderName) -> bool,
     &Edge { sender, host, peer, request_id }: &Edge<'_>,
@@ -118,6 +118,7 @@ mod tests {
     use super::*;
     use crate::front::scheme::Scheme;
     use tenon_proto::frame::Decoder;
+    use tenon_proto::invoke::HeadWriter;
     use tenon_proto::runtime::{InvokeRequest, invoke_request::Part};
 
     fn seen_by_the_worker(sent: &[(&str, &str)]) -> Vec<(String, String)> {

@@ -20,7 +20,6 @@ mod messages;
 mod relay;
 
 use std::convert::Infallible;
-use std::mem;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -31,10 +30,10 @@ use http::header::CONTENT_TYPE;
 use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::frame;
 use tenon_proto::id::WorkerId;
+use tenon_proto::invoke;
 use tenon_proto::router::AWAIT_WORKER_PATH;
-use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, InvokeRequest, Service, invoke_request::Part};
+use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, Service};
 use tenon_table::Worker;
 use tonic::Status;
 
@@ -49,6 +48,7 @@ use crate::thread::{Accounts, Permit, RouterThread};
 use crate::trace::{LoggedRequest, Trace};
 use crate::upstream::exchange::Reply;
 use crate::upstream::forward::{self, Call, Idempotency};
+use crate::upstream::heads::Head;
 use crate::upstream::retry::AttemptError;
 use crate::upstream::upload::{Source, Upload, broken, too_large};
 
@@ -163,14 +163,7 @@ async fn invoke(
     };
     head.services = view.services_of(worker).map(|of| thread.draw(of)).map(service).collect();
     head.digest = worker.digest.as_bytes().to_vec().into();
-    let request = InvokeRequest { part: Some(mem::take(head).into_part()) };
-    let message = frame::encode(&request);
-    if let Some(sent) = request.part.and_then(Part::into_head) {
-        // The log and the span need the rest of the head.
-        *head =
-            InvokeHead { headers: Vec::new(), body: Bytes::new(), services: Vec::new(), ..sent };
-    }
-    let call = Call { peer: accounts.peer, head: &message, upload: upload.as_ref(), idempotency };
+    let call = Call { peer: accounts.peer, head: &*head, upload: upload.as_ref(), idempotency };
     let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
     let held = match (response::switches_protocols(&reply), slot) {
         (true, Some(slot)) => Held::tunnel(slot),
@@ -199,6 +192,16 @@ impl CallReply {
             Self::Worker(reply, _) => status(reply),
             Self::Assets(answer, _) => answer.status,
         }
+    }
+}
+
+impl Head for InvokeHead {
+    fn framed(&self) -> Bytes {
+        invoke::encode_head(self)
+    }
+
+    fn value(&self) -> InvokeHead {
+        self.clone()
     }
 }
 

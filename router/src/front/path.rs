@@ -19,13 +19,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::{self, OnUpgrade};
 use tenon_clients::head::Refusal;
 use tenon_clients::{ByteHandling, Client, REQUEST};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::invoke::HeadWriter;
 use tenon_spans::OpenSpan;
 use tenon_table::{Limited, Worker};
 
@@ -35,6 +34,7 @@ use crate::front::compress;
 use crate::front::error;
 use crate::front::forwarded::Sender;
 use crate::front::handshake::Handshake;
+use crate::front::head::ClientHead;
 use crate::front::headers::{self, Edge};
 use crate::front::https;
 use crate::front::response::{self, ResponseBody};
@@ -250,36 +250,25 @@ async fn run(
     };
     let permit = thread.admit(accounts)?;
 
-    // Encode the head.
+    // Describe the head, which is written in the form that the picked shard receives.
     let (inline, upload) = match &body {
-        RequestBody::Inline { bytes, .. } => (bytes.as_ref(), None),
-        RequestBody::Streaming(upload) => (&[][..], Some(upload)),
+        RequestBody::Inline { bytes, .. } => (bytes.clone(), None),
+        RequestBody::Streaming(upload) => (Bytes::new(), Some(upload)),
     };
-    let url = [sender.scheme.prefix(), target.authority(), target.path_and_query()];
-    let mut head = HeadWriter::new(
-        worker.id.as_str(),
-        worker.digest.as_bytes(),
-        request_id,
-        method.as_str(),
-        url,
-    );
-    let handshake = tunnel.as_ref().map(|(handshake, _)| handshake);
-    let context = trace.context();
-    let replaced = |name: &HeaderName| {
-        handshake.is_some_and(|handshake| handshake.replaces(name))
-            || context.is_some() && span::replaces(name, sender.is_trusted)
+    let head = ClientHead {
+        thread,
+        view,
+        worker,
+        method,
+        target,
+        headers: &parts.headers,
+        edge: Edge { sender: *sender, host: target.authority(), peer: *address, request_id },
+        handshake: tunnel.as_ref().map(|(handshake, _)| handshake),
+        context: trace.context(),
+        takes_trailers: trailers::are_taken(parts),
+        body: inline,
+        more_body: upload.is_some(),
     };
-    let edge = Edge { sender: *sender, host: target.authority(), peer: *address, request_id };
-    headers::write(&mut head, &parts.headers, replaced, &edge);
-    handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
-    context.inspect(|context| span::write(context, &mut head));
-    if trailers::are_taken(parts) {
-        head.take_trailers();
-    }
-    view.services_of(worker)
-        .map(|service| thread.draw(service))
-        .for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
-    let head = head.finish(inline, upload.is_some());
 
     // Pick and forward, and repeat if that may help.
     let call =

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
-use tenon_proto::invoke::HeadWriter;
+use tenon_proto::invoke::HeadSink;
 use tenon_proto::runtime::{Header, InvokeHead};
 use tenon_spans::context::{TRACEPARENT, TRACESTATE};
 use tenon_spans::{Context, OpenSpan, Origin};
@@ -128,7 +128,7 @@ pub(crate) fn replaces(name: &HeaderName, is_trusted: bool) -> bool {
 }
 
 /// Writes the context of a request's span to the request that the Worker gets.
-pub(crate) fn write(context: &Context, head: &mut HeadWriter) {
+pub(crate) fn write(context: &Context, head: &mut impl HeadSink) {
     let context = context.to_string();
     head.header(TRACEPARENT.as_str(), context.as_bytes());
     head.trace(&context);

@@ -1,5 +1,5 @@
-//! One attempt: sends a request to a shard over its link and returns the head of the reply, or the
-//! error.
+//! One attempt: sends a request to a shard over its link, or runs it on the shard of this thread, and
+//! returns the head of the reply, or the error.
 //!
 //! An attempt belongs to one thread.
 
@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use hyper::client::conn::http2::SendRequest;
 use tenon_clients::quota::Peer;
@@ -22,6 +23,8 @@ use tonic::{Code, Status};
 
 use crate::upstream::bulkhead::BulkheadPermit;
 use crate::upstream::connection::{STREAM_WINDOW, Sender};
+use crate::upstream::heads::Heads;
+use crate::upstream::inline::{self, ReplyParts};
 use crate::upstream::link::{Link, Unreachable};
 use crate::upstream::reply_body::{ReplyBody, broken, send_rest};
 use crate::upstream::retry::AttemptError;
@@ -42,35 +45,50 @@ pub(crate) struct Reply {
 }
 
 pub(crate) struct Rest {
-    stream: Reader<ReplyBody>,
+    source: RestSource,
     /// The permit of the shard, held until the last byte of the reply.
     permit: Option<BulkheadPermit>,
+}
+
+enum RestSource {
+    /// The stream of a connection to a shard.
+    Stream(Reader<ReplyBody>),
+    /// The body and the trailers from the shard of this thread, or `None` after their end.
+    Inline(Option<ReplyParts>),
 }
 
 /// Sends the head and the body, and waits for the reply's head without a timeout.
 ///
 /// # Arguments
 /// * `peer` - the client address whose share of the bulkhead the request takes.
-/// * `head` - the framed head message.
+/// * `stays` - whether the lane that receives the request must run it.
 /// * `timeout` - the timeout that is sent to the node, rounded up to seconds.
 /// * `sent` - set to true as soon as the request may have been sent.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
     peer: Peer,
-    head: &Bytes,
+    heads: &Heads<'_>,
+    stays: bool,
     upload: Option<&Rc<Upload>>,
     timeout: Duration,
     sent: &Cell<bool>,
 ) -> Result<Reply, AttemptError> {
     let permit = link.acquire(peer).ok_or(AttemptError::Full)?;
+    if let Some(shard) = link.inline() {
+        sent.set(true);
+        let reply = inline::invoke(&**shard, heads, upload, timeout, permit).await;
+        return reply.map_err(|error| caused_by(upload, error));
+    }
     let _waiting = link.wait();
     let sender = link.sender().await.map_err(|Unreachable(how)| AttemptError::Unreachable(how))?;
     sent.set(true);
     let writes = link.writes();
     let exchange = async {
         let body = match sender {
-            Sender::Narrow(sender) => call(&sender, head, upload, timeout)?,
-            Sender::Complete(sender) => request(sender, link, head, upload, timeout).await?,
+            Sender::Narrow(sender) => call(&sender, &heads.framed(stays), upload, timeout)?,
+            Sender::Complete(sender) => {
+                request(sender, link, heads.framed(stays), upload, timeout).await?
+            }
         };
         first_message(body, permit).await.map_err(|error| match error {
             // The shard may have ended just before, so that the request was not sent.
@@ -79,10 +97,12 @@ pub(crate) async fn invoke(
         })
     };
     let reply = exchange.await;
-    // A failed body also breaks the stream, and is then the cause of the error.
-    reply.map_err(|error| {
-        upload.and_then(|upload| upload.failure()).map_or(error, AttemptError::Upload)
-    })
+    reply.map_err(|error| caused_by(upload, error))
+}
+
+/// Returns the cause of an error: a failed body also breaks the stream.
+fn caused_by(upload: Option<&Rc<Upload>>, error: AttemptError) -> AttemptError {
+    upload.and_then(|upload| upload.failure()).map_or(error, AttemptError::Upload)
 }
 
 /// Sends the request on a narrow connection.
@@ -108,11 +128,11 @@ fn call(
 async fn request(
     mut sender: SendRequest<AttemptBody>,
     link: &Link,
-    head: &Bytes,
+    head: Bytes,
     upload: Option<&Rc<Upload>>,
     timeout: Duration,
 ) -> Result<ReplyBody, AttemptError> {
-    let mut request = Request::new(AttemptBody::new(head.clone(), upload));
+    let mut request = Request::new(AttemptBody::new(head, upload));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = link.uri().clone();
     let headers = request.headers_mut();
@@ -148,7 +168,8 @@ fn grpc_timeout(timeout: Duration) -> HeaderValue {
 }
 
 async fn first_message(body: ReplyBody, permit: BulkheadPermit) -> Result<Reply, AttemptError> {
-    let mut rest = Rest { stream: Reader::new(body), permit: Some(permit) };
+    let source = RestSource::Stream(Reader::new(body));
+    let mut rest = Rest { source, permit: Some(permit) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
         Some(Part::Head(head)) => Ok(Reply { head, rest }),
         Some(Part::Body(_) | Part::Trailers(_)) => {
@@ -159,18 +180,27 @@ async fn first_message(body: ReplyBody, permit: BulkheadPermit) -> Result<Reply,
 }
 
 impl Rest {
+    /// Returns the rest of a reply from the shard of this thread.
+    pub(super) fn inline(parts: Option<ReplyParts>, permit: BulkheadPermit) -> Self {
+        Self { source: RestSource::Inline(parts), permit: Some(permit) }
+    }
+
     /// Returns the next part, or `None` if the stream has ended with status OK.
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Part>, AttemptError>> {
-        Poll::Ready(match ready!(self.stream.poll_next::<InvokeResponse>(cx)) {
+        let stream = match &mut self.source {
+            RestSource::Stream(stream) => stream,
+            RestSource::Inline(parts) => return poll_inline(parts, cx),
+        };
+        Poll::Ready(match ready!(stream.poll_next::<InvokeResponse>(cx)) {
             Ok(Next::Message(message)) => message
                 .part
                 .map(Some)
                 .ok_or_else(|| AttemptError::ProtocolViolation("a message without a part".into())),
             Ok(Next::Trailers(trailers)) => {
-                self.stream.finish().map_err(protocol_violation)?;
+                stream.finish().map_err(protocol_violation)?;
                 failure(&trailers).map_or(Ok(None), |failure| Err(AttemptError::Failed(failure)))
             }
             Ok(Next::End) => Err(AttemptError::Lost),
@@ -186,8 +216,23 @@ impl Rest {
 
     /// Returns whether the end of the stream has arrived already.
     pub(crate) fn is_over(&self) -> bool {
-        self.stream.is_end_stream()
+        match &self.source {
+            RestSource::Stream(stream) => stream.is_end_stream(),
+            RestSource::Inline(parts) => parts.is_none(),
+        }
     }
+}
+
+fn poll_inline(
+    parts: &mut Option<ReplyParts>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Option<Part>, AttemptError>> {
+    let Some(stream) = parts else { return Poll::Ready(Ok(None)) };
+    let next = ready!(stream.poll_next_unpin(cx));
+    if !matches!(next, Some(Ok(_))) {
+        *parts = None;
+    }
+    Poll::Ready(next.transpose().map_err(AttemptError::Failed))
 }
 
 fn protocol_violation(error: FrameError) -> AttemptError {

@@ -8,20 +8,19 @@
 //!   └─ retry ◄┘        another node may succeed
 //! ```
 
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use tenon_clients::quota::Peer;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::invoke;
 use tenon_table::{Table, Worker};
 
 use crate::trace::Trace;
 use crate::upstream::Upstream;
 use crate::upstream::exchange::{self, Reply};
+use crate::upstream::heads::{Head, Heads};
 use crate::upstream::health::ConnectFailure;
 use crate::upstream::pick::{Picker, Preference, Target};
 use crate::upstream::placement::{Move, Moves};
@@ -42,8 +41,7 @@ const WATCH_AFTER: Duration = Duration::from_secs(1);
 pub(crate) struct Call<'a> {
     /// The client address whose share of a shard the request takes.
     pub(crate) peer: Peer,
-    /// The framed head message, which includes the body unless the body streams.
-    pub(crate) head: &'a Bytes,
+    pub(crate) head: &'a dyn Head,
     pub(crate) upload: Option<&'a Rc<Upload>>,
     pub(crate) idempotency: Idempotency,
 }
@@ -79,6 +77,7 @@ async fn forward_with_retries(
     upstream.budget.borrow_mut().count_request(Instant::now());
     let pool = view.pool(&worker.pool).ok_or_else(no_node)?;
     let timeout = worker.wall + SLACK;
+    let heads = Heads::new(head);
     let mut forwarding = Forwarding {
         upstream,
         view,
@@ -87,7 +86,7 @@ async fn forward_with_retries(
         upload,
         timeout,
         deadline: tokio::time::Instant::now() + timeout,
-        heads: Heads { head, stay: OnceCell::new() },
+        heads: &heads,
         picker: Picker::new(upstream, pool, worker, view.nodes_version()),
         attempts: Attempts::new(idempotency),
         moves: Moves::default(),
@@ -128,7 +127,7 @@ struct Forwarding<'a> {
     upload: Option<&'a Rc<Upload>>,
     timeout: Duration,
     deadline: tokio::time::Instant,
-    heads: Heads<'a>,
+    heads: &'a Heads<'a>,
     picker: Picker<'a>,
     attempts: Attempts,
     moves: Moves,
@@ -146,11 +145,12 @@ enum Ended {
 impl Forwarding<'_> {
     async fn attempt(&mut self, target: &Target) -> Result<Reply, Ended> {
         let sent = Cell::new(false);
-        let head = self.heads.get(target.stays || self.stays && target.is_lane());
+        let stays = target.stays || self.stays && target.is_lane();
         let mut exchange = pin!(exchange::invoke(
             &target.link,
             self.peer,
-            &head,
+            self.heads,
+            stays,
             self.upload,
             self.timeout,
             &sent
@@ -289,23 +289,6 @@ impl Forwarding<'_> {
 
     fn is_replayable(&self) -> bool {
         self.upload.is_none_or(|upload| upload.is_replayable())
-    }
-}
-
-/// The framed head, and its variant for a lane that must run the request. The variant is encoded on
-/// first use.
-struct Heads<'a> {
-    head: &'a Bytes,
-    stay: OnceCell<Bytes>,
-}
-
-impl Heads<'_> {
-    fn get(&self, stays: bool) -> Bytes {
-        if stays {
-            self.stay.get_or_init(|| invoke::with_stay(self.head)).clone()
-        } else {
-            self.head.clone()
-        }
     }
 }
 

@@ -15,6 +15,9 @@
 //! pings and TLS handshakes only between turns, and a long turn is not a failure;
 //! [`silence`](super::silence) decides what happens to the requests that wait.
 //!
+//! The link to the shard of this thread has no connection: it bounds the requests of the shard and
+//! remembers that the shard drains ([`inline`](super::inline)).
+//!
 //! A link belongs to one thread.
 
 use std::cell::{Cell, RefCell};
@@ -38,6 +41,7 @@ use crate::upstream::bulkhead::{Bulkhead, BulkheadPermit};
 use crate::upstream::connection::{self, Sender};
 use crate::upstream::counting_stream::IoCounts;
 use crate::upstream::health::{ConnectFailure, Disconnect, Health};
+use crate::upstream::inline::InlineShard;
 use crate::upstream::metrics::{Spill, UpstreamMetrics};
 use crate::upstream::pulse::{self, Beat, Pulse};
 use crate::upstream::shared_probe::SharedProbe;
@@ -55,6 +59,8 @@ pub(crate) struct Link {
     /// The URI of [`INVOKE_PATH`] on this shard.
     uri: Uri,
     tls: Option<Tls>,
+    /// The shard itself, if it runs on this thread.
+    inline: Option<Rc<dyn InlineShard>>,
     /// The silence of the shard is not a failure.
     may_pause: bool,
     state: RefCell<State>,
@@ -96,11 +102,13 @@ impl Link {
     /// Creates a link without a connection.
     ///
     /// # Arguments
+    /// * `inline` - the shard itself, if it runs on this thread.
     /// * `may_pause` - whether the shard may be silent without having failed.
     /// * `bulkhead` - bounds the requests of this thread that the shard may have.
     pub(crate) fn new(
         shard: Arc<Shard>,
         tls: Option<Tls>,
+        inline: Option<Rc<dyn InlineShard>>,
         may_pause: bool,
         metrics: Rc<UpstreamMetrics>,
         bulkhead: Bulkhead,
@@ -109,6 +117,7 @@ impl Link {
             uri: connection::uri(&shard, tls.is_some(), INVOKE_PATH),
             shard,
             tls,
+            inline,
             may_pause,
             state: RefCell::new(State::Idle),
             health: Cell::new(Health::connected()),
@@ -124,6 +133,11 @@ impl Link {
 
     pub(crate) fn shard(&self) -> &Arc<Shard> {
         &self.shard
+    }
+
+    /// Returns the shard itself, if it runs on this thread.
+    pub(crate) fn inline(&self) -> Option<&Rc<dyn InlineShard>> {
+        self.inline.as_ref()
     }
 
     pub(crate) fn uri(&self) -> &Uri {
@@ -185,6 +199,9 @@ impl Link {
     /// Returns whether the shard sends anything within [`PROBE_TIMEOUT`], in answer to a ping or to
     /// a request for a path that no shard serves. The answer involves no JavaScript.
     pub(crate) async fn answers(self: &Rc<Self>) -> bool {
+        if self.inline.is_some() {
+            return true;
+        }
         let _waiting = self.wait();
         let reads = self.counts.reads();
         let probe = async {

@@ -1,4 +1,5 @@
-//! The links of a thread, one for each shard to which the thread has sent a request.
+//! The links of a thread, one for each shard to which the thread has sent a request. One of them may
+//! lead to the shard of the thread itself.
 //!
 //! The links belong to one thread.
 
@@ -11,6 +12,7 @@ use tenon_lifecycle::tls::Tls;
 use tenon_table::{Shard, Table};
 
 use crate::upstream::bulkhead::Bulkhead;
+use crate::upstream::inline::Colocated;
 use crate::upstream::link::Link;
 use crate::upstream::metrics::UpstreamMetrics;
 
@@ -18,6 +20,7 @@ pub(crate) struct Links {
     by_shard: RefCell<FxHashMap<Arc<Shard>, Rc<Link>>>,
     in_flight: usize,
     tls: Option<Tls>,
+    colocated: Option<Colocated>,
     shards_may_pause: bool,
     metrics: Rc<UpstreamMetrics>,
 }
@@ -27,14 +30,16 @@ impl Links {
     ///
     /// # Arguments
     /// * `in_flight` - the number of requests that the thread may have in flight.
+    /// * `colocated` - the shard of this thread, if it has one.
     /// * `shards_may_pause` - whether shards may be silent without having failed.
     pub(crate) fn new(
         in_flight: usize,
         tls: Option<Tls>,
+        colocated: Option<Colocated>,
         shards_may_pause: bool,
         metrics: Rc<UpstreamMetrics>,
     ) -> Self {
-        Self { by_shard: RefCell::default(), in_flight, tls, shards_may_pause, metrics }
+        Self { by_shard: RefCell::default(), in_flight, tls, colocated, shards_may_pause, metrics }
     }
 
     /// Returns the link to a shard, which is created on first use.
@@ -45,7 +50,10 @@ impl Links {
             None => {
                 let bulkhead = Bulkhead::new(self.in_flight);
                 let (tls, metrics) = (self.tls.clone(), self.metrics.clone());
-                let link = Link::new(shard.clone(), tls, self.shards_may_pause, metrics, bulkhead);
+                let own = self.colocated.as_ref().filter(|own| own.is(shard));
+                let inline = own.map(|own| Rc::clone(&own.shard));
+                let may_pause = self.shards_may_pause;
+                let link = Link::new(shard.clone(), tls, inline, may_pause, metrics, bulkhead);
                 links.insert(shard.clone(), link.clone());
                 link
             }

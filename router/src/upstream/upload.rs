@@ -135,17 +135,12 @@ impl Upload {
         state.source.answered();
     }
 
-    fn begin(self: &Rc<Self>) -> Streaming {
+    /// Starts an attempt, which supersedes the attempts before it.
+    pub(super) fn begin(self: &Rc<Self>) -> Streaming {
         let mut state = self.state.borrow_mut();
         state.attempt += 1;
         let attempt = state.attempt;
-        Streaming {
-            upload: self.clone(),
-            attempt,
-            position: 0,
-            piece: None,
-            has_sent_trailers: false,
-        }
+        Streaming { upload: self.clone(), attempt, position: 0, has_sent_trailers: false }
     }
 }
 
@@ -206,15 +201,41 @@ impl State {
 pub(crate) struct AttemptBody {
     head: Option<Bytes>,
     streaming: Option<Streaming>,
+    /// A piece whose prologue has been sent.
+    piece: Option<Bytes>,
 }
 
-struct Streaming {
+/// The body's pieces in one attempt.
+pub(super) struct Streaming {
     upload: Rc<Upload>,
     attempt: u32,
     position: usize,
-    /// A piece whose prologue has been sent.
-    piece: Option<Bytes>,
     has_sent_trailers: bool,
+}
+
+impl Streaming {
+    /// Returns the next piece of the body, or its trailers, or `None` at the end.
+    ///
+    /// # Errors
+    /// Fails if the body fails, or another attempt has superseded this one.
+    pub(super) fn poll_part(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Part, Failure>>> {
+        let mut state = self.upload.state.borrow_mut();
+        if state.attempt != self.attempt {
+            // No shard works on the request of a superseded attempt any more.
+            return Poll::Ready(Some(Err(broken())));
+        }
+        Poll::Ready(match ready!(state.poll_piece(&mut self.position, cx)) {
+            Some(piece) => Some(piece.map(Part::Body)),
+            None if state.trailers.is_empty() || self.has_sent_trailers => None,
+            None => {
+                self.has_sent_trailers = true;
+                Some(Ok(Part::Trailers(Trailers { fields: state.trailers.clone() })))
+            }
+        })
+    }
 }
 
 impl AttemptBody {
@@ -223,58 +244,43 @@ impl AttemptBody {
     /// # Arguments
     /// * `head` - the framed head message, which includes the body unless the body streams.
     pub(crate) fn new(head: Bytes, body: Option<&Rc<Upload>>) -> Self {
-        Self { head: Some(head), streaming: body.map(Upload::begin) }
+        Self { head: Some(head), streaming: body.map(Upload::begin), piece: None }
     }
 
     /// Starts an attempt whose head is sent elsewhere.
     pub(crate) fn after_head(body: &Rc<Upload>) -> Self {
-        Self { head: None, streaming: Some(body.begin()) }
+        Self { head: None, streaming: Some(body.begin()), piece: None }
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BodyError {
-    #[error(transparent)]
-    Body(#[from] Failure),
-    #[error("another attempt has superseded this one")]
-    Superseded,
 }
 
 impl Body for AttemptBody {
     type Data = Bytes;
-    type Error = BodyError;
+    type Error = Failure;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         if let Some(head) = self.head.take() {
             return Poll::Ready(Some(Ok(Frame::data(head))));
         }
-        let Some(streaming) = &mut self.streaming else { return Poll::Ready(None) };
-        if let Some(piece) = streaming.piece.take() {
+        if let Some(piece) = self.piece.take() {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
-        let mut state = streaming.upload.state.borrow_mut();
-        if state.attempt != streaming.attempt {
-            return Poll::Ready(Some(Err(BodyError::Superseded)));
-        }
-        let piece = match ready!(state.poll_piece(&mut streaming.position, cx)) {
-            Some(piece) => piece?,
-            None if state.trailers.is_empty() || streaming.has_sent_trailers => {
-                return Poll::Ready(None);
-            }
-            None => {
-                streaming.has_sent_trailers = true;
-                let part = Part::Trailers(Trailers { fields: state.trailers.clone() });
+        let Some(streaming) = &mut self.streaming else { return Poll::Ready(None) };
+        let piece = match ready!(streaming.poll_part(cx)) {
+            Some(Ok(Part::Body(piece))) => piece,
+            Some(Ok(part)) => {
                 let message = frame::encode(&InvokeRequest { part: Some(part) });
                 return Poll::Ready(Some(Ok(Frame::data(message))));
             }
+            Some(Err(failure)) => return Poll::Ready(Some(Err(failure))),
+            None => return Poll::Ready(None),
         };
         // A piece is at most as large as one read of the client's connection, which is far below
         // the limit of a message.
         let prologue = Prologue::of_piece(piece.len()).to_bytes();
-        streaming.piece = Some(piece);
+        self.piece = Some(piece);
         Poll::Ready(Some(Ok(Frame::data(prologue))))
     }
 

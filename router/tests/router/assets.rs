@@ -51,7 +51,7 @@ fn with_assets(digest: u8, assets: Assets) -> Worker {
 async fn apply(scenario: &Scenario, worker: Worker) {
     let change = WatchResponse { workers: vec![worker.clone()], ..Default::default() };
     scenario.catalog.change(change);
-    InternalCaller::await_worker(scenario.router().internal_addr(), worker).await.unwrap();
+    InternalCaller::await_worker(scenario.internal_addr(), worker).await.unwrap();
 }
 
 /// Starts a router with a Worker that has static files.
@@ -195,7 +195,7 @@ async fn a_worker_requests_its_own_files() {
         ..Assets::default()
     };
     let scenario = start(&node, assets).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     let ask = async |method: &str, path: &str| {
         let call = InvokeHead {
             assets: true,
@@ -217,7 +217,7 @@ async fn a_worker_requests_its_own_files() {
         workers: vec![worker("shop/other", "other")],
         ..Default::default()
     });
-    InternalCaller::await_worker(scenario.router().internal_addr(), worker("shop/other", "other"))
+    InternalCaller::await_worker(scenario.internal_addr(), worker("shop/other", "other"))
         .await
         .unwrap();
     let failure = caller.call(without, stream::empty()).await.unwrap_err();
@@ -260,7 +260,7 @@ async fn files_that_no_operator_has_are_unavailable() {
     let worker = with_assets(9, Assets::default());
     let change = WatchResponse { workers: vec![worker.clone()], ..Default::default() };
     scenario.catalog.change(change);
-    let router = scenario.router().internal_addr();
+    let router = scenario.internal_addr();
     assert!(InternalCaller::await_worker(router, worker).await.is_err());
     let mut client = scenario.client().await;
     let answer = client.get("/").await;

@@ -55,7 +55,7 @@ async fn a_router_serves_without_the_catalog_and_catches_up_later() {
 async fn a_router_acknowledges_a_worker_that_it_serves_as_announced() {
     let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    let addr = scenario.router().internal_addr();
+    let addr = scenario.internal_addr();
     let till = worker("shop/till", "till");
     let early = tokio::spawn(InternalCaller::await_worker(addr, till.clone()));
     scenario.catalog.change(WatchResponse { workers: vec![till.clone()], ..Default::default() });

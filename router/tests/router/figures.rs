@@ -82,7 +82,7 @@ async fn requests_of_a_measured_worker_are_reported_by_revision() {
 async fn calls_from_inside_the_platform_are_counted() {
     let node = Node::start("n1", Behavior::Echo);
     let scenario = scenario(&[&node], 7).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     caller.call(head("shop/cart"), stream::empty()).await.unwrap();
     let requests = || scenario.catalog.traffic().iter().map(|entry| entry.requests).sum::<u64>();
     eventually("the report", || requests() == 1).await;
@@ -97,7 +97,7 @@ async fn a_worker_that_is_not_measured_is_not_reported() {
         assert_eq!([get(&mut client, "shop").await, get(&mut client, "till").await], [200; 2]);
     }
     // The report of a measured request follows any earlier ones.
-    let internal = scenario.router().internal_addr();
+    let internal = scenario.internal_addr();
     scenario.catalog.change(WatchResponse { workers: vec![measured(9)], ..Default::default() });
     InternalCaller::await_worker(internal, measured(9)).await.unwrap();
     assert_eq!(get(&mut client, "shop").await, 200);

@@ -125,7 +125,7 @@ impl Scenario {
             trusted_proxies: TrustedProxies::new(options.trusted_proxies.clone())
                 .with_proxy_protocol(options.proxy_protocol),
             https: options.https.clone().map(|https| (([127, 0, 0, 1], 0).into(), https)),
-            internal_listen: ([127, 0, 0, 1], 0).into(),
+            internal_listen: Some(([127, 0, 0, 1], 0).into()),
             catalog: format!("{}://{watches}", scheme(options.tls.is_some())).parse().unwrap(),
             tls: options.tls.clone(),
             threads: options.threads,
@@ -148,6 +148,11 @@ impl Scenario {
 
     pub(crate) fn addr(&self) -> SocketAddr {
         self.router.addr()
+    }
+
+    /// Returns the address for nodes and the operator.
+    pub(crate) fn internal_addr(&self) -> SocketAddr {
+        self.router.internal_addr().unwrap()
     }
 
     pub(crate) fn router(&self) -> &Router {

@@ -18,7 +18,7 @@ fn header_value(answer: &ResponseHead, name: &str) -> String {
 async fn a_worker_is_called_by_name_and_the_router_adds_the_revision() {
     let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     let called = InvokeHead { method: "POST".into(), body: "small".into(), ..head("shop/cart") };
     let answer = caller.call(called, stream::empty()).await.unwrap();
     assert_eq!((answer.status, &answer.body[..]), (200, &b"small"[..]));
@@ -36,7 +36,7 @@ async fn a_worker_is_called_by_name_and_the_router_adds_the_revision() {
 async fn the_entry_of_a_call_is_passed_on() {
     let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     for rpc in [None, Some(Rpc { method: "add".into() })] {
         let entry = Some(Entry { export: "Admin".into(), rpc });
         let called = InvokeHead { entry: entry.clone(), body: "text".into(), ..head("shop/cart") };
@@ -52,7 +52,7 @@ async fn the_entry_of_a_call_is_passed_on() {
 async fn a_body_of_many_pieces_is_forwarded_in_both_directions() {
     let node = Node::start("n1", Behavior::EchoStream);
     let scenario = Scenario::with(&[&node]).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     let called = InvokeHead {
         method: "POST".into(),
         body: "first ".into(),
@@ -72,7 +72,7 @@ async fn a_body_over_the_workers_limit_is_refused_at_the_internal_listener() {
     let scenario = Scenario::with(&[&node]).await;
     let small = Worker { request_body_bytes: 1_000, ..worker("shop/cart", "shop") };
     scenario.catalog.change(WatchResponse { workers: vec![small], ..Default::default() });
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     loop {
         let called = InvokeHead { more_body: true, body: vec![0; 600].into(), ..head("shop/cart") };
         let answer = caller.call(called, stream::iter([Bytes::from(vec![0; 600])])).await;
@@ -90,7 +90,7 @@ async fn a_call_is_retried_like_a_request() {
         Node::start("n2", Behavior::Echo),
     ];
     let scenario = Scenario::with(&nodes.each_ref()).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     for _ in 0..5 {
         let called = InvokeHead { method: "POST".into(), ..head("shop/cart") };
         assert_eq!(
@@ -104,7 +104,7 @@ async fn a_call_is_retried_like_a_request() {
 async fn a_failure_of_the_node_is_passed_on_unchanged() {
     let node = Node::start("n1", Behavior::Fail(FailureCode::CpuLimitExceeded));
     let scenario = Scenario::with(&[&node]).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     let failure = caller.call(head("shop/cart"), stream::empty()).await.unwrap_err();
     assert_eq!(
         (failure.code, failure.message.as_str()),
@@ -120,7 +120,7 @@ async fn a_failure_of_the_node_is_passed_on_unchanged() {
 async fn a_truncated_reply_is_a_failure() {
     let mut node = Node::start("n1", Behavior::HalfAnswer);
     let scenario = Scenario::with(&[&node]).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     // A POST is not repeated, regardless of how much of its response has arrived.
     let called = InvokeHead { method: "POST".into(), ..head("shop/cart") };
     let call = tokio::spawn(async move { caller.call(called, stream::empty()).await });
@@ -133,7 +133,7 @@ async fn a_truncated_reply_is_a_failure() {
 async fn the_failure_for_an_unknown_worker_names_the_worker() {
     let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     for unknown in ["shop/none", "none", ""] {
         let failure = caller.call(head(unknown), stream::empty()).await.unwrap_err();
         assert_eq!(failure.code, FailureCode::WorkerNotFound);
@@ -145,7 +145,7 @@ async fn the_failure_for_an_unknown_worker_names_the_worker() {
 async fn a_loop_of_calls_is_refused_and_the_failure_names_both_workers() {
     let node = Node::start("n1", Behavior::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     let at = |depth| InvokeHead { depth, ..head("shop/cart") };
     assert!(caller.call(at(MAX_DEPTH), stream::empty()).await.is_ok());
     let failure = caller.call(at(MAX_DEPTH + 1), stream::empty()).await.unwrap_err();
@@ -159,7 +159,7 @@ async fn a_scheduled_event_is_forwarded_unchanged_and_not_repeated() {
     let mut node = Node::start("n1", Behavior::Echo);
     let other_node = Node::start("n2", Behavior::Echo);
     let scenario = Scenario::with(&[&node, &other_node]).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     let scheduled = Some(Scheduled { cron: "*/5 * * * *".into(), time_ms: 1_700_000_000_000 });
     let event = || InvokeHead {
         worker: "shop/cart".into(),
@@ -199,7 +199,7 @@ async fn an_invocation_carries_the_revisions_of_its_services() {
     };
     let auth = Worker { digest: vec![9; 32], ..worker("shop/auth", "auth") };
     scenario.catalog.change(WatchResponse { workers: vec![calling, auth], ..Default::default() });
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     let mut client = scenario.client().await;
     let expected = [Service { worker: "shop/auth".into(), digest: vec![9; 32].into() }];
     while node.invocations() == 0 || node.last_head().services.is_empty() {
@@ -217,7 +217,7 @@ async fn an_invocation_carries_the_revisions_of_its_services() {
 async fn a_draining_router_finishes_its_calls() {
     let node = Node::start("n1", Behavior::Hang);
     let mut scenario = Scenario::with(&[&node]).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     let call = tokio::spawn(async move { caller.call(head("shop/cart"), stream::empty()).await });
     eventually("the call to begin", || node.invocations() == 1).await;
     let draining = tokio::spawn(scenario.signal().drain());

@@ -201,7 +201,7 @@ async fn a_call_between_workers_continues_the_trace_of_its_request() {
     let node = Node::start("n1", Behavior::Echo);
     let collector = Collector::start(Reaction::Accept).await;
     let scenario = start(&node, &collector, &[EVERY]).await;
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     let header = |value: &str| Header {
         name: "traceparent".into(),
         value: Bytes::copy_from_slice(value.as_bytes()),

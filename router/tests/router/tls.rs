@@ -75,7 +75,7 @@ async fn a_node_of_the_expected_pool_gets_requests() {
 async fn the_internal_listener_admits_only_nodes_and_operators() {
     let authority = Authority::new();
     let guarded = Guarded::with(&authority, &[], &[authority.tls(Role::RuntimeNode)]).await;
-    let addr = guarded.scenario.router().internal_addr();
+    let addr = guarded.scenario.internal_addr();
     for role in [Role::RuntimeNode, Role::Operator] {
         let caller = InternalCaller::with_tls(Some(authority.tls(role)), addr);
         let answer = caller.call(head("shop/cart"), stream::empty()).await;

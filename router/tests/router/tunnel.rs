@@ -199,7 +199,7 @@ async fn a_tunnel_between_workers_uses_the_internal_listener() {
     let mut scenario = Scenario::with(&[&node]).await;
     let limited = Worker { request_body_bytes: 10, ..worker("shop/cart", "shop") };
     scenario.catalog.change(WatchResponse { workers: vec![limited], ..Default::default() });
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     let (mut pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);
     let (accepted, mut answers) = caller.open(tunnel_request(), pieces_rx).await.unwrap();
     assert_eq!((accepted.status, &accepted.body[..]), (101, WELCOME));

@@ -169,7 +169,7 @@ async fn an_unrequested_101_is_a_failure() {
     let scenario = Scenario::with(&[&node]).await;
     let answer = scenario.client().await.get("/").await;
     assert_eq!((answer.status.as_u16(), answer.code()), (500, "internal".into()));
-    let caller = InternalCaller::of(scenario.router().internal_addr());
+    let caller = InternalCaller::of(scenario.internal_addr());
     let failure = caller.call(head("shop/cart"), futures::stream::empty()).await.unwrap_err();
     assert_eq!(failure.code, FailureCode::Internal);
 }

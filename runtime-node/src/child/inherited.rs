@@ -7,18 +7,30 @@ use std::ffi::CString;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 
 use rustix::process::{Signal, nice, set_parent_process_death_signal};
 use rustix::thread::set_name;
 use tenon_engine::page::Page;
 use tenon_proto::id::ShardId;
+use tenon_router::Listeners;
+
+use crate::config::NodeArgs;
+use crate::node::siblings::Ends;
 
 /// Numbers of the file descriptors that the process inherits.
 pub(crate) const CONTROL: RawFd = 3;
 pub(crate) const PAGE: RawFd = 4;
 pub(crate) const LISTENER: RawFd = 5;
+/// The listener for clients of the node's front.
+pub(crate) const CLIENTS: RawFd = 6;
+/// The listener for clients that use TLS.
+pub(crate) const CLIENTS_TLS: RawFd = 7;
+/// The socket from which the process takes connections of clients that other shards' processes give.
+pub(crate) const GIVEN: RawFd = 8;
+/// The socket to the process of shard 0; those to the other shards follow in their order.
+pub(crate) const GIVE: RawFd = 9;
 
 /// Increment of a lane's niceness above a shard's, in steps of nice(2): a lane that competes with a
 /// shard for a core gets a tenth of that core.
@@ -35,19 +47,62 @@ pub struct Inherited {
     pub(super) control: UnixStream,
     pub(super) page: Page,
     pub(super) listener: TcpListener,
+    pub(super) clients: Option<(Listeners, Option<Ends>)>,
+}
+
+/// The listeners for clients that a process inherits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientListeners {
+    /// The node has no front, or the process is a lane's.
+    None,
+    Plain,
+    PlainAndTls,
+}
+
+impl ClientListeners {
+    /// Returns the listeners of a process.
+    pub fn of(args: &NodeArgs, id: ShardId) -> Self {
+        match args.front {
+            Some(_) if !id.is_lane() && args.clients.has_https() => Self::PlainAndTls,
+            Some(_) if !id.is_lane() => Self::Plain,
+            _ => Self::None,
+        }
+    }
+
+    fn inherit(self, shards: u16) -> io::Result<Option<(Listeners, Option<Ends>)>> {
+        let listener = |fd| take(fd).map(TcpListener::from);
+        let https = match self {
+            Self::None => return Ok(None),
+            Self::Plain => None,
+            Self::PlainAndTls => Some(listener(CLIENTS_TLS)?),
+        };
+        let listeners = Listeners { clients: listener(CLIENTS)?, https, internal: None };
+        if shards < 2 {
+            return Ok(Some((listeners, None)));
+        }
+        let socket = |fd| take(fd).map(UnixDatagram::from);
+        let give = (0..RawFd::from(shards)).map(|position| socket(GIVE + position));
+        let ends = Ends::Sockets { given: socket(GIVEN)?, give: give.collect::<io::Result<_>>()? };
+        Ok(Some((listeners, Some(ends))))
+    }
 }
 
 /// Takes over the file descriptors that the supervisor has handed to this process. The process
 /// calls this once, before anything else.
 ///
+/// # Arguments
+/// * `clients` - the listeners for clients that the supervisor hands to this process.
+/// * `shards` - the number of the node's shards.
+///
 /// # Errors
 /// Fails if the process was not started by a supervisor.
-pub fn inherit(id: ShardId) -> io::Result<Inherited> {
+pub fn inherit(id: ShardId, clients: ClientListeners, shards: u16) -> io::Result<Inherited> {
     let page = Page::open(take(PAGE)?)?;
     let (control, listener) =
         (UnixStream::from(take(CONTROL)?), TcpListener::from(take(LISTENER)?));
     control.set_nonblocking(true)?;
-    Ok(Inherited { id, control, page, listener })
+    let clients = clients.inherit(shards)?;
+    Ok(Inherited { id, control, page, listener, clients })
 }
 
 fn take(fd: RawFd) -> io::Result<OwnedFd> {

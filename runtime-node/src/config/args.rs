@@ -2,7 +2,7 @@
 //! configuration.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,8 +11,9 @@ use clap::Args as ClapArgs;
 use ipnet::IpNet;
 use tenon_egress::Resolver;
 use tenon_lifecycle::tls::TlsArgs;
+use tenon_router::FrontArgs;
 
-use super::{AdmissionConfig, DrainConfig, ListenConfig, MIB, MemoryConfig, PoolConfig};
+use super::{AdmissionConfig, DrainConfig, ListenConfig, MIB, MemoryConfig, PoolConfig, cpus};
 
 /// The command line and environment.
 #[derive(ClapArgs, Clone, Debug)]
@@ -109,8 +110,27 @@ pub struct NodeArgs {
     /// port-forward. Without it, no profiles are taken. With 0 the system chooses the port.
     #[arg(long, env = "TENON_PROFILE_PORT")]
     pub profile_port: Option<u16>,
+    /// Address on which clients connect to this node without a router. The thread of each shard
+    /// then answers requests for its own Workers itself, and forwards the others as a router does.
+    /// Each shard's process gets the requests of all tenants and the keys of --https-certificates,
+    /// so use this only for a pool whose Workers are all trusted.
+    #[arg(long, env = "TENON_FRONT", value_name = "ADDRESS")]
+    pub front: Option<SocketAddr>,
+    /// Accept requests from nodes with --front, which forward requests like routers. Implied by
+    /// --front.
+    #[arg(long, env = "TENON_ADMIT_FRONTS")]
+    pub admit_fronts: bool,
+    #[command(flatten)]
+    pub clients: FrontArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
+}
+
+impl NodeArgs {
+    /// Returns the number of shards.
+    pub fn shard_count(&self) -> u16 {
+        self.shards.unwrap_or_else(cpus)
+    }
 }
 
 /// A command-line value that must not be logged: it may contain a password.

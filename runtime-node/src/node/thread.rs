@@ -5,6 +5,13 @@
 //!                            (still accepting: a router that does not know yet gets an answer)
 //! ```
 //!
+//! A thread with a front serves clients as well, and their requests for other shards. The front
+//! drains first, because the shard must still answer its clients:
+//!
+//! ```text
+//!  signal ─► the front drains, the shard serves ─► the shard drains ─► end
+//! ```
+//!
 //! WebSockets may stay open indefinitely, so they are closed when the grace period is over.
 
 use std::net::{Shutdown, TcpListener};
@@ -20,22 +27,26 @@ use tenon_engine::buffers::{self, BufferPool};
 use tenon_engine::page::Page;
 use tenon_engine::{Engine, Headroom, Watchdog};
 use tenon_lifecycle::event_loop::EventLoops;
-use tenon_lifecycle::readiness::Handle;
+use tenon_lifecycle::readiness::{Handle, Readiness};
 use tenon_lifecycle::tls::Tls;
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
+use tenon_router::{Colocated, FrontThread};
 use tenon_web::Web;
 use tenon_web::response_cache::ResponseCache;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
+use tokio::time::Instant;
 
 use super::connection;
+use super::siblings::Ends;
 use crate::child::{Command, Supervisor};
 use crate::config::{Config, DrainConfig};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::reports::Reports;
+use crate::server::InlineServer;
 use crate::services::{Calls, Router};
 use crate::shard::{Shard, ShardBounds};
 use crate::source::Source;
@@ -56,6 +67,8 @@ pub(super) struct ShardThread {
     pub(super) listener: TcpListener,
     pub(super) core: Option<CoreId>,
     pub(super) supervised: Option<Supervised>,
+    /// The front that this thread runs, if the node has one.
+    pub(super) clients: Option<Clients>,
     pub(super) watchdog: Watchdog,
     pub(super) source: Source,
     pub(super) reports: Reports,
@@ -71,11 +84,20 @@ pub(super) struct ShardThread {
     pub(super) ready: Handle,
 }
 
+/// The front of a shard's thread.
+pub(super) struct Clients {
+    pub(super) thread: FrontThread,
+    /// The ends to the threads of the node's other shards, if it has any.
+    pub(super) siblings: Option<Ends>,
+}
+
 /// Handles that only a shard in its own process has.
 pub(super) struct Supervised {
     pub(super) page: Arc<Page>,
     pub(super) supervisor: Supervisor,
     pub(super) commands_rx: mpsc::UnboundedReceiver<Command>,
+    /// The readiness of the process, which waits for the catalog if the process has a front.
+    pub(super) readiness: Readiness,
 }
 
 impl ShardThread {
@@ -97,6 +119,7 @@ impl ShardThread {
             shard: id,
             listener,
             supervised,
+            clients,
             watchdog,
             source,
             reports,
@@ -124,7 +147,8 @@ impl ShardThread {
             .with_headroom(headroom)
             .with_buffers(buffers)
             .with_inspector(config.inspector.clone());
-        let Config { inspector, pool, admission, drain: DrainConfig { grace }, tls, .. } = config;
+        let Config { name, inspector, pool, admission, drain: DrainConfig { grace }, tls, .. } =
+            config;
         let bounds = ShardBounds {
             isolates: pool.isolates,
             in_flight: admission.max_inflight,
@@ -145,6 +169,13 @@ impl ShardThread {
         let listener =
             tokio::net::TcpListener::from_std(listener).expect("cannot poll the listener");
         let mut connections = Connections::new(Rc::clone(&shard), tls);
+        let front = clients.map(|Clients { thread, siblings }| {
+            let siblings = siblings.map(Ends::open).transpose();
+            let siblings = siblings.expect("cannot poll the socket to other shards");
+            let server = Rc::new(InlineServer::of(&shard));
+            let colocated = Colocated { node: name.as_str().into(), id, shard: server, siblings };
+            spawn_local(vital::task("front", thread.serve(colocated)))
+        });
         drop(ready);
         supervised.into_iter().for_each(|supervised| supervised.begin_serving(&shard));
 
@@ -157,6 +188,18 @@ impl ShardThread {
             }
         }
 
+        let deadline = Instant::now() + grace;
+        if let Some(mut front) = front {
+            let mut late = pin!(tokio::time::sleep_until(deadline));
+            loop {
+                tokio::select! {
+                    stream = accept(&listener) => connections.serve(stream),
+                    () = connections.one_ended() => {}
+                    _ = &mut front => break,
+                    () = &mut late => break,
+                }
+            }
+        }
         shard.begin_drain();
         connections.leave();
         let mut drained = pin!(async {
@@ -171,7 +214,7 @@ impl ShardThread {
                 }
             }
         });
-        if tokio::time::timeout(grace, drained.as_mut()).await.is_err() {
+        if tokio::time::timeout_at(deadline, drained.as_mut()).await.is_err() {
             shard.close_web_sockets();
             if tokio::time::timeout(CLOSE_GRACE, drained.as_mut()).await.is_err() {
                 tracing::warn!(shard = %id, "the drain grace period is over; ending what is still in flight");
@@ -187,9 +230,9 @@ impl ShardThread {
 
 impl Supervised {
     /// Starts the heartbeat and the execution of the supervisor's commands, and reports to the
-    /// supervisor that the shard serves.
+    /// supervisor that the process serves, once it is ready.
     fn begin_serving(self, shard: &Rc<Shard>) {
-        let Self { page, supervisor, commands_rx } = self;
+        let Self { page, supervisor, commands_rx, readiness } = self;
         spawn_local(async move {
             loop {
                 page.beat();
@@ -200,7 +243,10 @@ impl Supervised {
             "run_commands",
             Rc::clone(shard).run_commands(supervisor.clone(), commands_rx),
         ));
-        supervisor.report_ready();
+        spawn_local(async move {
+            readiness.ready().await;
+            supervisor.report_ready();
+        });
     }
 }
 

@@ -8,17 +8,17 @@ use std::task::{Context, Poll, ready};
 
 use bytes::buf::Chain;
 use bytes::{Buf, Bytes};
-use futures::Stream;
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
-use tenon_engine::{FetchResponse, Piece, ResponseBody, Sending};
+use tenon_engine::Piece;
 use tenon_hop::server::{Outgoing, Part};
 use tenon_proto::failure::Failure;
-use tenon_proto::frame::{self, INLINE_BODY};
+use tenon_proto::frame;
 use tenon_proto::invoke::Prologue;
-use tenon_proto::runtime::{InvokeResponse, ResponseHead, Trailers, invoke_response};
+use tenon_proto::runtime::{InvokeResponse, Trailers, invoke_response};
 
+use super::remainder::{Next, Remainder};
 use crate::shard::{Answer, Permits};
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -34,14 +34,8 @@ type Message = Chain<Bytes, Piece>;
 
 #[derive(Default)]
 pub struct Reply {
-    /// The first message, and later the message with the trailers of the response.
-    message: Option<Message>,
-    /// Bytes of the response's body that are not in a message yet.
-    rest: Piece,
-    /// The part of the body that the Worker has yet to produce.
-    stream: Option<Sending>,
-    /// Whether the caller takes the trailers of the response.
-    takes_trailers: bool,
+    first: Option<Message>,
+    rest: Remainder,
     outcome: Option<Outcome>,
     /// Held until the reply has been sent or dropped.
     _permits: Option<Permits>,
@@ -58,18 +52,10 @@ impl Reply {
         cold: bool,
         takes_trailers: bool,
     ) -> Self {
-        let FetchResponse { status, headers, body } = response;
-        let (mut rest, stream) = match body {
-            ResponseBody::Full(piece) => (piece, None),
-            ResponseBody::Stream(stream) => (Piece::default(), Some(stream)),
-        };
-        let inline = rest.split_to(INLINE_BODY);
-        let more_body = !rest.is_empty() || stream.is_some();
-        let status = status.into();
-        let head = ResponseHead { status, headers, body: Bytes::new(), more_body, is_hot, cold };
-        let message = Some(message(&Prologue::of_head(&head, inline.len()), inline));
+        let (head, inline, rest) = Remainder::of(response, is_hot, cold, takes_trailers);
+        let first = Some(message(&Prologue::of_head(&head, inline.len()), inline));
         let outcome = Some(Outcome::Success);
-        Self { message, rest, stream, takes_trailers, outcome, _permits: Some(permits) }
+        Self { first, rest, outcome, _permits: Some(permits) }
     }
 
     pub(super) fn into_http(self) -> Response<Self> {
@@ -79,30 +65,23 @@ impl Reply {
     }
 }
 
-impl Reply {
-    /// Ends a reply whose stream has ended.
-    fn end(&mut self, outcome: Outcome) {
-        let stream = self.stream.take().filter(|_| self.takes_trailers);
-        let fields = stream.map(|mut stream| stream.take_trailers()).unwrap_or_default();
-        if !fields.is_empty() && matches!(outcome, Outcome::Success) {
-            let part = Some(invoke_response::Part::Trailers(Trailers { fields }));
-            let encoded = frame::encode(&InvokeResponse { part });
-            self.message = Some(encoded.chain(Piece::default()));
-        }
-        self.outcome = Some(outcome);
-    }
-}
-
 /// The outcome of a reply whose head has been sent.
 enum Outcome {
     Success,
     Failure(Failure),
 }
 
-/// Returns a failure as headers. A long message is truncated, so that code and phase always fit.
-pub(super) fn status(failure: &Failure) -> HeaderMap {
-    let mut failure = failure.clone();
+/// Returns what a router learns of a failure. A long message is truncated, so that code and phase
+/// always fit into headers, and the place in the author's files is left out.
+pub(super) fn for_router(failure: &Failure) -> Failure {
+    let mut failure = Failure { place: None, ..failure.clone() };
     failure.message.truncate(failure.message.floor_char_boundary(MAX_MESSAGE));
+    failure
+}
+
+/// Returns a failure as headers.
+pub(super) fn status(failure: &Failure) -> HeaderMap {
+    let failure = for_router(failure);
     let mut headers = HeaderMap::new();
     // `add_header` fails only if the status is not a valid header value, which does not happen.
     if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
@@ -125,24 +104,20 @@ impl Outgoing for Reply {
     type Data = Message;
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Part<Message>> {
-        if let Some(message) = self.message.take() {
+        if let Some(message) = self.first.take() {
             return Poll::Ready(Part::Data(message));
         }
-        while self.rest.is_empty()
-            && let Some(stream) = &mut self.stream
-        {
-            match ready!(Pin::new(stream).poll_next(cx)) {
-                Some(Ok(bytes)) => self.rest = bytes.into(),
-                Some(Err(failure)) => self.end(Outcome::Failure(failure)),
-                None => self.end(Outcome::Success),
+        match ready!(self.rest.poll_next(cx)) {
+            Some(Ok(Next::Piece(piece))) => {
+                return Poll::Ready(Part::Data(message(&Prologue::of_piece(piece.len()), piece)));
             }
-        }
-        if let Some(message) = self.message.take() {
-            return Poll::Ready(Part::Data(message));
-        }
-        if !self.rest.is_empty() {
-            let piece = self.rest.split_to(INLINE_BODY);
-            return Poll::Ready(Part::Data(message(&Prologue::of_piece(piece.len()), piece)));
+            Some(Ok(Next::Trailers(fields))) => {
+                let part = Some(invoke_response::Part::Trailers(Trailers { fields }));
+                let message = frame::encode(&InvokeResponse { part });
+                return Poll::Ready(Part::Data(message.chain(Piece::default())));
+            }
+            Some(Err(failure)) => self.outcome = Some(Outcome::Failure(failure)),
+            None => {}
         }
         Poll::Ready(match self.outcome.take() {
             Some(Outcome::Failure(failure)) => Part::Failure(status(&failure)),
@@ -171,9 +146,6 @@ impl Body for Reply {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.message.is_none()
-            && self.rest.is_empty()
-            && self.stream.is_none()
-            && self.outcome.is_none()
+        self.first.is_none() && self.rest.is_over() && self.outcome.is_none()
     }
 }

@@ -1,7 +1,6 @@
 //! Keeps the process of each shard and lane running: starts a process, watches it, judges the cause
 //! of its end, and starts the next one.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::hang_detector::HangDetector;
 use super::memory::CRAMPED;
-use super::process::{Cause, Process, Program, process_name};
+use super::process::{Cause, Process, Program, Sockets, process_name};
 use super::{CHECK_INTERVAL, Shared, lock, order, service};
 
 /// A process that ran for `STEADY` is restarted immediately when it ends; otherwise the pause
@@ -23,9 +22,6 @@ use super::{CHECK_INTERVAL, Shared, lock, order, service};
 const STEADY: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// Maximum length of the accept queue, in connections. This is the standard library's default.
-const BACKLOG: i32 = 128;
 
 /// Time after the grace period after which a draining process is killed.
 const KILL_GRACE: Duration = Duration::from_secs(4);
@@ -40,16 +36,15 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// Runs a shard's or lane's process, and restarts it when it ends. After the drain, drops the
-    /// listener, so that further connections are refused.
-    pub(super) async fn keep(&self, id: ShardId, listener: TcpListener) {
+    /// listeners, so that further connections are refused.
+    pub(super) async fn keep(&self, id: ShardId, sockets: Sockets) {
         let mut pause = Duration::ZERO;
         while !self.drain.is_signaled() {
             let began = Instant::now();
-            // The previous process shut the shared socket down if it drained.
-            if let Err(error) = rustix::net::listen(&listener, BACKLOG) {
+            if let Err(error) = sockets.listen() {
                 tracing::error!(process = process_name(id), %error, "cannot resume listening");
             }
-            let blames = match Process::start(&self.program, id, &listener) {
+            let blames = match Process::start(&self.program, id, &sockets) {
                 Ok((process, control)) => self.supervise(id, process, control).await,
                 Err(error) => {
                     tracing::error!(process = process_name(id), %error, "cannot start a process");

@@ -1,13 +1,14 @@
 //! One process of a node, a shard or a lane, from its start to its end.
 //!
-//! The process gets three file descriptors: its end of the control connection, the page, and its
-//! listener. The listener stays open in the supervisor, so that while a shard restarts, connections
-//! to it wait instead of being refused.
+//! The process gets its end of the control connection, the page, and its listeners as file
+//! descriptors. The listeners stay open in the supervisor, so that while a shard restarts,
+//! connections to it wait instead of being refused.
 
 use std::ffi::OsString;
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
@@ -20,6 +21,7 @@ use tenon_engine::page::Page;
 use tenon_lifecycle::label_values;
 use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::{RevisionDigest, ShardId};
+use tenon_router::Listeners;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
@@ -47,6 +49,69 @@ impl Program {
         let mut arguments = std::env::args_os();
         let name = arguments.next().unwrap_or_else(|| env!("CARGO_PKG_NAME").into());
         Ok(Self { path, name, arguments: arguments.collect() })
+    }
+}
+
+/// The listeners of a process, which outlive it.
+pub(super) struct Sockets {
+    /// The listener for routers.
+    pub(super) shard: TcpListener,
+    /// The listeners for clients, if the process has a front.
+    pub(super) clients: Option<Listeners>,
+    /// The sockets between the processes of shards with fronts, if there are several.
+    pub(super) siblings: Option<SiblingSockets>,
+}
+
+/// The sockets by which the processes of shards hand connections of clients to one another.
+pub(super) struct SiblingSockets {
+    /// The socket from which this process takes connections.
+    given: UnixDatagram,
+    /// The socket to each shard, by position.
+    give: Arc<[UnixDatagram]>,
+}
+
+impl SiblingSockets {
+    /// Returns the sockets of each of a node's shards, in their order.
+    ///
+    /// # Errors
+    /// Fails if the system cannot create the sockets.
+    pub(super) fn between(shards: usize) -> io::Result<Vec<Self>> {
+        let pairs = (0..shards).map(|_| UnixDatagram::pair());
+        let (give, given): (Vec<_>, Vec<_>) =
+            pairs.collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
+        let give: Arc<[_]> = give.into();
+        Ok(given.into_iter().map(|given| Self { given, give: Arc::clone(&give) }).collect())
+    }
+
+    /// Returns the sockets, each with its number in the process.
+    fn numbered(&self) -> impl Iterator<Item = (RawFd, &UnixDatagram)> {
+        std::iter::once((child::GIVEN, &self.given)).chain((child::GIVE..).zip(&*self.give))
+    }
+}
+
+/// Maximum length of the accept queue of routers, in connections. This is the standard library's
+/// default.
+const BACKLOG: i32 = 128;
+
+impl Sockets {
+    /// Listens again, after a previous process has shut the shared sockets down as it drained.
+    ///
+    /// # Errors
+    /// Fails if a socket cannot listen.
+    pub(super) fn listen(&self) -> io::Result<()> {
+        rustix::net::listen(&self.shard, BACKLOG)?;
+        for (_, listener) in self.clients() {
+            rustix::net::listen(listener, tenon_router::BACKLOG)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the listeners for clients, each with its number in the process.
+    fn clients(&self) -> impl Iterator<Item = (RawFd, &TcpListener)> {
+        self.clients.iter().flat_map(|Listeners { clients, https, .. }| {
+            let https = https.iter().map(|https| (child::CLIENTS_TLS, https));
+            std::iter::once((child::CLIENTS, clients)).chain(https)
+        })
     }
 }
 
@@ -96,19 +161,25 @@ impl Process {
     pub(super) fn start(
         program: &Program,
         id: ShardId,
-        listener: &TcpListener,
+        sockets: &Sockets,
     ) -> io::Result<(Self, UnixStream)> {
         let (ours, theirs) = UnixStream::pair()?;
         let (page, file) = Page::create()?;
         let theirs = theirs.into_std()?;
-        let mappings = vec![
+        let mut mappings = vec![
             FdMapping { parent_fd: OwnedFd::from(theirs), child_fd: child::CONTROL },
             FdMapping { parent_fd: file, child_fd: child::PAGE },
             FdMapping {
-                parent_fd: OwnedFd::from(listener.try_clone()?),
+                parent_fd: OwnedFd::from(sockets.shard.try_clone()?),
                 child_fd: child::LISTENER,
             },
         ];
+        for (child_fd, listener) in sockets.clients() {
+            mappings.push(FdMapping { parent_fd: OwnedFd::from(listener.try_clone()?), child_fd });
+        }
+        for (child_fd, socket) in sockets.siblings.iter().flat_map(SiblingSockets::numbered) {
+            mappings.push(FdMapping { parent_fd: OwnedFd::from(socket.try_clone()?), child_fd });
+        }
         let mut command = std::process::Command::new(&program.path);
         command
             .arg0(&program.name)

@@ -2,6 +2,7 @@
 
 pub(crate) mod catalog;
 pub(crate) mod client;
+pub(crate) mod front;
 pub(crate) mod kept;
 pub(crate) mod log;
 pub(crate) mod router;
@@ -182,6 +183,11 @@ impl TestNode {
             services.into_iter().map(|(name, service)| (name, Binding::Service(service))).collect();
         let digest = self.catalog.put(Revision { bindings, limits, ..revision });
         Deployed { worker, digest }
+    }
+
+    /// Returns the node, which has not been joined.
+    pub(crate) fn node(&self) -> &Node {
+        self.node.as_ref().expect("the node has been joined")
     }
 
     /// Returns the client of the first shard.

@@ -8,6 +8,7 @@
 
 mod answers;
 mod drain;
+mod front;
 mod harness;
 mod limits;
 mod memory;
@@ -30,6 +31,7 @@ fn main() {
     let suites = [
         answers::trials(),
         drain::trials(),
+        front::trials(),
         limits::trials(),
         memory::trials(),
         profiles::trials(),

@@ -191,25 +191,27 @@ impl Kind for RuntimePool {
             service_account: Some("tenon-runtime-node".to_owned()),
             priority_class: Some("tenon".to_owned()),
             tls_secret: Some("tenon-runtime-node-tls".to_owned()),
+            admit_fronts: true,
             catalog: "https://operator:7070".to_owned(),
             router: "https://router:8081".to_owned(),
             log: vec!["--log-format=json".to_owned()],
         };
         let children = children(&self, namespace, &settings, None);
-        Ok(vec![
+        let services = format!("/api/v1/namespaces/{namespace}/services");
+        let front = children.front.map(serde_json::to_value).transpose()?;
+        let front = front.map(|front| (services.clone(), front));
+        let objects = [
             (
                 format!("/apis/apps/v1/namespaces/{namespace}/deployments"),
                 serde_json::to_value(children.deployment)?,
             ),
-            (
-                format!("/api/v1/namespaces/{namespace}/services"),
-                serde_json::to_value(children.service)?,
-            ),
+            (services, serde_json::to_value(children.service)?),
             (
                 format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"),
                 serde_json::to_value(children.budget)?,
             ),
-        ])
+        ];
+        Ok(objects.into_iter().chain(front).collect())
     }
 }
 

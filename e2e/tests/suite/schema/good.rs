@@ -162,6 +162,11 @@ pub fn pool() -> Value {
             },
         },
         "allowedNamespaces": {"from": "Selector", "selector": selector()},
+        "front": {
+            "serviceType": "NodePort",
+            "tlsSecretRefs": [{"name": "shop"}, {"name": "blog"}],
+            "trustedProxies": ["10.0.0.0/8"],
+        },
         "runtimeClassName": "gvisor",
         "nodeSelector": {"example.com/disk": "fast"},
         "tolerations": [

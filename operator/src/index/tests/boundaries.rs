@@ -83,6 +83,22 @@ fn a_deleted_pool_is_not_among_the_pools() {
 }
 
 #[test]
+fn the_pools_with_a_front_are_announced_when_one_gets_or_loses_it() {
+    let mut index = Index::new("localhost");
+    let fronts = |index: &mut Index, change| index.apply(Change::Pool(change)).fronts;
+    assert_eq!(fronts(&mut index, applied(gold_pool())), None);
+    let mut with_front = gold_pool();
+    with_front.spec.front = Some(serde_json::from_value(json!({})).unwrap());
+    let announced = Some(BTreeSet::from(["default".to_owned()]));
+    assert_eq!(fronts(&mut index, applied(with_front.clone())), announced);
+    assert_eq!(fronts(&mut index, applied(with_front.clone())), None);
+    assert_eq!(fronts(&mut index, applied(gold_pool())), Some(BTreeSet::new()));
+    fronts(&mut index, applied(with_front));
+    let gone = Watched::Deleted((String::new(), "default".to_owned()));
+    assert_eq!(fronts(&mut index, gone), Some(BTreeSet::new()));
+}
+
+#[test]
 fn a_withdrawn_grant_takes_the_host_from_what_was_accepted() {
     let mut index = Index::new("localhost");
     let mut cart = with_host("cart", "cart.example.com");

@@ -15,7 +15,7 @@ use tenon_crds::{
     PoolEgress, ProxyResolver, RuntimePool, Toleration, TopologySpread, WhenUnsatisfiable,
 };
 
-use super::{FIRST_SHARD_PORT, PROFILE_PORT, Settings, ports};
+use super::{FIRST_SHARD_PORT, PROFILE_PORT, Settings, front, ports};
 use crate::pool::references::{self, CREDENTIALS, Kind};
 
 const ADMIN_PORT: i32 = 9090;
@@ -58,7 +58,10 @@ pub(super) fn pod(
     let spec = &pool.spec;
     let certificate = super::certificate(pool, settings);
     let volumes = [cache()].into_iter().chain(certificate.as_deref().map(certificate_volume));
-    let (volumes, mounts): (Vec<_>, Vec<_>) = volumes.chain(authorities(&spec.egress)).unzip();
+    let front = front::front(pool, settings);
+    let of_front = front.into_iter().flat_map(|front| front::volumes(front, spec.shards_per_node));
+    let (volumes, mounts): (Vec<_>, Vec<_>) =
+        volumes.chain(authorities(&spec.egress)).chain(of_front).unzip();
     let pull_secrets =
         settings.image_pull_secrets.iter().map(|name| LocalObjectReference { name: name.clone() });
     let pull_secrets: Vec<_> = pull_secrets.collect();
@@ -93,7 +96,7 @@ pub(super) fn pod(
 }
 
 fn container(pool: &RuntimePool, settings: &Settings, mounts: Vec<VolumeMount>) -> Container {
-    let spec = &pool.spec;
+    let (spec, front) = (&pool.spec, front::front(pool, settings));
     let args = [
         format!("--catalog={}", settings.catalog),
         format!("--router={}", settings.router),
@@ -107,12 +110,18 @@ fn container(pool: &RuntimePool, settings: &Settings, mounts: Vec<VolumeMount>) 
     ]
     .into_iter()
     .chain(settings.tls_secret.as_ref().map(|_| format!("--tls-dir={TLS_MOUNT}")))
+    .chain(settings.admit_fronts.then(|| "--admit-fronts".to_owned()))
+    .chain(front.into_iter().flat_map(front::args))
     .chain(egress_args(&spec.egress))
     .chain(settings.log.iter().cloned());
-    let ports =
-        ports(pool).chain([(ADMIN.to_owned(), ADMIN_PORT)]).map(|(name, container_port)| {
-            ContainerPort { name: Some(name), container_port, ..ContainerPort::default() }
-        });
+    let ports = ports(pool)
+        .chain([(ADMIN.to_owned(), ADMIN_PORT)])
+        .chain(front.into_iter().flat_map(front::ports));
+    let ports = ports.map(|(name, container_port)| ContainerPort {
+        name: Some(name),
+        container_port,
+        ..ContainerPort::default()
+    });
     // The sleep gives routers time to see that the Pod is terminating before the node drains.
     let sleep = LifecycleHandler {
         sleep: Some(SleepAction { seconds: PRE_STOP_SECONDS }),
@@ -262,7 +271,7 @@ fn authorities(egress: &PoolEgress) -> Option<(Volume, VolumeMount)> {
     Some((volume, mount))
 }
 
-fn read_only(volume: &Volume, path: &str) -> VolumeMount {
+pub(super) fn read_only(volume: &Volume, path: &str) -> VolumeMount {
     VolumeMount {
         name: volume.name.clone(),
         mount_path: path.to_owned(),

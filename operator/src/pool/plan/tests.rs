@@ -29,6 +29,7 @@ fn settings() -> Settings {
         service_account: None,
         priority_class: None,
         tls_secret: None,
+        admit_fronts: false,
         catalog: "http://operator:7070".to_owned(),
         router: "http://router:8081".to_owned(),
         log: vec!["--log-level=warn".to_owned()],
@@ -302,6 +303,71 @@ fn a_proxys_credentials_are_not_in_arguments() {
     };
     assert_eq!(secret("TENON_EGRESS_PROXY_USERNAME").key, "username");
     assert_eq!(secret("TENON_EGRESS_PROXY_PASSWORD").name, "proxy");
+}
+
+fn pool_with_front() -> RuntimePool {
+    let mut pool = pool();
+    pool.spec.front = Some(
+        serde_json::from_value(json!({
+            "serviceType": "LoadBalancer",
+            "tlsSecretRefs": [{"name": "shop"}, {"name": "blog"}],
+            "trustedProxies": ["10.0.0.0/8", "fd00:1::/32"],
+        }))
+        .unwrap(),
+    );
+    pool
+}
+
+#[test]
+fn clients_reach_the_nodes_of_a_pool_with_a_front_through_a_service_of_their_own() {
+    let settings = Settings { admit_fronts: true, ..settings() };
+    let planned = children(&pool_with_front(), "tenon-system", &settings, None);
+    let service = planned.front.unwrap();
+    assert_eq!(service.name_any(), "tenon-pool-default-front");
+    assert_eq!(service.owner_references()[0].uid, "u-1");
+    let spec = service.spec.unwrap();
+    assert_eq!(spec.type_.as_deref(), Some("LoadBalancer"));
+    let pod = planned.deployment.spec.template.spec.unwrap();
+    let container = &pod.containers[0];
+    let open = container.ports.iter().flatten();
+    let open: Vec<_> = open.map(|port| (port.name.clone().unwrap(), port.container_port)).collect();
+    for (name, port, target) in [("http", 80, 8080), ("https", 443, 8443)] {
+        let ports = spec.ports.as_ref().unwrap();
+        let of_service = ports.iter().find(|of_service| of_service.port == port).unwrap();
+        assert_eq!(of_service.target_port, Some(IntOrString::String(name.to_owned())));
+        assert!(open.contains(&(name.to_owned(), target)), "{open:?}");
+    }
+    let args = container.args.as_ref().unwrap();
+    for arg in [
+        "--front=0.0.0.0:8080",
+        "--admit-fronts",
+        "--https-certificates=/etc/tenon/https",
+        "--trusted-proxies=10.0.0.0/8,fd00:1::/32",
+    ] {
+        assert!(args.iter().any(|is| is == arg), "{args:?}");
+    }
+    let mounts: Vec<_> =
+        container.volume_mounts.iter().flatten().map(|mount| mount.mount_path.as_str()).collect();
+    for path in ["/etc/tenon/https/00-shop", "/etc/tenon/https/01-blog", "/var/cache/tenon-sites"] {
+        assert!(mounts.contains(&path), "{mounts:?}");
+    }
+}
+
+#[test]
+fn a_front_that_the_operator_does_not_admit_changes_nothing() {
+    let plain = plan_pool();
+    let planned = children(&pool_with_front(), "tenon-system", &settings(), None);
+    assert!(planned.front.is_none());
+    assert_eq!(planned.deployment, plain.deployment);
+}
+
+#[test]
+fn every_node_accepts_requests_from_fronts_if_the_operator_admits_them() {
+    let settings = Settings { admit_fronts: true, ..settings() };
+    let planned = children(&pool(), "tenon-system", &settings, None);
+    let args = planned.deployment.spec.template.spec.unwrap().containers.swap_remove(0).args;
+    assert!(args.unwrap().iter().any(|arg| arg == "--admit-fronts"));
+    assert!(planned.front.is_none());
 }
 
 #[test]

@@ -9,16 +9,22 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
+use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{
-    GetAssetsRequest, GetAssetsResponse, GetRevisionRequest, GetRevisionResponse, ReportRequest,
-    ReportResponse, ReportTrafficRequest, ReportTrafficResponse, WatchQuarantineRequest,
-    WatchQuarantineResponse, WatchRequest, WatchResponse,
+    GetAssetsRequest, GetAssetsResponse, GetRevisionRequest, GetRevisionResponse, Node,
+    ReportRequest, ReportResponse, ReportTrafficRequest, ReportTrafficResponse, Route,
+    WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest, WatchResponse, Worker, node,
 };
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::Revision;
 use tokio::sync::watch;
-use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::wrappers::{TcpListenerStream, WatchStream};
 use tonic::{Request, Response, Status};
+
+use super::Deployed;
+
+/// The pool of every node.
+const POOL: &str = "default";
 
 pub(crate) struct Catalog {
     addr: SocketAddr,
@@ -32,6 +38,14 @@ pub(crate) struct Catalog {
 struct Content {
     state: Arc<Mutex<State>>,
     paused: watch::Sender<bool>,
+    /// The entries that fronts watch. Each change is announced as a whole snapshot.
+    entries: watch::Sender<Entries>,
+}
+
+#[derive(Clone, Default)]
+struct Entries {
+    workers: Vec<Worker>,
+    nodes: Vec<Node>,
 }
 
 #[derive(Default)]
@@ -104,6 +118,37 @@ impl Catalog {
         self.content.paused.send_replace(false);
     }
 
+    /// Announces a Worker to fronts, with a route for each host.
+    pub(crate) fn announce(&self, deployed: &Deployed, hosts: &[&str]) {
+        let route = |host: &&str| Route { host: (*host).to_owned(), path: "/".to_owned() };
+        let worker = Worker {
+            id: deployed.worker.to_string(),
+            pool: POOL.to_owned(),
+            digest: deployed.digest.as_bytes().to_vec(),
+            routes: hosts.iter().map(route).collect(),
+            wall_ms: 30_000,
+            request_body_bytes: 1 << 20,
+            ..Worker::default()
+        };
+        self.content.entries.send_modify(|entries| entries.workers.push(worker));
+    }
+
+    /// Announces a node to fronts, in the place of any other node of its name.
+    pub(crate) fn announce_node(&self, name: &str, shard_ports: Vec<u32>, lane_ports: Vec<u32>) {
+        let node = Node {
+            name: name.to_owned(),
+            pool: POOL.to_owned(),
+            address: "127.0.0.1".to_owned(),
+            shard_ports,
+            lane_ports,
+            state: node::State::Ready.into(),
+        };
+        self.content.entries.send_modify(|entries| {
+            entries.nodes.retain(|other| other.name != name);
+            entries.nodes.push(node);
+        });
+    }
+
     /// Returns the number of requests for revisions so far.
     pub(crate) fn fetches(&self) -> usize {
         self.content.state().fetches
@@ -138,7 +183,11 @@ impl catalog_server::Catalog for Content {
     type GetRevisionStream = Answers<GetRevisionResponse>;
 
     async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        Err(Status::unimplemented("nodes do not watch Workers"))
+        let snapshot = |Entries { workers, nodes }| {
+            let kind = Kind::SnapshotEnd.into();
+            Ok(WatchResponse { kind, workers, nodes, ..WatchResponse::default() })
+        };
+        Ok(Response::new(WatchStream::new(self.entries.subscribe()).map(snapshot).boxed()))
     }
 
     async fn get_revision(

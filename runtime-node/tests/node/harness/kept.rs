@@ -26,7 +26,7 @@ struct Line {
     node: NodeArgs,
 }
 
-/// A running node of one shard and one lane.
+/// A running node of one lane and, unless its arguments say otherwise, one shard.
 pub(crate) struct SupervisedNode {
     pub(crate) catalog: Catalog,
     pub(crate) name: &'static str,
@@ -48,19 +48,11 @@ impl SupervisedNode {
     pub(crate) async fn with(name: &'static str, more: &[&str]) -> Self {
         let catalog = Catalog::start();
         let url = catalog.url();
-        let line = [
-            "--name",
-            name,
-            "--listen-ip",
-            "127.0.0.1",
-            "--shard-port",
-            "0",
-            "--shards",
-            "1",
-            "--lanes",
-            "1",
-        ];
-        let line = line.into_iter().chain(["--no-pin", "--drain-grace", "20s", "--catalog", &url]);
+        let line =
+            ["--name", name, "--listen-ip", "127.0.0.1", "--shard-port", "0", "--lanes", "1"];
+        let shards: &[&str] = if more.contains(&"--shards") { &[] } else { &["--shards", "1"] };
+        let line = line.into_iter().chain(shards.iter().copied());
+        let line = line.chain(["--no-pin", "--drain-grace", "20s", "--catalog", &url]);
         let line: Vec<&str> = line.chain(more.iter().copied()).collect();
         let config = Config::try_from(Line::parse_from(["node"].iter().chain(&line)).node).unwrap();
         let path = Path::new(env!("CARGO_BIN_EXE_tenon-runtime-node")).to_owned();

@@ -44,7 +44,7 @@ fn the_applied_objects_have_these_fields_and_no_others() {
         tls_secret: Some("node-tls".to_owned()),
         ..settings()
     };
-    let Children { deployment, service, budget } =
+    let Children { deployment, service, budget, .. } =
         children(&pool, "tenon-system", &settings, Some("d1"));
 
     let selector =
