@@ -52,6 +52,9 @@ macro_rules! codes {
 codes! {
     /// No Worker has a route for this host and path.
     WorkerNotFound = "worker_not_found", 404, NotFound;
+    /// The rule of the HTTPRoute that matches the request names no Worker that exists and that it may
+    /// use.
+    NoBackend = "no_backend", 500, FailedPrecondition;
     /// The request is not valid HTTP.
     BadRequest = "bad_request", 400, InvalidArgument;
     /// The request asks for a WebSocket version other than 13.
