@@ -1,0 +1,119 @@
+//! References to objects of other namespaces, which ReferenceGrants there permit. This module is
+//! pure.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::objects::{GROUP, ReferenceGrantSpec};
+
+/// The grants of the cluster, by namespace and name.
+#[derive(Default)]
+pub struct ReferenceGrants(HashMap<String, BTreeMap<String, ReferenceGrantSpec>>);
+
+/// The kind of the referring object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    Gateway,
+    HttpRoute,
+}
+
+impl From {
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Gateway => "Gateway",
+            Self::HttpRoute => "HTTPRoute",
+        }
+    }
+}
+
+/// An object to which a reference points.
+#[derive(Clone, Copy, Debug)]
+pub struct To<'a> {
+    pub group: &'a str,
+    pub kind: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+impl ReferenceGrants {
+    /// Sets a grant, or removes it.
+    pub fn set(&mut self, namespace: &str, name: &str, grant: Option<ReferenceGrantSpec>) {
+        let grants = self.0.entry(namespace.to_owned()).or_default();
+        match grant {
+            Some(grant) => _ = grants.insert(name.to_owned(), grant),
+            None => _ = grants.remove(name),
+        }
+        if grants.is_empty() {
+            self.0.remove(namespace);
+        }
+    }
+
+    /// Returns whether an object of a namespace may refer to another object.
+    pub fn permit(&self, from: From, namespace: &str, to: To<'_>) -> bool {
+        if namespace == to.namespace {
+            return true;
+        }
+        let mut grants = self.0.get(to.namespace).into_iter().flat_map(BTreeMap::values);
+        grants.any(|grant| {
+            let is_from = grant
+                .from
+                .iter()
+                .any(|it| it.group == GROUP && it.kind == from.kind() && it.namespace == namespace);
+            is_from
+                && grant.to.iter().any(|it| {
+                    let names = it.name.as_deref().filter(|name| !name.is_empty());
+                    it.group == to.group
+                        && it.kind == to.kind
+                        && names.is_none_or(|name| name == to.name)
+                })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn grants(from: &str, to: serde_json::Value) -> ReferenceGrants {
+        let grant = json!({
+            "from": [{"group": GROUP, "kind": from, "namespace": "web"}],
+            "to": [to],
+        });
+        let mut grants = ReferenceGrants::default();
+        grants.set("api", "from-web", Some(serde_json::from_value(grant).unwrap()));
+        grants
+    }
+
+    const WORKER: To<'_> =
+        To { group: "tenon.dev", kind: "Worker", namespace: "api", name: "cart" };
+
+    #[test]
+    fn a_reference_within_a_namespace_needs_no_grant() {
+        assert!(ReferenceGrants::default().permit(From::HttpRoute, "api", WORKER));
+        assert!(!ReferenceGrants::default().permit(From::HttpRoute, "web", WORKER));
+    }
+
+    #[test]
+    fn a_grant_permits_references_of_its_kinds_from_its_namespaces() {
+        let all = grants("HTTPRoute", json!({"group": "tenon.dev", "kind": "Worker"}));
+        assert!(all.permit(From::HttpRoute, "web", WORKER));
+        assert!(!all.permit(From::Gateway, "web", WORKER));
+        assert!(!all.permit(From::HttpRoute, "other", WORKER));
+        assert!(!all.permit(From::HttpRoute, "web", To { namespace: "third", ..WORKER }));
+        assert!(!all.permit(From::HttpRoute, "web", To { group: "", kind: "Secret", ..WORKER }));
+        let of = |name: &str| {
+            grants("HTTPRoute", json!({"group": "tenon.dev", "kind": "Worker", "name": name}))
+        };
+        assert!(of("cart").permit(From::HttpRoute, "web", WORKER));
+        assert!(!of("menu").permit(From::HttpRoute, "web", WORKER));
+    }
+
+    #[test]
+    fn a_withdrawn_grant_permits_nothing() {
+        let mut grants = grants("HTTPRoute", json!({"group": "tenon.dev", "kind": "Worker"}));
+        grants.set("api", "from-web", None);
+        assert!(!grants.permit(From::HttpRoute, "web", WORKER));
+        assert!(grants.0.is_empty());
+    }
+}
