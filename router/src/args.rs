@@ -23,7 +23,8 @@ pub struct FrontArgs {
     #[command(flatten)]
     spans: SpanArgs,
 
-    /// Address on which clients connect with TLS, if --https-certificates is set.
+    /// Address on which clients connect with TLS, if --https-certificates or --https-of-gateways is
+    /// set.
     #[arg(long, env = "TENON_HTTPS_LISTEN", default_value = "0.0.0.0:8443")]
     pub https_listen: SocketAddr,
 
@@ -32,6 +33,10 @@ pub struct FrontArgs {
     /// the first folder.
     #[arg(long, env = "TENON_HTTPS_CERTIFICATES", value_name = "DIR")]
     https_certificates: Option<PathBuf>,
+
+    /// Serve TLS with the certificates of Gateways too, which the operator sends. Nodes get none.
+    #[arg(long, env = "TENON_HTTPS_OF_GATEWAYS")]
+    https_of_gateways: bool,
 
     /// Redirect requests without TLS to https on this port, which is 443 unless a load balancer
     /// publishes another one. Challenges of certificate authorities are served without TLS.
@@ -133,14 +138,18 @@ impl FrontArgs {
     /// # Errors
     /// Fails if a certificate cannot be read, or the registry already has metrics of certificates.
     pub fn https(&self, registry: &Registry) -> Result<Option<(SocketAddr, Https)>, HttpsError> {
-        let Some(directory) = self.https_certificates.clone() else { return Ok(None) };
         let settings = HttpsSettings { redirect: self.https_redirect, hsts: self.hsts.clone() };
-        Ok(Some((self.https_listen, Https::open(directory, settings, registry)?)))
+        let https = match self.https_certificates.clone() {
+            Some(directory) => Https::open(directory, settings, registry)?,
+            None if self.https_of_gateways => Https::of_gateways(settings, registry)?,
+            None => return Ok(None),
+        };
+        Ok(Some((self.https_listen, https)))
     }
 
     /// Returns whether clients can connect with TLS.
     pub fn has_https(&self) -> bool {
-        self.https_certificates.is_some()
+        self.https_certificates.is_some() || self.https_of_gateways
     }
 
     /// Returns the configuration with these arguments. The certificates of [`https`](Self::https)

@@ -15,11 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::{IntGauge, Registry};
+use tenon_https::Https;
 use tenon_lifecycle::metrics::Register as _;
 use tenon_lifecycle::readiness;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::watch_response::Kind;
-use tenon_proto::catalog::{Cursor, WatchRequest, WatchResponse, Worker};
+use tenon_proto::catalog::{Cursor, GatewayCertificate, WatchRequest, WatchResponse, Worker};
 use tenon_proto::id::{RevisionDigest, SiteId};
 use tenon_table::{Published, Table};
 use tokio::sync::watch;
@@ -50,6 +51,10 @@ pub(crate) struct Client {
     name: String,
     server: Arc<Server>,
     state: State,
+    /// The certificates of Gateways that belong to a snapshot which is still incomplete.
+    arriving_certificates: Vec<GatewayCertificate>,
+    /// TLS towards clients, which gets the certificates of Gateways.
+    https: Option<Https>,
     publisher: Publisher,
     sites: Sites,
     /// Held until the first table has been published.
@@ -131,11 +136,12 @@ impl Client {
         server: Arc<Server>,
         publisher: Publisher,
         sites: Sites,
+        https: Option<Https>,
         ready: readiness::Handle,
         metrics: CatalogMetrics,
     ) -> Self {
-        let (state, ready) = (State::default(), Some(ready));
-        Self { name, server, state, publisher, sites, ready, metrics }
+        let (state, ready, arriving_certificates) = (State::default(), Some(ready), Vec::new());
+        Self { name, server, state, arriving_certificates, https, publisher, sites, ready, metrics }
     }
 
     /// Watches forever.
@@ -153,6 +159,7 @@ impl Client {
             }
             self.metrics.connected.set(0);
             self.state.forget_arriving();
+            self.arriving_certificates.clear();
             // The pause is jittered in its upper half, so that many routers that lost one operator
             // do not reconnect at the same time.
             tokio::time::sleep(pause.mul_f64(fastrand::f64() / 2.0 + 0.5)).await;
@@ -182,9 +189,10 @@ impl Client {
         mut stream: Streaming<WatchResponse>,
         pause: &mut Duration,
     ) -> Result<(), tonic::Status> {
-        while let Some(message) = stream.message().await? {
+        while let Some(mut message) = stream.message().await? {
             // The stream works, so the backoff starts over.
             *pause = PAUSE_MIN;
+            self.install_certificates(&mut message);
             let changed = changed_assets(&message);
             if self.state.apply(message) {
                 self.publish();
@@ -194,6 +202,27 @@ impl Client {
             }
         }
         Ok(())
+    }
+
+    /// Installs the certificates of Gateways. Those of a snapshot replace all others once the snapshot
+    /// is complete.
+    fn install_certificates(&mut self, message: &mut WatchResponse) {
+        let arrived = std::mem::take(&mut message.certificates);
+        let removed = std::mem::take(&mut message.removed_certificates);
+        let Some(https) = &self.https else { return };
+        let is_delta = message.kind() == Kind::Delta;
+        if is_delta && arrived.is_empty() && removed.is_empty() {
+            return;
+        }
+        self.arriving_certificates.retain(|it| !removed.contains(&it.host));
+        self.arriving_certificates.extend(arrived);
+        if message.kind() == Kind::Snapshot {
+            return;
+        }
+        let all = std::mem::take(&mut self.arriving_certificates);
+        let set = all.iter().map(|it| (it.host.as_str(), Some((&*it.certificate, &*it.key))));
+        let removed = removed.iter().map(|host| (host.as_str(), None));
+        https.set_gateways(!is_delta, removed.chain(set));
     }
 
     fn publish(&mut self) {

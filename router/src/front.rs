@@ -26,6 +26,7 @@
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
 //!   [`accept_encoding`]: the parts of a request that the router interprets.
+//! - [`rule`]: what the rules of HTTPRoutes change in a request and its response.
 //! - [`head`]: the request, as its Worker gets it.
 //! - [`span`]: the span of a request, and its trace.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
@@ -57,6 +58,7 @@ pub(crate) mod opening;
 pub(crate) mod path;
 mod proxy_protocol;
 pub(crate) mod response;
+mod rule;
 pub(crate) mod scheme;
 mod session;
 mod siblings;

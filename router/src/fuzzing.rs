@@ -36,7 +36,8 @@ pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
     let mut head = HeadWriter::new("namespace/name", &[7; 32], request_id, method.as_str(), url);
     let replaced =
         |name: &HeaderName| handshake.as_ref().is_some_and(|handshake| handshake.replaces(name));
-    let edge = Edge { sender, host: target.authority(), peer, request_id };
+    let host = target.authority();
+    let edge = Edge { sender, host, requested_host: host, peer, request_id };
     headers::write(&mut head, &parts.headers, replaced, &edge);
     handshake.as_ref().inspect(|handshake| handshake.write(&mut head, Default::default));
     Ok(head.finish(b"", handshake.is_some()))

@@ -246,9 +246,10 @@ impl Router {
             }
             None => (None, None),
         };
+        let https = config.https.map(|(_, https)| https);
         let shared = Shared {
             tls: config.tls,
-            https: config.https.map(|(_, https)| https),
+            https: https.clone(),
             trusted_proxies: config.trusted_proxies,
             sites: sites.clone(),
             limited_clients: Arc::default(),
@@ -287,8 +288,15 @@ impl Router {
 
         let ready = readiness.hold("catalog");
         let publisher = catalog::Publisher { published: published.clone(), changes_tx };
-        let client =
-            catalog::Client::new(config.name, server, publisher, sites, ready, catalog_metrics);
+        let client = catalog::Client::new(
+            config.name,
+            server,
+            publisher,
+            sites,
+            https,
+            ready,
+            catalog_metrics,
+        );
         let catalog = vital::spawn("catalog".to_owned(), move || {
             catalog_runtime.block_on(async {
                 tokio::select! {

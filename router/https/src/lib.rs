@@ -1,4 +1,5 @@
-//! TLS towards clients: certificates from directories, chosen by the name that a client requests.
+//! TLS towards clients: certificates from directories and from Gateways, chosen by the name that a
+//! client requests.
 //!
 //! ```text
 //!  --https-certificates DIR
@@ -7,12 +8,16 @@
 //!          ▲ polled; if a certificate cannot be used, the previous one stays in use
 //! ```
 //!
+//! A certificate of a directory that was issued for the name comes first, then that of the Gateway
+//! with the most specific listener, and then the default of the directories.
+//!
 //! The directories are volumes of Secrets of type `kubernetes.io/tls`. Each thread performs the
 //! handshakes of the connections that it accepts. The threads share the certificates and the keys
 //! of session tickets, so that a client can resume its session on any thread.
 //!
 //! - [`certificate`]: one certificate with its key and names. Pure.
 //! - [`selection`]: which certificate a client gets. Pure.
+//! - [`gateways`]: the certificates of Gateways, which come with the catalog. Pure.
 //! - [`directory`]: the directories and their changes.
 //! - [`metrics`]: handshakes, and the state of the certificates.
 //!
@@ -20,6 +25,7 @@
 
 mod certificate;
 mod directory;
+mod gateways;
 mod metrics;
 mod selection;
 
@@ -41,6 +47,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use directory::Directory;
+use gateways::GatewayCertificates;
 use metrics::HttpsMetrics;
 use selection::Selection;
 
@@ -99,6 +106,7 @@ pub enum HttpsError {
 #[derive(Clone)]
 pub struct Https {
     acceptor: TlsAcceptor,
+    current: Arc<Current>,
     metrics: HttpsMetrics,
     pub settings: HttpsSettings,
 }
@@ -110,16 +118,34 @@ impl fmt::Debug for Https {
 }
 
 /// The certificates in use, which rustls looks up in each handshake.
-#[derive(Debug)]
-struct Current(ArcSwap<Selection>);
+#[derive(Debug, Default)]
+struct Current {
+    files: ArcSwap<Selection>,
+    gateways: ArcSwap<GatewayCertificates>,
+}
 
 impl ResolvesServerCert for Current {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.0.load().of(hello.server_name())
+        let name = hello.server_name().map(str::to_ascii_lowercase);
+        let files = self.files.load();
+        let named = name.as_deref().and_then(|name| files.named(name));
+        let of_gateway = || self.gateways.load().of(name.as_deref());
+        named.or_else(of_gateway).or_else(|| files.fallback())
     }
 }
 
 impl Https {
+    /// Returns TLS with the certificates of Gateways only.
+    ///
+    /// # Errors
+    /// Fails if the registry already has metrics of certificates.
+    pub fn of_gateways(settings: HttpsSettings, registry: &Registry) -> Result<Self, HttpsError> {
+        let metrics = HttpsMetrics::register(registry)?;
+        let current = Arc::new(Current::default());
+        let acceptor = TlsAcceptor::from(Arc::new(config(Arc::clone(&current))?));
+        Ok(Self { acceptor, current, metrics, settings })
+    }
+
     /// Reads the certificates, and starts a thread that polls the directory for changes.
     ///
     /// # Arguments
@@ -133,26 +159,45 @@ impl Https {
         registry: &Registry,
     ) -> Result<Self, HttpsError> {
         let metrics = HttpsMetrics::register(registry)?;
-        let current = Arc::new(Current(ArcSwap::from_pointee(Selection::default())));
+        let current = Arc::new(Current::default());
         let mut directory = Directory::new(path.clone(), metrics.clone());
         let read = directory.reload();
         let selection =
             read.map_err(|source| HttpsError::Read { directory: path.clone(), source })?;
         match selection.filter(|selection| !selection.is_empty()) {
-            Some(selection) => current.0.store(Arc::new(selection)),
+            Some(selection) => current.files.store(Arc::new(selection)),
             None => return Err(HttpsError::None(path)),
         }
         let acceptor = TlsAcceptor::from(Arc::new(config(Arc::clone(&current))?));
         let weak = Arc::downgrade(&current);
         let install = move |selection| match weak.upgrade() {
             Some(current) => {
-                current.0.store(Arc::new(selection));
+                current.files.store(Arc::new(selection));
                 true
             }
             None => false,
         };
         directory.watch(install).map_err(HttpsError::Thread)?;
-        Ok(Self { acceptor, metrics, settings })
+        Ok(Self { acceptor, current, metrics, settings })
+    }
+
+    /// Changes the certificates of Gateways. Only one thread may call this.
+    ///
+    /// # Arguments
+    /// * `replaces` - whether the changes replace all certificates of Gateways.
+    /// * `changes` - hosts, each with the files of its certificate, or `None` if it has none.
+    pub fn set_gateways<'a>(
+        &self,
+        replaces: bool,
+        changes: impl Iterator<Item = (&'a str, Option<(&'a [u8], &'a [u8])>)>,
+    ) {
+        let before = self.current.gateways.load();
+        let mut certificates = match replaces {
+            true => GatewayCertificates::default(),
+            false => GatewayCertificates::clone(&before),
+        };
+        changes.for_each(|(host, files)| certificates.set(host, files));
+        self.current.gateways.store(Arc::new(certificates));
     }
 
     /// Performs the handshake with a client.

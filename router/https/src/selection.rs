@@ -45,17 +45,21 @@ impl Selection {
         self.default.is_none()
     }
 
-    /// Returns the certificate for a name. A client that requests no name, or an unknown one, gets
-    /// the default certificate; its error message then shows which server it has reached.
-    pub(super) fn of(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
-        let by_name = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            // A wildcard stands for one label (RFC 9525, section 6.3).
-            let parent = name.split_once('.').map(|(_, parent)| parent);
-            let found = self.exact.get(&name).or_else(|| self.below.get(parent?));
-            found.map(|found| found.certified.clone())
-        };
-        name.and_then(by_name).or_else(|| self.default.clone())
+    /// Returns the certificate that was issued for a name.
+    ///
+    /// # Arguments
+    /// * `name` - a name in lower case.
+    pub(super) fn named(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        // A wildcard stands for one label (RFC 9525, section 6.3).
+        let parent = name.split_once('.').map(|(_, parent)| parent);
+        let found = self.exact.get(name).or_else(|| self.below.get(parent?));
+        found.map(|found| found.certified.clone())
+    }
+
+    /// Returns the default certificate. A client that requests no name, or an unknown one, gets it;
+    /// its error message then shows which server it has reached.
+    pub(super) fn fallback(&self) -> Option<Arc<CertifiedKey>> {
+        self.default.clone()
     }
 }
 
@@ -89,10 +93,12 @@ mod tests {
             (Some("elsewhere"), 0),
             (None, 0),
         ] {
-            let found = selection.of(name).unwrap();
+            let found = name.and_then(|name| selection.named(&name.to_lowercase()));
+            let found = found.or_else(|| selection.fallback()).unwrap();
             assert!(Arc::ptr_eq(&found, &all[expected].certified), "{name:?}");
         }
-        assert!(Selection::default().of(Some("a")).is_none());
+        let empty = Selection::default();
+        assert!(empty.named("a").is_none() && empty.fallback().is_none());
     }
 
     #[test]
@@ -101,7 +107,7 @@ mod tests {
         for longer in [0, 1] {
             all[longer].not_after = 2;
             all[1 - longer].not_after = 1;
-            let found = Selection::new(all.iter()).of(Some("a")).unwrap();
+            let found = Selection::new(all.iter()).named("a").unwrap();
             assert!(Arc::ptr_eq(&found, &all[longer].certified));
         }
     }

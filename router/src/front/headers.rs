@@ -40,7 +40,10 @@ fn is_set_by_proxies(name: &HeaderName) -> bool {
 /// The facts about a request that the router, as the edge, knows by itself.
 pub(crate) struct Edge<'a> {
     pub(crate) sender: Sender,
+    /// The host that the Worker sees.
     pub(crate) host: &'a str,
+    /// The host that the client requested.
+    pub(crate) requested_host: &'a str,
     /// The address of the connection's other end.
     pub(crate) peer: IpAddr,
     pub(crate) request_id: &'a str,
@@ -59,7 +62,7 @@ pub(crate) fn write(
     writer: &mut impl HeadSink,
     headers: &HeaderMap,
     replaced: impl Fn(&HeaderName) -> bool,
-    &Edge { sender, host, peer, request_id }: &Edge<'_>,
+    &Edge { sender, host, requested_host, peer, request_id }: &Edge<'_>,
 ) {
     let has_host = sender.is_trusted && headers.contains_key(FORWARDED_HOST);
     let named = headers.contains_key(header::CONNECTION);
@@ -96,7 +99,7 @@ pub(crate) fn write(
     writer.header(FORWARDED_FOR.as_str(), forwarded_for.as_bytes());
     writer.header(FORWARDED_PROTO.as_str(), sender.scheme.as_str().as_bytes());
     if !has_host {
-        writer.header(FORWARDED_HOST.as_str(), host.as_bytes());
+        writer.header(FORWARDED_HOST.as_str(), requested_host.as_bytes());
     }
 }
 
@@ -134,7 +137,7 @@ mod tests {
         let mut writer = HeadWriter::new("a/b", &[0; 32], "id", "GET", ["http://", "shop", "/"]);
         let peer = "10.0.0.9".parse().unwrap();
         let sender = Sender { address: peer, scheme: Scheme::Http, is_trusted };
-        let edge = Edge { sender, host: "shop", peer, request_id: "id" };
+        let edge = Edge { sender, host: "shop", requested_host: "shop", peer, request_id: "id" };
         write(&mut writer, &headers, |_| false, &edge);
         let mut decoder = Decoder::default();
         decoder.push(writer.finish(&[], false));

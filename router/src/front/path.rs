@@ -19,13 +19,15 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
 use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::{self, OnUpgrade};
 use tenon_clients::head::Refusal;
 use tenon_clients::{ByteHandling, Client, REQUEST};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_spans::OpenSpan;
+use tenon_table::route::Found;
+use tenon_table::rules::Request;
 use tenon_table::{Limited, Worker};
 
 use crate::front::assets;
@@ -38,6 +40,7 @@ use crate::front::head::ClientHead;
 use crate::front::headers::{self, Edge};
 use crate::front::https;
 use crate::front::response::{self, ResponseBody};
+use crate::front::rule::{self, Changed};
 use crate::front::scheme::Scheme;
 use crate::front::session;
 use crate::front::span::{self, Lineage};
@@ -93,7 +96,7 @@ impl Received {
 pub(crate) async fn serve(
     thread: Rc<RouterThread>,
     caller: Rc<Caller>,
-    mut request: Request<Option<Incoming>>,
+    mut request: http::Request<Option<Incoming>>,
 ) -> Result<(Response<ResponseBody>, Option<Box<OpenSpan>>), Infallible> {
     let started = Instant::now();
     let upgrade = upgrade::on(&mut request);
@@ -170,15 +173,43 @@ async fn answer(
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
     let target = Target::of(parts, method)?;
     if let Some(location) = https::redirect(thread.https.as_ref(), sender.scheme, &target) {
-        return Ok(response::redirect(location));
+        return Ok(response::redirect(StatusCode::PERMANENT_REDIRECT, location));
     }
     let view = thread.view();
-    let worker: &Worker = view.route(target.host(), target.path()).ok_or_else(no_worker)?;
+    let is_https = caller.scheme == Scheme::Https;
+    let request = Request::new(method, target.path(), target.query(), &parts.headers, is_https);
+    let found = view.find(target.host(), &request).ok_or_else(no_worker)?;
+    let (worker, rule): (&Worker, _) = match found {
+        Found::Target(worker) => (worker, None),
+        Found::Rule(rule) => {
+            if let Some(redirect) = &rule.action.redirect {
+                return Ok(rule::redirect(redirect, rule, sender.scheme, &target)?);
+            }
+            let id = rule.action.draw(|| thread.random() as u64);
+            let worker = id.and_then(|id| view.worker(id)).ok_or_else(no_backend)?;
+            (worker, Some(rule))
+        }
+    };
+    let changed = rule.map(|rule| Changed::of(rule, &target, &parts.headers)).transpose()?;
     let session = |affinity: &_| session::of_client(&parts.headers, affinity);
     let worker = worker.draw(session, || thread.random() as u64);
     trace.worker(&worker.id);
-    let matched = Matched { view: &view, worker, handshake, method, target: &target };
-    let answered = run(thread, caller, received, body, upgrade, matched, trace).await;
+    let matched = Matched {
+        view: &view,
+        worker,
+        handshake,
+        method,
+        target: changed.as_ref().and_then(|changed| changed.target.as_ref()).unwrap_or(&target),
+        requested_host: target.authority(),
+        headers: changed
+            .as_ref()
+            .and_then(|changed| changed.headers.as_ref())
+            .unwrap_or(&parts.headers),
+    };
+    let mut answered = run(thread, caller, received, body, upgrade, matched, trace).await;
+    if let (Some(rule), Ok(response)) = (rule, &mut answered) {
+        rule::change_response(rule, response.headers_mut());
+    }
     let is_error = |response: &Response<_>| response.status().is_server_error();
     if answered.is_err() || answered.as_ref().is_ok_and(is_error) {
         trace.failed_for(&worker.id);
@@ -192,7 +223,11 @@ struct Matched<'a> {
     worker: &'a Worker,
     handshake: Option<Handshake>,
     method: &'a Method,
+    /// The target and the headers that the Worker sees.
     target: &'a Target<'a>,
+    headers: &'a HeaderMap,
+    /// The host and port that the client requested.
+    requested_host: &'a str,
 }
 
 async fn run(
@@ -201,7 +236,7 @@ async fn run(
     Received { parts, sender, request_id }: &Received,
     body: Option<Incoming>,
     upgrade: OnUpgrade,
-    Matched { view, worker, handshake, method, target }: Matched<'_>,
+    Matched { view, worker, handshake, method, target, headers, requested_host }: Matched<'_>,
     trace: &mut Trace,
 ) -> Result<Response<ResponseBody>, Refused> {
     // Clients behind a trusted proxy share its connections, but each has its own account.
@@ -212,13 +247,9 @@ async fn run(
         && handshake.is_none()
         && assets::may_answer(assets, method, target.path())
     {
-        let request = assets::Request {
-            method,
-            path: target.path(),
-            query: target.query(),
-            headers: &parts.headers,
-        };
-        let audience = assets::client(&parts.headers);
+        let request =
+            assets::Request { method, path: target.path(), query: target.query(), headers };
+        let audience = assets::client(headers);
         let permit = thread.admit(accounts)?;
         let answer = assets::answer(&thread.sites, worker, assets, audience, &request).await?;
         if let Some(answer) = answer {
@@ -243,7 +274,7 @@ async fn run(
         Some((_, tunnel)) => RequestBody::Streaming(Rc::new(tunnel.upload())),
         None => {
             let needed = body::needs(body.as_ref(), worker.body_limit)?;
-            let needed = REQUEST + headers::size(&parts.headers) + needed;
+            let needed = REQUEST + headers::size(headers) + needed;
             let memory = client.memory(needed).ok_or_else(thread::overloaded)?;
             body::admit(body, worker.body_limit, thread.settings.pace, memory).await?
         }
@@ -261,8 +292,14 @@ async fn run(
         worker,
         method,
         target,
-        headers: &parts.headers,
-        edge: Edge { sender: *sender, host: target.authority(), peer: *address, request_id },
+        headers,
+        edge: Edge {
+            sender: *sender,
+            host: target.authority(),
+            requested_host,
+            peer: *address,
+            request_id,
+        },
         handshake: tunnel.as_ref().map(|(handshake, _)| handshake),
         context: trace.context(),
         takes_trailers: trailers::are_taken(parts),
@@ -347,5 +384,13 @@ fn no_worker() -> Failure {
         FailureCode::WorkerNotFound,
         Phase::Admission,
         "no Worker has a route for this host and path",
+    )
+}
+
+fn no_backend() -> Failure {
+    Failure::new(
+        FailureCode::NoBackend,
+        Phase::Admission,
+        "no Worker that the matching rule of the HTTPRoute names can serve the request",
     )
 }

@@ -132,10 +132,10 @@ pub(crate) fn tunnel(
     build(status, map, ResponseBody::Full(None))
 }
 
-/// Returns the response that redirects a client to another URL with the same method and body.
-pub(crate) fn redirect(location: HeaderValue) -> Response<ResponseBody> {
+/// Returns the response that redirects a client to another URL.
+pub(crate) fn redirect(status: StatusCode, location: HeaderValue) -> Response<ResponseBody> {
     let headers = HeaderMap::from_iter([(header::LOCATION, location)]);
-    build(StatusCode::PERMANENT_REDIRECT, headers, ResponseBody::Full(None))
+    build(status, headers, ResponseBody::Full(None))
 }
 
 fn build(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {

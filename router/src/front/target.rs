@@ -75,8 +75,31 @@ impl<'a> Target<'a> {
         Ok(Self { authority, path_and_query, path })
     }
 
+    /// Returns the target with another host or path.
+    ///
+    /// # Errors
+    /// Fails if the host or the path is not valid.
+    pub(crate) fn rewritten(
+        &self,
+        host: Option<&str>,
+        path: Option<&str>,
+    ) -> Result<Target<'static>, Failure> {
+        let authority = match host {
+            Some(host) => Authority::try_from(host)
+                .map_err(|_| bad("the host to which the request is rewritten is not valid"))?,
+            None => Authority::clone(&self.authority),
+        };
+        let (path_and_query, path) = seen_by_the_worker(path.unwrap_or(self.path()), self.query())?;
+        let path_and_query = Cow::Owned(path_and_query.into_owned());
+        Ok(Target { authority: Cow::Owned(authority), path_and_query, path })
+    }
+
     pub(crate) fn host(&self) -> &str {
         self.authority.host()
+    }
+
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.authority.port_u16()
     }
 
     /// Returns the host, and the port if there is one.

@@ -6,6 +6,7 @@
 //! pool's nodes change.
 //!
 //! - [`route`]: which Worker a host and path belong to.
+//! - [`rules`]: which rule of its HTTPRoutes a request of a host takes.
 //! - [`traffic`]: which of a Worker's revisions serves a request.
 //! - [`ring`]: which shards a Worker's requests go to, in order.
 //! - [`Rates`]: the rate limits of a Worker.
@@ -16,6 +17,7 @@
 mod rates;
 pub mod ring;
 pub mod route;
+pub mod rules;
 pub mod shares;
 pub mod traffic;
 
@@ -35,7 +37,8 @@ use tenon_proto::id::{RevisionDigest, ShardId, SiteId, WorkerId};
 use crate::rates::NamespaceRates;
 pub use crate::rates::{Limited, Rates};
 use crate::ring::{Key, Ring, Seed};
-use crate::route::{Route, Routes};
+use crate::route::{Found, Route, Routes};
+use crate::rules::{Request, Rule, Rules};
 use crate::traffic::Traffic;
 
 /// The number of possible ids of shards, and of lanes: the ids of lanes begin where those of shards
@@ -192,6 +195,17 @@ impl Table {
                 .for_each(|(route, variant)| self.routes.insert(route, variant.clone()));
             self.workers.insert(worker.id.clone(), worker);
         }
+        for host in message.removed_hosts {
+            self.routes.set_rules(&host, None);
+        }
+        for host in message.hosts {
+            match Rules::new(&host) {
+                Ok(rules) => self.routes.set_rules(&host.host, Some(Arc::new(rules))),
+                Err(error) => {
+                    tracing::error!(host = host.host, %error, "skipped invalid rules of the catalog");
+                }
+            }
+        }
         self.apply_nodes(message.nodes, &message.removed_nodes);
         if message.routers != 0 {
             self.routers = message.routers;
@@ -236,10 +250,20 @@ impl Table {
         }
     }
 
-    /// Returns the Worker that serves a host and path.
+    /// Returns the Worker that serves a host and path, without regard to rules.
     #[inline]
     pub fn route(&self, host: &str, path: &str) -> Option<&Arc<Worker>> {
         self.routes.find(host, path)
+    }
+
+    /// Returns what serves a request: a Worker, or a rule.
+    #[inline]
+    pub fn find(
+        &self,
+        host: &str,
+        request: &Request<'_>,
+    ) -> Option<Found<'_, Arc<Worker>, Rule<'_>>> {
+        self.routes.find_with(host, request.path, |rules| rules.find(request))
     }
 
     /// Returns a Worker by id.

@@ -5,6 +5,9 @@
 //! segment boundary wins: `/api` matches `/api` and `/api/x`, not `/apix`. Paths are compared as
 //! the Worker sees them (`target`).
 //!
+//! A host may also have rules ([`crate::rules`]), which precede the prefixes of the same host. The
+//! host `*`, which covers every host, can only have rules.
+//!
 //! This module is pure. The map of routes is persistent: a clone shares its memory with the
 //! original, and a change copies only the parts that it affects.
 
@@ -12,6 +15,8 @@ use std::sync::Arc;
 
 use imbl::GenericHashMap;
 use imbl::shared_ptr::DefaultSharedPtr;
+
+use crate::rules::Rules;
 
 /// The maximum length of a DNS name, in bytes. Longer names are not looked up.
 const MAX_HOST: usize = 253;
@@ -38,62 +43,118 @@ impl Route {
     /// * `host` - a name, or `*.` and a name.
     /// * `path` - a prefix such as `/api`.
     pub fn new(host: &str, path: &str) -> Self {
+        Self { host: HostPattern::new(host), path: path.trim_end_matches('/').into() }
+    }
+}
+
+impl HostPattern {
+    fn new(host: &str) -> Self {
         let host = host.to_ascii_lowercase();
-        let host = match host.strip_prefix("*.") {
-            Some(suffix) => HostPattern::Below(suffix.into()),
-            None => HostPattern::Exact(host.into()),
-        };
-        Self { host, path: path.trim_end_matches('/').into() }
+        match host.strip_prefix("*.") {
+            Some(suffix) => Self::Below(suffix.into()),
+            None => Self::Exact(host.into()),
+        }
     }
 }
 
 type Hosts<T> =
-    GenericHashMap<Box<str>, Arc<Paths<T>>, foldhash::fast::RandomState, DefaultSharedPtr>;
+    GenericHashMap<Box<str>, Arc<Host<T>>, foldhash::fast::RandomState, DefaultSharedPtr>;
 
 /// Every route, and its target.
 #[derive(Clone)]
 pub struct Routes<T> {
     exact: Hosts<T>,
     below: Hosts<T>,
+    /// The rules of the host `*`.
+    anywhere: Option<Arc<Rules>>,
     len: usize,
+}
+
+/// What the requests of one host are routed by.
+#[derive(Clone)]
+struct Host<T> {
+    rules: Option<Arc<Rules>>,
+    paths: Paths<T>,
+}
+
+impl<T> Default for Host<T> {
+    fn default() -> Self {
+        Self { rules: None, paths: Paths::default() }
+    }
+}
+
+impl<T> Host<T> {
+    fn is_empty(&self) -> bool {
+        self.rules.is_none() && self.paths.0.is_empty()
+    }
 }
 
 impl<T> Default for Routes<T> {
     fn default() -> Self {
-        Self { exact: Hosts::default(), below: Hosts::default(), len: 0 }
+        Self { exact: Hosts::default(), below: Hosts::default(), anywhere: None, len: 0 }
     }
 }
 
 impl<T: Clone + PartialEq> Routes<T> {
     /// Claims a route. The previous owner loses it.
     pub fn insert(&mut self, route: &Route, target: T) {
-        let (hosts, name) = self.hosts_mut(route);
-        let paths = hosts.entry(name.into()).or_default();
-        let is_new = Arc::make_mut(paths).insert(&route.path, target);
+        let (hosts, name) = self.hosts_mut(&route.host);
+        let host = hosts.entry(name.into()).or_default();
+        let is_new = Arc::make_mut(host).paths.insert(&route.path, target);
         self.len += usize::from(is_new);
     }
 
     /// Gives up a route, if `target` still owns it.
     pub fn remove(&mut self, route: &Route, target: &T) {
-        let (hosts, name) = self.hosts_mut(route);
-        let Some(paths) = hosts.get_mut(name) else { return };
-        if !paths.holds(&route.path, target) {
+        let (hosts, name) = self.hosts_mut(&route.host);
+        let Some(host) = hosts.get_mut(name) else { return };
+        if !host.paths.holds(&route.path, target) {
             return;
         }
-        if paths.0.len() == 1 {
+        let host = Arc::make_mut(host);
+        host.paths.remove(&route.path);
+        if host.is_empty() {
             hosts.remove(name);
-        } else {
-            Arc::make_mut(paths).remove(&route.path);
         }
         self.len -= 1;
     }
 
-    fn hosts_mut<'a>(&mut self, route: &'a Route) -> (&mut Hosts<T>, &'a str) {
-        match &route.host {
+    /// Replaces the rules of a host.
+    ///
+    /// # Arguments
+    /// * `host` - a name, `*.` and a name, or `*`.
+    pub fn set_rules(&mut self, host: &str, rules: Option<Arc<Rules>>) {
+        if host == "*" {
+            self.anywhere = rules;
+            return;
+        }
+        let pattern = HostPattern::new(host);
+        let (hosts, name) = self.hosts_mut(&pattern);
+        if rules.is_none() && !hosts.contains_key(name) {
+            return;
+        }
+        let host = Arc::make_mut(hosts.entry(name.into()).or_default());
+        host.rules = rules;
+        if host.is_empty() {
+            hosts.remove(name);
+        }
+    }
+
+    fn hosts_mut<'a>(&mut self, host: &'a HostPattern) -> (&mut Hosts<T>, &'a str) {
+        match host {
             HostPattern::Exact(name) => (&mut self.exact, name),
             HostPattern::Below(suffix) => (&mut self.below, suffix),
         }
     }
+}
+
+/// What serves a request.
+#[derive(Debug, PartialEq)]
+pub enum Found<'a, T, M> {
+    /// The target of a route.
+    Target(&'a T),
+    /// The result of a rule.
+    Rule(M),
 }
 
 impl<T> Routes<T> {
@@ -105,12 +166,30 @@ impl<T> Routes<T> {
         self.len == 0
     }
 
-    /// Returns the target that serves a request.
+    /// Returns the target that serves a request, without regard to rules.
     ///
     /// # Arguments
     /// * `host` - a host in upper, lower or mixed case, with or without a port.
     /// * `path` - a path that begins with a slash and has no query.
     pub fn find(&self, host: &str, path: &str) -> Option<&T> {
+        match self.find_with(host, path, |_| None::<()>)? {
+            Found::Target(target) => Some(target),
+            Found::Rule(()) => None,
+        }
+    }
+
+    /// Returns what serves a request.
+    ///
+    /// # Arguments
+    /// * `host` - a host in upper, lower or mixed case, with or without a port.
+    /// * `path` - a path that begins with a slash and has no query.
+    /// * `by_rules` - returns the result of a host's rules, if one of them matches the request.
+    pub fn find_with<'a, M>(
+        &'a self,
+        host: &str,
+        path: &str,
+        mut by_rules: impl FnMut(&'a Rules) -> Option<M>,
+    ) -> Option<Found<'a, T, M>> {
         let name = without_port(host);
         let name = name.strip_suffix('.').unwrap_or(name);
         if name.len() > MAX_HOST {
@@ -118,13 +197,21 @@ impl<T> Routes<T> {
         }
         let mut lowered = [0; MAX_HOST];
         let name = lower(name, &mut lowered);
-        let exact = || self.exact.get(name)?.find(path);
-        let below = || {
-            let suffixes = name.match_indices('.').map(|(dot, _)| &name[dot + 1..]);
-            suffixes.filter_map(|suffix| self.below.get(suffix)).find_map(|paths| paths.find(path))
+        let mut of = |host: &'a Host<T>| {
+            let rule = host.rules.as_deref().and_then(&mut by_rules).map(Found::Rule);
+            rule.or_else(|| host.paths.find(path).map(Found::Target))
         };
+        if let Some(found) = self.exact.get(name).and_then(|host| of(host)) {
+            return Some(found);
+        }
         // Most installations have no wildcards, and then the name need not be split.
-        exact().or_else(|| if self.below.is_empty() { None } else { below() })
+        if !self.below.is_empty() {
+            let mut suffixes = name.match_indices('.').map(|(dot, _)| &name[dot + 1..]);
+            if let Some(found) = suffixes.find_map(|suffix| of(self.below.get(suffix)?)) {
+                return Some(found);
+            }
+        }
+        by_rules(self.anywhere.as_deref()?).map(Found::Rule)
     }
 }
 

@@ -10,6 +10,7 @@ use prometheus::Registry;
 use rcgen::{CertifiedKey, KeyPair};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, HandshakeKind, RootCertStore};
+use tenon_proto::catalog::{GatewayCertificate, WatchResponse};
 use tenon_router::{Https, HttpsSettings};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -228,4 +229,36 @@ async fn an_idle_connection_is_served_again() {
     let resting = 20.0 * 1024.0;
     eventually("the connection to rest", || (1.0..resting).contains(&memory())).await;
     assert_eq!(client.get("/").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_client_gets_the_certificate_of_a_gateways_listener() {
+    let folder = tempfile::tempdir().unwrap();
+    let (exact, other) = (issue(folder.path(), "gate"), issue(folder.path(), "other"));
+    let https = Https::of_gateways(HttpsSettings::default(), &Registry::new()).unwrap();
+    let node = Node::start("n", Behavior::Echo);
+    let options = Options { https: Some(https), ..Options::default() };
+    let scenario = Scenario::with_options(&[&node], options).await;
+    let certificate = |host: &str, issued: &CertifiedKey<KeyPair>| GatewayCertificate {
+        host: host.into(),
+        certificate: issued.cert.pem().into_bytes(),
+        key: issued.signing_key.serialize_pem().into_bytes(),
+    };
+    let addr = scenario.router().https_addr().unwrap();
+    let browser = Browser::trusting(&exact, &[]);
+    assert!(browser.connect(addr, "gate").await.is_err(), "there is a certificate already");
+
+    let certificates = vec![certificate("gate", &exact), certificate("*", &other)];
+    scenario.catalog.change(WatchResponse { certificates, ..Default::default() });
+    let deadline = std::time::Instant::now() + DEADLINE;
+    while browser.connect(addr, "gate").await.is_err() {
+        assert!(std::time::Instant::now() < deadline, "the certificate is not in use");
+    }
+    Browser::trusting(&other, &[]).connect(addr, "other").await.unwrap();
+
+    let removed_certificates = vec!["gate".to_owned()];
+    scenario.catalog.change(WatchResponse { removed_certificates, ..Default::default() });
+    while browser.connect(addr, "gate").await.is_ok() {
+        assert!(std::time::Instant::now() < deadline, "the certificate is still in use");
+    }
 }

@@ -23,6 +23,7 @@ mod lanes;
 mod rate_limits;
 mod retry;
 mod routing;
+mod rules;
 mod silence;
 mod spans;
 mod spread;
