@@ -66,6 +66,11 @@ pub struct OperatorArgs {
     /// Workers. Defaults to port 8081 of tenon-router, with https:// if processes use TLS.
     #[arg(long, env = "TENON_ROUTER_URL")]
     pub router_url: Option<Uri>,
+    /// Public Service of the routers, in the operator's namespace. If set, HTTPRoutes of the Gateway
+    /// API are served once their kinds exist: at the Service's ports http and https, for Gateways of
+    /// classes with the controller tenon.dev/router.
+    #[arg(long, env = "TENON_GATEWAY_SERVICE", value_name = "NAME")]
+    pub gateway_service: Option<String>,
     /// Name of this replica, unique among the replicas: the Pod's name.
     #[arg(long, env = "TENON_IDENTITY", default_value_t = hostname())]
     pub identity: String,
@@ -138,6 +143,8 @@ pub struct Config {
     pub tls: TlsSource,
     /// URL of the routers' internal listener.
     pub router: Uri,
+    /// The public Service of the routers, if HTTPRoutes are served.
+    pub gateway_service: Option<String>,
     /// Settings that all pools share.
     pub nodes: Settings,
     pub artifacts: ArtifactConfig,
@@ -221,6 +228,7 @@ impl OperatorArgs {
             requires_grants: self.require_host_grants,
             tls,
             router,
+            gateway_service: self.gateway_service,
             nodes,
             artifacts: self.artifacts.check()?,
             // This is the running program, even if its file has been replaced since it started.

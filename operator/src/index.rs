@@ -3,10 +3,11 @@
 //!
 //! ```text
 //!  Worker, WorkerRevision, RuntimePool, HostGrant, Namespace, ConfigMap, Secret, EndpointSlice
+//!  GatewayClass, Gateway, HTTPRoute, ReferenceGrant
 //!                        │
 //!                     Change
 //!                        ▼
-//!                      Index ──► Touched: Workers, nodes
+//!                      Index ──► Touched: Workers, nodes, hosts
 //!                        ├──── Candidate ──► reconciler
 //!                        └──── Serving ────► catalog
 //! ```
@@ -17,6 +18,7 @@
 mod apply;
 mod candidate;
 mod change;
+mod gateway;
 mod shared;
 mod users;
 
@@ -32,12 +34,13 @@ use tenon_crds::{
     Accepted, AcceptedTarget, Affinity, AllowedNamespaces, PoolLimits, PoolRateLimits,
     PullSecretRef, Quarantine, SecretKeyRef, Worker, WorkerRevision, WorkerStatus,
 };
+use tenon_gateway::{Changed, Gateways};
 use tenon_proto::catalog::{Node, Route};
 use tenon_proto::id::{ArtifactDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
 use crate::artifacts::Source;
-use crate::claims::{Claims, Holder};
+use crate::claims::{Claimer, Claims, Holder};
 use crate::grants::Grants;
 use crate::limits;
 use crate::measurement::measurement;
@@ -47,6 +50,7 @@ use crate::revision::{self, MissingSecret};
 pub use candidate::{Candidate, Published, SourceState};
 use change::store;
 pub use change::{Change, Key, Touched, Watched, key};
+pub use gateway::GatewayStatuses;
 pub use shared::SharedIndex;
 use users::Users;
 
@@ -99,6 +103,7 @@ pub struct Index {
     config_map_users: Users,
     secret_users: Users,
     claims: Claims,
+    gateways: Gateways,
     /// The nodes of each EndpointSlice.
     slices: HashMap<Key, Vec<Node>>,
     /// The names of the ready routers in each EndpointSlice of the routers.
@@ -132,6 +137,7 @@ impl Index {
             secrets: HashMap::new(),
             config_map_users: Users::default(),
             secret_users: Users::default(),
+            gateways: Gateways::default(),
             slices: HashMap::new(),
             router_slices: HashMap::new(),
         }
@@ -152,12 +158,15 @@ impl Index {
                 let key = store(&mut self.config_maps, watched);
                 Touched::workers(self.config_map_users.get(&key))
             }
-            Change::Secret(watched) => {
-                let key = store(&mut self.secrets, watched);
-                Touched::workers(self.secret_users.get(&key))
-            }
+            Change::Secret(watched) => self.apply_secret(watched),
             Change::Slice(watched) => self.apply_slice(watched),
             Change::RouterSlice(watched) => self.apply_router_slice(watched),
+            Change::RouterService(watched) => self.apply_router_service(watched),
+            Change::GatewayClass(watched) => self.apply_gateway_class(watched),
+            Change::Gateway(watched) => self.apply_gateway(watched),
+            Change::HttpRoute(watched) => self.apply_http_route(watched),
+            Change::ReferenceGrant(watched) => self.apply_reference_grant(watched),
+            Change::NoGatewayApi => self.change_gateways(Changed::Absent),
         }
     }
 
@@ -353,10 +362,10 @@ impl Index {
         self.holder(id, route) == Holder::Claimant
     }
 
-    fn holder(&self, id: &WorkerId, route: &Route) -> Holder {
+    fn holder(&self, claimer: impl Into<Claimer>, route: &Route) -> Holder {
         let permits =
             |host: &str, namespace: &str| self.grants.permits(host, namespace, &self.namespaces);
-        self.claims.holder(id, route, &permits)
+        self.claims.holder(claimer, route, &permits)
     }
 
     /// Returns the digest of the layer with an accepted revision's static files, if it has any.

@@ -5,15 +5,16 @@
 //!                             └──serving──► catalog ──► routers, nodes         (every replica)
 //!                       health, figures ◄── reports ──────────────┘            (every replica)
 //!                              schedule ──calls──► routers                     (the leader)
+//!                               gateway ──statuses──► API server               (the leader)
 //!                          certificates ──Secrets──► all processes             (the leader)
 //! ```
 //!
 //! - [`index`], [`claims`], [`grants`], [`namespaces`], [`endpoints`], [`worker::plan`],
 //!   [`pool::plan`], [`revision`], [`limits`], [`refusal`], [`kstatus`], `measurement`,
-//!   [`health::verdict`], [`deployments`], [`tenon_schedule::due`], [`tenon_certificates::plan`]:
-//!   decisions, pure.
-//! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`host_grant`], [`leader`], [`health`], [`figures`],
-//!   [`schedule`], [`certificates`], [`acknowledgement`], [`events`]: the edges that carry out the
+//!   [`health::verdict`], [`deployments`], [`tenon_schedule::due`], [`tenon_certificates::plan`],
+//!   [`tenon_gateway`]: decisions, pure.
+//! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`host_grant`], [`gateway`], [`leader`], [`health`],
+//!   [`figures`], [`schedule`], [`certificates`], [`acknowledgement`], [`events`]: the edges that carry out the
 //!   decisions. The catalog is a crate of its own, [`tenon_catalog`].
 //! - [`Operator`]: builds, spawns and joins all edges.
 //! - [`probe`]: an end-to-end check of an installation, from the view of a tenant.
@@ -27,6 +28,7 @@ pub mod deployments;
 pub mod endpoints;
 pub mod events;
 pub mod figures;
+pub mod gateway;
 pub mod grants;
 pub mod health;
 pub mod host_grant;

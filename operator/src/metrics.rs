@@ -22,7 +22,8 @@ const DURATION_BUCKETS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
 /// Kinds whose series exist from the start, so that the first error is seen as an increase.
-const KINDS: [&str; 5] = ["Worker", "WorkerHealth", "WorkerFigures", "RuntimePool", "HostGrant"];
+const KINDS: [&str; 6] =
+    ["Worker", "WorkerHealth", "WorkerFigures", "RuntimePool", "HostGrant", "GatewayAPI"];
 
 pub struct Metrics {
     reconciles: IntCounterVec,

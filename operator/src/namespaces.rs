@@ -32,6 +32,11 @@ impl Namespaces {
         has_changed
     }
 
+    /// Returns the labels of a namespace, if it has been seen.
+    pub fn labels(&self, name: &str) -> Option<&Labels> {
+        self.0.get(name)
+    }
+
     /// Decides whether Workers of a namespace may choose a pool.
     ///
     /// # Arguments

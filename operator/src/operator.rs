@@ -42,6 +42,7 @@ use crate::certificates::Certificates;
 use crate::config::{ArtifactConfig, Config, TlsSource};
 use crate::events::Events;
 use crate::figures::FiguresWriter;
+use crate::gateway;
 use crate::health::Health;
 use crate::host_grant;
 use crate::index::{Candidate, Index, Platform, Published, SharedIndex};
@@ -179,6 +180,7 @@ impl Operator {
         let (health_tx, health_rx) = mpsc::unbounded_channel();
         let (stale_tx, stale_rx) = mpsc::unbounded_channel();
         let (scheduled_tx, scheduled_rx) = mpsc::unbounded_channel();
+        let (gateway_tx, gateway_rx) = mpsc::unbounded_channel();
         let watches = Watches {
             client: client.clone(),
             namespace: config.namespace.clone(),
@@ -189,6 +191,8 @@ impl Operator {
             health_tx,
             stale_tx,
             scheduled_tx,
+            gateway_tx,
+            gateway_service: config.gateway_service,
             pools_tx,
             admit_fronts: config.nodes.admit_fronts,
             events: events.clone(),
@@ -217,6 +221,13 @@ impl Operator {
             artifacts,
             acknowledgements.clone(),
         );
+        components.spawn(gateway::run(gateway::Context {
+            client: leader.clone(),
+            index: index.clone(),
+            touched_rx: gateway_rx,
+            leading_rx: leading_rx.clone(),
+            metrics: metrics.clone(),
+        }));
         components.spawn(reconcile(
             reconciler,
             acknowledgements,

@@ -9,13 +9,15 @@
 //!  watch Namespace ──────┤
 //!  watch ConfigMap ──────┼─ Change ─► Index ─► Touched ─┬─► Catalog
 //!  watch Secret ─────────┤                              ├─► queue of the reconciler
-//!  watch EndpointSlice ──┘                              ├─► health, figures
-//!                                                       └─► scheduler
+//!  watch EndpointSlice ──┤                              ├─► health, figures
+//!  watch Gateway API ────┘                              ├─► scheduler
+//!                                                       └─► queue of statuses
 //! ```
 //!
 //! An object that does not match its schema is skipped and reported; its previous state is kept.
-//! [`observe`] watches one kind.
+//! [`observe`] watches one kind, and [`gateway`] the kinds of the Gateway API, which may be absent.
 
+mod gateway;
 mod observe;
 
 use std::collections::{HashMap, HashSet};
@@ -31,6 +33,7 @@ use kube::{Api, Client};
 use tenon_catalog::Catalog;
 use tenon_certificates::secrets::Pools;
 use tenon_crds::POOL_LABEL;
+use tenon_gateway::Subject;
 use tenon_lifecycle::readiness::Handle;
 use tenon_proto::id::WorkerId;
 use tokio::sync::{mpsc, watch};
@@ -41,6 +44,7 @@ use crate::health::HealthTrigger;
 use crate::index::{Change, Service, SharedIndex, Touched, Watched};
 use crate::metrics::Metrics;
 use crate::revision;
+use gateway::{GATEWAY_API, observe_gateway_api};
 use observe::{Observation, observe, observe_metadata};
 
 /// Feeds the index, the catalog and the queues.
@@ -60,6 +64,10 @@ pub struct Watches {
     /// Receives the Workers with figures of a rollout that they no longer have.
     pub stale_tx: mpsc::UnboundedSender<WorkerId>,
     pub scheduled_tx: mpsc::UnboundedSender<WorkerId>,
+    /// Receives the objects of the Gateway API whose statuses may have changed.
+    pub gateway_tx: mpsc::UnboundedSender<Subject>,
+    /// The public Service of the routers in that namespace, if HTTPRoutes are served.
+    pub gateway_service: Option<String>,
     /// Receives all pools when one is created or deleted.
     pub pools_tx: watch::Sender<Pools>,
     /// Whether the nodes of pools with a front count as routers too.
@@ -125,6 +133,14 @@ impl Watches {
             observed.push(observe(slices, kind, of_routers, Change::RouterSlice, &self.metrics));
             unsynced.insert(kind);
         }
+        if let Some(service) = &self.gateway_service {
+            let services = Api::namespaced(client.clone(), &self.namespace);
+            let name = format!("metadata.name={service}");
+            let (kind, change) = ("RouterService", Change::RouterService);
+            observed.push(observe(services, kind, any().fields(&name), change, &self.metrics));
+            observed.push(observe_gateway_api(client.clone(), self.metrics.clone()));
+            unsynced.extend([kind, GATEWAY_API]);
+        }
         let mut ready = Some(ready);
         let mut published = Published::default();
         let mut deployments = Deployments::default();
@@ -177,6 +193,11 @@ impl Watches {
         }
         for name in touched.removed_nodes {
             self.catalog.remove_node(&name);
+        }
+        self.catalog.set_hosts(touched.hosts, touched.certificates);
+        for subject in touched.gateway_subjects {
+            // The receiver lives as long as the process.
+            let _ = self.gateway_tx.send(subject);
         }
         for id in touched.workers {
             let mut redeployed = false;

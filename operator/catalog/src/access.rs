@@ -145,6 +145,13 @@ impl Caller {
         if certificate.is_router || has_front { Ok(()) } else { Err(Denial::RoutersOnly) }
     }
 
+    /// Returns whether the caller gets the certificates of Gateways with their keys: a router, but no
+    /// node, because the code of tenants runs in the processes of nodes. Without TLS, every caller
+    /// counts as a router.
+    pub(super) fn gets_certificates(&self) -> bool {
+        self.certificate.as_ref().is_none_or(|it| it.is_router && !it.is_node)
+    }
+
     /// Returns whether the caller is a node that has a front if its pool has one.
     pub(super) fn may_have_front(&self) -> bool {
         self.certificate.as_ref().is_some_and(|certificate| certificate.named_pool().is_some())

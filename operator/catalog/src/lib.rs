@@ -42,13 +42,15 @@ mod state;
 mod traffic;
 mod watchers;
 
-use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use tenon_proto::catalog::{Cursor, Node, Route, WatchResponse, Worker};
+use tenon_proto::catalog::{
+    Cursor, GatewayCertificate, HostRules, Node, Route, WatchResponse, Worker,
+};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 use tokio::sync::watch;
@@ -190,6 +192,26 @@ impl Catalog {
         let mut deployed = self.write();
         deployed.addresses.remove(name);
         deployed.state.remove_node(name);
+        self.announce(&deployed);
+    }
+
+    /// Sets the rules of hosts and the certificates of Gateways. Those that are `None` are removed.
+    pub fn set_hosts(
+        &self,
+        hosts: BTreeMap<String, Option<HostRules>>,
+        certificates: BTreeMap<String, Option<GatewayCertificate>>,
+    ) {
+        if hosts.is_empty() && certificates.is_empty() {
+            return;
+        }
+        let mut deployed = self.write();
+        // Routers get the certificate of a host before its rules.
+        for (host, certificate) in certificates {
+            deployed.state.set_certificate(&host, certificate);
+        }
+        for (host, rules) in hosts {
+            deployed.state.set_host(&host, rules);
+        }
         self.announce(&deployed);
     }
 
@@ -342,8 +364,8 @@ impl Catalog {
         self.write().revisions.expire(Instant::now());
     }
 
-    fn walk(&self, resume: Option<&Cursor>) -> Walk {
-        self.read().state.walk(resume)
+    fn walk(&self, resume: Option<&Cursor>, with_certificates: bool) -> Walk {
+        self.read().state.walk(resume, with_certificates)
     }
 
     fn next(&self, walk: &mut Walk) -> Result<Option<WatchResponse>, FellBehind> {

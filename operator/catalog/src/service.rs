@@ -94,7 +94,7 @@ impl catalog_server::Catalog for Service {
         let caller = Caller::of(&request)?.clone();
         let peer = caller.address;
         let WatchRequest { client, resume } = request.into_inner();
-        let walk = self.catalog.walk(resume.as_ref());
+        let walk = self.catalog.walk(resume.as_ref(), caller.gets_certificates());
         tracing::info!(client, %peer, resumes = resume.is_some(), "a client watches the catalog");
         let watcher = Watcher {
             catalog: self.catalog.clone(),

@@ -1,7 +1,7 @@
-//! The deployed Workers and nodes, with a version for every change. This module is pure: it uses no
+//! The deployed Workers and nodes, and the rules of hosts, with a version for every change. This module is pure: it uses no
 //! clock, lock or socket.
 //!
-//! Every key (a Worker or a node) is indexed once, under the version of its last change:
+//! Every key (a Worker, a node or a host) is indexed once, under the version of its last change:
 //!
 //! ```text
 //!  version   3        7        8        12       13
@@ -19,7 +19,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use prost::Message;
-use tenon_proto::catalog::{Cursor, Node, WatchResponse, Worker, watch_response::Kind};
+use tenon_proto::catalog::{
+    Cursor, GatewayCertificate, HostRules, Node, WatchResponse, Worker, watch_response::Kind,
+};
 use tenon_proto::id::WorkerId;
 
 /// Size above which a message is sent, in bytes. Including the item that exceeds it, a message
@@ -50,6 +52,10 @@ pub struct State {
 enum Key {
     Worker(WorkerId),
     Node(Arc<str>),
+    /// The rules of a host.
+    Host(Arc<str>),
+    /// The certificate of a host.
+    Certificate(Arc<str>),
     Routers,
 }
 
@@ -63,6 +69,8 @@ struct Entry {
 enum Value {
     Worker(Worker),
     Node(Node),
+    Host(HostRules),
+    Certificate(GatewayCertificate),
     /// The number of routers that are ready.
     Routers(u32),
 }
@@ -73,6 +81,8 @@ pub struct Walk {
     /// The watcher knows all changes up to this version.
     position: u64,
     phase: Phase,
+    /// Whether the watcher gets certificates.
+    with_certificates: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +148,24 @@ impl State {
         self.remove(Key::Node(name.into()))
     }
 
+    /// Sets the rules of a host, or removes them. Returns whether that changed anything.
+    pub fn set_host(&mut self, host: &str, rules: Option<HostRules>) -> bool {
+        let key = Key::Host(host.into());
+        match rules {
+            Some(rules) => self.set(key, Value::Host(rules)),
+            None => self.remove(key),
+        }
+    }
+
+    /// Sets the certificate of a host, or removes it. Returns whether that changed anything.
+    pub fn set_certificate(&mut self, host: &str, certificate: Option<GatewayCertificate>) -> bool {
+        let key = Key::Certificate(host.into());
+        match certificate {
+            Some(certificate) => self.set(key, Value::Certificate(certificate)),
+            None => self.remove(key),
+        }
+    }
+
     /// Sets the number of routers that are ready. Returns whether that changed anything.
     pub fn set_routers(&mut self, count: u32) -> bool {
         self.set(Key::Routers, Value::Routers(count))
@@ -146,14 +174,14 @@ impl State {
     pub fn worker(&self, id: &WorkerId) -> Option<&Worker> {
         match self.entries.get(&Key::Worker(id.clone()))?.value.as_ref()? {
             Value::Worker(worker) => Some(worker),
-            Value::Node(_) | Value::Routers(_) => None,
+            _ => None,
         }
     }
 
     pub fn node(&self, name: &str) -> Option<&Node> {
         match self.entries.get(&Key::Node(name.into()))?.value.as_ref()? {
             Value::Node(node) => Some(node),
-            Value::Worker(_) | Value::Routers(_) => None,
+            _ => None,
         }
     }
 
@@ -204,20 +232,24 @@ impl State {
 
     /// Returns the walk of a watcher whose last applied cursor is `resume`: by deltas if they are
     /// still known, otherwise by a snapshot.
-    pub fn walk(&self, resume: Option<&Cursor>) -> Walk {
+    ///
+    /// # Arguments
+    /// * `with_certificates` - whether the watcher gets certificates.
+    pub fn walk(&self, resume: Option<&Cursor>, with_certificates: bool) -> Walk {
         match resume {
             Some(cursor)
                 if cursor.epoch == self.epoch
                     && (self.forgotten..=self.version).contains(&cursor.version) =>
             {
-                Walk { position: cursor.version, phase: Phase::Deltas }
+                Walk { position: cursor.version, phase: Phase::Deltas, with_certificates }
             }
-            _ => self.begin_snapshot(),
+            _ => self.begin_snapshot(with_certificates),
         }
     }
 
-    fn begin_snapshot(&self) -> Walk {
-        Walk { position: 0, phase: Phase::Snapshot { begun_at: self.version } }
+    fn begin_snapshot(&self, with_certificates: bool) -> Walk {
+        let phase = Phase::Snapshot { begun_at: self.version };
+        Walk { position: 0, phase, with_certificates }
     }
 
     /// Returns the watcher's next message, or `None` if the watcher knows everything.
@@ -235,7 +267,9 @@ impl State {
             Phase::Snapshot { begun_at } if begun_at.max(walk.position) < self.forgotten => {
                 return Err(FellBehind);
             }
-            Phase::Deltas if walk.position < self.forgotten => *walk = self.begin_snapshot(),
+            Phase::Deltas if walk.position < self.forgotten => {
+                *walk = self.begin_snapshot(walk.with_certificates);
+            }
             Phase::Deltas if walk.position == self.version => return Ok(None),
             Phase::Snapshot { .. } | Phase::Deltas => {}
         }
@@ -273,6 +307,15 @@ impl State {
                     bytes += node.encoded_len();
                     response.nodes.push(node.clone());
                 }
+                (Some(Value::Host(rules)), _) => {
+                    bytes += rules.encoded_len();
+                    response.hosts.push(rules.clone());
+                }
+                (_, Key::Certificate(_)) if !walk.with_certificates => {}
+                (Some(Value::Certificate(certificate)), _) => {
+                    bytes += certificate.encoded_len();
+                    response.certificates.push(certificate.clone());
+                }
                 (Some(Value::Routers(count)), _) => response.routers = *count,
                 (None, _) if matches!(walk.phase, Phase::Snapshot { begun_at } if version <= begun_at) =>
                     {}
@@ -283,6 +326,14 @@ impl State {
                 (None, Key::Node(name)) => {
                     bytes += name.len();
                     response.removed_nodes.push(name.to_string());
+                }
+                (None, Key::Host(host)) => {
+                    bytes += host.len();
+                    response.removed_hosts.push(host.to_string());
+                }
+                (None, Key::Certificate(host)) => {
+                    bytes += host.len();
+                    response.removed_certificates.push(host.to_string());
                 }
                 // The number is set and never removed.
                 (None, Key::Routers) => {}

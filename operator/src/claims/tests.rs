@@ -26,6 +26,10 @@ fn id(worker: &str) -> WorkerId {
     WorkerId::new(namespace, name)
 }
 
+fn claimer(worker: &str) -> Claimer {
+    Claimer::Worker(id(worker))
+}
+
 fn holder(claims: &Claims, worker: &str, claimed: &str) -> Holder {
     claims.holder(&id(worker), &route(claimed), &|_, _| true)
 }
@@ -36,7 +40,7 @@ fn the_oldest_claimant_holds_a_route() {
     assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Claimant);
     assert_eq!(
         claims.set(&id("a/old"), at(-1), Vec::new(), vec![route("shop/")]),
-        BTreeSet::from([id("a/new")])
+        BTreeSet::from([claimer("a/new")])
     );
     assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Worker(id("a/old")));
     assert_eq!(holder(&claims, "a/old", "shop/"), Holder::Claimant);
@@ -69,7 +73,7 @@ fn a_released_route_passes_to_the_next_claimant() {
     assert_eq!(holder(&claims, "b/new", "shop/"), Holder::Worker(id("a/old")));
     assert_eq!(
         claims.set(&id("a/old"), None, Vec::new(), Vec::new()),
-        BTreeSet::from([id("b/new")])
+        BTreeSet::from([claimer("b/new")])
     );
     assert_eq!(holder(&claims, "b/new", "shop/"), Holder::Claimant);
 }
@@ -108,7 +112,7 @@ fn the_hosts_of_a_wildcard_belong_to_its_namespace_except_those_claimed_before()
 fn a_new_wildcard_affects_the_claims_below_it() {
     let mut claims = claims(&[("b/had", "old.example.com/"), ("b/else", "example.org/")]);
     let affected = claims.set(&id("a/all"), at(9), Vec::new(), vec![route("*.example.com/")]);
-    assert_eq!(affected, BTreeSet::from([id("b/had")]));
+    assert_eq!(affected, BTreeSet::from([claimer("b/had")]));
 }
 
 #[test]
@@ -163,9 +167,15 @@ fn a_changed_grant_concerns_the_claims_below_and_above_its_host() {
         ("a/else", "example.org/"),
     ]);
     let concerned = |host: &str| claims.concerned(host);
-    assert_eq!(concerned("shop.example.com"), BTreeSet::from([id("a/exact"), id("a/wide")]));
-    assert_eq!(concerned("*.shop.example.com"), BTreeSet::from([id("a/below"), id("a/wide")]));
-    assert_eq!(claims.rivals_of(&id("a/wide")).len(), 3);
+    assert_eq!(
+        concerned("shop.example.com"),
+        BTreeSet::from([claimer("a/exact"), claimer("a/wide")])
+    );
+    assert_eq!(
+        concerned("*.shop.example.com"),
+        BTreeSet::from([claimer("a/below"), claimer("a/wide")])
+    );
+    assert_eq!(claims.rivals_of(&claimer("a/wide")).len(), 3);
 }
 
 /// A restarted operator, or one on a restored cluster, sees the Workers in any order.
@@ -201,4 +211,46 @@ fn every_order_of_the_same_workers_gives_the_same_holders() {
         let expected = first.get_or_insert_with(|| holders.clone());
         assert_eq!(&holders, expected);
     }
+}
+
+fn http_route(name: &str) -> Claimer {
+    let (namespace, name) = name.split_once('/').unwrap();
+    Claimer::HttpRoute((namespace.to_owned(), name.to_owned()))
+}
+
+#[test]
+fn the_first_claim_decides_whether_workers_or_http_routes_hold_a_host() {
+    let mut claims = claims(&[("a/cart", "shop.org/api")]);
+    let shop = || vec![route("shop.org/")];
+    let affected = claims.set(http_route("a/new"), at(9), Vec::new(), shop());
+    assert_eq!(affected, BTreeSet::from([claimer("a/cart")]));
+    let of = |claims: &Claims, claimer: Claimer, claimed: &str| {
+        claims.holder(claimer, &route(claimed), &|_, _| true)
+    };
+    assert_eq!(of(&claims, http_route("a/new"), "shop.org/"), Holder::Worker(id("a/cart")));
+    assert_eq!(holder(&claims, "a/cart", "shop.org/api"), Holder::Claimant);
+
+    claims.set(http_route("a/old"), at(-9), Vec::new(), shop());
+    let old = Holder::HttpRoute(("a".to_owned(), "old".to_owned()));
+    assert_eq!(holder(&claims, "a/cart", "shop.org/api"), old);
+    for name in ["a/old", "a/new"] {
+        assert_eq!(of(&claims, http_route(name), "shop.org/"), Holder::Claimant, "{name}");
+    }
+    assert_eq!(of(&claims, http_route("b/else"), "shop.org/"), old);
+    // A claim that was accepted precedes an older one.
+    claims.set(&id("a/cart"), at(0), vec![route("shop.org/api")], vec![route("shop.org/api")]);
+    assert_eq!(holder(&claims, "a/cart", "shop.org/api"), Holder::Claimant);
+    assert_eq!(of(&claims, http_route("a/old"), "shop.org/"), Holder::Worker(id("a/cart")));
+}
+
+#[test]
+fn the_host_that_covers_all_others_takes_none_from_other_namespaces() {
+    let mut claims = claims(&[("b/cart", "shop.org/")]);
+    assert!(claims.set(http_route("a/all"), at(-1), Vec::new(), vec![route("*/")]).is_empty());
+    assert_eq!(holder(&claims, "b/cart", "shop.org/"), Holder::Claimant);
+    let all = |claimer| claims.holder(claimer, &route("*/"), &|_, _| true);
+    assert_eq!(all(http_route("a/all")), Holder::Claimant);
+    let first = Holder::HttpRoute(("a".to_owned(), "all".to_owned()));
+    assert_eq!(all(http_route("b/other")), first);
+    assert_eq!(claims.concerned("shop.org").len(), 2);
 }

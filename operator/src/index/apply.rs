@@ -9,10 +9,12 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 use kube::core::PartialObjectMeta;
 use tenon_crds::{HostGrant, RuntimePool, Worker, WorkerRevision};
+use tenon_gateway::Changed;
 use tenon_proto::id::WorkerId;
 
 use super::change::key;
 use super::{Index, PoolSettings, Touched, Watched};
+use crate::claims::Claimer;
 use crate::endpoints;
 use crate::owner;
 use crate::revision;
@@ -40,15 +42,14 @@ impl Index {
         let accepted = accepted.collect();
         let mut requested = revision::routes(&worker, &self.platform.domain);
         requested.extend(revision::previews(&worker, &self.platform.domain));
-        let mut touched = self.claims.set(&id, since, accepted, requested);
-        touched.insert(id.clone());
+        let affected = self.claims.set(&id, since, accepted, requested);
         self.tenants.entry(id.namespace().to_owned()).or_default().insert(id.clone());
-        self.workers.insert(id, worker);
-        Touched::workers(touched)
+        let is_new = self.workers.insert(id.clone(), worker).is_none();
+        self.touched_by_worker(&id, affected, is_new)
     }
 
     pub(super) fn remove_worker(&mut self, id: &WorkerId) -> Touched {
-        self.workers.remove(id);
+        let existed = self.workers.remove(id).is_some();
         if let Some(workers) = self.tenants.get_mut(id.namespace()) {
             workers.remove(id);
             if workers.is_empty() {
@@ -57,9 +58,8 @@ impl Index {
         }
         self.config_map_users.set(id, BTreeSet::new());
         self.secret_users.set(id, BTreeSet::new());
-        let mut touched = self.claims.set(id, None, Vec::new(), Vec::new());
-        touched.insert(id.clone());
-        Touched::workers(touched)
+        let affected = self.claims.set(id, None, Vec::new(), Vec::new());
+        self.touched_by_worker(id, affected, existed)
     }
 
     pub(super) fn apply_revision(&mut self, watched: Watched<WorkerRevision>) -> Touched {
@@ -136,7 +136,8 @@ impl Index {
             Watched::Applied(grant) => self.grants.set(&grant.name_any(), Some(&grant.spec)),
             Watched::Deleted((_, name)) => self.grants.set(&name, None),
         };
-        Touched::workers(hosts.iter().flat_map(|host| self.claims.concerned(host)).collect())
+        let affected = hosts.iter().flat_map(|host| self.claims.concerned(host)).collect();
+        self.touched_by_claims(affected)
     }
 
     /// Applies a change of a namespace. Only its labels affect Workers: those of the namespace, and
@@ -152,10 +153,15 @@ impl Index {
         if !self.namespaces.set(&name, labels) {
             return Touched::default();
         }
+        // The routes of the namespace attach before their claims are compared.
+        let mut touched = self.change_gateways(Changed::Namespace(&name));
         let tenants = self.tenants.get(&name).cloned().unwrap_or_default();
-        let rivals = tenants.iter().flat_map(|id| self.claims.rivals_of(id));
-        let workers = rivals.collect::<BTreeSet<_>>();
-        Touched::workers(workers.into_iter().chain(tenants).collect())
+        let claimers = tenants.iter().map(Claimer::from).chain(self.http_routes_of(&name));
+        let claimers: BTreeSet<_> = claimers.collect();
+        let rivals = claimers.iter().flat_map(|claimer| self.claims.rivals_of(claimer));
+        let rivals = rivals.collect::<BTreeSet<_>>().into_iter().chain(claimers.iter().cloned());
+        touched.merge(self.touched_by_claims(rivals.collect()));
+        touched
     }
 
     pub(super) fn apply_router_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {

@@ -1,15 +1,17 @@
-//! The changes that watches report, and the Workers and nodes that they affect.
+//! The changes that watches report, and the Workers, nodes and hosts that they affect.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::PartialObjectMeta;
 use kube::{Resource, ResourceExt};
 use tenon_certificates::secrets::Pools;
 use tenon_crds::{HostGrant, RuntimePool, Worker, WorkerRevision};
-use tenon_proto::catalog::Node;
+use tenon_gateway::Subject;
+use tenon_gateway::objects::{Gateway, GatewayClass, HttpRoute, ReferenceGrant};
+use tenon_proto::catalog::{GatewayCertificate, HostRules, Node};
 use tenon_proto::id::WorkerId;
 
 /// Namespace and name of an object.
@@ -29,6 +31,14 @@ pub enum Change {
     Slice(Watched<EndpointSlice>),
     /// An EndpointSlice of the routers.
     RouterSlice(Watched<EndpointSlice>),
+    /// The public Service of the routers.
+    RouterService(Watched<Service>),
+    GatewayClass(Watched<GatewayClass>),
+    Gateway(Watched<Gateway>),
+    HttpRoute(Watched<HttpRoute>),
+    ReferenceGrant(Watched<ReferenceGrant>),
+    /// The kinds of the Gateway API do not exist.
+    NoGatewayApi,
 }
 
 /// The state of one object according to a watch.
@@ -37,7 +47,7 @@ pub enum Watched<K> {
     Deleted(Key),
 }
 
-/// The Workers and nodes that a change affects.
+/// The Workers, nodes and hosts that a change affects.
 #[derive(Debug, Default, PartialEq)]
 pub struct Touched {
     pub workers: BTreeSet<WorkerId>,
@@ -49,12 +59,26 @@ pub struct Touched {
     pub pools: Option<Pools>,
     /// The pools with a front, if one has got or lost it.
     pub fronts: Option<BTreeSet<String>>,
+    /// The hosts with changed rules; `None` if a host has none any longer.
+    pub hosts: BTreeMap<String, Option<HostRules>>,
+    /// The hosts with changed certificates of Gateways.
+    pub certificates: BTreeMap<String, Option<GatewayCertificate>>,
+    /// The objects of the Gateway API whose statuses may have changed.
+    pub gateway_subjects: BTreeSet<Subject>,
 }
 
 impl Touched {
     /// Returns the effect of a change that affects Workers only.
     pub(super) fn workers(workers: BTreeSet<WorkerId>) -> Self {
         Self { workers, ..Self::default() }
+    }
+
+    /// Adds the Workers, hosts and objects of another effect.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.workers.extend(other.workers);
+        self.hosts.extend(other.hosts);
+        self.certificates.extend(other.certificates);
+        self.gateway_subjects.extend(other.gateway_subjects);
     }
 }
 

@@ -88,7 +88,7 @@ fn table(state: &State) -> Table {
 #[test]
 fn a_watcher_of_an_empty_catalog_gets_the_end_of_an_empty_snapshot() {
     let state = State::new("e".into());
-    let mut walk = state.walk(None);
+    let mut walk = state.walk(None, true);
     let end = state.next(&mut walk).unwrap().unwrap();
     assert_eq!((end.kind(), end.cursor.unwrap().version), (Kind::SnapshotEnd, 0));
     assert_eq!(state.next(&mut walk), Ok(None));
@@ -106,7 +106,7 @@ fn a_change_without_effect_is_not_sent() {
 #[test]
 fn changes_between_two_reads_of_a_watcher_are_one_delta() {
     let mut state = State::new("e".into());
-    let mut walk = state.walk(None);
+    let mut walk = state.walk(None, true);
     state.next(&mut walk).unwrap();
     for wall_ms in 1..=100 {
         set(&mut state, "cart", wall_ms);
@@ -125,7 +125,7 @@ fn a_cursor_resumes_at_its_version() {
     set(&mut state, "cart", 1);
     let cursor = Cursor { epoch: "e".into(), version: state.version() };
     set(&mut state, "menu", 1);
-    let delta = state.next(&mut state.walk(Some(&cursor))).unwrap().unwrap();
+    let delta = state.next(&mut state.walk(Some(&cursor), true)).unwrap().unwrap();
     assert_eq!((delta.kind(), delta.workers.len()), (Kind::Delta, 1));
 }
 
@@ -135,7 +135,7 @@ fn a_cursor_of_another_epoch_or_of_the_future_gets_a_snapshot() {
     set(&mut state, "cart", 1);
     for (epoch, version) in [("other", 1), ("e", 2)] {
         let cursor = Cursor { epoch: epoch.into(), version };
-        let first = state.next(&mut state.walk(Some(&cursor))).unwrap().unwrap();
+        let first = state.next(&mut state.walk(Some(&cursor), true)).unwrap().unwrap();
         assert_eq!(first.kind(), Kind::SnapshotEnd);
     }
 }
@@ -148,7 +148,7 @@ fn a_large_snapshot_comes_in_parts() {
         worker.pool = "p".repeat(1_000);
         state.set_worker(id, worker);
     }
-    let (mut client, mut walk) = (Client::default(), state.walk(None));
+    let (mut client, mut walk) = (Client::default(), state.walk(None, true));
     let mut parts = 0;
     while let Some(response) = state.next(&mut walk).unwrap() {
         client.apply(response);
@@ -162,7 +162,7 @@ fn a_large_snapshot_comes_in_parts() {
 fn a_watcher_behind_the_tombstones_gets_a_new_snapshot() {
     let mut state = State::new("e".into());
     set(&mut state, "stays", 1);
-    let (mut client, mut walk) = (Client::default(), state.walk(None));
+    let (mut client, mut walk) = (Client::default(), state.walk(None, true));
     client.catch_up(&state, &mut walk);
     for i in 0..=TOMBSTONES {
         let name = format!("worker-{i}");
@@ -183,7 +183,7 @@ fn a_snapshot_that_falls_behind_the_tombstones_is_aborted() {
         worker.pool = "p".repeat(1_000);
         state.set_worker(id, worker);
     }
-    let mut walk = state.walk(None);
+    let mut walk = state.walk(None, true);
     assert_eq!(state.next(&mut walk).unwrap().unwrap().kind(), Kind::Snapshot);
     state.remove_worker(&WorkerId::new("shop", "worker-0"));
     for i in 0..=TOMBSTONES {
@@ -224,7 +224,7 @@ proptest! {
     #[test]
     fn a_watcher_that_catches_up_holds_the_deployed_state(events in prop::collection::vec(event(), 0..200)) {
         let mut state = State::new("e".into());
-        let (mut client, mut walk) = (Client::default(), state.walk(None));
+        let (mut client, mut walk) = (Client::default(), state.walk(None, true));
         for event in events {
             match event {
                 Event::SetWorker(name, wall_ms) => drop(set(&mut state, &name.to_string(), wall_ms)),
@@ -235,7 +235,7 @@ proptest! {
                 Event::Read => state.next(&mut walk).unwrap().into_iter().for_each(|response| client.apply(response)),
                 Event::Reconnect => {
                     client.pending = Table::default();
-                    walk = state.walk(client.cursor.as_ref());
+                    walk = state.walk(client.cursor.as_ref(), true);
                 }
             }
         }

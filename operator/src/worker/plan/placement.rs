@@ -99,6 +99,10 @@ pub(super) fn taken(
             "{field}: {host} belongs to namespace {}, whose Worker {other} had it first; choose another host",
             other.namespace()
         ),
+        Holder::HttpRoute((owner, name)) => format!(
+            "{field}: {host} belongs to namespace {owner}, whose HTTPRoute {name} had it first; choose \
+             another host, or remove the host from the HTTPRoute"
+        ),
         Holder::Platform => format!(
             "{field}: {host} is in the platform's domain, where it is reserved; choose \
              <name>.{namespace}.<domain>, or a host outside that domain"
