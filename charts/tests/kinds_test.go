@@ -25,6 +25,7 @@ var variety = map[string]string{
 	"everything": `
 domain: workers.example.com
 commonLabels: {team: platform}
+gateway: {enabled: always, className: workers}
 image:
   registry: registry.example.com/tenon
   tag: v9
@@ -64,7 +65,7 @@ router:
     externalTrafficPolicy: Local
     loadBalancerClass: example.com/balancer
     loadBalancerSourceRanges: [192.0.2.0/24]
-  https: {secrets: [shop-tls, api-tls], port: 8443, nodePort: 30443, redirect: true, hsts: max-age=60}
+  https: {secrets: [shop-tls, api-tls], gateways: true, port: 8443, nodePort: 30443, redirect: true, hsts: max-age=60}
   trustedProxies: [10.0.0.0/8, "fd00::/8"]
   accessLog: true
   debugHeaders: true
@@ -129,10 +130,11 @@ var kinds = map[string]struct {
 	"v1 Service":                                      {func() any { return new(corev1.Service) }, true},
 	"v1 ServiceAccount":                               {func() any { return new(corev1.ServiceAccount) }, true},
 	// Kinds of other projects, whose fields are not checked.
-	"cert-manager.io/v1 Certificate":          {nil, true},
-	"cert-manager.io/v1 Issuer":               {nil, true},
-	"monitoring.coreos.com/v1 PodMonitor":     {nil, true},
-	"monitoring.coreos.com/v1 PrometheusRule": {nil, true},
+	"cert-manager.io/v1 Certificate":            {nil, true},
+	"cert-manager.io/v1 Issuer":                 {nil, true},
+	"gateway.networking.k8s.io/v1 GatewayClass": {nil, false},
+	"monitoring.coreos.com/v1 PodMonitor":       {nil, true},
+	"monitoring.coreos.com/v1 PrometheusRule":   {nil, true},
 }
 
 func TestEveryObjectFitsItsSchema(t *testing.T) {

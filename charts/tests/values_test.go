@@ -190,6 +190,8 @@ var others = map[string]string{
 	"secrets":                   "[shop-tls]",
 	"trustedProxies":            "[192.0.2.0/24]",
 	"hsts":                      "max-age=60; includeSubDomains",
+	"gateway.enabled":           "never",
+	"gateway.className":         "workers",
 	"pullPolicy":                "Always",
 	"pullSecrets":               "[registry]",
 	"image.digests.operator":    "sha256:" + strings.Repeat("1", 64),
@@ -232,6 +234,7 @@ var others = map[string]string{
 
 // For a value that has no effect by itself, the other values that must be set.
 var contexts = map[string]string{
+	"gateway.className":                                 "gateway: {enabled: always}",
 	"router.proxyProtocol":                              `router: {trustedProxies: [192.0.2.0/24]}`,
 	"priorityClass.create":                              `priorityClass: {name: some}`,
 	"priorityClass.value":                               `priorityClass: {name: some, create: true}`,
