@@ -16,10 +16,14 @@ use serde_json::{Value, json};
 use tenon_crds::RuntimePool;
 use tokio::process::Command;
 
-use crate::{SOON, await_condition};
+use crate::operator::ROUTER_SERVICE;
+use crate::{Namespace, SOON, await_condition};
 
 /// Path of the repository's root.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// The Go module with the CRDs of the Gateway API.
+const GATEWAY_API: &str = "sigs.k8s.io/gateway-api@v1.6.3";
 
 /// The namespace in which the charts are installed.
 pub const INSTALLED: &str = "tenon-system";
@@ -89,6 +93,43 @@ impl Cluster {
             "spec": {"replicas": 0},
         });
         api.patch(name, &PatchParams::apply("tenon-e2e"), &Patch::Apply(pool)).await?;
+        Ok(())
+    }
+
+    /// Applies the public Service of the routers, whose ports and addresses are those of Gateways.
+    pub(crate) async fn apply_router_service(&self, namespace: &Namespace) -> anyhow::Result<()> {
+        let service = json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": ROUTER_SERVICE},
+            "spec": {"ports": [{"name": "http", "port": 80}, {"name": "https", "port": 443}]},
+        });
+        let services = namespace.api::<Service>();
+        let parameters = PatchParams::apply("tenon-e2e");
+        services.patch(ROUTER_SERVICE, &parameters, &Patch::Apply(service)).await?;
+        Ok(())
+    }
+
+    /// Applies the CRDs of the Gateway API, which the Go module of this version contains.
+    ///
+    /// # Errors
+    /// Fails if the module cannot be downloaded, or a CRD is refused.
+    pub async fn install_gateway_api(&self) -> anyhow::Result<()> {
+        let mut go = Command::new("go");
+        go.args(["mod", "download", "-json", GATEWAY_API]).kill_on_drop(true);
+        let output = go.output().await.context("cannot run go; install Go")?;
+        let module: Value = serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("`go mod download {GATEWAY_API}` printed no JSON"))?;
+        let folder = module["Dir"].as_str().with_context(|| format!("no module: {module}"))?;
+        for kind in ["gatewayclasses", "gateways", "httproutes", "referencegrants"] {
+            let name = format!("{kind}.gateway.networking.k8s.io");
+            let file =
+                format!("{folder}/config/crd/standard/gateway.networking.k8s.io_{kind}.yaml");
+            self.kubectl(&["apply", "--server-side", "--force-conflicts", "--filename", &file])
+                .await?;
+            let crd = format!("crd/{name}");
+            self.kubectl(&["wait", "--for", "condition=Established", &crd]).await?;
+        }
         Ok(())
     }
 

@@ -11,6 +11,9 @@ pub const CATALOG_PORT: u16 = 7070;
 /// The registry that `deploy/cluster/up --registry` starts.
 pub const REGISTRY: &str = "192.0.2.1:5000";
 
+/// The public Service of the routers, which has no Pods. The platform creates it.
+pub(crate) const ROUTER_SERVICE: &str = "tenon-router";
+
 /// A running operator.
 #[derive(Debug)]
 pub struct Operator {
@@ -46,6 +49,7 @@ impl Operator {
                 .args(["--namespace", namespace])
                 .args(["--router-url", &format!("{}://{router}", transport.scheme())])
                 .args(["--admin-listen", &format!("{address}:9090")])
+                .args(["--gateway-service", ROUTER_SERVICE])
                 .args(["--registry", REGISTRY, "--plain-http-registry", REGISTRY])
                 .args([
                     "--catalog-url",

@@ -49,6 +49,7 @@ impl Platform {
         let catalog = Service::start(CATALOG_PORT).await?;
         let inner = Service::start(INTERNAL_PORT).await?;
         let internal = inner.address();
+        cluster.apply_router_service(&system).await?;
         let account = Account::create(&cluster, &system, &logs).await?;
         let operator = Operator::start(
             "operator-0",

@@ -7,6 +7,7 @@ mod boundary;
 mod control_plane;
 mod deploy;
 mod failover;
+mod gateway;
 mod handlers;
 mod health;
 mod kubectl;
@@ -80,6 +81,8 @@ fn main() -> anyhow::Result<ExitCode> {
         boundary::a_pool_that_does_not_allow_a_namespace_is_named_while_the_accepted_revision_serves,
         boundary::a_host_is_served_only_while_it_is_granted,
         boundary::a_grant_of_a_public_suffix_is_refused,
+        gateway::an_http_route_serves_its_workers_and_reports_its_state,
+        gateway::the_older_of_a_worker_and_an_http_route_keeps_a_shared_host,
         probe::a_probe_deploys_a_worker_requests_it_and_deletes_it,
         probe::a_failed_probe_reports_the_reason_and_deletes_its_worker,
         readiness::a_worker_that_is_ready_answers_with_its_newest_revision,

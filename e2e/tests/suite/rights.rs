@@ -13,6 +13,7 @@ use tenon_e2e::{Right, SOON, Scenario, answering, await_condition, rights, worke
 
 use crate::audit::{AuditLog, Request};
 use crate::boundary::grant;
+use crate::gateway;
 
 /// The resource, group and verb of a request.
 type Use = (String, String, String);
@@ -32,6 +33,7 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
     })
     .await?;
     grants.delete(name, &DeleteParams::default()).await?;
+    gateway::serve(&scenario, "rights", &[&format!("rights.{name}.example.com")]).await?;
     let account = scenario.account().user();
     await_condition("the operator to use each right", SOON, async || {
         let (used, refused) = uses(log.requests()?, account);

@@ -17,7 +17,7 @@ use crate::objects::{
     HeaderModifier, HttpBackendRef, HttpRoute, HttpRouteFilter, HttpRouteMatch, HttpRouteRule,
     PathModifier, RequestRedirect, ValueMatch,
 };
-use crate::references::{From, ReferenceGrants, To};
+use crate::references::{ReferenceGrants, Referrer, To};
 
 /// The maximum size of the rules of a route in the catalog, in bytes. A route with as many matches
 /// as its schema allows, of ordinary length, takes a third of it.
@@ -217,7 +217,7 @@ fn backend(
     }
     let to_namespace = object.namespace.as_deref().unwrap_or(namespace);
     let to = To { group: TENON, kind: "Worker", namespace: to_namespace, name: &object.name };
-    if !grants.permit(From::HttpRoute, namespace, to) {
+    if !grants.permit(Referrer::HttpRoute, namespace, to) {
         let (namespace, name) = (to_namespace.to_owned(), object.name.clone());
         return Err(InvalidBackend::NotPermitted { field, namespace, name });
     }

@@ -4,84 +4,26 @@
 //! cost does not grow with the number of other objects. This module is pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
-use std::hash::Hash;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use tenon_proto::catalog::{GatewayCertificate, HostRules};
 use tenon_proto::id::WorkerId;
 
 use crate::attach::{Attached, NotAttached, Schemes, attach, gateway_key};
+use crate::change::{Changed, Effects, Subject, Surroundings};
 use crate::compile::{Compiled, UnsupportedValue, compile};
 use crate::hosts::ANY;
 use crate::listeners::{ListenerState, Ports, Protocol, files, listeners, secret_key};
-use crate::objects::{
-    Gateway, GatewayClass, HttpRoute, ParentReference, ReferenceGrant, StatusAddress,
-};
+use crate::objects::{Gateway, GatewayClass, HttpRoute, ParentReference, StatusAddress};
 use crate::precedence::{self, Member};
 use crate::references::ReferenceGrants;
-use crate::{CONTROLLER, Key, Labels};
+use crate::uses::Uses;
+use crate::{CONTROLLER, Key};
 
 /// The maximum number of hosts of a route. A hostname counts once for each listener that narrows it.
 pub const MAX_HOSTS: usize = 16;
-
-/// The objects that other modules know.
-pub struct Surroundings<'a> {
-    /// Returns the labels of a namespace.
-    pub labels: &'a dyn Fn(&str) -> Option<&'a Labels>,
-    /// Returns a Secret, if it exists.
-    pub secret: &'a dyn Fn(&Key) -> Option<&'a Secret>,
-}
-
-/// One object that was changed, or deleted if it is `None`.
-pub enum Changed<'a> {
-    Class(&'a str, Option<Arc<GatewayClass>>),
-    Gateway(&'a Key, Option<Arc<Gateway>>),
-    Route(&'a Key, Option<Arc<HttpRoute>>),
-    Grant(&'a Key, Option<Arc<ReferenceGrant>>),
-    Secret(&'a Key),
-    Worker(&'a WorkerId),
-    /// The labels of a namespace.
-    Namespace(&'a str),
-    /// The routers' Service.
-    Service(Ports, Vec<StatusAddress>),
-    /// The kinds of the Gateway API no longer exist.
-    Absent,
-}
-
-/// An object with a status.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
-    Class(String),
-    Gateway(Key),
-    Route(Key),
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Class(name) => write!(f, "GatewayClass {name}"),
-            Self::Gateway((namespace, name)) => write!(f, "Gateway {namespace}/{name}"),
-            Self::Route((namespace, name)) => write!(f, "HTTPRoute {namespace}/{name}"),
-        }
-    }
-}
-
-/// What a change affects.
-#[derive(Debug, Default, PartialEq)]
-pub struct Effects {
-    /// The routes whose hosts may have changed.
-    pub claims: BTreeSet<Key>,
-    /// The hosts whose rules may have changed.
-    pub hosts: BTreeSet<String>,
-    /// The hosts whose certificates may have changed.
-    pub certificates: BTreeSet<String>,
-    /// The objects whose statuses may have changed.
-    pub subjects: BTreeSet<Subject>,
-}
 
 /// A route, and what follows from it.
 pub(crate) struct Route {
@@ -450,46 +392,6 @@ fn offers(served: &Served) -> impl Iterator<Item = (String, Offer)> {
             Some((host, (since, key.clone(), listener.name.clone(), secret)))
         },
     )
-}
-
-/// The objects that use something, and what each of them uses.
-struct Uses<U> {
-    users: HashMap<U, BTreeSet<Key>>,
-    used: HashMap<Key, BTreeSet<U>>,
-}
-
-impl<U> Default for Uses<U> {
-    fn default() -> Self {
-        Self { users: HashMap::new(), used: HashMap::new() }
-    }
-}
-
-impl<U: Clone + Eq + Hash + Ord> Uses<U> {
-    fn get<Q>(&self, used: &Q) -> BTreeSet<Key>
-    where
-        U: std::borrow::Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        self.users.get(used).cloned().unwrap_or_default()
-    }
-
-    /// Replaces what an object uses.
-    fn set(&mut self, user: &Key, uses: BTreeSet<U>) {
-        for used in self.used.remove(user).unwrap_or_default() {
-            if let Some(users) = self.users.get_mut(&used) {
-                users.remove(user);
-                if users.is_empty() {
-                    self.users.remove(&used);
-                }
-            }
-        }
-        for used in &uses {
-            self.users.entry(used.clone()).or_default().insert(user.clone());
-        }
-        if !uses.is_empty() {
-            self.used.insert(user.clone(), uses);
-        }
-    }
 }
 
 #[cfg(test)]

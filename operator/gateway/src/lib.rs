@@ -13,12 +13,13 @@
 //! - [`compile`]: the rules of a route, as the catalog has them.
 //! - [`precedence`]: the rules of all routes of a host, in the order in which they match.
 //! - [`references`]: references across namespaces.
-//! - [`gateways`]: the state of all objects, and what a change affects.
+//! - [`gateways`]: the state of all objects; [`change`]: what can change, and what a change affects.
 //! - [`status`]: the statuses.
 //!
 //! The crate is pure. It does not know which hosts a namespace may have: its caller decides that.
 
 pub mod attach;
+pub mod change;
 pub mod compile;
 pub mod gateways;
 pub mod hosts;
@@ -27,10 +28,12 @@ pub mod objects;
 pub mod precedence;
 pub mod references;
 pub mod status;
+mod uses;
 
 use std::collections::BTreeMap;
 
-pub use gateways::{Changed, Effects, Gateways, Subject, Surroundings};
+pub use change::{Changed, Effects, Subject, Surroundings};
+pub use gateways::Gateways;
 pub use listeners::Ports;
 
 /// The name by which a GatewayClass selects the platform.

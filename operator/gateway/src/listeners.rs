@@ -9,7 +9,7 @@ use tenon_lifecycle::tls::identity::{self, CERTIFICATE, KEY};
 
 use crate::Key;
 use crate::objects::{GROUP, Gateway, Listener, ObjectReference, RouteGroupKind};
-use crate::references::{From, ReferenceGrants, To};
+use crate::references::{ReferenceGrants, Referrer, To};
 
 /// The ports of the routers' public Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,7 +230,7 @@ fn certificate<'a>(
     let key = secret_key(reference, namespace);
     let to = To { group: "", kind: "Secret", namespace: &key.0, name: &key.1 };
     // Whether a Secret of another namespace exists is not revealed without a grant.
-    if !grants.permit(From::Gateway, namespace, to) {
+    if !grants.permit(Referrer::Gateway, namespace, to) {
         return Err(NoCertificate::NotPermitted(key.0, key.1));
     }
     let Some(found) = secret(&key) else { return Err(NoCertificate::Missing(key.0, key.1)) };

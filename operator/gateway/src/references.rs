@@ -11,12 +11,12 @@ pub struct ReferenceGrants(HashMap<String, BTreeMap<String, ReferenceGrantSpec>>
 
 /// The kind of the referring object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum Referrer {
     Gateway,
     HttpRoute,
 }
 
-impl From {
+impl Referrer {
     const fn kind(self) -> &'static str {
         match self {
             Self::Gateway => "Gateway",
@@ -48,7 +48,7 @@ impl ReferenceGrants {
     }
 
     /// Returns whether an object of a namespace may refer to another object.
-    pub fn permit(&self, from: From, namespace: &str, to: To<'_>) -> bool {
+    pub fn permit(&self, from: Referrer, namespace: &str, to: To<'_>) -> bool {
         if namespace == to.namespace {
             return true;
         }
@@ -90,30 +90,34 @@ mod tests {
 
     #[test]
     fn a_reference_within_a_namespace_needs_no_grant() {
-        assert!(ReferenceGrants::default().permit(From::HttpRoute, "api", WORKER));
-        assert!(!ReferenceGrants::default().permit(From::HttpRoute, "web", WORKER));
+        assert!(ReferenceGrants::default().permit(Referrer::HttpRoute, "api", WORKER));
+        assert!(!ReferenceGrants::default().permit(Referrer::HttpRoute, "web", WORKER));
     }
 
     #[test]
     fn a_grant_permits_references_of_its_kinds_from_its_namespaces() {
         let all = grants("HTTPRoute", json!({"group": "tenon.dev", "kind": "Worker"}));
-        assert!(all.permit(From::HttpRoute, "web", WORKER));
-        assert!(!all.permit(From::Gateway, "web", WORKER));
-        assert!(!all.permit(From::HttpRoute, "other", WORKER));
-        assert!(!all.permit(From::HttpRoute, "web", To { namespace: "third", ..WORKER }));
-        assert!(!all.permit(From::HttpRoute, "web", To { group: "", kind: "Secret", ..WORKER }));
+        assert!(all.permit(Referrer::HttpRoute, "web", WORKER));
+        assert!(!all.permit(Referrer::Gateway, "web", WORKER));
+        assert!(!all.permit(Referrer::HttpRoute, "other", WORKER));
+        assert!(!all.permit(Referrer::HttpRoute, "web", To { namespace: "third", ..WORKER }));
+        assert!(!all.permit(
+            Referrer::HttpRoute,
+            "web",
+            To { group: "", kind: "Secret", ..WORKER }
+        ));
         let of = |name: &str| {
             grants("HTTPRoute", json!({"group": "tenon.dev", "kind": "Worker", "name": name}))
         };
-        assert!(of("cart").permit(From::HttpRoute, "web", WORKER));
-        assert!(!of("menu").permit(From::HttpRoute, "web", WORKER));
+        assert!(of("cart").permit(Referrer::HttpRoute, "web", WORKER));
+        assert!(!of("menu").permit(Referrer::HttpRoute, "web", WORKER));
     }
 
     #[test]
     fn a_withdrawn_grant_permits_nothing() {
         let mut grants = grants("HTTPRoute", json!({"group": "tenon.dev", "kind": "Worker"}));
         grants.set("api", "from-web", None);
-        assert!(!grants.permit(From::HttpRoute, "web", WORKER));
+        assert!(!grants.permit(Referrer::HttpRoute, "web", WORKER));
         assert!(grants.0.is_empty());
     }
 }

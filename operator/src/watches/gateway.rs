@@ -3,7 +3,8 @@
 //! ```text
 //!  discovery: no such kinds ─► synced, ask again in ten seconds
 //!                ▼ ▲
-//!  the kinds exist: watch each of them, and ask whether they still exist
+//!  the kinds exist: watch each of them, and ask whether they still exist; after a minute without
+//!                   them, they count as deleted
 //! ```
 //!
 //! Most clusters that lack the kinds lack them forever, so their absence is not an error, and only
@@ -33,12 +34,23 @@ const RESOURCES: [&str; 3] = ["gatewayclasses", "gateways", "httproutes"];
 /// Interval between two requests for discovery.
 const INTERVAL: Duration = Duration::from_secs(10);
 
+/// The number of consecutive requests that must not find the kinds before they count as deleted. An
+/// API server that has just started may not list them yet, and the routes must survive its restart.
+const ABSENCES: u32 = 6;
+
 /// Watches the kinds of the Gateway API, and waits for them while they do not exist.
 pub(super) fn observe_gateway_api(client: Client, metrics: Arc<Metrics>) -> Observations {
     let mut interval = interval(INTERVAL);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let watch =
-        Watch { client, metrics, interval, kinds: None, unsynced: HashSet::new(), synced: false };
+    let watch = Watch {
+        client,
+        metrics,
+        interval,
+        kinds: None,
+        unsynced: HashSet::new(),
+        synced: false,
+        absences: 0,
+    };
     Box::pin(stream::unfold(watch, |mut watch| async {
         let observation = watch.next().await;
         Some((observation, watch))
@@ -55,6 +67,8 @@ struct Watch {
     unsynced: HashSet<&'static str>,
     /// Whether [`GATEWAY_API`] has been reported as synced.
     synced: bool,
+    /// The number of consecutive requests that did not find the kinds.
+    absences: u32,
 }
 
 impl Watch {
@@ -77,7 +91,10 @@ impl Watch {
                 Some(observed) => return observed,
                 None => match (exist(&self.client).await, self.kinds.is_some()) {
                     (Ok(true), false) => self.watch_kinds(),
+                    (Ok(true), true) => self.absences = 0,
+                    (Ok(false), true) if self.absences + 1 < ABSENCES => self.absences += 1,
                     (Ok(false), true) => {
+                        self.absences = 0;
                         tracing::info!("the kinds of the Gateway API no longer exist");
                         self.kinds = None;
                         return Observation::Change(Box::new(Change::NoGatewayApi));
@@ -85,7 +102,7 @@ impl Watch {
                     (Ok(false), false) if !std::mem::replace(&mut self.synced, true) => {
                         return Observation::Synced(GATEWAY_API);
                     }
-                    (Ok(_), _) => {}
+                    (Ok(false), false) => {}
                     (Err(error), _) => {
                         tracing::debug!(%error, "cannot discover the Gateway API; retrying");
                     }

@@ -19,6 +19,8 @@ struct Client {
 struct Table {
     workers: BTreeMap<String, Worker>,
     nodes: BTreeMap<String, Node>,
+    hosts: BTreeMap<String, HostRules>,
+    certificates: BTreeMap<String, GatewayCertificate>,
     routers: u32,
 }
 
@@ -28,6 +30,12 @@ impl Table {
         response.removed_nodes.iter().for_each(|name| drop(self.nodes.remove(name)));
         self.workers.extend(response.workers.into_iter().map(|worker| (worker.id.clone(), worker)));
         self.nodes.extend(response.nodes.into_iter().map(|node| (node.name.clone(), node)));
+        response.removed_hosts.iter().for_each(|host| drop(self.hosts.remove(host)));
+        self.hosts.extend(response.hosts.into_iter().map(|rules| (rules.host.clone(), rules)));
+        let removed = response.removed_certificates.iter();
+        removed.for_each(|host| drop(self.certificates.remove(host)));
+        let certificates = response.certificates.into_iter();
+        self.certificates.extend(certificates.map(|it| (it.host.clone(), it)));
         if response.routers != 0 {
             self.routers = response.routers;
         }
@@ -79,10 +87,39 @@ fn table(state: &State) -> Table {
         match value {
             Value::Worker(worker) => drop(table.workers.insert(worker.id.clone(), worker.clone())),
             Value::Node(node) => drop(table.nodes.insert(node.name.clone(), node.clone())),
+            Value::Host(rules) => drop(table.hosts.insert(rules.host.clone(), rules.clone())),
+            Value::Certificate(it) => drop(table.certificates.insert(it.host.clone(), it.clone())),
             Value::Routers(count) => table.routers = *count,
         }
     }
     table
+}
+
+#[test]
+fn a_watcher_gets_the_rules_of_hosts_and_only_a_router_their_certificates() {
+    let mut state = State::new("e".into());
+    let rules = |host: &str| HostRules { host: host.into(), ..HostRules::default() };
+    let certificate = |host: &str| GatewayCertificate { host: host.into(), ..Default::default() };
+    state.set_host("shop", Some(rules("shop")));
+    state.set_certificate("shop", Some(certificate("shop")));
+    let (mut router, mut front) = (Client::default(), Client::default());
+    let (mut of_router, mut of_front) = (state.walk(None, true), state.walk(None, false));
+    router.catch_up(&state, &mut of_router);
+    front.catch_up(&state, &mut of_front);
+    assert_eq!(router.held, table(&state));
+    assert_eq!((front.held.hosts.len(), front.held.certificates.len()), (1, 0));
+
+    assert!(!state.set_host("shop", Some(rules("shop"))), "the same rules are a change");
+    state.set_host("shop", None);
+    state.set_certificate("shop", None);
+    state.set_certificate("menu", Some(certificate("menu")));
+    router.catch_up(&state, &mut of_router);
+    front.catch_up(&state, &mut of_front);
+    assert_eq!(router.held, table(&state));
+    assert_eq!(front.held, Table::default());
+    // A watcher that resumes gets no certificate either.
+    let mut resumed = state.walk(front.cursor.as_ref(), false);
+    assert!(state.next(&mut resumed).unwrap().is_none());
 }
 
 #[test]

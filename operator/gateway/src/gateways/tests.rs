@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::Labels;
 
 /// A cluster without Secrets, in which the namespace `web` has the label `tier: gold` if `is_gold`.
 struct Cluster {
