@@ -307,6 +307,7 @@ mod tests {
         let pool = Membership::Unnamed;
         caller.certificate = Some(Certificate { is_router: true, is_node: false, pool });
         assert_eq!(caller.check_router(&BTreeSet::new()), Ok(()));
+        assert!(caller.gets_certificates());
         assert_eq!(caller.pool(&addresses()), Err(Denial::NodesOnly));
         caller.certificate = None;
         assert_eq!(caller.check_router(&BTreeSet::new()), Ok(()));
@@ -318,6 +319,7 @@ mod tests {
         let fronts = BTreeSet::from(["edge".to_owned()]);
         let named = |pool: &str| Membership::Named(pool.to_owned());
         assert_eq!(caller("10.0.0.1", named("edge")).check_router(&fronts), Ok(()));
+        assert!(!caller("10.0.0.1", named("edge")).gets_certificates());
         for other in [named("default"), Membership::Unnamed, Membership::None] {
             let denied = caller("10.0.0.1", other).check_router(&fronts);
             assert_eq!(denied, Err(Denial::RoutersOnly));
