@@ -230,7 +230,7 @@ var others = map[string]string{
 	"router.drain.requestGraceSeconds": "100",
 }
 
-// For a value that has no effect by itself, the other values that must be set.
+// contexts has, for each value that has no effect by itself, the other values that must be set.
 var contexts = map[string]string{
 	"router.proxyProtocol":                              `router: {trustedProxies: [192.0.2.0/24]}`,
 	"priorityClass.create":                              `priorityClass: {name: some}`,

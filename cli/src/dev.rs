@@ -220,7 +220,7 @@ impl Dev {
         printer.changes(&changes, &self.site);
     }
 
-    /// Follows the files and the schedules until the process is asked to terminate.
+    /// Follows the files and the schedules until the process receives a termination signal.
     async fn follow(&mut self) {
         let termination = drain::termination();
         tokio::pin!(termination);

@@ -293,8 +293,8 @@ impl Front {
         }
     }
 
-    /// Accepts all established connections. The kernel is asked directly, because the event loop
-    /// may not know of all these connections yet.
+    /// Accepts all established connections, and asks the kernel for them directly, because the
+    /// event loop may not know of all of them yet.
     fn admit_established(&self, kind: ListenerKind, listener: &std::net::TcpListener) {
         let accept = || {
             let (stream, peer) = listener.accept()?;

@@ -56,7 +56,7 @@ pub(crate) type View = Rc<Arc<Table>>;
 pub(crate) struct RouterThread {
     pub(crate) settings: Settings,
     pub(crate) tls: Option<Tls>,
-    /// TLS towards clients.
+    /// TLS with clients.
     pub(crate) https: Option<Https>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) sites: Sites,
@@ -68,7 +68,7 @@ pub(crate) struct RouterThread {
     pub(crate) upstream: Upstream,
     /// The shard that runs on this thread, if there is one.
     pub(crate) colocated: Option<Colocated>,
-    /// Whether clients are asked to use another connection.
+    /// Whether responses ask clients to use another connection.
     pub(crate) leaving: Cell<bool>,
     pub(crate) tunnels: Tunnels,
     pub(crate) clients: Clients,
@@ -122,7 +122,7 @@ pub(crate) struct Announcements {
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) tls: Option<Tls>,
-    /// TLS towards clients.
+    /// TLS with clients.
     pub(crate) https: Option<Https>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) sites: Sites,

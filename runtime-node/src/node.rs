@@ -49,7 +49,7 @@ pub struct Node {
     front: Option<Router>,
 }
 
-/// The reason for which a node cannot run.
+/// The reason why a node cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     #[error(

@@ -91,7 +91,7 @@ enum Order {
     Keep(RevisionDigest, Bytes),
 }
 
-/// The reason for which an attempt at the catalog returned no revision.
+/// The reason why an attempt at the catalog returned no revision.
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
     #[error("the catalog has no such revision")]

@@ -40,8 +40,8 @@ const QUARANTINE_PAUSE: Duration = Duration::from_millis(500);
 /// Interval at which superseded revisions are expired if nothing else triggers it.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Serves the catalog on `listener` until the drain. Then every watcher is told to use another
-/// operator, and requests for revisions are completed.
+/// Serves the catalog on `listener` until the drain. Then tells every watcher to use another
+/// operator, and completes requests for revisions.
 ///
 /// # Arguments
 /// * `authentication` - authenticates routers and nodes. If `None`, every caller is served.

@@ -1,4 +1,4 @@
-//! TLS towards clients: certificates from directories, chosen by the name that a client requests.
+//! TLS with clients: certificates from directories, chosen by the name that a client requests.
 //!
 //! ```text
 //!  --https-certificates DIR
@@ -77,7 +77,7 @@ pub struct HttpsSettings {
     pub hsts: Option<HeaderValue>,
 }
 
-/// The reason why TLS towards clients is unavailable.
+/// The reason why TLS with clients is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpsError {
     #[error("cannot read {}: {source}", directory.display())]
@@ -95,7 +95,7 @@ pub enum HttpsError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// TLS towards clients. Clones share the certificates, and any thread may use a clone.
+/// TLS with clients. Clones share the certificates, and any thread may use a clone.
 #[derive(Clone)]
 pub struct Https {
     acceptor: TlsAcceptor,

@@ -216,8 +216,8 @@ async fn open(
     Opening::read(stream).await.map(Some)
 }
 
-/// Waits until a connection is told to end, because memory is short or it has been idle for too
-/// long.
+/// Waits for the order that ends a connection, because memory is short or the connection has been
+/// idle for too long.
 async fn told_to_end(client: &Client) {
     while client.orders.next().await != Order::End {}
 }

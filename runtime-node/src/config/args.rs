@@ -103,7 +103,8 @@ pub struct NodeArgs {
     /// as many CPUs as shards.
     #[arg(long, env = "TENON_NO_PIN")]
     pub no_pin: bool,
-    /// Time for which invocations may continue after the node was asked to end, in seconds.
+    /// Time for which invocations may continue after the node has received a termination signal, in
+    /// seconds.
     #[arg(long, env = "TENON_DRAIN_GRACE", default_value_t = Seconds(DrainConfig::default().grace))]
     pub drain_grace: Seconds,
     /// Port of the loopback interface on which `tenon profile` reaches this node, through a

@@ -22,7 +22,7 @@ const ADMIN_PORT: i32 = 9090;
 /// Name of the admin port.
 const ADMIN: &str = "admin";
 
-/// Time, in seconds, for which a Pod keeps serving after it was told to terminate, so that every
+/// Time, in seconds, for which a Pod keeps serving after its termination has begun, so that every
 /// router learns that the Pod is draining.
 pub(super) const PRE_STOP_SECONDS: i64 = 5;
 /// Time, in seconds, that a node has to exit after the pre-stop hook and its pool's drain grace.
