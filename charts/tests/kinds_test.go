@@ -25,9 +25,17 @@ var variety = map[string]string{
 	"everything": `
 domain: workers.example.com
 commonLabels: {team: platform}
+commonAnnotations: {owner: platform}
+openshift: disabled
+ipFamilyPolicy: PreferDualStack
+ipFamilies: [IPv6, IPv4]
+global: {imageRegistry: "mirror.example.com:5000", imagePullSecrets: [shared]}
 image:
   registry: registry.example.com/tenon
+  repositories: {operator: control/operator}
   tag: v9
+  tags: {operator: v9.1}
+  architectures: [amd64, arm64]
   pullPolicy: Always
   pullSecrets: [registry, another]
   digests: {router: "sha256:` + strings.Repeat("0a", 32) + `"}
@@ -45,11 +53,18 @@ operator: &component
   replicas: 2
   extraArgs: [--extra]
   extraEnv: [{name: ONE, value: "1"}]
+  extraVolumes: [{name: more, emptyDir: {sizeLimit: 1Mi}}]
+  extraVolumeMounts: [{name: more, mountPath: /more}]
+  priorityClassName: system-cluster-critical
   podAnnotations: {an: annotation}
   podLabels: {a: label, app.kubernetes.io/name: no-other}
   nodeSelector: {disk: fast}
   tolerations: [{key: tenants, operator: Exists}]
-  affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}
+  affinity:
+    podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}, {matchFields: []}]
   topologySpreadConstraints:
     - {topologyKey: zone, maxSkew: 2, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {a: label}}}
   serviceAccount: {annotations: {an: annotation}}
@@ -69,9 +84,14 @@ router:
   accessLog: true
   debugHeaders: true
   compression: false
+  maxSurge: 25%
   autoscaling: {enabled: true, behavior: {scaleDown: {stabilizationWindowSeconds: 60}}}
-runtimeNode: {serviceAccount: {annotations: {an: annotation}}}
+runtimeNode:
+  serviceAccount: {annotations: {an: annotation}}
+  podAnnotations: {an: "annotation=1, 2"}
+  podLabels: {a: label}
 runtimePool:
+  maxSurge: 25%
   limits: {default: {cpuMs: 10}, max: {cpuMs: 100}}
   rateLimits: {namespace: {requestsPerSecond: 1000, burst: 2000}}
   egress: {allowCidrs: [10.0.0.0/8], proxy: {url: "http://proxy.example.com:3128"}}
@@ -96,6 +116,13 @@ test: {pool: another, timeoutSeconds: 5}
 	"own secrets": `
 certificates: {mode: existingSecret, existingSecret: {operator: one, router: two, runtimeNode: three}}`,
 	"a node port": `router: {service: {type: NodePort}}`,
+	"openshift":   `{openshift: enabled, networkPolicy: {nodeEgress: {restrict: true}}}`,
+	"dual stack": `
+ipFamilyPolicy: RequireDualStack
+ipFamilies: [IPv4, IPv6]
+router: {https: {secrets: [shop-tls]}}`,
+	"a service monitor": `
+metrics: {serviceMonitor: {enabled: true, labels: {release: prometheus}}, prometheusRule: {enabled: true}}`,
 	"minimal": `
 operator: {podDisruptionBudget: {enabled: false}}
 router: {podDisruptionBudget: {enabled: false}}
@@ -133,6 +160,7 @@ var kinds = map[string]struct {
 	"cert-manager.io/v1 Issuer":               {nil, true},
 	"monitoring.coreos.com/v1 PodMonitor":     {nil, true},
 	"monitoring.coreos.com/v1 PrometheusRule": {nil, true},
+	"monitoring.coreos.com/v1 ServiceMonitor": {nil, true},
 }
 
 func TestEveryObjectFitsItsSchema(t *testing.T) {
@@ -204,6 +232,9 @@ func TestEveryObjectHasTheStandardLabels(t *testing.T) {
 			}
 			if name == "everything" {
 				want["team"] = "platform"
+				if o.GetAnnotations()["owner"] != "platform" {
+					t.Errorf("%s lacks the common annotation: %v", o, o.GetAnnotations())
+				}
 			}
 			for label, value := range want {
 				if labels[label] != value {

@@ -200,13 +200,19 @@ ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]`)
 func TestServicesTargetExistingPorts(t *testing.T) {
 	for name, values := range variety {
 		all := render(t, values)
-		public := "Deployment/tenon-router:8080 "
-		if name == "everything" {
+		public, metrics := "Deployment/tenon-router:8080 ", ""
+		if name == "everything" || name == "dual stack" {
 			public += "Deployment/tenon-router:8443 "
+		}
+		if name == "a service monitor" {
+			metrics = `
+tenon-operator-metrics: "Deployment/tenon-operator:9090 "
+tenon-router-metrics: "Deployment/tenon-router:9090 "
+tenon-runtime-node-metrics: "RuntimePool/default:9090 "`
 		}
 		targets := map[string]string{}
 		for _, service := range all.kind("Service") {
-			for _, pod := range all.pods() {
+			for _, pod := range append(all.pods(), nodePod(t)) {
 				if !selects(map[string]any{"matchLabels": service.at("spec", "selector")}, pod.labels) {
 					continue
 				}
@@ -218,7 +224,7 @@ func TestServicesTargetExistingPorts(t *testing.T) {
 		expect(t, "the targets of Services", targets, fmt.Sprintf(`
 tenon-operator: "Deployment/tenon-operator:7070 "
 tenon-router: %q
-tenon-router-inner: "Deployment/tenon-router:8081 "`, public))
+tenon-router-inner: "Deployment/tenon-router:8081 "%s`, public, metrics))
 	}
 }
 

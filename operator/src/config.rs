@@ -1,6 +1,7 @@
 //! The arguments of an operator, and their validation.
 
 mod artifacts;
+mod pods;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,8 +14,9 @@ use tenon_certificates::subject::{POOL_SECRET, role_secret};
 use tenon_lifecycle::log::LogArgs;
 use tenon_lifecycle::tls::{self, TlsArgs, WrongScheme};
 
-use crate::pool::plan::Settings;
+use crate::pool::plan::{Families, Settings};
 pub use artifacts::{ArtifactArgs, ArtifactArgsError, ArtifactConfig};
+pub use pods::PodArgs;
 
 /// The arguments in the command line and the environment. The cluster comes from a kubeconfig, or
 /// from the Pod's ServiceAccount.
@@ -69,6 +71,8 @@ pub struct OperatorArgs {
     /// Name of this replica, unique among the replicas: the Pod's name.
     #[arg(long, env = "TENON_IDENTITY", default_value_t = hostname())]
     pub identity: String,
+    #[command(flatten)]
+    pub pods: PodArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
     #[command(flatten)]
@@ -211,6 +215,15 @@ impl OperatorArgs {
             router: text(&router),
             tls_secret,
             admit_fronts: self.admit_fronts,
+            pod_labels: self.pods.node_label.into_iter().collect(),
+            pod_annotations: self.pods.node_annotation.into_iter().collect(),
+            architectures: self.pods.node_architecture,
+            user_assigned: self.pods.node_user_assigned,
+            listen_ip: self.pods.node_listen_ip,
+            front_families: Families {
+                policy: self.pods.front_ip_family_policy,
+                families: self.pods.front_ip_families,
+            },
             log: log.arguments(),
         };
         Ok(Config {
