@@ -9,7 +9,7 @@
 //! ```
 //!
 //! - [`index`], [`claims`], [`grants`], [`namespaces`], [`endpoints`], [`worker::plan`],
-//!   [`pool::plan`], [`revision`], [`limits`], [`refusal`], [`kstatus`], `measurement`,
+//!   [`pool::plan`], [`revision`], [`limits`], [`refusal`], [`kstatus`], `measurement`, `author`,
 //!   [`health::verdict`], [`deployments`], [`tenon_schedule::due`], [`tenon_certificates::plan`]:
 //!   decisions, pure.
 //! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`host_grant`], [`leader`], [`health`], [`figures`],
@@ -20,6 +20,7 @@
 
 pub mod acknowledgement;
 pub mod artifacts;
+mod author;
 pub mod certificates;
 pub mod claims;
 pub mod config;

@@ -7,13 +7,13 @@ mod watches;
 
 use std::time::Instant;
 
-use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+use prometheus::{HistogramVec, IntCounterVec, IntGauge, Registry};
 use tenon_catalog::Outcome;
 use tenon_lifecycle::metrics::Register as _;
 
 use crate::deployments::DeploymentMetrics;
 use crate::leader;
-use crate::worker::queue::QueueGauges;
+use crate::worker::queue::{QueueFamilies, QueueMetrics};
 use schedules::ScheduleMetrics;
 use watches::WatchMetrics;
 
@@ -27,7 +27,7 @@ const KINDS: [&str; 5] = ["Worker", "WorkerHealth", "WorkerFigures", "RuntimePoo
 pub struct Metrics {
     reconciles: IntCounterVec,
     duration: HistogramVec,
-    queues: IntGaugeVec,
+    queues: QueueFamilies,
     pub deployments: DeploymentMetrics,
     pub watches: WatchMetrics,
     pub schedules: ScheduleMetrics,
@@ -63,7 +63,7 @@ impl Metrics {
                 DURATION_BUCKETS,
                 &["kind"],
             )?,
-            queues: QueueGauges::register(registry)?,
+            queues: QueueFamilies::register(registry)?,
             deployments: DeploymentMetrics::register(registry)?,
             watches: WatchMetrics::register(registry)?,
             schedules: ScheduleMetrics::register(registry)?,
@@ -79,9 +79,9 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Returns the gauges of the queue with this name.
-    pub fn queue(&self, name: &str) -> QueueGauges {
-        QueueGauges::of(&self.queues, name)
+    /// Returns the metrics of the queue with this name.
+    pub fn queue(&self, name: &str) -> QueueMetrics {
+        self.queues.of(name)
     }
 
     /// Starts the timer of a reconcile of this kind.

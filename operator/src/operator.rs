@@ -50,7 +50,8 @@ use crate::metrics::Metrics;
 use crate::pool;
 use crate::schedule::Scheduler;
 use crate::watches::Watches;
-use crate::worker::{MANAGER, Reconciler, queue};
+use crate::worker::queue::{self, Order};
+use crate::worker::{MANAGER, Reconciler};
 
 /// Capacity of the channel of nodes' reports, each about one Worker. Reports are consumed far
 /// faster than nodes send them.
@@ -400,7 +401,9 @@ async fn reconcile(
             reconciler.reconcile(Candidate { serving, published, ..candidate }).await
         }
     };
-    queue::run(touched_rx, leading_rx, all, reconcile, metrics.queue("Worker")).await;
+    let author = |id: &WorkerId| index.with(|index| index.author(id));
+    let (order, metrics) = (Order::NewestFirst, metrics.queue("Worker"));
+    queue::run(touched_rx, leading_rx, all, reconcile, order, author, metrics).await;
 }
 
 /// Returns the name of the Service in a URL, if its host is a name.
