@@ -12,6 +12,7 @@ use tenon_catalog::Outcome;
 use tenon_lifecycle::metrics::Register as _;
 
 use crate::deployments::DeploymentMetrics;
+use crate::events::EventOutcome;
 use crate::leader;
 use crate::worker::queue::{QueueFamilies, QueueMetrics};
 use schedules::ScheduleMetrics;
@@ -35,6 +36,8 @@ pub struct Metrics {
     pub leader: IntGauge,
     /// Nodes' reports on Workers' health, by outcome.
     pub reports: IntCounterVec,
+    /// Events about objects, by outcome.
+    pub events: IntCounterVec,
 }
 
 /// A timer that observes the duration when [`ended`](Self::ended) is called. A canceled reconcile
@@ -69,6 +72,7 @@ impl Metrics {
             schedules: ScheduleMetrics::register(registry)?,
             leader: leader::register(registry)?,
             reports: Outcome::register(registry)?,
+            events: EventOutcome::register(registry)?,
         };
         for kind in KINDS {
             let _ = metrics.duration.with_label_values(&[kind]);

@@ -120,7 +120,7 @@ impl Operator {
         let metrics = Arc::new(Metrics::register(registry)?);
         let reporter =
             Reporter { controller: MANAGER.to_owned(), instance: Some(config.identity.clone()) };
-        let events = Events::new(Recorder::new(client.clone(), reporter.clone()));
+        let events = Events::new(Recorder::new(client.clone(), reporter.clone()), &metrics.events);
 
         let compiler = Compiler::new(config.compiler);
         let artifacts = open_artifacts(config.artifacts, compiler.clone())?;
