@@ -217,6 +217,7 @@ func TestServicesTargetExistingPorts(t *testing.T) {
 		}
 		expect(t, "the targets of Services", targets, fmt.Sprintf(`
 tenon-operator: "Deployment/tenon-operator:7070 "
+tenon-operator-starting: "Deployment/tenon-operator:7070 "
 tenon-router: %q
 tenon-router-inner: "Deployment/tenon-router:8081 "`, public))
 	}

@@ -40,6 +40,7 @@ use crate::acknowledgement::{Acknowledgement, Acknowledgements};
 use crate::artifacts::{ArtifactError, Artifacts};
 use crate::certificates::Certificates;
 use crate::config::{ArtifactConfig, Config, TlsSource};
+use crate::early;
 use crate::events::Events;
 use crate::figures::FiguresWriter;
 use crate::health::Health;
@@ -172,6 +173,11 @@ impl Operator {
             namespace: config.namespace.clone(),
             requires_grants: config.requires_grants,
         };
+        catalog.set_early_source(early::source(
+            client.clone(),
+            platform.clone(),
+            artifacts.clone(),
+        ));
         let index = SharedIndex::new(Index::of(platform));
         catalog.set_code_source(code_source(artifacts.clone(), index.clone()));
         catalog.set_assets_source(assets_source(artifacts.clone(), index.clone()));

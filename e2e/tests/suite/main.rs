@@ -108,6 +108,7 @@ fn main() -> anyhow::Result<ExitCode> {
         tls::certificates_are_issued_and_renewed_without_a_failed_request,
         control_plane::workers_are_served_without_an_operator,
         control_plane::a_worker_is_served_without_its_secret_by_restarted_operators,
+        control_plane::cold_workers_start_while_the_only_operator_is_replaced,
         failover::a_paused_leader_writes_nothing_after_another_leads,
         failover::a_restarted_leader_writes_nothing,
         control_plane::a_standby_takes_over_from_a_killed_leader,
