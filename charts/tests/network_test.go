@@ -223,6 +223,7 @@ tenon-runtime-node-metrics: "RuntimePool/default:9090 "`
 		}
 		expect(t, "the targets of Services", targets, fmt.Sprintf(`
 tenon-operator: "Deployment/tenon-operator:7070 "
+tenon-operator-starting: "Deployment/tenon-operator:7070 "
 tenon-router: %q
 tenon-router-inner: "Deployment/tenon-router:8081 "%s`, public, metrics))
 	}

@@ -64,6 +64,10 @@ pub struct OperatorArgs {
     /// if processes use TLS.
     #[arg(long, env = "TENON_CATALOG_URL")]
     pub catalog_url: Option<Uri>,
+    /// URL at which nodes reach all operators, including those that are not ready, for cold starts
+    /// while no operator is ready. Without it, nodes use only --catalog-url.
+    #[arg(long, env = "TENON_STARTING_CATALOG_URL")]
+    pub starting_catalog_url: Option<Uri>,
     /// URL of the routers' internal listener, for scheduled calls and for nodes' calls between
     /// Workers. Defaults to port 8081 of tenon-router, with https:// if processes use TLS.
     #[arg(long, env = "TENON_ROUTER_URL")]
@@ -189,6 +193,11 @@ impl OperatorArgs {
                 .map(|()| url)
         };
         let catalog = url("--catalog-url", &self.catalog_url, "tenon-operator:7070")?;
+        let starting = self.starting_catalog_url.as_ref().map(|starting| {
+            let flag = "--starting-catalog-url";
+            let checked = tls::check_scheme(starting, uses_tls);
+            checked.map_err(|source| ConfigError::Scheme { flag, source }).map(|()| text(starting))
+        });
         let router = url("--router-url", &self.router_url, "tenon-router:8081")?;
         let tls_secret = match (self.node_tls_secret, uses_tls) {
             (Some(_), false) => return Err(ConfigError::NoTls),
@@ -212,6 +221,7 @@ impl OperatorArgs {
             service_account: self.node_service_account,
             priority_class: self.node_priority_class,
             catalog: text(&catalog),
+            starting_catalog: starting.transpose()?,
             router: text(&router),
             tls_secret,
             admit_fronts: self.admit_fronts,

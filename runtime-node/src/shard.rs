@@ -386,7 +386,8 @@ impl Shard {
                 let launch = vacancy.starting(start.clone());
                 // The start runs as its own task, so that it continues after the requests that wait
                 // for it have been canceled.
-                spawn_local(Rc::clone(self).start(launch, start.clone(), delivery));
+                let worker = request.worker.clone();
+                spawn_local(Rc::clone(self).start(worker, launch, start.clone(), delivery));
                 Ok(ResidentOrStart::Cold(start))
             }
         };

@@ -15,6 +15,7 @@ use tonic::{Code, Streaming};
 
 use super::*;
 
+mod early;
 mod traffic;
 
 pub(super) fn revision(worker: &str, name: &str) -> Arc<Revision> {
@@ -59,7 +60,8 @@ impl Served {
         &mut self,
         digest: RevisionDigest,
     ) -> Result<Streaming<GetRevisionResponse>, tonic::Status> {
-        let request = GetRevisionRequest { digest: digest.as_bytes().to_vec() };
+        let digest = digest.as_bytes().to_vec();
+        let request = GetRevisionRequest { digest, worker: "shop/cart".to_owned() };
         self.client.get_revision(request).await.map(tonic::Response::into_inner)
     }
 }

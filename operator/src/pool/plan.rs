@@ -78,6 +78,8 @@ pub struct Settings {
     pub admit_fronts: bool,
     /// URL at which nodes reach the catalog.
     pub catalog: String,
+    /// URL at which nodes reach all operators, including those that are not ready.
+    pub starting_catalog: Option<String>,
     /// URL at which nodes reach the routers' internal listener.
     pub router: String,
     /// The nodes' logging arguments.

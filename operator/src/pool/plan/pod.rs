@@ -102,8 +102,10 @@ pub(super) fn pod(
 fn container(pool: &RuntimePool, settings: &Settings, mounts: Vec<VolumeMount>) -> Container {
     let (spec, front) = (&pool.spec, front::front(pool, settings));
     let listen_ip = settings.listen_ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+    let catalogs = [format!("--catalog={}", settings.catalog)].into_iter();
+    let starting = settings.starting_catalog.iter();
+    let catalogs = catalogs.chain(starting.map(|url| format!("--starting-catalog={url}")));
     let args = [
-        format!("--catalog={}", settings.catalog),
         format!("--router={}", settings.router),
         format!("--shards={}", spec.shards_per_node),
         format!("--lanes={}", spec.lanes),
@@ -113,13 +115,15 @@ fn container(pool: &RuntimePool, settings: &Settings, mounts: Vec<VolumeMount>) 
         format!("--drain-grace={}s", spec.drain_grace_seconds),
         format!("--code-cache-dir={CODE_CACHE_DIR}"),
     ]
-    .into_iter()
-    .chain(settings.tls_secret.as_ref().map(|_| format!("--tls-dir={TLS_MOUNT}")))
-    .chain(settings.admit_fronts.then(|| "--admit-fronts".to_owned()))
-    .chain(settings.listen_ip.into_iter().flat_map(listen_args))
-    .chain(front.into_iter().flat_map(|front| front::args(front, listen_ip)))
-    .chain(egress_args(&spec.egress))
-    .chain(settings.log.iter().cloned());
+    .into_iter();
+    let args = catalogs
+        .chain(args)
+        .chain(settings.tls_secret.as_ref().map(|_| format!("--tls-dir={TLS_MOUNT}")))
+        .chain(settings.admit_fronts.then(|| "--admit-fronts".to_owned()))
+        .chain(settings.listen_ip.into_iter().flat_map(listen_args))
+        .chain(front.into_iter().flat_map(|front| front::args(front, listen_ip)))
+        .chain(egress_args(&spec.egress))
+        .chain(settings.log.iter().cloned());
     let ports = ports(pool)
         .chain([(ADMIN.to_owned(), ADMIN_PORT.into())])
         .chain(front.into_iter().flat_map(front::ports));

@@ -37,6 +37,7 @@ fn settings() -> Settings {
         tls_secret: None,
         admit_fronts: false,
         catalog: "http://operator:7070".to_owned(),
+        starting_catalog: Some("http://operator-starting:7070".to_owned()),
         router: "http://router:8081".to_owned(),
         log: vec!["--log-level=warn".to_owned()],
     }

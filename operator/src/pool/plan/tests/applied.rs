@@ -105,6 +105,7 @@ fn the_applied_objects_have_these_fields_and_no_others() {
         "imagePullPolicy": "IfNotPresent",
         "args": [
             "--catalog=http://operator:7070",
+            "--starting-catalog=http://operator-starting:7070",
             "--router=http://router:8081",
             "--shards=1",
             "--lanes=1",
