@@ -202,7 +202,7 @@ func TestServicesTargetExistingPorts(t *testing.T) {
 		all := render(t, values)
 		public := "Deployment/tenon-router:8080 "
 		if name == "everything" {
-			public += "Deployment/tenon-router:8443 "
+			public += "Deployment/tenon-router:8443 Deployment/tenon-router:8443/UDP "
 		}
 		targets := map[string]string{}
 		for _, service := range all.kind("Service") {
@@ -211,7 +211,11 @@ func TestServicesTargetExistingPorts(t *testing.T) {
 					continue
 				}
 				for _, port := range items(service.at("spec", "ports")) {
-					targets[service.GetName()] += fmt.Sprintf("%s:%d ", pod.of, pod.number(at(port, "targetPort")))
+					protocol, _ := at(port, "protocol").(string)
+					if protocol != "" {
+						protocol = "/" + protocol
+					}
+					targets[service.GetName()] += fmt.Sprintf("%s:%d%s ", pod.of, pod.number(at(port, "targetPort")), protocol)
 				}
 			}
 		}
