@@ -80,6 +80,7 @@ router:
     loadBalancerClass: example.com/balancer
     loadBalancerSourceRanges: [192.0.2.0/24]
   https: {secrets: [shop-tls, api-tls], port: 8443, nodePort: 30443, redirect: true, hsts: max-age=60}
+  http3: {enabled: true, advertisedPort: 443, nodePort: 30444}
   trustedProxies: [10.0.0.0/8, "fd00::/8"]
   accessLog: true
   debugHeaders: true

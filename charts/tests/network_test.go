@@ -204,6 +204,9 @@ func TestServicesTargetExistingPorts(t *testing.T) {
 		if name == "everything" || name == "dual stack" {
 			public += "Deployment/tenon-router:8443 "
 		}
+		if name == "everything" {
+			public += "Deployment/tenon-router:8443/UDP "
+		}
 		if name == "a service monitor" {
 			metrics = `
 tenon-operator-metrics: "Deployment/tenon-operator:9090 "
@@ -217,7 +220,11 @@ tenon-runtime-node-metrics: "RuntimePool/default:9090 "`
 					continue
 				}
 				for _, port := range items(service.at("spec", "ports")) {
-					targets[service.GetName()] += fmt.Sprintf("%s:%d ", pod.of, pod.number(at(port, "targetPort")))
+					protocol, _ := at(port, "protocol").(string)
+					if protocol != "" {
+						protocol = "/" + protocol
+					}
+					targets[service.GetName()] += fmt.Sprintf("%s:%d%s ", pod.of, pod.number(at(port, "targetPort")), protocol)
 				}
 			}
 		}

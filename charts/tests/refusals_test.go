@@ -29,6 +29,8 @@ func TestInvalidValuesAreRefusedByName(t *testing.T) {
 		{`runtimePool: {replicas: 20000}`, "/runtimePool/replicas"},
 		{`runtimePool: {replicas: null}`, "runtimePool.replicas: missing"},
 		{`router: {proxyProtocol: true}`, "router.trustedProxies: missing"},
+		{`router: {http3: {enabled: true}}`, "router.https.secrets: missing"},
+		{`router: {http3: {advertisedPort: 70000}}`, "/router/http3/advertisedPort"},
 		{`runtimePool: {drainGraceSeconds: 3601}`, "/runtimePool/drainGraceSeconds"},
 		{`runtimePool: {shardsPerNode: 65}`, "/runtimePool/shardsPerNode"},
 		{`runtimePool: {lanes: 9}`, "/runtimePool/lanes"},

@@ -123,7 +123,7 @@ func TestEveryValueIsUsed(t *testing.T) {
 		// Templates refer to a value by its path, or, within `with` or through a variable or an
 		// argument, by a part of its path.
 		words := map[string]bool{}
-		for _, word := range regexp.MustCompile(`[A-Za-z]+`).FindAllString(text, -1) {
+		for _, word := range regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*`).FindAllString(text, -1) {
 			words[word] = true
 		}
 		for _, value := range documented(t, chart) {
@@ -259,6 +259,9 @@ var contexts = map[string]string{
 	"router.https.nodePort":                             `router: {service: {type: NodePort}, https: {secrets: [shop-tls]}}`,
 	"router.https.redirect":                             `router: {https: {secrets: [shop-tls]}}`,
 	"router.https.hsts":                                 `router: {https: {secrets: [shop-tls]}}`,
+	"router.http3.enabled":                              `router: {https: {secrets: [shop-tls]}}`,
+	"router.http3.advertisedPort":                       `router: {https: {secrets: [shop-tls]}, http3: {enabled: true}}`,
+	"router.http3.nodePort":                             `router: {service: {type: NodePort}, https: {secrets: [shop-tls]}, http3: {enabled: true}}`,
 	"router.service.nodePort":                           `router: {service: {type: NodePort}}`,
 	"router.service.externalTrafficPolicy":              `router: {service: {type: NodePort}}`,
 	"router.service.loadBalancerClass":                  `router: {service: {type: LoadBalancer}}`,

@@ -56,6 +56,7 @@ pub use router::{Addresses, Config, IDLE_TIMEOUT, Router, SpawnError, bind};
 pub use sites::SitesConfig;
 pub use tenon_clients::pace::Pace;
 pub use tenon_clients::{descriptors, memory};
+pub use tenon_http3::Http3Error;
 pub use tenon_https::{Https, HttpsError, HttpsSettings};
 pub use tenon_spans::{SpanArgs, SpansConfig};
 pub use tenon_table::Pin;

@@ -18,6 +18,7 @@ use http::Uri;
 use prometheus::Registry;
 use tenon_clients::memory;
 use tenon_clients::pace::Pace;
+use tenon_http3::Http3Error;
 use tenon_https::Https;
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
@@ -34,7 +35,7 @@ use tonic::transport::Endpoint;
 use crate::catalog::{self, CatalogMetrics};
 use crate::figures::Reporter;
 use crate::front::forwarded::TrustedProxies;
-use crate::front::{self, FrontThread, Listeners};
+use crate::front::{self, FrontThread, Listeners, https};
 use crate::metrics::{LOOPS, Metrics};
 use crate::server::{self, Server};
 use crate::sites::{Sites, SitesConfig};
@@ -49,6 +50,9 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The address on which clients connect with TLS. Port 0 selects any free port.
     pub https: Option<(SocketAddr, Https)>,
+    /// The port under which clients reach HTTP/3, which the router serves on the same address as
+    /// `https`, over UDP. `None` serves no HTTP/3.
+    pub http3: Option<u16>,
     /// The proxies whose `X-Forwarded-*` headers are trusted.
     pub trusted_proxies: TrustedProxies,
     /// The address on which nodes and the operator connect, if there is one. Port 0 selects any free
@@ -99,6 +103,7 @@ impl Config {
             name,
             listen,
             https: None,
+            http3: None,
             trusted_proxies: TrustedProxies::default(),
             internal_listen: None,
             catalog,
@@ -153,6 +158,8 @@ pub enum SpawnError {
     Thread(#[from] io::Error),
     #[error("cannot use --assets-cache-dir: {0}")]
     Sites(#[source] io::Error),
+    #[error(transparent)]
+    Http3(#[from] Http3Error),
     #[error("a router's metrics are registered already: {0}")]
     Metrics(#[from] prometheus::Error),
 }
@@ -213,6 +220,13 @@ impl Router {
         let addr = first.clients.local_addr()?;
         let (https_addr, internal_addr) = (address(&first.https)?, address(&first.internal)?);
         let metrics = Metrics::register(registry)?;
+        let threads = listeners.len();
+        let http3_listeners = match (config.http3, https_addr, &config.https) {
+            (Some(_), Some(addr), Some((_, https))) => {
+                tenon_http3::listen(addr, threads, https, &metrics.http3)?
+            }
+            _ => Vec::new(),
+        };
         let catalog_metrics = CatalogMetrics::register(registry)?;
         let published: Published = Arc::new(ArcSwap::from_pointee(Table::default()));
         registry.register(Box::new(Shares::new(published.clone())?))?;
@@ -220,7 +234,6 @@ impl Router {
         let announcements = Announcements { published: published.clone(), changes_rx };
         let loops = EventLoops::register(registry, LOOPS)?;
 
-        let threads = listeners.len();
         let per_thread =
             |all: u64| usize::try_from(all / threads as u64).unwrap_or(usize::MAX / 16);
         let client_memory = per_thread(config.client_memory);
@@ -249,6 +262,7 @@ impl Router {
         let shared = Shared {
             tls: config.tls,
             https: config.https.map(|(_, https)| https),
+            http3: config.http3.map(https::alternative),
             trusted_proxies: config.trusted_proxies,
             sites: sites.clone(),
             limited_clients: Arc::default(),
@@ -268,10 +282,12 @@ impl Router {
             pace: config.pace,
             shards_may_pause: config.shards_may_pause,
         };
+        let mut http3_listeners = http3_listeners.into_iter();
         let front = |(i, listeners): (usize, Listeners)| FrontThread {
             name: i.to_string(),
             loops: loops.clone(),
             listeners,
+            http3: http3_listeners.next(),
             settings,
             shared: shared.clone(),
             announcements: announcements.clone(),

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::Cache;
+use http::HeaderValue;
 use prometheus::IntGauge;
 use tenon_clients::Clients;
 use tenon_clients::metrics::ClientMetrics;
@@ -58,6 +59,8 @@ pub(crate) struct RouterThread {
     pub(crate) tls: Option<Tls>,
     /// TLS with clients.
     pub(crate) https: Option<Https>,
+    /// The header that tells clients to use HTTP/3, if the router speaks it.
+    pub(crate) http3: Option<HeaderValue>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) sites: Sites,
     /// The rate limits of clients, which all threads share.
@@ -124,6 +127,8 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<Tls>,
     /// TLS with clients.
     pub(crate) https: Option<Https>,
+    /// The header that tells clients to use HTTP/3.
+    pub(crate) http3: Option<HeaderValue>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) sites: Sites,
     /// The rate limits of clients.
@@ -147,7 +152,7 @@ impl RouterThread {
     pub(crate) fn new(
         name: &str,
         settings: Settings,
-        Shared { tls, https, trusted_proxies, sites, limited_clients, counted_tx, spans }: Shared,
+        Shared { tls, https, http3, trusted_proxies, sites, limited_clients, counted_tx, spans }: Shared,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
         colocated: Option<Colocated>,
@@ -174,6 +179,7 @@ impl RouterThread {
             colocated,
             tls,
             https,
+            http3,
             trusted_proxies,
             sites,
             limited_clients,

@@ -227,6 +227,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
         name: "router/test".to_owned(),
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         https: None,
+        http3: None,
         trusted_proxies: TrustedProxies::default(),
         idle_timeout: tenon_router::IDLE_TIMEOUT,
         internal_listen: Some((Ipv4Addr::LOCALHOST, 0).into()),

@@ -32,10 +32,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::HeaderValue;
 use prometheus::Registry;
-use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{ServerConfig, SupportedProtocolVersion};
 use tenon_lifecycle::tls::Stream;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -99,6 +99,7 @@ pub enum HttpsError {
 #[derive(Clone)]
 pub struct Https {
     acceptor: TlsAcceptor,
+    quic: Arc<ServerConfig>,
     metrics: HttpsMetrics,
     pub settings: HttpsSettings,
 }
@@ -142,7 +143,8 @@ impl Https {
             Some(selection) => current.0.store(Arc::new(selection)),
             None => return Err(HttpsError::None(path)),
         }
-        let acceptor = TlsAcceptor::from(Arc::new(config(Arc::clone(&current))?));
+        let [tcp, quic] = [&TCP, &QUIC].map(|transport| config(Arc::clone(&current), transport));
+        let (acceptor, quic) = (TlsAcceptor::from(Arc::new(tcp?)), Arc::new(quic?));
         let weak = Arc::downgrade(&current);
         let install = move |selection| match weak.upgrade() {
             Some(current) => {
@@ -152,7 +154,13 @@ impl Https {
             None => false,
         };
         directory.watch(install).map_err(HttpsError::Thread)?;
-        Ok(Self { acceptor, metrics, settings })
+        Ok(Self { acceptor, quic, metrics, settings })
+    }
+
+    /// Returns the configuration of TLS within QUIC, with the same certificates. It does not permit
+    /// 0-RTT.
+    pub fn quic(&self) -> Arc<ServerConfig> {
+        self.quic.clone()
     }
 
     /// Performs the handshake with a client.
@@ -172,14 +180,25 @@ impl Https {
     }
 }
 
-fn config(current: Arc<Current>) -> Result<ServerConfig, HttpsError> {
+/// The properties of TLS that depend on the protocol below it.
+struct Transport {
+    versions: &'static [&'static SupportedProtocolVersion],
+    /// The protocols above TLS, in the order of preference.
+    protocols: &'static [&'static [u8]],
+}
+
+const TCP: Transport =
+    Transport { versions: rustls::DEFAULT_VERSIONS, protocols: &[b"h2", b"http/1.1"] };
+const QUIC: Transport = Transport { versions: &[&rustls::version::TLS13], protocols: &[b"h3"] };
+
+fn config(current: Arc<Current>, transport: &Transport) -> Result<ServerConfig, HttpsError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(transport.versions)
         .expect("the provider does not support TLS 1.2 and 1.3")
         .with_no_client_auth()
         .with_cert_resolver(current);
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = transport.protocols.iter().map(|name| name.to_vec()).collect();
     // Clients keep their sessions as tickets, so sessions take no memory in the router.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(HttpsError::Tickets)?;

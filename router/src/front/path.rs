@@ -20,7 +20,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
 use hyper::upgrade::{self, OnUpgrade};
 use tenon_clients::head::Refusal;
 use tenon_clients::{ByteHandling, Client, REQUEST};
@@ -29,7 +29,7 @@ use tenon_spans::OpenSpan;
 use tenon_table::{Limited, Worker};
 
 use crate::front::assets;
-use crate::front::body::{self, RequestBody};
+use crate::front::body::{self, ClientBody, RequestBody};
 use crate::front::compress;
 use crate::front::error;
 use crate::front::forwarded::Sender;
@@ -93,7 +93,7 @@ impl Received {
 pub(crate) async fn serve(
     thread: Rc<RouterThread>,
     caller: Rc<Caller>,
-    mut request: Request<Option<Incoming>>,
+    mut request: Request<Option<ClientBody>>,
 ) -> Result<(Response<ResponseBody>, Option<Box<OpenSpan>>), Infallible> {
     let started = Instant::now();
     let upgrade = upgrade::on(&mut request);
@@ -139,8 +139,13 @@ pub(crate) async fn serve(
         trace.write(response.headers_mut(), request_id);
     }
     https::add_hsts(thread.https.as_ref(), sender.scheme, response.headers_mut());
+    let may_change = parts.version < Version::HTTP_3 && !sender.is_trusted && !thread.leaving.get();
+    if caller.scheme == Scheme::Https && may_change {
+        https::add_alternative(thread.http3.as_ref(), response.headers_mut());
+    }
     let elapsed = started.elapsed();
     thread.meters.observe(outcome, elapsed);
+    thread.meters.count_version(parts.version);
     let mut span = None;
     if trace.for_log || trace.span.is_some() || trace.records_failure(outcome) {
         let request = received.logged();
@@ -157,7 +162,7 @@ async fn answer(
     thread: &Rc<RouterThread>,
     caller: &Caller,
     received: &Received,
-    body: Option<Incoming>,
+    body: Option<ClientBody>,
     upgrade: OnUpgrade,
     trace: &mut Trace,
 ) -> Result<Response<ResponseBody>, Refused> {
@@ -199,7 +204,7 @@ async fn run(
     thread: &Rc<RouterThread>,
     Caller { address, client, accounts, .. }: &Caller,
     Received { parts, sender, request_id }: &Received,
-    body: Option<Incoming>,
+    body: Option<ClientBody>,
     upgrade: OnUpgrade,
     Matched { view, worker, handshake, method, target }: Matched<'_>,
     trace: &mut Trace,
