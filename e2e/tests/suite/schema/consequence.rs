@@ -193,6 +193,7 @@ impl Kind for RuntimePool {
             tls_secret: Some("tenon-runtime-node-tls".to_owned()),
             admit_fronts: true,
             catalog: "https://operator:7070".to_owned(),
+            starting_catalog: Some("https://operator-starting:7070".to_owned()),
             router: "https://router:8081".to_owned(),
             log: vec!["--log-format=json".to_owned()],
         };

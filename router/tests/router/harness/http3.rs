@@ -41,7 +41,10 @@ impl Http3Client {
         let connecting = endpoint.connect_with(config(issued), to, "shop").unwrap();
         let connection = tokio::time::timeout(DEADLINE, connecting).await.unwrap()?;
         let transport = h3_quinn::Connection::new(connection.clone());
-        let (mut driver, requests) = h3::client::new(transport).await.unwrap();
+        // The router may close the connection immediately.
+        let Ok((mut driver, requests)) = h3::client::new(transport).await else {
+            return Err(connection.closed().await);
+        };
         tokio::spawn(async move {
             poll_fn(|cx| driver.poll_close(cx)).await;
         });
