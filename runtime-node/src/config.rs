@@ -14,6 +14,7 @@ use std::time::Duration;
 use http::Uri;
 use ipnet::IpNet;
 use tenon_egress::{InvalidProxy, Proxy, Resolver};
+use tenon_engine::exception::ExceptionSink;
 use tenon_engine::inspector::Inspector;
 use tenon_lifecycle::tls::{self, Tls, WrongScheme};
 use tenon_proto::id::ShardId;
@@ -54,6 +55,9 @@ pub struct Config {
     /// Lets clients debug the Workers. No argument sets it, because debugging is not allowed on a
     /// cluster.
     pub inspector: Option<Arc<Inspector>>,
+    /// Receives the exceptions that Workers do not catch. No argument sets it, because a node on a
+    /// cluster only logs them.
+    pub exceptions: Option<Arc<dyn ExceptionSink>>,
 }
 
 /// Configuration of the shards and lanes and of their addresses.
@@ -240,6 +244,7 @@ impl TryFrom<NodeArgs> for Config {
             profile_port: args.profile_port,
             tls: None,
             inspector: None,
+            exceptions: None,
         })
     }
 }
@@ -265,6 +270,7 @@ impl Config {
             profile_port: None,
             tls: None,
             inspector: None,
+            exceptions: None,
         }
     }
 
