@@ -36,6 +36,7 @@ use tonic::Status;
 use crate::date::DateCache;
 use crate::figures::{Counted, ThreadFigures};
 use crate::front::forwarded::TrustedProxies;
+use crate::front::pages::Pages;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::sites::Sites;
@@ -59,6 +60,8 @@ pub(crate) struct RouterThread {
     /// TLS towards clients.
     pub(crate) https: Option<Https>,
     pub(crate) trusted_proxies: TrustedProxies,
+    /// The pages for the browser of a developer, if there are any.
+    pub(crate) pages: Option<Arc<dyn Pages>>,
     pub(crate) sites: Sites,
     /// The rate limits of clients, which all threads share.
     pub(crate) limited_clients: Arc<rate::Clients>,
@@ -125,6 +128,8 @@ pub(crate) struct Shared {
     /// TLS towards clients.
     pub(crate) https: Option<Https>,
     pub(crate) trusted_proxies: TrustedProxies,
+    /// The pages for the browser of a developer, if there are any.
+    pub(crate) pages: Option<Arc<dyn Pages>>,
     pub(crate) sites: Sites,
     /// The rate limits of clients.
     pub(crate) limited_clients: Arc<rate::Clients>,
@@ -147,7 +152,7 @@ impl RouterThread {
     pub(crate) fn new(
         name: &str,
         settings: Settings,
-        Shared { tls, https, trusted_proxies, sites, limited_clients, counted_tx, spans }: Shared,
+        Shared { tls, https, trusted_proxies, pages, sites, limited_clients, counted_tx, spans }: Shared,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
         colocated: Option<Colocated>,
@@ -175,6 +180,7 @@ impl RouterThread {
             tls,
             https,
             trusted_proxies,
+            pages,
             sites,
             limited_clients,
             meters: metrics.requests.thread(name),
