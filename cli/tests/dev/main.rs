@@ -1,5 +1,6 @@
 //! Tests `tenon dev` and `tenon check` end to end, with the real binary, files and requests.
 
+mod browser;
 mod cdp;
 mod compression;
 mod examples;
