@@ -6,6 +6,7 @@ mod compression;
 mod examples;
 mod harness;
 mod inspect;
+mod postgres;
 mod projects;
 mod trailers;
 
