@@ -32,6 +32,7 @@
 //!   to https, and the way to HTTP/3.
 //! - [`response`], [`error`]: what the client receives; [`trailers`]: what follows a body, in both
 //!   directions.
+//! - [`pages`]: the pages that a developer's browser gets instead of failures.
 //! - [`compress`], [`compressed`]: responses in the content codings that clients accept.
 //! - [`assets`]: static files, which need no Worker.
 //! - [`internal`]: calls from other processes of the platform.
@@ -55,6 +56,7 @@ mod http3;
 pub(crate) mod https;
 pub(crate) mod internal;
 pub(crate) mod opening;
+pub(crate) mod pages;
 pub(crate) mod path;
 mod proxy_protocol;
 pub(crate) mod response;

@@ -51,6 +51,7 @@ mod upstream;
 
 pub use args::{FrontArgs, FrontArgsError};
 pub use front::forwarded::TrustedProxies;
+pub use front::pages::{FailedRequest, Page, Pages};
 pub use front::{BACKLOG, FrontThread, Listeners};
 pub use router::{Addresses, Config, IDLE_TIMEOUT, Router, SpawnError, bind};
 pub use sites::SitesConfig;

@@ -35,6 +35,7 @@ use tonic::transport::Endpoint;
 use crate::catalog::{self, CatalogMetrics};
 use crate::figures::Reporter;
 use crate::front::forwarded::TrustedProxies;
+use crate::front::pages::Pages;
 use crate::front::{self, FrontThread, Listeners, https};
 use crate::metrics::{LOOPS, Metrics};
 use crate::server::{self, Server};
@@ -82,6 +83,8 @@ pub struct Config {
     pub pace: Pace,
     /// Whether a debugger may pause shards. If so, a silent shard does not count as failed.
     pub shards_may_pause: bool,
+    /// The pages for the browser of a developer. A router on a cluster has none.
+    pub pages: Option<Arc<dyn Pages>>,
     /// The place where the static files of Workers are kept.
     pub sites: SitesConfig,
     /// The time for which new connections are accepted after a drain has begun.
@@ -118,6 +121,7 @@ impl Config {
             idle_timeout: IDLE_TIMEOUT,
             pace: Pace::default(),
             shards_may_pause: false,
+            pages: None,
             sites: SitesConfig::default(),
             drain_linger: Duration::ZERO,
             tunnel_grace: Duration::ZERO,
@@ -170,7 +174,7 @@ pub struct Router {
     addr: SocketAddr,
     https_addr: Option<SocketAddr>,
     internal_addr: Option<SocketAddr>,
-    published: Published,
+    announcements: Announcements,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -264,6 +268,7 @@ impl Router {
             https: config.https.map(|(_, https)| https),
             http3: config.http3.map(https::alternative),
             trusted_proxies: config.trusted_proxies,
+            pages: config.pages,
             sites: sites.clone(),
             limited_clients: Arc::default(),
             counted_tx,
@@ -302,7 +307,7 @@ impl Router {
         drop((threads_rx, drain, shared));
 
         let ready = readiness.hold("catalog");
-        let publisher = catalog::Publisher { published: published.clone(), changes_tx };
+        let publisher = catalog::Publisher { published, changes_tx };
         let client =
             catalog::Client::new(config.name, server, publisher, sites, ready, catalog_metrics);
         let catalog = vital::spawn("catalog".to_owned(), move || {
@@ -318,7 +323,8 @@ impl Router {
             });
         })?;
         tracing::info!(%addr, ?https_addr, ?internal_addr, threads, "listening");
-        let router = Self { addr, https_addr, internal_addr, published, threads: vec![catalog] };
+        let threads = vec![catalog];
+        let router = Self { addr, https_addr, internal_addr, announcements, threads };
         Ok((router, fronts))
     }
 
@@ -341,7 +347,19 @@ impl Router {
     /// shard is available. Returns `None` if the catalog does not contain the Worker, or has no
     /// ready node for the Worker.
     pub fn pinned(&self, worker: &WorkerId) -> Option<Pin> {
-        self.published.load().pinned(worker)
+        self.announcements.published.load().pinned(worker)
+    }
+
+    /// Waits until every new request is matched with a table that satisfies a condition. Returns
+    /// immediately if the catalog is no longer watched.
+    pub async fn await_table(&self, is_applied: impl Fn(&Table) -> bool) {
+        let Announcements { published, mut changes_rx } = self.announcements.clone();
+        loop {
+            changes_rx.mark_unchanged();
+            if is_applied(&published.load()) || changes_rx.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Waits until the drain is complete and every thread has ended.

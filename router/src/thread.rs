@@ -37,6 +37,7 @@ use tonic::Status;
 use crate::date::DateCache;
 use crate::figures::{Counted, ThreadFigures};
 use crate::front::forwarded::TrustedProxies;
+use crate::front::pages::Pages;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::sites::Sites;
@@ -62,6 +63,8 @@ pub(crate) struct RouterThread {
     /// The header that tells clients to use HTTP/3, if the router speaks it.
     pub(crate) http3: Option<HeaderValue>,
     pub(crate) trusted_proxies: TrustedProxies,
+    /// The pages for the browser of a developer, if there are any.
+    pub(crate) pages: Option<Arc<dyn Pages>>,
     pub(crate) sites: Sites,
     /// The rate limits of clients, which all threads share.
     pub(crate) limited_clients: Arc<rate::Clients>,
@@ -130,6 +133,8 @@ pub(crate) struct Shared {
     /// The header that tells clients to use HTTP/3.
     pub(crate) http3: Option<HeaderValue>,
     pub(crate) trusted_proxies: TrustedProxies,
+    /// The pages for the browser of a developer, if there are any.
+    pub(crate) pages: Option<Arc<dyn Pages>>,
     pub(crate) sites: Sites,
     /// The rate limits of clients.
     pub(crate) limited_clients: Arc<rate::Clients>,
@@ -152,7 +157,17 @@ impl RouterThread {
     pub(crate) fn new(
         name: &str,
         settings: Settings,
-        Shared { tls, https, http3, trusted_proxies, sites, limited_clients, counted_tx, spans }: Shared,
+        Shared {
+            tls,
+            https,
+            http3,
+            trusted_proxies,
+            pages,
+            sites,
+            limited_clients,
+            counted_tx,
+            spans,
+        }: Shared,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
         colocated: Option<Colocated>,
@@ -181,6 +196,7 @@ impl RouterThread {
             https,
             http3,
             trusted_proxies,
+            pages,
             sites,
             limited_clients,
             meters: metrics.requests.thread(name),

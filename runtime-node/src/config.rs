@@ -14,6 +14,7 @@ use std::time::Duration;
 use http::Uri;
 use ipnet::IpNet;
 use tenon_egress::{InvalidProxy, Proxy, Resolver};
+use tenon_engine::exception::ExceptionSink;
 use tenon_engine::inspector::Inspector;
 use tenon_lifecycle::tls::{self, Tls, WrongScheme};
 use tenon_proto::id::ShardId;
@@ -54,6 +55,9 @@ pub struct Config {
     /// Lets clients debug the Workers. No argument sets it, because debugging is not allowed on a
     /// cluster.
     pub inspector: Option<Arc<Inspector>>,
+    /// Receives the exceptions that Workers do not catch. No argument sets it, because a node on a
+    /// cluster only logs them.
+    pub exceptions: Option<Arc<dyn ExceptionSink>>,
 }
 
 /// Addresses of the catalog.
@@ -279,6 +283,7 @@ impl TryFrom<NodeArgs> for Config {
             profile_port: args.profile_port,
             tls: None,
             inspector: None,
+            exceptions: None,
         })
     }
 }
@@ -304,6 +309,7 @@ impl Config {
             profile_port: None,
             tls: None,
             inspector: None,
+            exceptions: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Translates wrangler's configuration into a Worker. Every key is taken over, or a note says what
 //! to do about the key. This module is pure.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::{Map, Value, json};
@@ -21,6 +22,9 @@ const ASSETS: &str = "ASSETS";
 
 /// Maximum length of a Worker's name, in bytes. The name is part of a host name.
 const MAX_NAME: usize = 63;
+
+/// Maximum of `limits.subrequests` of a Worker.
+const MAX_SUBREQUESTS: u64 = 10_000;
 
 /// The manifest of a Worker, and the notes and steps for the Worker's author.
 #[derive(Debug)]
@@ -106,6 +110,8 @@ struct Translator {
     main: Option<String>,
     build: Option<String>,
     assets_folder: Option<String>,
+    /// The names of secrets that the configuration contains.
+    required: Vec<String>,
 }
 
 impl Translator {
@@ -118,6 +124,7 @@ impl Translator {
             main: None,
             build: None,
             assets_folder: None,
+            required: Vec::new(),
         };
         if translator.name != wanted {
             let text =
@@ -143,6 +150,7 @@ impl Translator {
             "assets" => self.assets(value),
             "triggers" => self.triggers(value),
             "limits" => self.limits(value),
+            "secrets" => self.required(value),
             "compatibility_flags" => self.flags(value),
             _ => {
                 let unknown =
@@ -183,10 +191,22 @@ impl Translator {
         true
     }
 
+    fn required(&mut self, value: &Value) -> bool {
+        let Some(names) = value.get("required").and_then(Value::as_array) else { return false };
+        self.required = names.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        self.required.len() == names.len()
+    }
+
     /// Binds each secret that is not also a variable to a key of a Secret with the Worker's name.
+    ///
+    /// # Arguments
+    /// * `names` - the names of secrets, in addition to those that the configuration contains.
     fn secrets(&mut self, names: &[String]) {
+        let required = std::mem::take(&mut self.required);
+        let names: BTreeSet<_> = required.iter().chain(names).collect();
         let vars = self.spec.get("vars").and_then(Value::as_object);
-        let secrets = names.iter().filter(|name| vars.is_none_or(|vars| !vars.contains_key(*name)));
+        let is_free = |name: &&&String| vars.is_none_or(|vars| !vars.contains_key(**name));
+        let secrets = names.iter().filter(is_free);
         let bind =
             |name| json!({ "name": name, "secretKeyRef": { "name": self.name, "key": name } });
         let secrets: Vec<_> = secrets.map(bind).collect();
@@ -295,11 +315,25 @@ impl Translator {
 
     fn limits(&mut self, value: &Value) -> bool {
         let Some(limits) = value.as_object() else { return false };
+        let mut taken = Map::new();
         for (key, value) in limits {
             match key.as_str() {
-                "cpu_ms" => drop(self.spec.insert("limits".to_owned(), json!({ "cpuMs": value }))),
+                "cpu_ms" => drop(taken.insert("cpuMs".to_owned(), value.clone())),
+                "subrequests" => {
+                    let Some(wanted) = value.as_u64() else { return false };
+                    if wanted > MAX_SUBREQUESTS {
+                        self.note(
+                            "limits.subrequests",
+                            format!("becomes {MAX_SUBREQUESTS}, the maximum"),
+                        );
+                    }
+                    taken.insert("subrequests".to_owned(), wanted.min(MAX_SUBREQUESTS).into());
+                }
                 other => self.note(&format!("limits.{other}"), "has no counterpart"),
             }
+        }
+        if !taken.is_empty() {
+            self.spec.insert("limits".to_owned(), taken.into());
         }
         true
     }
@@ -320,7 +354,7 @@ impl Translator {
     }
 
     fn finish(self) -> Translation {
-        let Self { name, mut spec, notes, main, build, assets_folder } = self;
+        let Self { name, mut spec, notes, main, build, assets_folder, .. } = self;
         let mut steps = Vec::new();
         let mut annotations = Map::new();
         let has_assets = spec.contains_key("assets");

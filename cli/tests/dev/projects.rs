@@ -88,6 +88,8 @@ fn a_wrangler_project_is_served_with_its_packages_and_secrets() {
     assert_eq!(dev.get("localhost", "/hash"), (200, hash.into()));
     assert_eq!(dev.get("localhost", "/fail").0, 500);
     dev.await_line("src/index.ts:13:");
+    // The lines of the source come from the source map.
+    dev.await_line("13 |         if (path === \"/fail\") throw new Error(\"no such page\");");
 }
 
 #[test]

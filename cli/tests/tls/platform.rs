@@ -242,6 +242,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
         client_connections: 1000,
         pace: tenon_router::Pace::default(),
         shards_may_pause: false,
+        pages: None,
         sites: tenon_router::SitesConfig::default(),
         drain_linger: Duration::ZERO,
         tunnel_grace: Duration::ZERO,

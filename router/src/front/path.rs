@@ -25,6 +25,7 @@ use hyper::upgrade::{self, OnUpgrade};
 use tenon_clients::head::Refusal;
 use tenon_clients::{ByteHandling, Client, REQUEST};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::id::WorkerId;
 use tenon_spans::OpenSpan;
 use tenon_table::{Limited, Worker};
 
@@ -37,6 +38,7 @@ use crate::front::handshake::Handshake;
 use crate::front::head::ClientHead;
 use crate::front::headers::{self, Edge};
 use crate::front::https;
+use crate::front::pages::{self, FailedRequest};
 use crate::front::response::{self, ResponseBody};
 use crate::front::scheme::Scheme;
 use crate::front::session;
@@ -116,8 +118,15 @@ pub(crate) async fn serve(
             let outcome = Outcome::Answered(response.status());
             (response, outcome)
         }
-        Err(Refused { failure, limited }) => {
+        Err(Refused { failure, limited, worker }) => {
             let mut response = error::response(&failure, parts, request_id);
+            if let Some(all) = &thread.pages {
+                let (failure, worker) = (&failure, worker.as_ref());
+                let failed = FailedRequest { request: parts, request_id, worker, failure };
+                if let Some(page) = all.failure(&failed) {
+                    pages::show(page, &mut response);
+                }
+            }
             limited.inspect(|limited| error::add_rate_limit(response.headers_mut(), limited));
             if parts.extensions.get() == Some(&Refusal::TooLong) {
                 *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
@@ -170,6 +179,10 @@ async fn answer(
     if let Some(refusal) = parts.extensions.get() {
         return Err(refusal_failure(*refusal).into());
     }
+    if let Some(response) = thread.pages.as_ref().and_then(|pages| pages.answer(parts)) {
+        trace.for_log = false;
+        return Ok(response::complete(response));
+    }
     // Match. The Worker receives a WebSocket request as a GET, whichever method the client used.
     let handshake = Handshake::of(parts, body.is_some())?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
@@ -188,7 +201,7 @@ async fn answer(
     if answered.is_err() || answered.as_ref().is_ok_and(is_error) {
         trace.failed_for(&worker.id);
     }
-    answered
+    answered.map_err(|refused| Refused { worker: Some(worker.id.clone()), ..refused })
 }
 
 /// A request whose Worker is known.
@@ -306,11 +319,13 @@ struct Refused {
     failure: Failure,
     /// The rate limit that the request has exceeded.
     limited: Option<Limited>,
+    /// The Worker of the request, if one has a route for the request.
+    worker: Option<WorkerId>,
 }
 
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
-        Self { failure, limited: None }
+        Self { failure, limited: None, worker: None }
     }
 }
 
@@ -326,7 +341,7 @@ impl From<Limited> for Refused {
             limited.rate.per_second
         );
         let failure = Failure::new(FailureCode::RateLimited, Phase::Admission, message);
-        Self { failure, limited: Some(limited) }
+        Self { failure, limited: Some(limited), worker: None }
     }
 }
 

@@ -149,6 +149,7 @@ impl Scenario {
             idle_timeout: options.idle_timeout,
             pace: options.pace,
             shards_may_pause: false,
+            pages: None,
             sites: SitesConfig { capacity: options.site_capacity, ..SitesConfig::default() },
             drain_linger: options.linger,
             tunnel_grace: options.tunnel_grace,
