@@ -144,6 +144,8 @@ impl Translator {
             "triggers" => self.triggers(value),
             "limits" => self.limits(value),
             "compatibility_flags" => self.flags(value),
+            // Tools that write configurations write every key.
+            _ if is_empty(value) => true,
             _ => {
                 let unknown =
                     "is not known to tenon import; check whether the Worker needs the key";
@@ -287,6 +289,9 @@ impl Translator {
     }
 
     fn triggers(&mut self, value: &Value) -> bool {
+        if is_empty(value) {
+            return true;
+        }
         let Some(crons) = value.get("crons").and_then(Value::as_array) else { return false };
         let schedules = crons.iter().map(|cron| json!({ "cron": cron })).collect();
         self.spec.insert("schedules".to_owned(), Value::Array(schedules));
@@ -360,6 +365,16 @@ impl Translator {
             "spec": spec,
         });
         Translation { worker, notes, steps }
+    }
+}
+
+/// Returns whether a value states nothing: it consists of empty tables and lists.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(all) => all.iter().all(is_empty),
+        Value::Object(all) => all.values().all(is_empty),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

@@ -47,10 +47,19 @@ fn keys_with_a_counterpart_are_taken_over_without_a_note() {
 fn no_key_is_dropped_silently() {
     let keys = ["kv_namespaces", "compatibility_date", "site", "workers_dev", "frobnicate"];
     for key in keys {
-        let (_, notes) = worker_and_notes(json!({ "name": "shop", key: [] }));
+        let (_, notes) = worker_and_notes(json!({ "name": "shop", key: ["a"] }));
         assert_eq!(notes.len(), 1, "{key}: {notes:?}");
         assert!(notes[0].starts_with(key), "{notes:?}");
     }
+}
+
+#[test]
+fn a_key_without_content_needs_no_note() {
+    let queues = json!({ "producers": [], "consumers": [] });
+    let (_, notes) = worker_and_notes(
+        json!({ "name": "shop", "queues": queues, "kv_namespaces": [], "triggers": {} }),
+    );
+    assert_eq!(notes, Vec::<String>::new());
 }
 
 #[test]
@@ -98,7 +107,7 @@ fn a_value_of_another_form_has_a_note() {
         ("vars", json!([])),
         ("routes", json!([{}])),
         ("services", json!([{ "binding": "A" }])),
-        ("triggers", json!({})),
+        ("triggers", json!({ "crons": 1 })),
     ] {
         let (_, notes) = worker_and_notes(json!({ "name": "shop", key: value }));
         assert!(notes[0].contains("form"), "{key}: {notes:?}");
