@@ -44,7 +44,10 @@ export class Folder {
     cpSync(join(HERE, ".npmrc"), join(this.directory, ".npmrc"));
     const options = { cwd: this.directory, env: this.environment };
     await run("npm", ["ci", "--prefer-offline", "--loglevel", "error"], options);
-    if (this.manifest().scripts?.build) await run("npm", ["run", "build"], options);
+    const { scripts = {} } = this.manifest();
+    // OpenNext itself runs the script `build`, and adapts its result.
+    const script = ["build:worker", "build"].find((name) => scripts[name]);
+    if (script) await run("npm", ["run", script], options);
     return seconds(start);
   }
 
