@@ -54,6 +54,20 @@ fn no_key_is_dropped_silently() {
 }
 
 #[test]
+fn a_recent_compatibility_date_implies_the_modules_of_node_js() {
+    for (date, flags, expected) in [
+        ("2026-01-01", json!([]), json!(null)),
+        ("2026-08-04", json!([]), json!(["nodejs_compat"])),
+        ("2027-01-01", json!(["no_nodejs_compat_v2"]), json!(["nodejs_compat"])),
+        ("2027-01-01", json!(["no_nodejs_compat"]), json!(null)),
+    ] {
+        let config = json!({ "compatibility_date": date, "compatibility_flags": flags });
+        let (worker, _) = worker_and_notes(config);
+        assert_eq!(worker["spec"]["compatibilityFlags"], expected, "{date} {flags}");
+    }
+}
+
+#[test]
 fn a_key_without_content_needs_no_note() {
     let queues = json!({ "producers": [], "consumers": [] });
     let (_, notes) = worker_and_notes(
