@@ -12,7 +12,6 @@ export default [
       { method: "POST", path: "/api/items", send: { name: "plane" }, status: 201, json: { received: { name: "plane" } } },
       { path: "/stream", has: ["line 0", "line 2"], streamed: true },
       { path: "/robots.txt", type: "text/plain", has: "User-agent: *" },
-      { path: "/api/missing", status: 404 },
     ],
   },
 ];

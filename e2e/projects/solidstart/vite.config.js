@@ -7,6 +7,7 @@ export default defineConfig({
     solidStart(),
     nitroV2Plugin({
       preset: "cloudflare_module",
+      noExternals: true,
       compatibilityDate: "2026-10-01",
       cloudflare: { deployConfig: true, nodeCompat: true, wrangler: { name: "solidstart", vars: { GREETING: "Hello from env" } } },
     }),
