@@ -151,11 +151,18 @@ bench-soak: tools ## Measure whether memory, descriptors and latency stay flat f
 	cargo build --release --workspace $(BINARIES) --bin tenon-bench
 	target/release/tenon-bench soak --minutes $(MINUTES)
 
+# NAMES are those of projects or folders of e2e/projects, by default all. The packages come from npm.
+.PHONY: projects
+projects: tools ## Move real projects of frameworks and libraries in, and print what became of each
+	cargo build --release --workspace --bin tenon
+	node e2e/projects/run.mjs $(NAMES)
+
 .PHONY: nightly
-nightly: ## Run what takes too long for each change: AddressSanitizer, fuzzing at random, a soak of ten minutes
+nightly: ## Run what takes too long for each change: AddressSanitizer, fuzzing at random, a soak of ten minutes, real projects
 	$(MAKE) test-sanitized
 	$(MAKE) fuzz SECONDS=120 SEED=0
 	$(MAKE) bench-soak MINUTES=10
+	$(MAKE) projects
 
 .PHONY: bench-containment
 bench-containment: tools ## Measure the effect of hostile Workers on 300 others, on a cluster of three nodes

@@ -20,6 +20,12 @@ const ONLY_ASSETS: &str =
 /// The name of the binding to the static files in [`ONLY_ASSETS`].
 const ASSETS: &str = "ASSETS";
 
+/// The flag with which a Worker may import the modules of Node.js.
+const NODE: &str = "nodejs_compat";
+
+/// The compatibility date from which wrangler's projects have that flag without naming it.
+const NODE_BY_DATE: &str = "2026-08-04";
+
 /// Maximum length of a Worker's name, in bytes. The name is part of a host name.
 const MAX_NAME: usize = 63;
 
@@ -77,8 +83,20 @@ pub(super) fn translate(
     for (key, value) in &config {
         translator.take(key, value);
     }
+    if has_node_by_date(&config) {
+        translator.spec.insert("compatibilityFlags".to_owned(), json!([NODE]));
+    }
     translator.secrets(secrets);
     Ok(translator.finish())
+}
+
+/// Returns whether the compatibility date implies the modules of Node.js.
+fn has_node_by_date(config: &Map<String, Value>) -> bool {
+    let date = config.get("compatibility_date").and_then(Value::as_str);
+    let flags = config.get("compatibility_flags").and_then(Value::as_array);
+    // Dates have the form 2026-01-31, whose order is that of the text.
+    date.is_some_and(|date| date >= NODE_BY_DATE)
+        && !flags.is_some_and(|flags| flags.iter().any(|flag| flag == "no_nodejs_compat"))
 }
 
 /// Returns the keys that apply to an environment.
@@ -152,6 +170,8 @@ impl Translator {
             "limits" => self.limits(value),
             "secrets" => self.required(value),
             "compatibility_flags" => self.flags(value),
+            // Tools that write configurations write every key.
+            _ if is_empty(value) => true,
             _ => {
                 let unknown =
                     "is not known to tenon import; check whether the Worker needs the key";
@@ -307,6 +327,9 @@ impl Translator {
     }
 
     fn triggers(&mut self, value: &Value) -> bool {
+        if is_empty(value) {
+            return true;
+        }
         let Some(crons) = value.get("crons").and_then(Value::as_array) else { return false };
         let schedules = crons.iter().map(|cron| json!({ "cron": cron })).collect();
         self.spec.insert("schedules".to_owned(), Value::Array(schedules));
@@ -343,7 +366,7 @@ impl Translator {
         for flag in flags.iter().filter_map(Value::as_str) {
             match flag {
                 "nodejs_compat" | "nodejs_compat_v2" | "nodejs_als" => {
-                    self.spec.insert("compatibilityFlags".to_owned(), json!(["nodejs_compat"]));
+                    self.spec.insert("compatibilityFlags".to_owned(), json!([NODE]));
                 }
                 other => {
                     self.note("compatibility_flags", format!("there is no flag {other}"));
@@ -394,6 +417,16 @@ impl Translator {
             "spec": spec,
         });
         Translation { worker, notes, steps }
+    }
+}
+
+/// Returns whether a value states nothing: it consists of empty tables and lists.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(all) => all.iter().all(is_empty),
+        Value::Object(all) => all.values().all(is_empty),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
