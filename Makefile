@@ -52,7 +52,7 @@ test-e2e: tools ## Run the end-to-end tests on a real control plane, built from 
 	deploy/cluster/up --registry
 	deploy/cluster/run-in cargo test --workspace --test suite -- --test-threads 4
 
-# Settings: KUBECONFIG=… LOAD=… [PREVIOUS=…] [TAG=…] [REGISTRY=…]; the script documents them.
+# Settings: KUBECONFIG=… LOAD=… [PREVIOUS=…] [HELM=…] [TAG=…] [REGISTRY=…]; the script documents them.
 .PHONY: e2e
 e2e: tools ## Install, upgrade, drain and uninstall Tenon on the cluster of KUBECONFIG; LOAD loads the images
 	e2e/install
@@ -122,9 +122,9 @@ dashboards: tools ## Generate the Grafana dashboards from their queries
 	target/debug/tenon-dashboards generate charts/tenon/dashboards
 
 .PHONY: charts
-charts: tools ## Generate the charts' tables of values, and the lists of rights and policies
+charts: tools ## Generate the charts' tables and schemas of values, and the lists of rights and policies
 	cd charts/tests
-	go test ./... -run 'TestReadmeListsEveryValue|TestRightsMatchTheGoldenFile|TestPoliciesMatchTheGoldenFile' -update
+	go test ./... -run 'TestReadmeListsEveryValue|TestSchemaDescribesEveryValue|TestRightsMatchTheGoldenFile|TestPoliciesMatchTheGoldenFile' -update
 
 .PHONY: bench
 bench: tools ## Measure Tenon beside other systems, in one run
@@ -151,11 +151,18 @@ bench-soak: tools ## Measure whether memory, descriptors and latency stay flat f
 	cargo build --release --workspace $(BINARIES) --bin tenon-bench
 	target/release/tenon-bench soak --minutes $(MINUTES)
 
+# NAMES are those of projects or folders of e2e/projects, by default all. The packages come from npm.
+.PHONY: projects
+projects: tools ## Move real projects of frameworks and libraries in, and print what became of each
+	cargo build --release --workspace --bin tenon
+	node e2e/projects/run.mjs $(NAMES)
+
 .PHONY: nightly
-nightly: ## Run what takes too long for each change: AddressSanitizer, fuzzing at random, a soak of ten minutes
+nightly: ## Run what takes too long for each change: AddressSanitizer, fuzzing at random, a soak of ten minutes, real projects
 	$(MAKE) test-sanitized
 	$(MAKE) fuzz SECONDS=120 SEED=0
 	$(MAKE) bench-soak MINUTES=10
+	$(MAKE) projects
 
 .PHONY: bench-containment
 bench-containment: tools ## Measure the effect of hostile Workers on 300 others, on a cluster of three nodes

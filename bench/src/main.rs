@@ -3,6 +3,7 @@
 //! ```text
 //!  rollback  three routers on a real control plane ──► shares of revisions, time of a rollback
 //!  apply     a real control plane and our processes on it ──► apply → first 200
+//!  import    thousands of Workers at once ──► wait of others, writes, cold starts without operator
 //!  contest   router + node, and the peers, in turns under one load ──► CPU time per request
 //!  hop       router + node with mutual TLS, long heads, large bodies ──► CPU time, latency
 //!  engine    the node's own benchmark, without a network ──► warm invocation, cold start
@@ -35,6 +36,7 @@ mod front;
 mod hello;
 mod hop;
 mod hostile;
+mod import;
 mod isolates;
 mod load;
 mod metrics;
@@ -87,6 +89,10 @@ struct Args {
     /// Number of Workers that `apply` applies.
     #[arg(long, default_value_t = 100)]
     workers: usize,
+
+    /// Number of Workers that `import` imports.
+    #[arg(long, default_value_t = 2_000)]
+    imported: usize,
 
     /// Number of requests that `rollback` divides between two revisions.
     #[arg(long, default_value_t = 100_000)]
@@ -161,6 +167,9 @@ enum Part {
     /// Shares of revisions, and the time of a rollback on three routers. Must run inside the
     /// cluster's network namespace.
     Rollback,
+    /// New Workers during an import of thousands, and cold starts while the operator is replaced.
+    /// Must run inside the cluster's network namespace.
+    Import,
     /// Tenon and its peers under load.
     Contest,
     /// Tenon with and without mutual TLS between its processes, compared with nginx and deno.
@@ -223,6 +232,7 @@ fn main() -> anyhow::Result<()> {
             Part::Hostile,
             Part::Apply,
             Part::Rollback,
+            Part::Import,
         ],
         chosen => chosen,
     };
@@ -258,6 +268,7 @@ fn measure(
     match part {
         Part::Apply => report.apply = Some(apply::run(args.workers)?),
         Part::Rollback => report.rollback = Some(rollback::run(args.divided)?),
+        Part::Import => report.import = Some(import::run(args.imported)?),
         Part::Contest => report.contest = contest(args, peers, Some(own))?,
         Part::Hop => {
             let (load, schedule) = (args.load(peers), args.schedule());

@@ -10,8 +10,8 @@ use crate::table::Table;
 use crate::tenon::COLOCATED;
 use crate::unit::{human, micros};
 use crate::{
-    assets, containment, contest, engine, fairness, fleet, front, hop, hostile, isolates, rollback,
-    soak, spread, streams, web,
+    assets, containment, contest, engine, fairness, fleet, front, hop, hostile, import, isolates,
+    rollback, soak, spread, streams, web,
 };
 
 /// Name of the contender whose CPU time per request is the bound of Tenon's.
@@ -28,6 +28,7 @@ const FIRST_200_WITHIN: Duration = Duration::from_secs(1);
 pub struct Report {
     pub apply: Option<apply::Record>,
     pub rollback: Option<rollback::Record>,
+    pub import: Option<import::Record>,
     pub contest: Vec<contest::Record>,
     pub hop: Option<hop::Record>,
     pub engine: Option<engine::Record>,
@@ -56,6 +57,9 @@ impl fmt::Display for Report {
         }
         if let Some(rollback) = &self.rollback {
             writeln!(f, "{rollback}")?;
+        }
+        if let Some(import) = &self.import {
+            writeln!(f, "{import}")?;
         }
         if !self.contest.is_empty() {
             writeln!(
@@ -124,6 +128,7 @@ impl Report {
             ),
         ];
         objectives.extend(rollback::objectives(self.rollback.as_ref()));
+        objectives.extend(import::objectives(self.import.as_ref()));
         objectives.extend(hop::objectives(self.hop.as_ref()));
         objectives.extend(engine::objectives(self.engine.as_ref()));
         objectives.extend(isolates::objectives(self.isolates.as_ref()));

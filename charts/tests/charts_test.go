@@ -97,12 +97,19 @@ func without(files []*common.File, folders ...string) []*common.File {
 
 // renderChart returns the text of each template, by its path.
 func renderChart(of *chart.Chart, values string) (map[string]string, error) {
+	return renderOn(of, values)
+}
+
+// renderOn does the same as renderChart, on a cluster that serves further versions of APIs.
+func renderOn(of *chart.Chart, values string, apis ...string) (map[string]string, error) {
 	var overrides map[string]any
 	if err := yaml.Unmarshal([]byte(values), &overrides); err != nil {
 		return nil, fmt.Errorf("cannot parse the values of the test: %w", err)
 	}
 	options := common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
-	all, err := chartutil.ToRenderValues(of, overrides, options, common.DefaultCapabilities)
+	capabilities := *common.DefaultCapabilities
+	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, common.VersionSet(apis))
+	all, err := chartutil.ToRenderValues(of, overrides, options, &capabilities)
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,17 @@ var variety = map[string]string{
 domain: workers.example.com
 commonLabels: {team: platform}
 gateway: {enabled: always, className: workers}
+commonAnnotations: {owner: platform}
+openshift: disabled
+ipFamilyPolicy: PreferDualStack
+ipFamilies: [IPv6, IPv4]
+global: {imageRegistry: "mirror.example.com:5000", imagePullSecrets: [shared]}
 image:
   registry: registry.example.com/tenon
+  repositories: {operator: control/operator}
   tag: v9
+  tags: {operator: v9.1}
+  architectures: [amd64, arm64]
   pullPolicy: Always
   pullSecrets: [registry, another]
   digests: {router: "sha256:` + strings.Repeat("0a", 32) + `"}
@@ -46,11 +54,18 @@ operator: &component
   replicas: 2
   extraArgs: [--extra]
   extraEnv: [{name: ONE, value: "1"}]
+  extraVolumes: [{name: more, emptyDir: {sizeLimit: 1Mi}}]
+  extraVolumeMounts: [{name: more, mountPath: /more}]
+  priorityClassName: system-cluster-critical
   podAnnotations: {an: annotation}
   podLabels: {a: label, app.kubernetes.io/name: no-other}
   nodeSelector: {disk: fast}
   tolerations: [{key: tenants, operator: Exists}]
-  affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}
+  affinity:
+    podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}, {matchFields: []}]
   topologySpreadConstraints:
     - {topologyKey: zone, maxSkew: 2, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {a: label}}}
   serviceAccount: {annotations: {an: annotation}}
@@ -66,13 +81,19 @@ router:
     loadBalancerClass: example.com/balancer
     loadBalancerSourceRanges: [192.0.2.0/24]
   https: {secrets: [shop-tls, api-tls], gateways: true, port: 8443, nodePort: 30443, redirect: true, hsts: max-age=60}
+  http3: {enabled: true, advertisedPort: 443, nodePort: 30444}
   trustedProxies: [10.0.0.0/8, "fd00::/8"]
   accessLog: true
   debugHeaders: true
   compression: false
+  maxSurge: 25%
   autoscaling: {enabled: true, behavior: {scaleDown: {stabilizationWindowSeconds: 60}}}
-runtimeNode: {serviceAccount: {annotations: {an: annotation}}}
+runtimeNode:
+  serviceAccount: {annotations: {an: annotation}}
+  podAnnotations: {an: "annotation=1, 2"}
+  podLabels: {a: label}
 runtimePool:
+  maxSurge: 25%
   limits: {default: {cpuMs: 10}, max: {cpuMs: 100}}
   rateLimits: {namespace: {requestsPerSecond: 1000, burst: 2000}}
   egress: {allowCidrs: [10.0.0.0/8], proxy: {url: "http://proxy.example.com:3128"}}
@@ -97,6 +118,13 @@ test: {pool: another, timeoutSeconds: 5}
 	"own secrets": `
 certificates: {mode: existingSecret, existingSecret: {operator: one, router: two, runtimeNode: three}}`,
 	"a node port": `router: {service: {type: NodePort}}`,
+	"openshift":   `{openshift: enabled, networkPolicy: {nodeEgress: {restrict: true}}}`,
+	"dual stack": `
+ipFamilyPolicy: RequireDualStack
+ipFamilies: [IPv4, IPv6]
+router: {https: {secrets: [shop-tls]}}`,
+	"a service monitor": `
+metrics: {serviceMonitor: {enabled: true, labels: {release: prometheus}}, prometheusRule: {enabled: true}}`,
 	"minimal": `
 operator: {podDisruptionBudget: {enabled: false}}
 router: {podDisruptionBudget: {enabled: false}}
@@ -135,6 +163,7 @@ var kinds = map[string]struct {
 	"gateway.networking.k8s.io/v1 GatewayClass": {nil, false},
 	"monitoring.coreos.com/v1 PodMonitor":       {nil, true},
 	"monitoring.coreos.com/v1 PrometheusRule":   {nil, true},
+	"monitoring.coreos.com/v1 ServiceMonitor":   {nil, true},
 }
 
 func TestEveryObjectFitsItsSchema(t *testing.T) {
@@ -206,6 +235,9 @@ func TestEveryObjectHasTheStandardLabels(t *testing.T) {
 			}
 			if name == "everything" {
 				want["team"] = "platform"
+				if o.GetAnnotations()["owner"] != "platform" {
+					t.Errorf("%s lacks the common annotation: %v", o, o.GetAnnotations())
+				}
 			}
 			for label, value := range want {
 				if labels[label] != value {

@@ -100,3 +100,32 @@ func checkDashboard(t *testing.T, file *common.File) {
 		t.Errorf("%s is not valid JSON of at most 512 KiB", file.Name)
 	}
 }
+
+func TestAServiceMonitorScrapesTheSamePods(t *testing.T) {
+	all := render(t, `metrics: {serviceMonitor: {enabled: true, interval: 1m, labels: {release: some}}}`)
+	monitor := all.find(t, "ServiceMonitor/tenon")
+	expect(t, "the label", monitor.GetLabels()["release"], "some")
+	scraped := map[string]int64{}
+	for _, service := range all.kind("Service") {
+		labels := map[string]any{}
+		for label, value := range service.GetLabels() {
+			labels[label] = value
+		}
+		if !selects(monitor.at("spec", "selector"), labels) {
+			continue
+		}
+		expect(t, service.String(), service.at("spec", "clusterIP"), "None")
+		expect(t, service.String(), service.at("spec", "ports", 0, "name"), "admin")
+		for component, pod := range podsByComponent(t, all) {
+			if selects(map[string]any{"matchLabels": service.at("spec", "selector")}, pod.labels) {
+				scraped[component] += pod.number(service.at("spec", "ports", 0, "targetPort"))
+			}
+		}
+	}
+	expect(t, "the scraped ports", scraped, `{operator: 9090, router: 9090, runtime-node: 9090}`)
+	endpoint := at(monitor.at("spec", "endpoints"), 0)
+	expect(t, "the interval", at(endpoint, "interval"), "1m")
+	pods := render(t, `metrics: {podMonitor: {enabled: true, interval: 1m}}`).find(t, "PodMonitor/tenon")
+	same, _ := yaml.Marshal(at(pods.at("spec", "podMetricsEndpoints"), 0))
+	expect(t, "the endpoint", endpoint, string(same))
+}

@@ -200,25 +200,39 @@ ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]`)
 func TestServicesTargetExistingPorts(t *testing.T) {
 	for name, values := range variety {
 		all := render(t, values)
-		public := "Deployment/tenon-router:8080 "
-		if name == "everything" {
+		public, metrics := "Deployment/tenon-router:8080 ", ""
+		if name == "everything" || name == "dual stack" {
 			public += "Deployment/tenon-router:8443 "
+		}
+		if name == "everything" {
+			public += "Deployment/tenon-router:8443/UDP "
+		}
+		if name == "a service monitor" {
+			metrics = `
+tenon-operator-metrics: "Deployment/tenon-operator:9090 "
+tenon-router-metrics: "Deployment/tenon-router:9090 "
+tenon-runtime-node-metrics: "RuntimePool/default:9090 "`
 		}
 		targets := map[string]string{}
 		for _, service := range all.kind("Service") {
-			for _, pod := range all.pods() {
+			for _, pod := range append(all.pods(), nodePod(t)) {
 				if !selects(map[string]any{"matchLabels": service.at("spec", "selector")}, pod.labels) {
 					continue
 				}
 				for _, port := range items(service.at("spec", "ports")) {
-					targets[service.GetName()] += fmt.Sprintf("%s:%d ", pod.of, pod.number(at(port, "targetPort")))
+					protocol, _ := at(port, "protocol").(string)
+					if protocol != "" {
+						protocol = "/" + protocol
+					}
+					targets[service.GetName()] += fmt.Sprintf("%s:%d%s ", pod.of, pod.number(at(port, "targetPort")), protocol)
 				}
 			}
 		}
 		expect(t, "the targets of Services", targets, fmt.Sprintf(`
 tenon-operator: "Deployment/tenon-operator:7070 "
+tenon-operator-starting: "Deployment/tenon-operator:7070 "
 tenon-router: %q
-tenon-router-inner: "Deployment/tenon-router:8081 "`, public))
+tenon-router-inner: "Deployment/tenon-router:8081 "%s`, public, metrics))
 	}
 }
 

@@ -7,7 +7,15 @@ import (
 )
 
 func TestEveryPodMeetsTheRestrictedProfile(t *testing.T) {
-	for _, values := range variety {
+	fixed := `
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532`
+	for name, values := range variety {
+		user := fixed
+		if name == "openshift" {
+			user = ""
+		}
 		pods := render(t, values).pods()
 		if len(pods) != 3 {
 			t.Fatalf("the chart has %d Pods, want 3", len(pods))
@@ -15,10 +23,7 @@ func TestEveryPodMeetsTheRestrictedProfile(t *testing.T) {
 		for _, pod := range pods {
 			expect(t, "the security context of "+pod.of, pod.spec["securityContext"], `
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile: {type: RuntimeDefault}`)
+seccompProfile: {type: RuntimeDefault}`+user)
 			for _, container := range items(pod.spec["containers"]) {
 				expect(t, "the security context of the container of "+pod.of, at(container, "securityContext"), `
 allowPrivilegeEscalation: false
@@ -85,6 +90,11 @@ func TestImagesAreReferencedByTagOrDigest(t *testing.T) {
 	}
 	if is, want := images(`image: {registry: "localhost:5000", tag: e2e}`), "localhost:5000/tenon-operator:e2e "+
 		"localhost:5000/tenon-router:e2e localhost:5000/tenon-operator:e2e localhost:5000/tenon-runtime-node:e2e"; is != want {
+		t.Errorf("the images are %s, want %s", is, want)
+	}
+	if is, want := images(`{image: {tags: {router: v2}, repositories: {runtimeNode: nodes/v8}}, global: {imageRegistry: "mirror:5000"}}`),
+		"mirror:5000/tenon-dev/tenon-operator:"+version+" mirror:5000/tenon-dev/tenon-router:v2 "+
+			"mirror:5000/tenon-dev/tenon-operator:"+version+" mirror:5000/tenon-dev/nodes/v8:"+version; is != want {
 		t.Errorf("the images are %s, want %s", is, want)
 	}
 	digest := "sha256:" + strings.Repeat("5a", 32)
@@ -208,5 +218,58 @@ func TestPodsAndNodesHaveThePriorityClass(t *testing.T) {
 	created := render(t, `priorityClass: {create: true, name: tenants}`).find(t, "PriorityClass/tenants")
 	if is := toInt(created.at("value")); is != 1_000_000 {
 		t.Errorf("the priority is %d, want 1000000", is)
+	}
+}
+
+func TestPodsRunOnTheArchitecturesOfTheImages(t *testing.T) {
+	arch := func(names string) string {
+		return fmt.Sprintf("{key: kubernetes.io/arch, operator: In, values: [%s]}", names)
+	}
+	all := render(t, ``)
+	for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router", "Pod/tenon-probe"} {
+		expect(t, "the affinity of "+of, all.pod(t, of).spec["affinity"], fmt.Sprintf(`
+nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [%s]}]}}`, arch("amd64")))
+	}
+	if args := all.pod(t, "Deployment/tenon-operator").args(); !contains(args, "--node-architecture=amd64") {
+		t.Errorf("nodes run on any architecture: %v", args)
+	}
+	// A Pod may run where one of the terms holds, so each of them needs the restriction.
+	both := render(t, `
+image: {architectures: [amd64, arm64]}
+router:
+  affinity:
+    podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution: []
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}, {matchFields: [{key: b}]}]`)
+	expect(t, "the affinity of routers", both.pod(t, "Deployment/tenon-router").spec["affinity"], fmt.Sprintf(`
+podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}
+nodeAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution: []
+  requiredDuringSchedulingIgnoredDuringExecution:
+    nodeSelectorTerms:
+      - {matchExpressions: [{key: a, operator: Exists}, %[1]s]}
+      - {matchFields: [{key: b}], matchExpressions: [%[1]s]}`, arch("amd64, arm64")))
+	if any := render(t, `image: {architectures: []}`).pod(t, "Deployment/tenon-router").spec["affinity"]; any != nil {
+		t.Errorf("routers have the affinity %v, want none", any)
+	}
+}
+
+func TestPodsOfNodesGetLabelsAndAnnotations(t *testing.T) {
+	args := render(t, variety["everything"]).pod(t, "Deployment/tenon-operator").args()
+	for _, arg := range []string{"--node-label=a=label", "--node-label=team=platform", "--node-annotation=an=annotation=1, 2"} {
+		if !contains(args, arg) {
+			t.Errorf("the operator lacks the argument %s: %v", arg, args)
+		}
+	}
+}
+
+func TestAComponentMayHaveItsOwnPriorityClass(t *testing.T) {
+	all := render(t, `{priorityClass: {name: tenants}, router: {priorityClassName: front}, runtimeNode: {priorityClassName: nodes}}`)
+	expect(t, "the PriorityClass of operators", all.pod(t, "Deployment/tenon-operator").spec["priorityClassName"], "tenants")
+	expect(t, "the PriorityClass of routers", all.pod(t, "Deployment/tenon-router").spec["priorityClassName"], "front")
+	if args := all.pod(t, "Deployment/tenon-operator").args(); !contains(args, "--node-priority-class=nodes") {
+		t.Errorf("nodes have another PriorityClass: %v", args)
 	}
 }

@@ -112,7 +112,7 @@ func TestNotesPrintTheNextCommands(t *testing.T) {
 		return rendered["tenon/templates/NOTES.txt"]
 	}
 	for values, words := range map[string][]string{
-		``: {"helm test " + release + " --namespace " + namespace, "port-forward service/tenon-router 8080:80",
+		``: {"kubectl wait --for condition=Ready runtimepool/default", "helm test " + release + " --namespace " + namespace, "port-forward service/tenon-router 8080:80",
 			"Host: hello.default.tenon.localhost"},
 		`router: {service: {type: LoadBalancer}}`:              {"http://EXTERNAL-IP:80/"},
 		`router: {service: {type: NodePort, nodePort: 30080}}`: {"http://ANY-KUBERNETES-NODE:30080/"},
@@ -160,8 +160,8 @@ func TestHelmTestDeletesItsObjects(t *testing.T) {
 // A process that gets an unknown argument does not start.
 func TestProcessesKnowTheirArguments(t *testing.T) {
 	sources := map[string][]string{
-		"Deployment/tenon-operator": {"operator/src/config.rs", "operator/src/config/artifacts.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},
-		"Deployment/tenon-router":   {"router/src/main.rs", "router/src/args.rs", "router/spans/src/args.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},
+		"Deployment/tenon-operator": {"operator/src/config.rs", "operator/src/config/pods.rs", "operator/src/config/artifacts.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs", "lifecycle/src/admin.rs"},
+		"Deployment/tenon-router":   {"router/src/main.rs", "router/src/args.rs", "router/spans/src/args.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs", "lifecycle/src/admin.rs"},
 		"Pod/tenon-probe":           {"operator/src/probe.rs"},
 	}
 	for _, pod := range render(t, strings.ReplaceAll(variety["everything"], "certManager", "selfSigned")).pods() {

@@ -15,6 +15,8 @@
 //! shut down in the order in which requests pass through them, so every accepted request is
 //! answered.
 
+mod browser;
+mod excerpt;
 mod print;
 mod schedules;
 
@@ -32,15 +34,16 @@ use futures::FutureExt as _;
 use prometheus::Registry;
 use tenon_catalog::{AssetsSource, Catalog};
 use tenon_lifecycle::drain;
-use tenon_lifecycle::log::{self, LogArgs};
+use tenon_lifecycle::log::{self, LogArgs, LogFormat};
 use tenon_lifecycle::readiness::Readiness;
 use tenon_proto::catalog::{Node as NodeEntry, node::State};
 use tenon_proto::id::SiteId;
-use tenon_router::Router;
+use tenon_router::{Pages, Router};
 use tenon_runtime_node::config::{
     Config, DrainConfig, EgressConfig, FrontConfig, ListenConfig, PoolConfig,
 };
 use tenon_runtime_node::node::Node;
+use tenon_table::Table;
 use tokio::task::spawn_blocking;
 
 use crate::assets::Packed;
@@ -50,6 +53,7 @@ use crate::load::{self, Settings};
 use crate::site::Site;
 use crate::source::SourceArgs;
 use crate::watch::Changes;
+use browser::Browser;
 use schedules::Schedules;
 
 /// Name of the only node.
@@ -59,6 +63,9 @@ const POOL: &str = "dev";
 
 /// Time that in-flight invocations have to finish after Ctrl-C.
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
+
+/// Maximum time for which a build may be applied before the browsers load their pages again.
+const APPLYING: Duration = Duration::from_secs(5);
 
 /// Number of isolates that are created ahead of demand. The number is lower than on a cluster,
 /// because a developer starts few Workers at the same time.
@@ -127,6 +134,7 @@ struct Dev {
     bundler: Bundler,
     settings: Settings,
     packs: Packs,
+    browser: Arc<Browser>,
     site: Site,
     files: Changes,
     schedules: Schedules,
@@ -157,9 +165,13 @@ impl Dev {
         let packs = Packs::default();
         catalog.set_assets_source(packs.source());
 
+        let prints = args.log.log_format == LogFormat::Pretty;
+        let browser = Arc::new(Browser::new(settings.domain.clone(), prints));
+
         let config = Config {
+            exceptions: Some(browser.clone()),
             inspector: inspection.as_ref().map(|inspection| Arc::clone(&inspection.inspector)),
-            front: Some(front_config(&args, &catalog_url)?),
+            front: Some(front_config(&args, &catalog_url, browser.clone())?),
             ..node_config(&catalog_url, shards)?
         };
         let node = Node::spawn(config, node_drain, &registry, &readiness)?;
@@ -173,6 +185,7 @@ impl Dev {
             bundler: Bundler::default(),
             settings,
             packs,
+            browser,
             site: Site::default(),
             files,
             schedules: Schedules::new(internal),
@@ -187,6 +200,7 @@ impl Dev {
         dev.reload().await;
         dev.catalog.mark_synced();
         readiness.ready().await;
+        dev.await_applied().await;
         print::ready();
         Ok(dev)
     }
@@ -208,6 +222,7 @@ impl Dev {
         // A request may start a Worker as soon as the catalog has it.
         self.inspection.iter().for_each(|inspection| inspection.follow(&changes));
         self.packs.set(self.site.assets());
+        self.browser.load(&self.site, front(&self.node).addr());
         for id in &changes.removed {
             self.catalog.remove_worker(id);
         }
@@ -220,14 +235,32 @@ impl Dev {
         printer.changes(&changes, &self.site);
     }
 
-    /// Follows the files and the schedules until the process is asked to terminate.
+    /// Waits until requests get what has been loaded, and lets browsers load their pages again.
+    async fn await_applied(&self) {
+        let is_applied = |table: &Table| {
+            let mut workers = self.site.workers();
+            workers.all(|(id, loaded)| {
+                table.worker(id).is_some_and(|worker| worker.digest == loaded.digest)
+            })
+        };
+        let applied = front(&self.node).await_table(is_applied);
+        if tokio::time::timeout(APPLYING, applied).await.is_err() {
+            tracing::warn!("the router has not applied the changes for {} s", APPLYING.as_secs());
+        }
+        self.browser.served();
+    }
+
+    /// Follows the files and the schedules until the process receives a termination signal.
     async fn follow(&mut self) {
         let termination = drain::termination();
         tokio::pin!(termination);
         loop {
             tokio::select! {
                 () = &mut termination => return,
-                () = self.files.next() => self.reload().await,
+                () = self.files.next() => {
+                    self.reload().await;
+                    self.await_applied().await;
+                }
                 () = self.schedules.next() => {}
             }
         }
@@ -298,12 +331,13 @@ fn node_config(catalog: &str, shards: u16) -> anyhow::Result<Config> {
     })
 }
 
-fn front_config(args: &Args, catalog: &str) -> anyhow::Result<FrontConfig> {
+fn front_config(args: &Args, catalog: &str, pages: Arc<dyn Pages>) -> anyhow::Result<FrontConfig> {
     let name = "router/dev".to_owned();
     let router = tenon_router::Config {
         internal_listen: Some((Ipv4Addr::LOCALHOST, 0).into()),
         access_log: args.access_log,
         shards_may_pause: args.inspect.is_set(),
+        pages: Some(pages),
         // No load balancer has to notice the drain before the front stops accepting connections,
         // and WebSockets are closed immediately: the defaults.
         ..tenon_router::Config::new(name, args.listen, catalog.parse()?)

@@ -2,10 +2,12 @@
 //! project as if that manifest existed.
 //!
 //! - [`translate`]: translates a configuration into a Worker and notes. Pure.
+//! - [`generated`]: the configuration that a build has generated, in place of the author's.
 //! - [`routes`]: translates a route's pattern into hosts and paths. Pure.
 //! - [`advice`]: advice about each key that has no counterpart.
 
 mod advice;
+mod generated;
 mod routes;
 mod translate;
 
@@ -77,7 +79,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Translates the configuration of a project, and the names of the secrets in its `.dev.vars`.
+/// Translates the configuration of a project, and the names of the secrets in its `.dev.vars`. If a
+/// build has generated a configuration, it is translated instead, with paths relative to the
+/// project.
 ///
 /// # Arguments
 /// * `environment` - the environment to translate, or the top level if `None`.
@@ -85,9 +89,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// # Errors
 /// Fails if a file cannot be read or parsed, or there is no such environment.
 pub(crate) fn read(file: &Path, environment: Option<&str>) -> anyhow::Result<Translation> {
-    let config = parse(file)?;
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let fallback = directory.unwrap_or(Path::new(".")).canonicalize().ok();
+    let directory = directory.unwrap_or(Path::new("."));
+    let config = match (generated::find(directory)?, environment) {
+        (None, _) => parse(file)?,
+        (Some(generated), None) => {
+            let mut config = parse(&directory.join(&generated))?;
+            config.as_object_mut().into_iter().for_each(|all| generated::adopt(all, &generated));
+            config
+        }
+        (Some(generated), Some(environment)) => bail!(
+            "{} was generated for one environment; build the project with \
+             CLOUDFLARE_ENV={environment}, and omit --env",
+            generated.display()
+        ),
+    };
+    let fallback = directory.canonicalize().ok();
     let fallback = fallback.as_deref().and_then(Path::file_name).unwrap_or_default();
     let secrets: Vec<_> = local_secrets(file)?.into_keys().collect();
     Ok(translate(&config, environment, &fallback.to_string_lossy(), &secrets)?)
@@ -110,8 +127,7 @@ pub(crate) fn local_secrets(file: &Path) -> anyhow::Result<BTreeMap<String, Stri
 /// a directory without a Worker's manifest.
 pub(crate) fn project(path: &Path) -> Option<PathBuf> {
     if path.is_dir() {
-        let found = FILES.map(|name| path.join(name)).into_iter().find(|file| file.is_file());
-        return found.filter(|_| !path.join(MANIFEST).exists());
+        return configuration_in(path).filter(|_| !path.join(MANIFEST).exists());
     }
     let name = path.file_name()?.to_str()?;
     FILES.contains(&name).then(|| path.to_owned())
@@ -123,10 +139,22 @@ fn configuration(path: &Path) -> anyhow::Result<PathBuf> {
     if !metadata.is_dir() {
         return Ok(path.to_owned());
     }
-    let found = FILES.map(|name| path.join(name)).into_iter().find(|file| file.is_file());
-    found.with_context(|| {
-        format!("{} contains none of the files {}", path.display(), FILES.join(", "))
+    configuration_in(path).with_context(|| {
+        format!(
+            "{} contains none of the files {}; if the project's build generates one, build the \
+             project first",
+            path.display(),
+            FILES.join(", ")
+        )
     })
+}
+
+/// Returns the configuration file in a directory. If its author wrote none, and a build has
+/// generated one, this is the path at which the author's would be.
+fn configuration_in(directory: &Path) -> Option<PathBuf> {
+    let files = FILES.map(|name| directory.join(name));
+    let found = files.iter().find(|file| file.is_file());
+    found.or_else(|| files.first().filter(|_| generated::exists(directory))).cloned()
 }
 
 fn parse(file: &Path) -> anyhow::Result<Value> {

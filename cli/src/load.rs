@@ -48,6 +48,8 @@ pub(crate) struct Loaded {
     pub(crate) schedules: Vec<Schedule>,
     /// Descriptions of the Worker's modules for debuggers.
     pub(crate) scripts: BTreeMap<String, Script>,
+    /// The Worker's modules as their author wrote them.
+    pub(crate) sources: Arc<BTreeMap<String, Bytes>>,
     /// The Worker's static files.
     pub(crate) assets: Option<Packed>,
 }
@@ -92,12 +94,12 @@ pub(crate) fn load(
         let assets = pack_assets(&manifests, id, worker, served.assets.as_ref());
         let loaded = assets.and_then(|assets| {
             let site = assets.as_ref().map(|assets| assets.site);
-            let (revision, scripts) =
+            let built =
                 revision_of(&manifests, settings, id, (location, worker), site, served.revision)?;
-            Ok((revision, scripts, assets))
+            Ok((built, assets))
         });
         match loaded {
-            Ok((revision, scripts, assets)) => {
+            Ok((Built { revision, scripts, sources }, assets)) => {
                 let (digest, routes) =
                     (revision.digest(), revision::routes(worker, &settings.domain));
                 let schedules = worker.spec.schedules.clone();
@@ -115,6 +117,7 @@ pub(crate) fn load(
                     routes,
                     schedules,
                     scripts,
+                    sources,
                     assets,
                 };
                 load.workers.insert(id.clone(), loaded);
@@ -143,6 +146,13 @@ pub(crate) fn bundles(manifests: &Manifests) -> BTreeMap<WorkerId, Bundle> {
     manifests.workers.iter().filter_map(bundle).collect()
 }
 
+/// A revision, with the parts of its modules that only the author's tools need.
+struct Built {
+    revision: Revision,
+    scripts: BTreeMap<String, Script>,
+    sources: Arc<BTreeMap<String, Bytes>>,
+}
+
 fn revision_of(
     manifests: &Manifests,
     settings: &Settings,
@@ -150,7 +160,7 @@ fn revision_of(
     (location, worker): (&Location, &Worker),
     site: Option<SiteId>,
     served: Option<Arc<Revision>>,
-) -> Result<(Revision, BTreeMap<String, Script>), Vec<String>> {
+) -> Result<Built, Vec<String>> {
     let written = modules(manifests, id, worker).map_err(|message| vec![message])?;
     let snapshot = revision::snapshot(worker, &written).map_err(|error| vec![error.to_string()])?;
     let secret = |reference: &SecretKeyRef| {
@@ -180,11 +190,13 @@ fn revision_of(
             })?
         }
     };
-    let Some(directory) = &settings.debug_directory else { return Ok((revision, BTreeMap::new())) };
-    revision.limits.wall_ms = DEBUGGED_WALL_MS;
-    let folder = manifests.folder_of(location, worker).map(|folder| directory.join(folder));
-    let scripts = scripts::of(&scripts::base(id, folder), &written, &revision.modules);
-    Ok((revision, scripts))
+    let mut scripts = BTreeMap::new();
+    if let Some(directory) = &settings.debug_directory {
+        revision.limits.wall_ms = DEBUGGED_WALL_MS;
+        let folder = manifests.folder_of(location, worker).map(|folder| directory.join(folder));
+        scripts = scripts::of(&scripts::base(id, folder), &written, &revision.modules);
+    }
+    Ok(Built { revision, scripts, sources: Arc::new(written) })
 }
 
 /// Packs the static files of a Worker. Returns `None` if the Worker serves none.

@@ -51,6 +51,16 @@ impl Site {
         }
     }
 
+    /// Returns the Workers being served.
+    pub(crate) fn workers(&self) -> impl Iterator<Item = (&WorkerId, &Loaded)> {
+        self.workers.iter()
+    }
+
+    /// Returns the problems of the files.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
     /// Returns the static files of the Workers being served.
     pub(crate) fn assets(&self) -> impl Iterator<Item = &Packed> {
         self.workers.values().filter_map(|loaded| loaded.assets.as_ref())

@@ -6,6 +6,7 @@ mod front;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,12 @@ pub struct RuntimePoolSpec {
     #[serde(default = "default_drain_grace_seconds")]
     #[schemars(range(min = 0, max = 3_600))]
     pub drain_grace_seconds: i32,
+
+    /// Number of nodes that an update starts at once, or their percentage of `replicas`, rounded
+    /// up. As many old nodes end when the new ones are ready.
+    #[serde(default = "default_max_surge")]
+    #[schemars(schema_with = "surge")]
+    pub max_surge: IntOrString,
 
     /// Resource requests and limits of each node's container.
     #[serde(default)]
@@ -251,6 +258,18 @@ fn quantities(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+fn surge(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-kubernetes-int-or-string": true,
+        // The API server replaces null by the default.
+        "nullable": false,
+        "minimum": 1,
+        "maximum": 10_000,
+        "maxLength": 4,
+        "pattern": "^([1-9][0-9]?|100)%$",
+    })
+}
+
 /// State of the pool, as the operator has last observed it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -289,6 +308,10 @@ fn default_lanes() -> i32 {
 
 fn default_isolates_per_shard() -> i32 {
     200
+}
+
+fn default_max_surge() -> IntOrString {
+    IntOrString::Int(1)
 }
 
 fn default_drain_grace_seconds() -> i32 {

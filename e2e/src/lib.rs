@@ -16,6 +16,7 @@
 
 mod account;
 mod address;
+pub mod audit;
 mod cluster;
 mod condition;
 mod http_client;

@@ -58,8 +58,13 @@ impl Namespace {
 
     /// Applies a Worker, as `kubectl apply --server-side` does.
     pub async fn apply(&self, worker: &Worker) -> anyhow::Result<()> {
+        self.apply_as("tenon-e2e", worker).await
+    }
+
+    /// Applies a Worker as a field manager of this name.
+    pub async fn apply_as(&self, manager: &str, worker: &Worker) -> anyhow::Result<()> {
         let name = worker.name_any();
-        let params = PatchParams::apply("tenon-e2e").force();
+        let params = PatchParams::apply(manager).force();
         let applied = self.api::<Worker>().patch(&name, &params, &Patch::Apply(worker)).await;
         applied.with_context(|| format!("cannot apply Worker {name}"))?;
         Ok(())

@@ -23,13 +23,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Starts a replica and waits until it serves the catalog.
-    ///
-    /// # Arguments
-    /// * `identity` - unique among the replicas.
-    /// * `kubeconfig` - the kubeconfig of the account that the replica uses.
-    /// * `router` - the address of the routers for scheduled calls.
-    /// * `namespace` - the namespace of the replica's Lease and certificates.
+    /// Starts a replica, as [`spawn`](Self::spawn) does, and waits until it serves the catalog.
     ///
     /// # Errors
     /// Fails if the replica does not become ready.
@@ -41,8 +35,31 @@ impl Operator {
         namespace: &str,
         logs: &Path,
     ) -> anyhow::Result<Self> {
+        let mut operator = Self::spawn(identity, kubeconfig, transport, router, namespace, logs)?;
+        operator.await_ready().await?;
+        Ok(operator)
+    }
+
+    /// Starts a replica, which is not ready yet.
+    ///
+    /// # Arguments
+    /// * `identity` - unique among the replicas.
+    /// * `kubeconfig` - the kubeconfig of the account that the replica uses.
+    /// * `router` - the address of the routers for scheduled calls.
+    /// * `namespace` - the namespace of the replica's Lease and certificates.
+    ///
+    /// # Errors
+    /// Fails if the process cannot be started.
+    pub fn spawn(
+        identity: &str,
+        kubeconfig: &Path,
+        transport: Transport<'_>,
+        router: SocketAddr,
+        namespace: &str,
+        logs: &Path,
+    ) -> anyhow::Result<Self> {
         let address = address::free()?;
-        let mut process = Process::spawn(identity, "tenon-operator", logs, |command| {
+        let process = Process::spawn(identity, "tenon-operator", logs, |command| {
             command
                 .env("KUBECONFIG", kubeconfig)
                 .args(["--identity", identity])
@@ -58,8 +75,15 @@ impl Operator {
                 .args(["--catalog-listen", &format!("{address}:{CATALOG_PORT}")]);
             transport.configure_operator(command);
         })?;
-        process.await_ready(address).await?;
         Ok(Self { identity: identity.to_owned(), address, process })
+    }
+
+    /// Waits until the replica is ready.
+    ///
+    /// # Errors
+    /// Fails if the replica does not become ready.
+    pub async fn await_ready(&mut self) -> anyhow::Result<()> {
+        self.process.await_ready(self.address).await
     }
 
     pub fn identity(&self) -> &str {

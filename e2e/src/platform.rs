@@ -138,6 +138,13 @@ impl Platform {
         .await
     }
 
+    /// Starts another replica with a new identity, which is not ready yet.
+    pub fn spawn_operator(&self) -> anyhow::Result<Operator> {
+        let (internal, system) = (self.inner.address(), self.system.name());
+        let (identity, account) = (self.new_identity(), self.account.kubeconfig());
+        Operator::spawn(&identity, account, Transport::Plain, internal, system, &self.logs)
+    }
+
     /// Sets the operators that serve the catalog to new connections.
     pub fn route_catalog(&self, operators: &[&Operator]) {
         self.catalog.set_backends(operators.iter().map(|operator| operator.catalog()).collect());

@@ -1,6 +1,6 @@
 //! Fuzzes the compression of WebSocket messages. Frames are inflated to the same bytes wherever the
-//! input is split, in pieces of bounded length. A message that the node compresses is restored, also
-//! by a decoder with a window of the agreed size.
+//! input is split, in pieces of bounded length. A message that the node compresses is restored,
+//! even by a decoder with a window of the agreed size.
 
 #![no_main]
 

@@ -51,7 +51,7 @@ struct State {
     /// The number of bytes that have been read but not announced to the peer.
     read: u32,
     end: Option<Result<(), Reset>>,
-    /// Nothing reads the body any more.
+    /// Nothing reads the body any longer.
     is_dropped: bool,
     reader: Option<Waker>,
 }

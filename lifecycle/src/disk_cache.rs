@@ -1,5 +1,5 @@
 //! A cache that outlives the process. Each entry is a file in a directory that only this process
-//! uses.
+//! uses. Folders in the directory belong to others.
 //!
 //! The content, such as compiled code, is trusted, so no other process may write to the directory.
 //! Users of a file detect damage themselves, and write the file again. A failing disk costs only
@@ -38,6 +38,9 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
         let mut found: Vec<(SystemTime, K, usize)> = Vec::new();
         for entry in fs::read_dir(&directory)? {
             let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                continue;
+            }
             let key = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let (Some(key), Ok(metadata)) = (key, entry.metadata()) else {
                 // An earlier process left this partial file behind.

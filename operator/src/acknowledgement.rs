@@ -49,7 +49,7 @@ const CONCURRENCY: usize = 64;
 /// The state of the routers' acknowledgement of a catalog entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acknowledgement {
-    /// The routers have not been asked, or have been asked for less than `BOUND`.
+    /// The leader has not asked the routers yet, or has asked them for less than `BOUND`.
     Pending,
     Given,
     /// No router has acknowledged the entry within `BOUND`, for this reason.

@@ -1,6 +1,7 @@
 //! The arguments of an operator, and their validation.
 
 mod artifacts;
+mod pods;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,8 +14,9 @@ use tenon_certificates::subject::{POOL_SECRET, role_secret};
 use tenon_lifecycle::log::LogArgs;
 use tenon_lifecycle::tls::{self, TlsArgs, WrongScheme};
 
-use crate::pool::plan::Settings;
+use crate::pool::plan::{Families, Settings};
 pub use artifacts::{ArtifactArgs, ArtifactArgsError, ArtifactConfig};
+pub use pods::PodArgs;
 
 /// The arguments in the command line and the environment. The cluster comes from a kubeconfig, or
 /// from the Pod's ServiceAccount.
@@ -62,6 +64,10 @@ pub struct OperatorArgs {
     /// if processes use TLS.
     #[arg(long, env = "TENON_CATALOG_URL")]
     pub catalog_url: Option<Uri>,
+    /// URL at which nodes reach all operators, including those that are not ready, for cold starts
+    /// while no operator is ready. Without it, nodes use only --catalog-url.
+    #[arg(long, env = "TENON_STARTING_CATALOG_URL")]
+    pub starting_catalog_url: Option<Uri>,
     /// URL of the routers' internal listener, for scheduled calls and for nodes' calls between
     /// Workers. Defaults to port 8081 of tenon-router, with https:// if processes use TLS.
     #[arg(long, env = "TENON_ROUTER_URL")]
@@ -74,6 +80,8 @@ pub struct OperatorArgs {
     /// Name of this replica, unique among the replicas: the Pod's name.
     #[arg(long, env = "TENON_IDENTITY", default_value_t = hostname())]
     pub identity: String,
+    #[command(flatten)]
+    pub pods: PodArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
     #[command(flatten)]
@@ -192,6 +200,11 @@ impl OperatorArgs {
                 .map(|()| url)
         };
         let catalog = url("--catalog-url", &self.catalog_url, "tenon-operator:7070")?;
+        let starting = self.starting_catalog_url.as_ref().map(|starting| {
+            let flag = "--starting-catalog-url";
+            let checked = tls::check_scheme(starting, uses_tls);
+            checked.map_err(|source| ConfigError::Scheme { flag, source }).map(|()| text(starting))
+        });
         let router = url("--router-url", &self.router_url, "tenon-router:8081")?;
         let tls_secret = match (self.node_tls_secret, uses_tls) {
             (Some(_), false) => return Err(ConfigError::NoTls),
@@ -215,9 +228,19 @@ impl OperatorArgs {
             service_account: self.node_service_account,
             priority_class: self.node_priority_class,
             catalog: text(&catalog),
+            starting_catalog: starting.transpose()?,
             router: text(&router),
             tls_secret,
             admit_fronts: self.admit_fronts,
+            pod_labels: self.pods.node_label.into_iter().collect(),
+            pod_annotations: self.pods.node_annotation.into_iter().collect(),
+            architectures: self.pods.node_architecture,
+            user_assigned: self.pods.node_user_assigned,
+            listen_ip: self.pods.node_listen_ip,
+            front_families: Families {
+                policy: self.pods.front_ip_family_policy,
+                families: self.pods.front_ip_families,
+            },
             log: log.arguments(),
         };
         Ok(Config {

@@ -34,7 +34,8 @@ use tokio::time::sleep;
 
 use crate::index::SharedIndex;
 use crate::metrics::Metrics;
-use crate::worker::{queue, status_patch};
+use crate::worker::queue::{self, Author, Order};
+use crate::worker::status_patch;
 use backlog::Backlog;
 use sum::{Change, change};
 
@@ -91,8 +92,9 @@ impl FiguresWriter {
             let figures = Arc::clone(&self);
             move |id| Arc::clone(&figures).write(id).map_ok(|()| None)
         };
+        let metrics = self.metrics.queue(KIND);
         tokio::select! {
-            () = queue::run(touched_rx, always_rx, Vec::new, write, self.metrics.queue(KIND)) => {}
+            () = queue::run(touched_rx, always_rx, Vec::new, write, Order::OldestFirst, |_| Author::default(), metrics) => {}
             () = self.listen(reports_rx, stale_rx, touched_tx) => {}
         }
     }

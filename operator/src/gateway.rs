@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use crate::index::{GatewayStatuses, SharedIndex};
 use crate::metrics::Metrics;
 use crate::worker::MANAGER;
-use crate::worker::queue::{self, Tenanted};
+use crate::worker::queue::{self, Author, Order, Tenanted};
 
 /// The dependencies of the writer.
 pub struct Context {
@@ -60,8 +60,9 @@ pub async fn run(context: Context) {
             result.map(|()| None::<Duration>)
         }
     };
-    let gauges = metrics.queue("GatewayAPI");
-    queue::run(touched_rx, leading_rx, all, write, gauges).await;
+    let (order, author) = (Order::OldestFirst, |_: &Subject| Author::default());
+    queue::run(touched_rx, leading_rx, all, write, order, author, metrics.queue("GatewayAPI"))
+        .await;
 }
 
 async fn set_status(client: &Client, status: GatewayStatuses) -> Result<(), StatusError> {

@@ -67,8 +67,8 @@ pub fn check(host: &str, domain: &str) -> Result<(), InvalidHost> {
     Ok(())
 }
 
-/// Returns whether a registry of domains gives names directly below this one to anyone. Domains of
-/// companies that give away names below them do not count: their owners may use them.
+/// Returns whether the public can register domains directly below this name. Domains of companies
+/// that give away names below them do not count, because these companies may use them.
 pub fn is_public_suffix(name: &str) -> bool {
     psl::suffix(name.as_bytes()).is_some_and(|suffix| {
         suffix.as_bytes() == name.as_bytes() && suffix.typ() == Some(psl::Type::Icann)

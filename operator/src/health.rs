@@ -39,7 +39,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use crate::events::Events;
 use crate::index::SharedIndex;
 use crate::metrics::Metrics;
-use crate::worker::queue;
+use crate::worker::queue::{self, Author, Order};
 use backlog::Backlog;
 use verdict::{PendingReports, Verdict, verdict};
 
@@ -101,8 +101,9 @@ impl Health {
             let health = Arc::clone(&self);
             move |id| Arc::clone(&health).write(id).map_ok(|()| None)
         };
+        let metrics = self.metrics.queue("WorkerHealth");
         tokio::select! {
-            () = queue::run(touched_rx, always_rx, Vec::new, write, self.metrics.queue("WorkerHealth")) => {}
+            () = queue::run(touched_rx, always_rx, Vec::new, write, Order::OldestFirst, |_| Author::default(), metrics) => {}
             () = self.listen(reports_rx, health_rx, touched_tx) => {}
         }
     }

@@ -40,12 +40,14 @@ use tenon_proto::id::{ArtifactDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
 use crate::artifacts::Source;
+use crate::author;
 use crate::claims::{Claimer, Claims, Holder};
 use crate::grants::Grants;
 use crate::limits;
 use crate::measurement::measurement;
 use crate::namespaces::{Access, Namespaces};
 use crate::revision::{self, MissingSecret};
+use crate::worker::queue::Author;
 
 pub use candidate::{Candidate, Published, SourceState};
 use change::store;
@@ -177,6 +179,11 @@ impl Index {
 
     pub fn worker(&self, id: &WorkerId) -> Option<Arc<Worker>> {
         self.workers.get(id).cloned()
+    }
+
+    /// Returns the author of the Worker's latest change.
+    pub fn author(&self, id: &WorkerId) -> Author {
+        author::of(self.workers.get(id).and_then(|worker| worker.metadata.managed_fields.as_ref()))
     }
 
     /// Returns whether the Worker's status names crash loops or a quarantine.

@@ -10,21 +10,23 @@
 //! ```
 //!
 //! - [`index`], [`claims`], [`grants`], [`namespaces`], [`endpoints`], [`worker::plan`],
-//!   [`pool::plan`], [`revision`], [`limits`], [`refusal`], [`kstatus`], `measurement`,
+//!   [`pool::plan`], [`revision`], [`limits`], [`refusal`], [`kstatus`], `measurement`, `author`,
 //!   [`health::verdict`], [`deployments`], [`tenon_schedule::due`], [`tenon_certificates::plan`],
 //!   [`tenon_gateway`]: decisions, pure.
 //! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`host_grant`], [`gateway`], [`leader`], [`health`],
-//!   [`figures`], [`schedule`], [`certificates`], [`acknowledgement`], [`events`]: the edges that carry out the
-//!   decisions. The catalog is a crate of its own, [`tenon_catalog`].
+//!   [`figures`], [`schedule`], [`certificates`], [`acknowledgement`], [`events`], [`early`]: the edges that
+//!   carry out the decisions. The catalog is a crate of its own, [`tenon_catalog`].
 //! - [`Operator`]: builds, spawns and joins all edges.
 //! - [`probe`]: an end-to-end check of an installation, from the view of a tenant.
 
 pub mod acknowledgement;
 pub mod artifacts;
+mod author;
 pub mod certificates;
 pub mod claims;
 pub mod config;
 pub mod deployments;
+pub mod early;
 pub mod endpoints;
 pub mod events;
 pub mod figures;

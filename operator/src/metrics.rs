@@ -7,13 +7,14 @@ mod watches;
 
 use std::time::Instant;
 
-use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+use prometheus::{HistogramVec, IntCounterVec, IntGauge, Registry};
 use tenon_catalog::Outcome;
 use tenon_lifecycle::metrics::Register as _;
 
 use crate::deployments::DeploymentMetrics;
+use crate::events::EventOutcome;
 use crate::leader;
-use crate::worker::queue::QueueGauges;
+use crate::worker::queue::{QueueFamilies, QueueMetrics};
 use schedules::ScheduleMetrics;
 use watches::WatchMetrics;
 
@@ -28,7 +29,7 @@ const KINDS: [&str; 6] =
 pub struct Metrics {
     reconciles: IntCounterVec,
     duration: HistogramVec,
-    queues: IntGaugeVec,
+    queues: QueueFamilies,
     pub deployments: DeploymentMetrics,
     pub watches: WatchMetrics,
     pub schedules: ScheduleMetrics,
@@ -36,6 +37,8 @@ pub struct Metrics {
     pub leader: IntGauge,
     /// Nodes' reports on Workers' health, by outcome.
     pub reports: IntCounterVec,
+    /// Events about objects, by outcome.
+    pub events: IntCounterVec,
 }
 
 /// A timer that observes the duration when [`ended`](Self::ended) is called. A canceled reconcile
@@ -64,12 +67,13 @@ impl Metrics {
                 DURATION_BUCKETS,
                 &["kind"],
             )?,
-            queues: QueueGauges::register(registry)?,
+            queues: QueueFamilies::register(registry)?,
             deployments: DeploymentMetrics::register(registry)?,
             watches: WatchMetrics::register(registry)?,
             schedules: ScheduleMetrics::register(registry)?,
             leader: leader::register(registry)?,
             reports: Outcome::register(registry)?,
+            events: EventOutcome::register(registry)?,
         };
         for kind in KINDS {
             let _ = metrics.duration.with_label_values(&[kind]);
@@ -80,9 +84,9 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Returns the gauges of the queue with this name.
-    pub fn queue(&self, name: &str) -> QueueGauges {
-        QueueGauges::of(&self.queues, name)
+    /// Returns the metrics of the queue with this name.
+    pub fn queue(&self, name: &str) -> QueueMetrics {
+        self.queues.of(name)
     }
 
     /// Starts the timer of a reconcile of this kind.

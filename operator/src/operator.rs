@@ -40,6 +40,7 @@ use crate::acknowledgement::{Acknowledgement, Acknowledgements};
 use crate::artifacts::{ArtifactError, Artifacts};
 use crate::certificates::Certificates;
 use crate::config::{ArtifactConfig, Config, TlsSource};
+use crate::early;
 use crate::events::Events;
 use crate::figures::FiguresWriter;
 use crate::gateway;
@@ -51,7 +52,8 @@ use crate::metrics::Metrics;
 use crate::pool;
 use crate::schedule::Scheduler;
 use crate::watches::Watches;
-use crate::worker::{MANAGER, Reconciler, queue};
+use crate::worker::queue::{self, Order};
+use crate::worker::{MANAGER, Reconciler};
 
 /// Capacity of the channel of nodes' reports, each about one Worker. Reports are consumed far
 /// faster than nodes send them.
@@ -120,7 +122,7 @@ impl Operator {
         let metrics = Arc::new(Metrics::register(registry)?);
         let reporter =
             Reporter { controller: MANAGER.to_owned(), instance: Some(config.identity.clone()) };
-        let events = Events::new(Recorder::new(client.clone(), reporter.clone()));
+        let events = Events::new(Recorder::new(client.clone(), reporter.clone()), &metrics.events);
 
         let compiler = Compiler::new(config.compiler);
         let artifacts = open_artifacts(config.artifacts, compiler.clone())?;
@@ -172,6 +174,11 @@ impl Operator {
             namespace: config.namespace.clone(),
             requires_grants: config.requires_grants,
         };
+        catalog.set_early_source(early::source(
+            client.clone(),
+            platform.clone(),
+            artifacts.clone(),
+        ));
         let index = SharedIndex::new(Index::of(platform));
         catalog.set_code_source(code_source(artifacts.clone(), index.clone()));
         catalog.set_assets_source(assets_source(artifacts.clone(), index.clone()));
@@ -411,7 +418,9 @@ async fn reconcile(
             reconciler.reconcile(Candidate { serving, published, ..candidate }).await
         }
     };
-    queue::run(touched_rx, leading_rx, all, reconcile, metrics.queue("Worker")).await;
+    let author = |id: &WorkerId| index.with(|index| index.author(id));
+    let (order, metrics) = (Order::NewestFirst, metrics.queue("Worker"));
+    queue::run(touched_rx, leading_rx, all, reconcile, order, author, metrics).await;
 }
 
 /// Returns the name of the Service in a URL, if its host is a name.

@@ -67,9 +67,9 @@ impl Failures {
     }
 }
 
-/// The error for a part of a pool that could not be applied.
+/// The error for a part of a pool that could not be read or applied.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot apply the {kind} of RuntimePool {pool}: {source}")]
+#[error("cannot read or apply the {kind} of RuntimePool {pool}: {source}")]
 pub struct PoolError {
     kind: &'static str,
     pool: String,

@@ -35,7 +35,7 @@ use tokio::time::sleep;
 use crate::events::Events;
 use crate::index::SharedIndex;
 use crate::metrics::Metrics;
-use crate::worker::queue;
+use crate::worker::queue::{self, Author, Order};
 
 /// The field manager of the written fields.
 const MANAGER: &str = "tenon-operator-schedules";
@@ -90,8 +90,9 @@ impl Scheduler {
             let scheduler = Arc::clone(&self);
             move |id| Arc::clone(&scheduler).start_due(id).map_ok(|()| None)
         };
+        let metrics = self.metrics.queue("Schedule");
         tokio::select! {
-            () = queue::run(due_rx, leading_rx, all, work, self.metrics.queue("Schedule")) => {}
+            () = queue::run(due_rx, leading_rx, all, work, Order::OldestFirst, |_| Author::default(), metrics) => {}
             () = self.run_timers(seen_rx, due_tx) => {}
         }
     }

@@ -8,14 +8,13 @@
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use prometheus::Registry;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
-use tenon_router::{Config, IDLE_TIMEOUT, Pace, Router, SitesConfig, TrustedProxies};
+use tenon_router::{Config, Router};
 
 /// The number of connections, each of which has one request at a time.
 const CONNECTIONS: usize = 32;
@@ -54,27 +53,12 @@ fn main() -> anyhow::Result<()> {
 /// Returns the configuration of a router without a catalog.
 fn config() -> Config {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let catalog = "http://127.0.0.1:9".parse().expect("the URL is invalid");
     Config {
-        name: "router/bench".into(),
-        listen: any,
-        https: None,
-        trusted_proxies: TrustedProxies::default(),
         internal_listen: Some(any),
-        catalog: "http://127.0.0.1:9".parse().expect("the URL is invalid"),
-        tls: None,
-        threads: NonZeroUsize::MIN,
-        access_log: false,
-        debug_headers: false,
-        compression: true,
-        spans: None,
         client_memory: 256 << 20,
         client_connections: 1_000,
-        idle_timeout: IDLE_TIMEOUT,
-        pace: Pace::default(),
-        shards_may_pause: false,
-        sites: SitesConfig::default(),
-        drain_linger: Duration::ZERO,
-        tunnel_grace: Duration::ZERO,
+        ..Config::new("router/bench".to_owned(), any, catalog)
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Client {
     state: State,
     /// The certificates of Gateways that belong to a snapshot which is still incomplete.
     arriving_certificates: Vec<GatewayCertificate>,
-    /// TLS towards clients, which gets the certificates of Gateways.
+    /// TLS with clients, which gets the certificates of Gateways.
     https: Option<Https>,
     publisher: Publisher,
     sites: Sites,

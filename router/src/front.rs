@@ -22,7 +22,7 @@
 //!   thread has a table.
 //! - [`siblings`]: hands connections to the threads of other shards.
 //! - [`connection`]: serves one connection until it ends; [`fast_path`]: without hyper, while its
-//!   client sends plain requests.
+//!   client sends plain requests; [`http3`]: the connections of HTTP/3.
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
 //!   [`accept_encoding`]: the parts of a request that the router interprets.
@@ -30,9 +30,10 @@
 //! - [`head`]: the request, as its Worker gets it.
 //! - [`span`]: the span of a request, and its trace.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
-//!   to https.
+//!   to https, and the way to HTTP/3.
 //! - [`response`], [`error`]: what the client receives; [`trailers`]: what follows a body, in both
 //!   directions.
+//! - [`pages`]: the pages that a developer's browser gets instead of failures.
 //! - [`compress`], [`compressed`]: responses in the content codings that clients accept.
 //! - [`assets`]: static files, which need no Worker.
 //! - [`internal`]: calls from other processes of the platform.
@@ -52,9 +53,11 @@ pub(crate) mod forwarded;
 pub(crate) mod handshake;
 mod head;
 pub(crate) mod headers;
-mod https;
+mod http3;
+pub(crate) mod https;
 pub(crate) mod internal;
 pub(crate) mod opening;
+pub(crate) mod pages;
 pub(crate) mod path;
 mod proxy_protocol;
 pub(crate) mod response;
@@ -174,6 +177,7 @@ pub(crate) fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
 pub(crate) async fn run(
     thread: Rc<RouterThread>,
     listeners: Listeners<std::net::TcpListener>,
+    http3: Option<tenon_http3::Listener>,
     drain: drain::Watch,
     readiness: Readiness,
     linger: Duration,
@@ -185,6 +189,10 @@ pub(crate) async fn run(
         internal: listeners.internal.map(TcpListener::from_std).transpose()?,
     };
     let (stage_tx, stage_rx) = watch::channel(Stage::Serving);
+    let endpoint = http3.map(tenon_http3::Listener::open).transpose()?.map(Rc::new);
+    let http3 = endpoint.as_ref().map(|endpoint| {
+        spawn_local(http3::serve(thread.clone(), endpoint.clone(), stage_rx.clone()))
+    });
     let front = Front { thread: thread.clone(), stage_rx };
     let tunnels = &thread.tunnels;
 
@@ -220,6 +228,10 @@ pub(crate) async fn run(
     }
     sweeper.abort();
     figures.abort();
+    if let (Some(endpoint), Some(http3)) = (endpoint, http3) {
+        http3.abort();
+        endpoint.finish().await;
+    }
     thread.meters.flush();
     thread.spans.as_ref().inspect(|spans| spans.flush());
     drop((leaving, drain));
@@ -295,8 +307,8 @@ impl Front {
         }
     }
 
-    /// Accepts all established connections. The kernel is asked directly, because the event loop
-    /// may not know of all these connections yet.
+    /// Accepts all established connections, and asks the kernel for them directly, because the
+    /// event loop may not know of all of them yet.
     fn admit_established(&self, kind: ListenerKind, listener: &std::net::TcpListener) {
         let accept = || {
             let (stream, peer) = listener.accept()?;

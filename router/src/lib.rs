@@ -51,11 +51,13 @@ mod upstream;
 
 pub use args::{FrontArgs, FrontArgsError};
 pub use front::forwarded::TrustedProxies;
+pub use front::pages::{FailedRequest, Page, Pages};
 pub use front::{BACKLOG, FrontThread, Listeners};
 pub use router::{Addresses, Config, IDLE_TIMEOUT, Router, SpawnError, bind};
 pub use sites::SitesConfig;
 pub use tenon_clients::pace::Pace;
 pub use tenon_clients::{descriptors, memory};
+pub use tenon_http3::Http3Error;
 pub use tenon_https::{Https, HttpsError, HttpsSettings};
 pub use tenon_spans::{SpanArgs, SpansConfig};
 pub use tenon_table::Pin;

@@ -38,6 +38,11 @@ struct Args {
     #[arg(long, env = "TENON_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
 
+    /// Speak HTTP/3 on the address of --https-listen, over UDP. Responses over TLS tell clients to use
+    /// HTTP/3 on this port, which is 443 unless a load balancer publishes another one.
+    #[arg(long, env = "TENON_HTTP3", value_name = "PORT", requires = "https_certificates")]
+    http3: Option<u16>,
+
     /// Address on which nodes and the operator connect. Without --tls-dir, any process that can
     /// reach this address can call any Worker, so keep the address inside the cluster.
     #[arg(long, env = "TENON_INNER_LISTEN", default_value = "0.0.0.0:8081")]
@@ -82,6 +87,7 @@ fn config(args: &Args, registry: &Registry) -> anyhow::Result<Config> {
     let name = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".into());
     let config = Config {
         https,
+        http3: args.http3,
         internal_listen: Some(args.inner_listen),
         tls,
         threads,

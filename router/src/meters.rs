@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{StatusCode, Version};
 use prometheus::local::{LocalHistogram, LocalIntCounter};
 use prometheus::{Histogram, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 use tenon_lifecycle::label_values;
@@ -31,6 +31,7 @@ const BUCKETS: [f64; 16] = [
 pub(crate) struct RequestFamilies {
     ended: EnumCounters<Code>,
     by_thread: IntCounterVec,
+    by_version: EnumCounters<HttpVersion>,
     duration: Histogram,
     in_flight: IntGaugeVec,
     carried: EnumCounters<Way>,
@@ -64,6 +65,32 @@ label_values! {
         FromClient = "node",
         ToClient = "client",
     }
+}
+
+label_values! {
+    /// The version of HTTP that a client speaks.
+    enum HttpVersion {
+        Http10 = "1.0",
+        Http11 = "1.1",
+        Http2 = "2",
+        Http3 = "3",
+    }
+}
+
+impl From<Version> for HttpVersion {
+    fn from(version: Version) -> Self {
+        match version {
+            Version::HTTP_3 => Self::Http3,
+            Version::HTTP_2 => Self::Http2,
+            Version::HTTP_11 => Self::Http11,
+            _ => Self::Http10,
+        }
+    }
+}
+
+/// Returns the number of a version of HTTP.
+pub(crate) fn version_number(version: Version) -> &'static str {
+    HttpVersion::from(version).as_str()
 }
 
 label_values! {
@@ -147,6 +174,11 @@ impl RequestFamilies {
                 "Completed requests by thread.",
                 &["thread"],
             )?,
+            by_version: registry.counters_by(
+                "tenon_router_version_requests_total",
+                "Completed requests of clients by version of HTTP.",
+                "version",
+            )?,
             duration: registry.histogram(
                 "tenon_router_request_duration_seconds",
                 "Time from a request's head to the head of its response.",
@@ -168,6 +200,7 @@ impl RequestFamilies {
     pub(crate) fn thread(&self, thread: &str) -> Rc<Meters> {
         let counts = Counts {
             ended: self.ended.local(),
+            versions: self.by_version.local(),
             carried: self.carried.local(),
             duration: self.duration.local(),
             requests: self.by_thread.with_label_values(&[thread]).local(),
@@ -187,6 +220,7 @@ pub(crate) struct Meters {
 
 struct Counts {
     ended: EnumMap<Code, LocalIntCounter>,
+    versions: EnumMap<HttpVersion, LocalIntCounter>,
     carried: EnumMap<Way, LocalIntCounter>,
     duration: LocalHistogram,
     requests: LocalIntCounter,
@@ -199,6 +233,12 @@ impl Meters {
         counts.duration.observe(took.as_secs_f64());
         counts.requests.inc();
         self.flush_soon();
+    }
+
+    /// Counts a request of a client by the version of HTTP. The caller also calls
+    /// [`observe`](Self::observe).
+    pub(crate) fn count_version(&self, version: Version) {
+        self.counts.versions.get(version.into()).inc();
     }
 
     /// Counts bytes of a tunnel.
@@ -221,6 +261,7 @@ impl Meters {
         self.dirty.set(false);
         let counts = &self.counts;
         counts.ended.flush();
+        counts.versions.flush();
         counts.carried.flush();
         counts.duration.flush();
         counts.requests.flush();

@@ -6,6 +6,7 @@
 use prometheus::{IntGauge, Registry};
 use tenon_clients::metrics::ClientFamilies;
 use tenon_compression::metrics::CompressionMetrics;
+use tenon_http3::metrics::Http3Metrics;
 use tenon_lifecycle::event_loop;
 use tenon_spans::SpanMetrics;
 
@@ -30,6 +31,7 @@ pub(crate) struct Metrics {
     pub(crate) spans: SpanMetrics,
     pub(crate) tunnels: IntGauge,
     pub(crate) sites: SiteMetrics,
+    pub(crate) http3: Http3Metrics,
 }
 
 impl Metrics {
@@ -46,6 +48,7 @@ impl Metrics {
             spans: SpanMetrics::register(registry)?,
             tunnels: slots::register(registry)?,
             sites: SiteMetrics::register(registry)?,
+            http3: Http3Metrics::register(registry)?,
         })
     }
 }

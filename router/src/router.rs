@@ -18,6 +18,7 @@ use http::Uri;
 use prometheus::Registry;
 use tenon_clients::memory;
 use tenon_clients::pace::Pace;
+use tenon_http3::Http3Error;
 use tenon_https::Https;
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
@@ -34,7 +35,8 @@ use tonic::transport::Endpoint;
 use crate::catalog::{self, CatalogMetrics};
 use crate::figures::Reporter;
 use crate::front::forwarded::TrustedProxies;
-use crate::front::{self, FrontThread, Listeners};
+use crate::front::pages::Pages;
+use crate::front::{self, FrontThread, Listeners, https};
 use crate::metrics::{LOOPS, Metrics};
 use crate::server::{self, Server};
 use crate::sites::{Sites, SitesConfig};
@@ -49,6 +51,9 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The address on which clients connect with TLS. Port 0 selects any free port.
     pub https: Option<(SocketAddr, Https)>,
+    /// The port under which clients reach HTTP/3, which the router serves on the same address as
+    /// `https`, over UDP. `None` serves no HTTP/3.
+    pub http3: Option<u16>,
     /// The proxies whose `X-Forwarded-*` headers are trusted.
     pub trusted_proxies: TrustedProxies,
     /// The address on which nodes and the operator connect, if there is one. Port 0 selects any free
@@ -78,6 +83,8 @@ pub struct Config {
     pub pace: Pace,
     /// Whether a debugger may pause shards. If so, a silent shard does not count as failed.
     pub shards_may_pause: bool,
+    /// The pages for the browser of a developer. A router on a cluster has none.
+    pub pages: Option<Arc<dyn Pages>>,
     /// The place where the static files of Workers are kept.
     pub sites: SitesConfig,
     /// The time for which new connections are accepted after a drain has begun.
@@ -99,6 +106,7 @@ impl Config {
             name,
             listen,
             https: None,
+            http3: None,
             trusted_proxies: TrustedProxies::default(),
             internal_listen: None,
             catalog,
@@ -113,6 +121,7 @@ impl Config {
             idle_timeout: IDLE_TIMEOUT,
             pace: Pace::default(),
             shards_may_pause: false,
+            pages: None,
             sites: SitesConfig::default(),
             drain_linger: Duration::ZERO,
             tunnel_grace: Duration::ZERO,
@@ -153,6 +162,8 @@ pub enum SpawnError {
     Thread(#[from] io::Error),
     #[error("cannot use --assets-cache-dir: {0}")]
     Sites(#[source] io::Error),
+    #[error(transparent)]
+    Http3(#[from] Http3Error),
     #[error("a router's metrics are registered already: {0}")]
     Metrics(#[from] prometheus::Error),
 }
@@ -163,7 +174,7 @@ pub struct Router {
     addr: SocketAddr,
     https_addr: Option<SocketAddr>,
     internal_addr: Option<SocketAddr>,
-    published: Published,
+    announcements: Announcements,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -213,6 +224,13 @@ impl Router {
         let addr = first.clients.local_addr()?;
         let (https_addr, internal_addr) = (address(&first.https)?, address(&first.internal)?);
         let metrics = Metrics::register(registry)?;
+        let threads = listeners.len();
+        let http3_listeners = match (config.http3, https_addr, &config.https) {
+            (Some(_), Some(addr), Some((_, https))) => {
+                tenon_http3::listen(addr, threads, https, &metrics.http3)?
+            }
+            _ => Vec::new(),
+        };
         let catalog_metrics = CatalogMetrics::register(registry)?;
         let published: Published = Arc::new(ArcSwap::from_pointee(Table::default()));
         registry.register(Box::new(Shares::new(published.clone())?))?;
@@ -220,7 +238,6 @@ impl Router {
         let announcements = Announcements { published: published.clone(), changes_rx };
         let loops = EventLoops::register(registry, LOOPS)?;
 
-        let threads = listeners.len();
         let per_thread =
             |all: u64| usize::try_from(all / threads as u64).unwrap_or(usize::MAX / 16);
         let client_memory = per_thread(config.client_memory);
@@ -250,7 +267,9 @@ impl Router {
         let shared = Shared {
             tls: config.tls,
             https: https.clone(),
+            http3: config.http3.map(https::alternative),
             trusted_proxies: config.trusted_proxies,
+            pages: config.pages,
             sites: sites.clone(),
             limited_clients: Arc::default(),
             counted_tx,
@@ -269,10 +288,12 @@ impl Router {
             pace: config.pace,
             shards_may_pause: config.shards_may_pause,
         };
+        let mut http3_listeners = http3_listeners.into_iter();
         let front = |(i, listeners): (usize, Listeners)| FrontThread {
             name: i.to_string(),
             loops: loops.clone(),
             listeners,
+            http3: http3_listeners.next(),
             settings,
             shared: shared.clone(),
             announcements: announcements.clone(),
@@ -287,7 +308,7 @@ impl Router {
         drop((threads_rx, drain, shared));
 
         let ready = readiness.hold("catalog");
-        let publisher = catalog::Publisher { published: published.clone(), changes_tx };
+        let publisher = catalog::Publisher { published, changes_tx };
         let client = catalog::Client::new(
             config.name,
             server,
@@ -310,7 +331,8 @@ impl Router {
             });
         })?;
         tracing::info!(%addr, ?https_addr, ?internal_addr, threads, "listening");
-        let router = Self { addr, https_addr, internal_addr, published, threads: vec![catalog] };
+        let threads = vec![catalog];
+        let router = Self { addr, https_addr, internal_addr, announcements, threads };
         Ok((router, fronts))
     }
 
@@ -333,7 +355,19 @@ impl Router {
     /// shard is available. Returns `None` if the catalog does not contain the Worker, or has no
     /// ready node for the Worker.
     pub fn pinned(&self, worker: &WorkerId) -> Option<Pin> {
-        self.published.load().pinned(worker)
+        self.announcements.published.load().pinned(worker)
+    }
+
+    /// Waits until every new request is matched with a table that satisfies a condition. Returns
+    /// immediately if the catalog is no longer watched.
+    pub async fn await_table(&self, is_applied: impl Fn(&Table) -> bool) {
+        let Announcements { published, mut changes_rx } = self.announcements.clone();
+        loop {
+            changes_rx.mark_unchanged();
+            if is_applied(&published.load()) || changes_rx.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Waits until the drain is complete and every thread has ended.

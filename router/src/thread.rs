@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::Cache;
+use http::HeaderValue;
 use prometheus::IntGauge;
 use tenon_clients::Clients;
 use tenon_clients::metrics::ClientMetrics;
@@ -36,6 +37,7 @@ use tonic::Status;
 use crate::date::DateCache;
 use crate::figures::{Counted, ThreadFigures};
 use crate::front::forwarded::TrustedProxies;
+use crate::front::pages::Pages;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::sites::Sites;
@@ -56,9 +58,13 @@ pub(crate) type View = Rc<Arc<Table>>;
 pub(crate) struct RouterThread {
     pub(crate) settings: Settings,
     pub(crate) tls: Option<Tls>,
-    /// TLS towards clients.
+    /// TLS with clients.
     pub(crate) https: Option<Https>,
+    /// The header that tells clients to use HTTP/3, if the router speaks it.
+    pub(crate) http3: Option<HeaderValue>,
     pub(crate) trusted_proxies: TrustedProxies,
+    /// The pages for the browser of a developer, if there are any.
+    pub(crate) pages: Option<Arc<dyn Pages>>,
     pub(crate) sites: Sites,
     /// The rate limits of clients, which all threads share.
     pub(crate) limited_clients: Arc<rate::Clients>,
@@ -68,7 +74,7 @@ pub(crate) struct RouterThread {
     pub(crate) upstream: Upstream,
     /// The shard that runs on this thread, if there is one.
     pub(crate) colocated: Option<Colocated>,
-    /// Whether clients are asked to use another connection.
+    /// Whether responses ask clients to use another connection.
     pub(crate) leaving: Cell<bool>,
     pub(crate) tunnels: Tunnels,
     pub(crate) clients: Clients,
@@ -122,9 +128,13 @@ pub(crate) struct Announcements {
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) tls: Option<Tls>,
-    /// TLS towards clients.
+    /// TLS with clients.
     pub(crate) https: Option<Https>,
+    /// The header that tells clients to use HTTP/3.
+    pub(crate) http3: Option<HeaderValue>,
     pub(crate) trusted_proxies: TrustedProxies,
+    /// The pages for the browser of a developer, if there are any.
+    pub(crate) pages: Option<Arc<dyn Pages>>,
     pub(crate) sites: Sites,
     /// The rate limits of clients.
     pub(crate) limited_clients: Arc<rate::Clients>,
@@ -147,7 +157,17 @@ impl RouterThread {
     pub(crate) fn new(
         name: &str,
         settings: Settings,
-        Shared { tls, https, trusted_proxies, sites, limited_clients, counted_tx, spans }: Shared,
+        Shared {
+            tls,
+            https,
+            http3,
+            trusted_proxies,
+            pages,
+            sites,
+            limited_clients,
+            counted_tx,
+            spans,
+        }: Shared,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
         colocated: Option<Colocated>,
@@ -174,7 +194,9 @@ impl RouterThread {
             colocated,
             tls,
             https,
+            http3,
             trusted_proxies,
+            pages,
             sites,
             limited_clients,
             meters: metrics.requests.thread(name),

@@ -11,7 +11,7 @@ use tenon_proto::runtime::ResponseHead;
 use tenon_spans::{Context, OpenSpan, Span};
 use tenon_table::Shard;
 
-use crate::meters::Outcome;
+use crate::meters::{Outcome, version_number};
 
 const DEBUG: HeaderName = HeaderName::from_static("tenon-debug");
 const WORKER: HeaderName = HeaderName::from_static("tenon-worker");
@@ -194,12 +194,7 @@ impl LoggedRequest<'_> {
         }
         span.text("url.scheme", self.scheme);
         span.text("url.path", self.path);
-        let protocol = match self.protocol {
-            Version::HTTP_10 => "1.0",
-            Version::HTTP_11 => "1.1",
-            _ => "2",
-        };
-        span.text("network.protocol.version", protocol);
+        span.text("network.protocol.version", version_number(self.protocol));
         span.text("client.address", &self.peer.to_canonical().to_string());
         span.text("tenon.request_id", self.request_id);
         self.host.inspect(|host| span.text("server.address", host));

@@ -14,6 +14,7 @@ use std::time::Duration;
 use http::Uri;
 use ipnet::IpNet;
 use tenon_egress::{InvalidProxy, Proxy, Resolver};
+use tenon_engine::exception::ExceptionSink;
 use tenon_engine::inspector::Inspector;
 use tenon_lifecycle::tls::{self, Tls, WrongScheme};
 use tenon_proto::id::ShardId;
@@ -32,8 +33,8 @@ const MIB: u64 = 1 << 20;
 pub struct Config {
     pub name: String,
     pub listen: ListenConfig,
-    /// The operator's catalog.
-    pub catalog: Endpoint,
+    /// The operators' catalog.
+    pub catalog: CatalogConfig,
     /// URL of the routers' internal listener.
     pub router: Option<RouterUrl>,
     pub pool: PoolConfig,
@@ -54,6 +55,20 @@ pub struct Config {
     /// Lets clients debug the Workers. No argument sets it, because debugging is not allowed on a
     /// cluster.
     pub inspector: Option<Arc<Inspector>>,
+    /// Receives the exceptions that Workers do not catch. No argument sets it, because a node on a
+    /// cluster only logs them.
+    pub exceptions: Option<Arc<dyn ExceptionSink>>,
+}
+
+/// Addresses of the catalog.
+#[derive(Clone, Debug)]
+pub struct CatalogConfig {
+    /// The address of the operators that are ready.
+    pub ready: Endpoint,
+    /// The address of all operators, which also send revisions before they are ready.
+    pub starting: Option<Endpoint>,
+    /// Maximum time for which a cold start waits for an operator that answers.
+    pub wait: Duration,
 }
 
 /// Configuration of the shards and lanes and of their addresses.
@@ -77,7 +92,7 @@ pub struct PoolConfig {
     pub spares: usize,
     /// Time after which an idle isolate is evicted.
     pub idle_timeout: Duration,
-    /// Directory for compiled code. Without a directory, compiled code is kept in memory only.
+    /// Directory for revisions and compiled code. Without a directory, they are kept in memory only.
     pub code_cache_dir: Option<PathBuf>,
 }
 
@@ -122,6 +137,18 @@ pub struct EgressConfig {
 pub struct DrainConfig {
     /// Time for which invocations may continue after the drain has begun.
     pub grace: Duration,
+}
+
+impl CatalogConfig {
+    /// Less than the default wall-clock limit of a request, so that the client learns the reason.
+    pub const WAIT: Duration = Duration::from_secs(25);
+}
+
+impl From<Endpoint> for CatalogConfig {
+    /// Returns the configuration with one address.
+    fn from(ready: Endpoint) -> Self {
+        Self { ready, starting: None, wait: Self::WAIT }
+    }
 }
 
 impl Default for ListenConfig {
@@ -172,8 +199,8 @@ impl Default for DrainConfig {
 /// An invalid argument.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("--catalog {url:?} is not a URL such as http://tenon-operator:7070: {source}")]
-    Catalog { url: String, source: tonic::transport::Error },
+    #[error("{flag} {url:?} is not a URL such as http://tenon-operator:7070: {source}")]
+    Catalog { flag: &'static str, url: String, source: tonic::transport::Error },
     #[error("--router {0}")]
     Router(#[from] InvalidRouter),
     #[error("{flag} {source}")]
@@ -198,15 +225,31 @@ impl TryFrom<NodeArgs> for Config {
     fn try_from(args: NodeArgs) -> Result<Self, ConfigError> {
         let listen = listen(&args)?;
         let proxy = proxy(&args)?;
-        let catalog = Endpoint::from_shared(args.catalog.clone())
-            .map_err(|source| ConfigError::Catalog { url: args.catalog.clone(), source })?;
-        let front = FrontConfig::of(&args, catalog.uri())?;
+        let endpoint = |flag, url: &String| {
+            Endpoint::from_shared(url.clone()).map_err(|source| ConfigError::Catalog {
+                flag,
+                url: url.clone(),
+                source,
+            })
+        };
+        let catalog = CatalogConfig {
+            ready: endpoint("--catalog", &args.catalog)?,
+            starting: args
+                .starting_catalog
+                .as_ref()
+                .map(|url| endpoint("--starting-catalog", url))
+                .transpose()?,
+            wait: args.catalog_wait.0,
+        };
+        let front = FrontConfig::of(&args, catalog.ready.uri())?;
         let router: Option<RouterUrl> = args.router.map(|url| url.parse()).transpose()?;
         let uses_tls = args.tls.tls_dir.is_some();
         let check = |flag, url: &Uri| {
             tls::check_scheme(url, uses_tls).map_err(|source| ConfigError::Scheme { flag, source })
         };
-        check("--catalog", catalog.uri())?;
+        check("--catalog", catalog.ready.uri())?;
+        let starting = catalog.starting.as_ref();
+        starting.map_or(Ok(()), |starting| check("--starting-catalog", starting.uri()))?;
         router.iter().try_for_each(|router| check("--router", &router.0))?;
         Ok(Self {
             name: args.name,
@@ -240,6 +283,7 @@ impl TryFrom<NodeArgs> for Config {
             profile_port: args.profile_port,
             tls: None,
             inspector: None,
+            exceptions: None,
         })
     }
 }
@@ -253,7 +297,7 @@ impl Config {
         Self {
             name,
             listen: ListenConfig::default(),
-            catalog,
+            catalog: catalog.into(),
             router: None,
             pool: PoolConfig::default(),
             admission: AdmissionConfig::default(),
@@ -265,6 +309,7 @@ impl Config {
             profile_port: None,
             tls: None,
             inspector: None,
+            exceptions: None,
         }
     }
 

@@ -49,7 +49,7 @@ pub struct Node {
     front: Option<Router>,
 }
 
-/// The reason for which a node cannot run.
+/// The reason why a node cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     #[error(
@@ -122,9 +122,9 @@ impl Node {
         }
         let crash_loops = reports::register(registry)?;
         let (name, catalog, tls) =
-            (config.name.clone(), config.catalog.clone(), config.tls.clone());
-        let source =
-            Source::spawn(catalog.clone(), tls.clone(), config.pool.code_cache_dir.clone());
+            (config.name.clone(), config.catalog.ready.clone(), config.tls.clone());
+        let directory = config.pool.code_cache_dir.clone();
+        let source = Source::spawn(config.catalog.clone(), tls.clone(), directory);
         let source = source.map_err(SpawnError::Source)?;
         let reporter = Reporter::spawn(name.clone(), catalog, tls, crash_loops);
         let reporter = reporter.map_err(SpawnError::Thread)?;

@@ -56,7 +56,7 @@ pub enum Condition {
     Spent(Spent),
 }
 
-/// The reason for which an isolate gets no more invocations.
+/// The reason why an isolate gets no more invocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spent {
     /// The isolate was stopped at this limit, and its state cannot be trusted. This is a strike
@@ -78,7 +78,7 @@ pub enum Lookup<'a, O, S> {
     Refused(Obstacle),
 }
 
-/// The reason for which a start is refused.
+/// The reason why a start is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// The revision failed a short time ago, with this failure.

@@ -80,7 +80,7 @@ pub struct Shard {
     metrics: ShardMetrics,
     bounds: ShardBounds,
     draining: Cell<bool>,
-    /// Whether the supervisor has been asked to replace this process.
+    /// Whether this process has asked the supervisor to replace it.
     worn: Cell<bool>,
     pressure: Cell<Pressure>,
     demand: RefCell<Demand>,
@@ -92,7 +92,7 @@ pub struct Shard {
     heat: ShardHeat,
     /// Measures the time for which the thread runs tasks.
     event_loop: RuntimeMetrics,
-    /// The Worker before each of whose requests the supervisor is asked.
+    /// The Worker for which the shard asks the supervisor before each request.
     consulted: RefCell<Option<WorkerId>>,
     profiling: RefCell<Option<Profiling>>,
     /// Isolates whose bytecode is to be made.
@@ -386,7 +386,8 @@ impl Shard {
                 let launch = vacancy.starting(start.clone());
                 // The start runs as its own task, so that it continues after the requests that wait
                 // for it have been canceled.
-                spawn_local(Rc::clone(self).start(launch, start.clone(), delivery));
+                let worker = request.worker.clone();
+                spawn_local(Rc::clone(self).start(worker, launch, start.clone(), delivery));
                 Ok(ResidentOrStart::Cold(start))
             }
         };

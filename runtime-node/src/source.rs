@@ -2,17 +2,25 @@
 //! from the supervisor, which runs that thread.
 //!
 //! ```text
-//!  shard 0 ─┐            ┌─ cache, by digest ──────────────► answer
+//!  shard 0 ─┐            ┌─ memory, disk, by digest ────────► answer
 //!  shard 1 ─┼─ fetch ──► │
-//!  shard n ─┘            └─ one GetRevision, many waiters ──► verify ──► cache, answers
+//!  shard n ─┘            └─ one GetRevision, many waiters ──► verify ──► caches, answers
 //! ```
 //!
 //! A revision is returned with the bytecode of its modules once an isolate has supplied that
-//! bytecode; bytecode is kept in memory and, if configured, on disk.
+//! bytecode; revisions and bytecode are kept in memory and, if configured, on disk.
 //!
 //! Only cold starts fetch revisions, so shards send a message and wait; they share no data with
 //! this thread. Cached revisions are still served when the catalog is unavailable, and fetches wait
-//! for an operator that is being replaced.
+//! for an operator that is being replaced. The requests that wait for a fetch wait in the queue of
+//! the start, which bounds them for each Worker, namespace and shard, and each leaves it at its own
+//! deadline.
+//!
+//! - [`operators`]: the catalog's client.
+//! - [`kept`]: the revisions on disk.
+
+mod kept;
+mod operators;
 
 use std::collections::HashMap;
 use std::io;
@@ -28,32 +36,27 @@ use tenon_lifecycle::cache::Cache;
 use tenon_lifecycle::disk_cache::DiskCache;
 use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::vital;
-use tenon_proto::catalog::GetRevisionRequest;
-use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::node::GetRevisionResponse;
 use tenon_proto::node::get_revision_response::Part;
-use tenon_proto::revision::{Assembler, ByKind, MalformedRevision, Revision};
+use tenon_proto::revision::{Assembler, ByKind, Revision};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status};
 
 use crate::child::Supervisor;
+use crate::config::CatalogConfig;
+use kept::Kept;
+use operators::Operators;
 
-/// Time limits of one request to the catalog, which may return many megabytes, and of connecting.
-const ATTEMPT: Duration = Duration::from_secs(5);
+/// Time limit of connecting to an operator.
 const CONNECT: Duration = Duration::from_secs(1);
 
 /// A connection that has been silent for `KEEP_ALIVE` is pinged, and dropped if no answer arrives
 /// within `KEEP_ALIVE_TIMEOUT`.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// First and longest pause between attempts; the pause doubles after each attempt.
-const FIRST_PAUSE: Duration = Duration::from_millis(25);
-const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 
 /// Capacity of the cache of modules and bindings, in bytes. A node runs a few hundred revisions,
 /// most of them small.
@@ -87,27 +90,9 @@ enum Origin {
 }
 
 enum Order {
-    Fetch(RevisionDigest, oneshot::Sender<SourceResult>),
+    /// Fetches the revision of this Worker.
+    Fetch(Box<str>, RevisionDigest, oneshot::Sender<SourceResult>),
     Keep(RevisionDigest, Bytes),
-}
-
-/// The reason for which an attempt at the catalog returned no revision.
-#[derive(Debug, thiserror::Error)]
-enum FetchError {
-    #[error("the catalog has no such revision")]
-    Unknown,
-    #[error("the catalog cannot resolve the revision: {0}")]
-    Unresolved(Status),
-    #[error("the catalog refuses the revision to the pool of this node: {0}")]
-    Denied(Status),
-    #[error("the catalog cannot be reached: {0}")]
-    Unreachable(Status),
-    #[error("the catalog did not answer before the timeout")]
-    Silent,
-    #[error("the catalog's response is damaged: {0}")]
-    Malformed(#[from] MalformedRevision),
-    #[error("the catalog sent revision {0} instead")]
-    Other(RevisionDigest),
 }
 
 impl Source {
@@ -115,18 +100,28 @@ impl Source {
     /// the catalog.
     ///
     /// # Arguments
+    /// * `catalog` - the addresses of the catalog.
     /// * `tls` - used if the catalog's URL is `https`.
-    /// * `disk` - the directory for bytecode, if it is to outlive the process.
+    /// * `disk` - the directory for revisions and bytecode, if they are to outlive the process.
     ///
     /// # Errors
     /// Fails if the system cannot create the event loop or the thread, or if the directory is
     /// unusable.
-    pub fn spawn(catalog: Endpoint, tls: Option<Tls>, disk: Option<PathBuf>) -> io::Result<Self> {
+    pub fn spawn(
+        catalog: CatalogConfig,
+        tls: Option<Tls>,
+        disk: Option<PathBuf>,
+    ) -> io::Result<Self> {
+        let kept = disk.as_deref().map(Kept::open).transpose()?;
         let disk = disk.map(|directory| DiskCache::open(directory, DISK)).transpose()?;
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let CatalogConfig { ready, starting, wait } = catalog;
         vital::spawn("source".to_owned(), move || {
-            runtime.block_on(async { serve(connect(catalog, tls), disk, orders_rx).await });
+            runtime.block_on(async {
+                let operators = Operators::connect(ready, starting, tls, wait);
+                serve(&operators, kept, disk, orders_rx).await;
+            });
         })?;
         Ok(Self(Origin::Catalog { orders_tx }))
     }
@@ -136,17 +131,20 @@ impl Source {
         Self(Origin::Supervisor(supervisor))
     }
 
-    /// Returns the revision with this digest, from the cache, the catalog or the supervisor, with
-    /// its bytecode if there is any.
+    /// Returns the revision with this digest, from a cache, the catalog or the supervisor, with its
+    /// bytecode if there is any.
+    ///
+    /// # Arguments
+    /// * `worker` - the id of the Worker to which the revision belongs.
     ///
     /// # Errors
     /// Fails with [`FailureCode::RevisionUnavailable`] if the revision cannot be fetched now.
-    pub async fn fetch(&self, digest: RevisionDigest) -> SourceResult {
+    pub async fn fetch(&self, worker: &str, digest: RevisionDigest) -> SourceResult {
         let orders_tx = match &self.0 {
             Origin::Catalog { orders_tx } => orders_tx,
             Origin::Supervisor(supervisor) => {
                 let parts = supervisor
-                    .get_revision(&digest)
+                    .get_revision(worker, &digest)
                     .await
                     .map_err(|status| Failure::from(&status))?;
                 return receive(digest, parts).await;
@@ -154,16 +152,16 @@ impl Source {
         };
         let (answer_tx, answer_rx) = oneshot::channel();
         let gone = || unavailable("the node is shutting down");
-        orders_tx.send(Order::Fetch(digest, answer_tx)).map_err(|_| gone())?;
+        orders_tx.send(Order::Fetch(worker.into(), digest, answer_tx)).map_err(|_| gone())?;
         answer_rx.await.unwrap_or_else(|_| Err(gone()))
     }
 
     /// Fetches the revision with this digest into the cache, for a request that will arrive soon.
-    pub(crate) fn prefetch(&self, digest: RevisionDigest) {
+    pub(crate) fn prefetch(&self, worker: &str, digest: RevisionDigest) {
         if let Origin::Catalog { orders_tx } = &self.0 {
             let (answer_tx, _unused_rx) = oneshot::channel();
             // If the receiver has been dropped, there are no later starts.
-            _ = orders_tx.send(Order::Fetch(digest, answer_tx));
+            _ = orders_tx.send(Order::Fetch(worker.into(), digest, answer_tx));
         }
     }
 
@@ -190,11 +188,11 @@ pub(crate) fn connect(catalog: Endpoint, tls: Option<Tls>) -> Channel {
 
 /// Carries out orders until every handle has been dropped.
 async fn serve(
-    catalog: Channel,
+    operators: &Operators,
+    mut kept: Option<Kept>,
     mut disk: Option<DiskCache<RevisionDigest>>,
     mut orders_rx: mpsc::UnboundedReceiver<Order>,
 ) {
-    let client = CatalogClient::new(catalog);
     let mut revisions: Cache<RevisionDigest, Arc<Revision>> = Cache::new(REVISIONS);
     let mut bytecodes: Cache<RevisionDigest, Bytes> = Cache::new(BYTECODE);
     let mut waiting: HashMap<RevisionDigest, Vec<oneshot::Sender<SourceResult>>> = HashMap::new();
@@ -209,7 +207,7 @@ async fn serve(
                         disk.write(digest, bytecode);
                     }
                 }
-                Some(Order::Fetch(digest, answer_tx)) => {
+                Some(Order::Fetch(worker, digest, answer_tx)) => {
                     let (revision, bytecode) = (revisions.get(&digest).cloned(), bytecodes.get(&digest).cloned());
                     let file = match (&bytecode, &mut disk) {
                         (None, Some(disk)) => disk.read(digest),
@@ -222,14 +220,12 @@ async fn serve(
                     }
                     let waiters = waiting.entry(digest).or_default();
                     if waiters.is_empty() {
-                        let client = client.clone();
+                        let kept = match (&revision, &mut kept) {
+                            (None, Some(kept)) => kept.read(digest),
+                            _ => None,
+                        };
                         fetches.push(async move {
-                            let revision = async {
-                                match revision {
-                                    Some(revision) => Ok(revision),
-                                    None => fetch(client, digest).await,
-                                }
-                            };
+                            let revision = obtain(operators, revision, kept, &worker, digest);
                             let (revision, file) = tokio::join!(revision, OptionFuture::from(file));
                             (digest, revision, bytecode.or(file.flatten()))
                         });
@@ -237,14 +233,17 @@ async fn serve(
                     waiters.push(answer_tx);
                 }
             },
-            Some((digest, revision, bytecode)) = fetches.next() => {
-                if let Ok(revision) = &revision {
+            Some((digest, obtained, bytecode)) = fetches.next() => {
+                if let Ok((revision, origin)) = &obtained {
                     revisions.insert(digest, Arc::clone(revision), size(revision));
+                    if let (Obtained::Fetched, Some(kept)) = (origin, &mut kept) {
+                        kept.write(digest, revision);
+                    }
                 }
                 if let Some(bytecode) = &bytecode {
                     bytecodes.insert(digest, bytecode.clone(), bytecode.len());
                 }
-                let answer = revision.map(|revision| Sourced { revision, bytecode });
+                let answer = obtained.map(|(revision, _)| Sourced { revision, bytecode });
                 for answer_tx in waiting.remove(&digest).unwrap_or_default() {
                     let _ = answer_tx.send(answer.clone());
                 }
@@ -253,34 +252,35 @@ async fn serve(
     }
 }
 
+/// The origin of a revision.
+enum Obtained {
+    Cached,
+    Fetched,
+}
+
+/// Returns the revision in memory, or else the one on disk, or else fetches it.
+async fn obtain(
+    operators: &Operators,
+    cached: Option<Arc<Revision>>,
+    kept: Option<impl Future<Output = Option<Revision>>>,
+    worker: &str,
+    digest: RevisionDigest,
+) -> Result<(Arc<Revision>, Obtained), Failure> {
+    if let Some(revision) = cached {
+        return Ok((revision, Obtained::Cached));
+    }
+    if let Some(revision) = OptionFuture::from(kept).await.flatten() {
+        return Ok((Arc::new(revision), Obtained::Cached));
+    }
+    Ok((operators.fetch(worker, digest).await?, Obtained::Fetched))
+}
+
 /// Returns the size of the revision's modules and bindings, in bytes.
 fn size(revision: &Revision) -> usize {
     let modules = revision.modules.iter().map(|(name, source)| name.len() + source.len());
     let ByKind { vars, secrets, services: _, assets: _ } = ByKind::of(&revision.bindings);
     let bindings = vars.into_iter().chain(secrets).map(|(name, value)| name.len() + value.len());
     modules.chain(bindings).sum()
-}
-
-/// Fetches a revision, and retries for as long as the error's retry time allows.
-async fn fetch(
-    client: CatalogClient<Channel>,
-    digest: RevisionDigest,
-) -> Result<Arc<Revision>, Failure> {
-    let began = Instant::now();
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let attempt = tokio::time::timeout(ATTEMPT, get_revision(client.clone(), digest)).await;
-        let error = match attempt.unwrap_or(Err(FetchError::Silent)) {
-            Ok(revision) => return Ok(Arc::new(revision)),
-            Err(error) => error,
-        };
-        if began.elapsed() + pause > error.retry_time() {
-            tracing::warn!(revision = %digest, %error, "cannot fetch a revision");
-            return Err(error.into());
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
 }
 
 /// Receives a revision that the supervisor sends from its own source, and verifies the content
@@ -308,65 +308,6 @@ pub(crate) async fn receive(
             Ok(Sourced { revision: Arc::new(revision), bytecode })
         }
         _ => Err(unavailable("the supervisor sent another revision")),
-    }
-}
-
-async fn get_revision(
-    mut client: CatalogClient<Channel>,
-    digest: RevisionDigest,
-) -> Result<Revision, FetchError> {
-    let request = GetRevisionRequest { digest: digest.as_bytes().to_vec() };
-    let mut messages = client.get_revision(request).await?.into_inner();
-    let mut assembler = Assembler::default();
-    while let Some(message) = messages.message().await? {
-        assembler.push(message)?;
-    }
-    // The assembler has verified the content against the digest that came with it.
-    match assembler.finish()? {
-        (actual, revision) if actual == digest => Ok(revision),
-        (actual, _) => Err(FetchError::Other(actual)),
-    }
-}
-
-impl FetchError {
-    /// Returns the time after the beginning of the first attempt within which a fetch is retried.
-    fn retry_time(&self) -> Duration {
-        match self {
-            // A router may have learned of the revision from another replica of the operator.
-            Self::Unknown => Duration::from_millis(500),
-            // The Worker may have moved to this pool, and this replica may not have seen it yet.
-            Self::Denied(_) => Duration::from_millis(500),
-            // This is long enough for another replica to take over, and short enough for a waiting
-            // client.
-            Self::Unreachable(_) => Duration::from_secs(2),
-            Self::Unresolved(_) | Self::Silent | Self::Malformed(_) | Self::Other(_) => {
-                Duration::ZERO
-            }
-        }
-    }
-}
-
-impl From<Status> for FetchError {
-    fn from(status: Status) -> Self {
-        match status.code() {
-            Code::NotFound => Self::Unknown,
-            Code::FailedPrecondition => Self::Unresolved(status),
-            Code::PermissionDenied => Self::Denied(status),
-            _ => Self::Unreachable(status),
-        }
-    }
-}
-
-/// Callers get a summary; details of the catalog's failure are in the log.
-impl From<FetchError> for Failure {
-    fn from(error: FetchError) -> Self {
-        unavailable(match error {
-            FetchError::Unknown => "the catalog has no such revision",
-            FetchError::Unresolved(_) => "a Secret that the Worker binds does not exist",
-            FetchError::Denied(_) => "no Worker of the node's pool needs the revision",
-            FetchError::Unreachable(_) | FetchError::Silent => "the catalog cannot be reached",
-            FetchError::Malformed(_) | FetchError::Other(_) => "the catalog's response is damaged",
-        })
     }
 }
 

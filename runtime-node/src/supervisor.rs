@@ -137,7 +137,7 @@ impl Supervisor {
         );
         let source = source.map_err(SpawnError::Source)?;
         let (name, catalog, tls) =
-            (config.name.clone(), config.catalog.clone(), config.tls.clone());
+            (config.name.clone(), config.catalog.ready.clone(), config.tls.clone());
         let reporter = Reporter::spawn(name.clone(), catalog, tls, reports::register(registry)?);
         let reporter = reporter.map_err(SpawnError::Thread)?;
         let child = |id| {

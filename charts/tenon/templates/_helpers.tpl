@@ -23,6 +23,18 @@ app.kubernetes.io/component: {{ $component }}
 {{- merge $labels $.Values.commonLabels | toYaml -}}
 {{- end }}
 
+{{/* The annotations of an object, after its labels: common ones, which do not override custom ones:
+(list $ annotations…). Empty if there are none. */}}
+{{- define "tenon.annotations" -}}
+{{- $ := index . 0 -}}
+{{- $annotations := dict -}}
+{{- range slice . 1 }}{{ $annotations = merge $annotations . }}{{ end -}}
+{{- with merge $annotations $.Values.commonAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+{{- end -}}
+{{- end }}
+
 {{/* The labels of the nodes' Pods, which the operator creates from RuntimePools:
 operator/src/pool/plan.rs. */}}
 {{- define "tenon.nodes" -}}
@@ -30,14 +42,86 @@ app.kubernetes.io/name: tenon-runtime-node
 app.kubernetes.io/component: runtime-node
 {{- end }}
 
-{{/* The reference of an image: (list $ "tenon-router" digest). */}}
+{{/* The reference of an image: (list $ "runtimeNode"). */}}
 {{- define "tenon.image" -}}
 {{- $ := index . 0 -}}
-{{- $reference := printf "%s/%s" $.Values.image.registry (index . 1) -}}
-{{- with index . 2 -}}
+{{- $image := $.Values.image -}}
+{{- $registry := $image.registry -}}
+{{- with $.Values.global.imageRegistry -}}
+{{- /* The path in the registry stays. */ -}}
+{{- $registry = regexReplaceAll "^[^/]+" $registry . -}}
+{{- end -}}
+{{- $reference := printf "%s/%s" $registry (index $image.repositories (index . 1)) -}}
+{{- $tag := index $image.tags (index . 1) -}}
+{{- with index $image.digests (index . 1) -}}
 {{ $reference }}@{{ . }}
 {{- else -}}
-{{ $reference }}:{{ $.Values.image.tag | default $.Chart.AppVersion }}
+{{ $reference }}:{{ coalesce $tag $image.tag $.Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{/* The names of the Secrets for pulling images, as JSON. */}}
+{{- define "tenon.pullSecrets" -}}
+{{- concat .Values.image.pullSecrets .Values.global.imagePullSecrets | uniq | toJson -}}
+{{- end }}
+
+{{/* Not empty on OpenShift. */}}
+{{- define "tenon.openshift" -}}
+{{- $detected := .Capabilities.APIVersions.Has "security.openshift.io/v1" -}}
+{{- if or (eq .Values.openshift "enabled") (and (eq .Values.openshift "auto") $detected) -}}
+true
+{{- end -}}
+{{- end }}
+
+{{/* Not empty if processes must also accept connections by IPv6. */}}
+{{- define "tenon.ipv6" -}}
+{{- if or (has "IPv6" .Values.ipFamilies) (hasSuffix "DualStack" .Values.ipFamilyPolicy) -}}
+true
+{{- end -}}
+{{- end }}
+
+{{/* The families of a Service, within its spec. Empty by default. */}}
+{{- define "tenon.families" -}}
+{{- with .Values.ipFamilyPolicy }}
+  ipFamilyPolicy: {{ . }}
+{{- end -}}
+{{- with .Values.ipFamilies }}
+  ipFamilies:
+    {{- toYaml . | nindent 4 }}
+{{- end -}}
+{{- end }}
+
+{{/* The affinity of Pods: that of a component, restricted to the architectures of the images:
+(list $ affinity). A Pod needs one of its terms, so each term gets the restriction. Empty if there
+is no affinity. */}}
+{{- define "tenon.affinity" -}}
+{{- $ := index . 0 -}}
+{{- $affinity := deepCopy (index . 1) -}}
+{{- with $.Values.image.architectures -}}
+{{- $arch := dict "key" "kubernetes.io/arch" "operator" "In" "values" . -}}
+{{- $nodes := get $affinity "nodeAffinity" | default dict -}}
+{{- $required := get $nodes "requiredDuringSchedulingIgnoredDuringExecution" | default dict -}}
+{{- $terms := list -}}
+{{- range get $required "nodeSelectorTerms" | default (list dict) -}}
+{{- $expressions := append (get . "matchExpressions" | default list) $arch -}}
+{{- $terms = append $terms (merge (dict "matchExpressions" $expressions) .) -}}
+{{- end -}}
+{{- $required = dict "nodeSelectorTerms" $terms -}}
+{{- $_ := set $nodes "requiredDuringSchedulingIgnoredDuringExecution" $required -}}
+{{- $_ := set $affinity "nodeAffinity" $nodes -}}
+{{- end -}}
+{{- with $affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end }}
+
+{{/* Fails if the cluster's CRDs are older than this chart, whose operator would write fields that
+they drop. `helm template` sees no cluster. */}}
+{{- define "tenon.requireCRDs" -}}
+{{- $known := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "runtimepools.tenon.dev" | dig "metadata" "annotations" "tenon.dev/version" "" -}}
+{{- if and $known (lt ((semver $known).Compare (semver .Chart.Version)) 0) -}}
+{{- fail (printf "runtimepools.tenon.dev: the cluster has version %s of the CRDs, which lacks fields of version %s; upgrade the chart tenon-crds first" $known .Chart.Version) -}}
 {{- end -}}
 {{- end }}
 
@@ -69,13 +153,13 @@ tenon-{{ index . 1 }}-tls
 {{- $values := index . 2 -}}
 serviceAccountName: tenon-{{ $component }}
 enableServiceLinks: false
-{{- with $.Values.image.pullSecrets }}
+{{- with include "tenon.pullSecrets" $ | fromJsonArray }}
 imagePullSecrets:
   {{- range . }}
   - name: {{ . }}
   {{- end }}
 {{- end }}
-{{- with $.Values.priorityClass.name }}
+{{- with $values.priorityClassName | default $.Values.priorityClass.name }}
 priorityClassName: {{ . }}
 {{- end }}
 securityContext:
@@ -88,10 +172,7 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $values.affinity }}
-affinity:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "tenon.affinity" (list $ $values.affinity) }}
 topologySpreadConstraints:
   {{- with $values.topologySpreadConstraints }}
   {{- toYaml . | nindent 2 }}
@@ -112,10 +193,12 @@ topologySpreadConstraints:
 {{/* The restricted profile of the Pod Security Standards, for a Pod and for its container. */}}
 {{- define "tenon.podSecurity" -}}
 runAsNonRoot: true
+{{- if not (include "tenon.openshift" .) }}
 runAsUser: 65532
 runAsGroup: 65532
 # This group may read the certificates.
 fsGroup: 65532
+{{- end }}
 seccompProfile:
   type: RuntimeDefault
 {{- end }}

@@ -19,10 +19,9 @@ use tenon_proto::module::BUILTINS;
 use super::PACKAGES;
 
 /// The options of every run.
-const OPTIONS: [&str; 18] = [
+const OPTIONS: [&str; 17] = [
     "--bundle",
     "--format=esm",
-    "--target=es2024",
     "--conditions=workerd,worker,browser",
     "--external:node:*",
     "--external:cloudflare:*",
@@ -39,6 +38,13 @@ const OPTIONS: [&str; 18] = [
     "--log-level=error",
     "--color=false",
 ];
+
+/// The version of JavaScript that the bundle may use, which all of wrangler's current releases ask
+/// for.
+const TARGET: &str = "es2024";
+
+/// The version for releases of esbuild that do not know [`TARGET`].
+const OLD_TARGET: &str = "es2022";
 
 /// The module of Node.js that programs can import only with the prefix `node:`.
 const PREFIXED: &str = "test";
@@ -108,7 +114,13 @@ impl Project<'_> {
         let failed = |error| BundleError::Io { main: self.main.to_owned(), error };
         let scratch = tempfile::tempdir().map_err(failed)?;
         let (out, metafile) = (scratch.path().join("out"), scratch.path().join("meta.json"));
-        self.run(&esbuild, &out, &metafile, None)?;
+        let target = match self.run(&esbuild, &out, &metafile, TARGET, None) {
+            Err(BundleError::Failed { messages, .. }) if is_unknown(TARGET, &messages) => {
+                self.run(&esbuild, &out, &metafile, OLD_TARGET, None)?;
+                OLD_TARGET
+            }
+            outcome => outcome.map(|()| TARGET)?,
+        };
         let described = |error: serde_json::Error| failed(error.into());
         let metafile: Metafile =
             serde_json::from_slice(&fs::read(&metafile).map_err(failed)?).map_err(described)?;
@@ -116,7 +128,7 @@ impl Project<'_> {
         if !required.is_empty() {
             fs::remove_dir_all(&out).map_err(failed)?;
             let again = scratch.path().join("again.json");
-            self.run(&esbuild, &out, &again, Some(&require(&required)))?;
+            self.run(&esbuild, &out, &again, target, Some(&require(&required)))?;
         }
         let modules = read(&out).map_err(failed)?;
         Ok(Bundle { modules, folders: folders(self.directory, &metafile) })
@@ -127,6 +139,7 @@ impl Project<'_> {
         esbuild: &Path,
         out: &Path,
         metafile: &Path,
+        target: &str,
         banner: Option<&str>,
     ) -> Result<(), BundleError> {
         let flag = |name: &str, value: &Path| {
@@ -139,6 +152,7 @@ impl Project<'_> {
             .current_dir(self.directory)
             .arg(self.main)
             .args(OPTIONS)
+            .arg(format!("--target={target}"))
             .arg(format!("--entry-names={}", self.name))
             .arg(flag("--outdir=", out))
             .arg(flag("--metafile=", metafile));
@@ -163,6 +177,11 @@ impl Project<'_> {
 fn messages(printed: &str) -> String {
     let end = printed.find("\nnode:").unwrap_or(printed.len());
     printed[..end].trim().to_owned()
+}
+
+/// Returns whether esbuild has refused a target because it does not know it.
+fn is_unknown(target: &str, messages: &str) -> bool {
+    messages.contains(&format!("Invalid target \"{target}\""))
 }
 
 /// Returns the esbuild of a project: in its packages, in those of a directory above, or among the
@@ -244,6 +263,28 @@ mod tests {
         let code = require(&required(&metafile));
         assert!(code.starts_with("import $tenon0 from \"node:crypto\";"), "{code}");
         assert_eq!(folders(Path::new("shop"), &metafile), [Path::new("shop/src")]);
+    }
+
+    #[test]
+    fn an_esbuild_that_does_not_know_the_target_gets_an_older_one() {
+        use std::os::unix::fs::PermissionsExt as _;
+        // Answers as esbuild 0.17 does, and writes the target that it accepts into the bundle.
+        const OLD: &str = r#"#!/bin/sh
+            for argument in "$@"; do case "$argument" in
+                --target=es2024) echo '[ERROR] Invalid target "es2024" in "--target=es2024"' >&2; exit 1 ;;
+                --target=*) target=$argument ;;
+                --outdir=*) out=${argument#*=} ;;
+                --metafile=*) echo '{"inputs": {}}' > "${argument#*=}" ;;
+            esac; done
+            mkdir -p "$out" && printf %s "$target" > "$out/a.js""#;
+        let directory = tempfile::tempdir().unwrap();
+        let bin = directory.path().join("node_modules/.bin");
+        fs::create_dir_all(&bin).unwrap();
+        fs::write(bin.join("esbuild"), OLD).unwrap();
+        fs::set_permissions(bin.join("esbuild"), fs::Permissions::from_mode(0o755)).unwrap();
+        let project =
+            Project { directory: directory.path(), main: "a.ts", name: "a", has_nodejs: false };
+        assert_eq!(project.bundle().unwrap().modules["a.js"], b"--target=es2022");
     }
 
     #[test]

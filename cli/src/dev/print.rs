@@ -91,7 +91,7 @@ impl<'a> Printer<'a> {
 }
 
 /// Returns a route's URL, which terminals make clickable. A wildcard host is kept as it is.
-fn url(addr: SocketAddr, route: &Route) -> String {
+pub(super) fn url(addr: SocketAddr, route: &Route) -> String {
     let port = if addr.port() == 80 { String::new() } else { format!(":{}", addr.port()) };
     format!("http://{}{port}{}", route.host, route.path)
 }

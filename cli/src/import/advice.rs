@@ -13,25 +13,41 @@ pub(super) fn is_inherited(key: &str) -> bool {
 
 const NOT_INHERITED: &[&str] = &[
     "ai",
+    "ai_search",
+    "ai_search_namespaces",
     "analytics_engine_datasets",
+    "artifacts",
     "browser",
+    "cloudchamber",
+    "containers",
     "d1_databases",
     "define",
     "dispatch_namespaces",
     "durable_objects",
+    "flagship",
     "hyperdrive",
     "images",
     "kv_namespaces",
+    "media",
     "mtls_certificates",
     "pipelines",
     "queues",
     "r2_buckets",
+    "ratelimits",
+    "secrets",
     "secrets_store_secrets",
     "send_email",
     "services",
+    "stream",
+    "streaming_tail_consumers",
     "tail_consumers",
+    "unsafe",
+    "unsafe_hello_world",
     "vars",
     "vectorize",
+    "vpc_networks",
+    "vpc_services",
+    "worker_loaders",
     "workflows",
 ];
 
@@ -42,7 +58,20 @@ const STORE: &str = "there is no such storage; use a service with an HTTP interf
                      such as one in the cluster that the pool's egress allows";
 
 const ADVICE: &[(&[&str], &str)] = &[
-    (&["$schema", "account_id", "keep_vars", "legacy_env", "send_metrics", "zone_id"], NO_EFFECT),
+    (
+        &[
+            "$schema",
+            "account_id",
+            "first_party_worker",
+            "keep_vars",
+            "legacy_env",
+            "logfwdr",
+            "send_metrics",
+            "unsafe_hello_world",
+            "zone_id",
+        ],
+        NO_EFFECT,
+    ),
     (&["compatibility_date"], "there are no dated changes of behavior"),
     (
         &[
@@ -79,10 +108,28 @@ const ADVICE: &[(&[&str], &str)] = &[
         &["pipelines", "queues", "workflows"],
         "there are no queues or workflows; call a service of the cluster, or use spec.schedules",
     ),
+    (
+        &["pages_build_output_dir"],
+        "marks a project of Pages; name the folder in assets.directory, and the module in main",
+    ),
+    (&["previews"], "a tag in spec.traffic gives a revision a host of its own, for a preview"),
+    (&["python_modules"], "there is no Python; write the Worker in JavaScript or TypeScript"),
+    (
+        &["ratelimits"],
+        "there is no such binding; set spec.rateLimits, or count in a store such as Redis",
+    ),
+    (
+        &["vpc_networks", "vpc_services"],
+        "fetch the service by its host; the pool's egress opens networks that are not public",
+    ),
+    (
+        &["worker_loaders"],
+        "code cannot be loaded at run time; deploy the code as a Worker, and bind it in spec.services",
+    ),
     (&["site"], "is replaced by the key assets, which tenon import translates; use assets instead"),
     (&["secrets_store_secrets"], "create a Kubernetes Secret, and bind its key in spec.secrets"),
     (
-        &["logpush", "observability", "tail_consumers"],
+        &["logpush", "observability", "streaming_tail_consumers", "tail_consumers"],
         "nodes write each line of a Worker's log as JSON with the Worker's name; collect the lines with the cluster's log agent",
     ),
     (
@@ -90,14 +137,28 @@ const ADVICE: &[(&[&str], &str)] = &[
         "outgoing requests have no client certificates; send the requests through a service that adds a certificate",
     ),
     (
-        &["ai", "analytics_engine_datasets", "browser", "containers", "images", "send_email"],
+        &[
+            "ai",
+            "ai_search",
+            "ai_search_namespaces",
+            "analytics_engine_datasets",
+            "artifacts",
+            "browser",
+            "cloudchamber",
+            "containers",
+            "flagship",
+            "images",
+            "media",
+            "send_email",
+            "stream",
+        ],
         "there is no such binding; call a service with an HTTP interface through fetch",
     ),
     (
         &["dispatch_namespaces"],
         "route each tenant's hosts to a Worker of its own, in its own namespace",
     ),
-    (&["placement"], "spec.pool chooses the nodes that run the Worker"),
+    (&["compliance_region", "placement"], "spec.pool chooses the nodes that run the Worker"),
     (&["version_metadata"], "the name of the revision is in the Worker's status"),
     (
         &["unsafe", "wasm_modules", "text_blobs", "data_blobs"],

@@ -1,6 +1,7 @@
 //! Translates wrangler's configuration into a Worker. Every key is taken over, or a note says what
 //! to do about the key. This module is pure.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::{Map, Value, json};
@@ -19,8 +20,17 @@ const ONLY_ASSETS: &str =
 /// The name of the binding to the static files in [`ONLY_ASSETS`].
 const ASSETS: &str = "ASSETS";
 
+/// The flag with which a Worker may import the modules of Node.js.
+const NODE: &str = "nodejs_compat";
+
+/// The compatibility date from which wrangler's projects have that flag without naming it.
+const NODE_BY_DATE: &str = "2026-08-04";
+
 /// Maximum length of a Worker's name, in bytes. The name is part of a host name.
 const MAX_NAME: usize = 63;
+
+/// Maximum of `limits.subrequests` of a Worker.
+const MAX_SUBREQUESTS: u64 = 10_000;
 
 /// The manifest of a Worker, and the notes and steps for the Worker's author.
 #[derive(Debug)]
@@ -73,8 +83,20 @@ pub(super) fn translate(
     for (key, value) in &config {
         translator.take(key, value);
     }
+    if has_node_by_date(&config) {
+        translator.spec.insert("compatibilityFlags".to_owned(), json!([NODE]));
+    }
     translator.secrets(secrets);
     Ok(translator.finish())
+}
+
+/// Returns whether the compatibility date implies the modules of Node.js.
+fn has_node_by_date(config: &Map<String, Value>) -> bool {
+    let date = config.get("compatibility_date").and_then(Value::as_str);
+    let flags = config.get("compatibility_flags").and_then(Value::as_array);
+    // Dates have the form 2026-01-31, whose order is that of the text.
+    date.is_some_and(|date| date >= NODE_BY_DATE)
+        && !flags.is_some_and(|flags| flags.iter().any(|flag| flag == "no_nodejs_compat"))
 }
 
 /// Returns the keys that apply to an environment.
@@ -106,6 +128,8 @@ struct Translator {
     main: Option<String>,
     build: Option<String>,
     assets_folder: Option<String>,
+    /// The names of secrets that the configuration contains.
+    required: Vec<String>,
 }
 
 impl Translator {
@@ -118,6 +142,7 @@ impl Translator {
             main: None,
             build: None,
             assets_folder: None,
+            required: Vec::new(),
         };
         if translator.name != wanted {
             let text =
@@ -143,7 +168,10 @@ impl Translator {
             "assets" => self.assets(value),
             "triggers" => self.triggers(value),
             "limits" => self.limits(value),
+            "secrets" => self.required(value),
             "compatibility_flags" => self.flags(value),
+            // Tools that write configurations write every key.
+            _ if is_empty(value) => true,
             _ => {
                 let unknown =
                     "is not known to tenon import; check whether the Worker needs the key";
@@ -183,10 +211,22 @@ impl Translator {
         true
     }
 
+    fn required(&mut self, value: &Value) -> bool {
+        let Some(names) = value.get("required").and_then(Value::as_array) else { return false };
+        self.required = names.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        self.required.len() == names.len()
+    }
+
     /// Binds each secret that is not also a variable to a key of a Secret with the Worker's name.
+    ///
+    /// # Arguments
+    /// * `names` - the names of secrets, in addition to those that the configuration contains.
     fn secrets(&mut self, names: &[String]) {
+        let required = std::mem::take(&mut self.required);
+        let names: BTreeSet<_> = required.iter().chain(names).collect();
         let vars = self.spec.get("vars").and_then(Value::as_object);
-        let secrets = names.iter().filter(|name| vars.is_none_or(|vars| !vars.contains_key(*name)));
+        let is_free = |name: &&&String| vars.is_none_or(|vars| !vars.contains_key(**name));
+        let secrets = names.iter().filter(is_free);
         let bind =
             |name| json!({ "name": name, "secretKeyRef": { "name": self.name, "key": name } });
         let secrets: Vec<_> = secrets.map(bind).collect();
@@ -287,6 +327,9 @@ impl Translator {
     }
 
     fn triggers(&mut self, value: &Value) -> bool {
+        if is_empty(value) {
+            return true;
+        }
         let Some(crons) = value.get("crons").and_then(Value::as_array) else { return false };
         let schedules = crons.iter().map(|cron| json!({ "cron": cron })).collect();
         self.spec.insert("schedules".to_owned(), Value::Array(schedules));
@@ -295,11 +338,25 @@ impl Translator {
 
     fn limits(&mut self, value: &Value) -> bool {
         let Some(limits) = value.as_object() else { return false };
+        let mut taken = Map::new();
         for (key, value) in limits {
             match key.as_str() {
-                "cpu_ms" => drop(self.spec.insert("limits".to_owned(), json!({ "cpuMs": value }))),
+                "cpu_ms" => drop(taken.insert("cpuMs".to_owned(), value.clone())),
+                "subrequests" => {
+                    let Some(wanted) = value.as_u64() else { return false };
+                    if wanted > MAX_SUBREQUESTS {
+                        self.note(
+                            "limits.subrequests",
+                            format!("becomes {MAX_SUBREQUESTS}, the maximum"),
+                        );
+                    }
+                    taken.insert("subrequests".to_owned(), wanted.min(MAX_SUBREQUESTS).into());
+                }
                 other => self.note(&format!("limits.{other}"), "has no counterpart"),
             }
+        }
+        if !taken.is_empty() {
+            self.spec.insert("limits".to_owned(), taken.into());
         }
         true
     }
@@ -309,7 +366,7 @@ impl Translator {
         for flag in flags.iter().filter_map(Value::as_str) {
             match flag {
                 "nodejs_compat" | "nodejs_compat_v2" | "nodejs_als" => {
-                    self.spec.insert("compatibilityFlags".to_owned(), json!(["nodejs_compat"]));
+                    self.spec.insert("compatibilityFlags".to_owned(), json!([NODE]));
                 }
                 other => {
                     self.note("compatibility_flags", format!("there is no flag {other}"));
@@ -320,7 +377,7 @@ impl Translator {
     }
 
     fn finish(self) -> Translation {
-        let Self { name, mut spec, notes, main, build, assets_folder } = self;
+        let Self { name, mut spec, notes, main, build, assets_folder, .. } = self;
         let mut steps = Vec::new();
         let mut annotations = Map::new();
         let has_assets = spec.contains_key("assets");
@@ -360,6 +417,16 @@ impl Translator {
             "spec": spec,
         });
         Translation { worker, notes, steps }
+    }
+}
+
+/// Returns whether a value states nothing: it consists of empty tables and lists.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(all) => all.iter().all(is_empty),
+        Value::Object(all) => all.values().all(is_empty),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

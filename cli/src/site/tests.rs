@@ -25,6 +25,7 @@ fn loaded(name: &str, version: &str, file: &str) -> Loaded {
         routes: Vec::new(),
         schedules: Vec::new(),
         scripts: BTreeMap::new(),
+        sources: Arc::default(),
     }
 }
 

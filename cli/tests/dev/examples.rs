@@ -4,12 +4,14 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 
-use crate::harness::{DEADLINE, Dev, worker};
+use crate::harness::{DEADLINE, Dev, request, worker};
+use crate::postgres::Postgres;
 
 fn example(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../examples", name].iter().collect()
@@ -20,6 +22,32 @@ fn serve(name: &str) -> Dev {
     let dev = Dev::start(&example(name));
     dev.await_line(&format!("default/{name}"));
     dev
+}
+
+/// Copies a folder, and installs the packages that its lock file names. Returns the copy.
+fn install(name: &str, folder: &Path) -> PathBuf {
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed").join(name);
+    copy_sources(folder, &copy);
+    let installed = Command::new("npm")
+        .args(["ci", "--loglevel", "error", "--prefer-offline"])
+        .current_dir(&copy)
+        .status();
+    assert!(installed.unwrap().success());
+    copy
+}
+
+/// Copies the files below a folder, without the packages that a developer has installed in it.
+fn copy_sources(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (path, copy) = (entry.path(), to.join(entry.file_name()));
+        if !path.is_dir() {
+            fs::copy(path, copy).unwrap();
+        } else if entry.file_name() != "node_modules" && entry.file_name() != "dist" {
+            copy_sources(&path, &copy);
+        }
+    }
 }
 
 /// Sends a request with these header lines. Returns the response's head, and a reader of its body,
@@ -199,4 +227,141 @@ fn the_uptime_monitor_requests_the_shop() {
     let dev = serve("uptime");
     let (status, answer) = dev.get("uptime.default.localhost", "/");
     assert!(status == 200 && answer.starts_with(r#"{"up":true"#), "{status} {answer}");
+}
+
+#[test]
+fn notes_are_kept_in_a_postgresql_database() {
+    let postgres = Postgres::start();
+    let example = install("postgres", &example("postgres"));
+    postgres.run(&example.join("schema.sql"));
+    let env = example.join("env");
+    fs::write(&env, format!("DATABASE_URL={}\n", postgres.url())).unwrap();
+    let dev = Dev::start_with(&["--env-file", env.to_str().unwrap()], &example);
+    dev.await_line("+ default/postgres");
+    let send = |method: &str, path: &str, body: &str| dev.request(method, "localhost", path, body);
+
+    // A text is never a part of a statement.
+    let text = "'); drop table notes; --";
+    let (status, note) = send("POST", "/notes", text);
+    assert_eq!(status, 201, "{note}");
+    let note: Value = serde_json::from_str(&note).unwrap();
+    assert_eq!((&note["id"], &note["text"]), (&json!("1"), &json!(text)));
+    assert_eq!(send("POST", "/notes", "").0, 400);
+    let notes: Value = serde_json::from_str(&send("GET", "/notes", "").1).unwrap();
+    assert_eq!(notes, json!([note]));
+    assert_eq!(send("DELETE", "/notes/1", "").0, 204);
+    assert_eq!(send("DELETE", "/notes/1", "").0, 404);
+    assert_eq!(send("GET", "/notes", "").1, "[]");
+}
+
+#[test]
+fn the_page_in_react_arrives_in_parts_with_the_script_that_hydrates_it() {
+    let example = install("react-ssr", &example("react-ssr"));
+    let dev = Dev::start(&example);
+    dev.await_line("+ default/react-ssr");
+    let (head, body) = open(dev.port(), "/", "");
+    assert_eq!(header(&head, "content-type"), "text/html; charset=utf-8");
+    let page = std::io::read_to_string(body).unwrap();
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}: {page}"));
+    // The place of the menu comes first, and the menu follows at the end of the page.
+    assert!(at("The kitchen is writing the menu") < at("Stew"), "{page}");
+    assert!(at("src=\"/client.js\"") < at("Stew"), "{page}");
+    assert!(dev.get("localhost", "/client.js").1.contains("The kitchen is writing the menu"));
+    assert!(dev.get("localhost", "/style.css").1.contains("font-family"));
+    // A program that does not run scripts gets the whole page.
+    let (_, body) = open(dev.port(), "/", "user-agent: a-bot\r\n");
+    let page = std::io::read_to_string(body).unwrap();
+    assert!(page.contains("Stew") && !page.contains("The kitchen is writing the menu"), "{page}");
+    assert_eq!(dev.get("localhost", "/none").0, 404);
+}
+
+/// A server of gRPC in Node.js, which ends with the test.
+struct Origin(Child, u16);
+
+impl Origin {
+    fn start(scripts: &Path, service: &Path) -> Self {
+        let mut node = Command::new("node");
+        node.arg(scripts.join("origin.mjs")).arg(service).stdout(Stdio::piped());
+        let mut child = node.spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        Self(child, port.trim().parse().unwrap())
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Returns the frame of a message that has only its first field, a text.
+fn framed(text: &str) -> Vec<u8> {
+    let length = |bytes: &[u8]| u8::try_from(bytes.len()).unwrap();
+    let field = [&[10, length(text.as_bytes())][..], text.as_bytes()].concat();
+    let message = if text.is_empty() { Vec::new() } else { field };
+    [&[0, 0, 0, 0, length(&message)][..], &message].concat()
+}
+
+/// Calls a method of gRPC-Web, and returns the frames of the answer.
+fn call_method(port: u16, method: &str, frame: &[u8]) -> String {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    write!(
+        stream,
+        "POST /tenon.examples.v1.Greeter/{method} HTTP/1.0\r\nhost: greeter.default.localhost\r\n\
+         content-type: application/grpc-web+proto\r\ncontent-length: {}\r\n\r\n",
+        frame.len()
+    )
+    .unwrap();
+    stream.write_all(frame).unwrap();
+    let mut answer = Vec::new();
+    std::io::Read::read_to_end(&mut stream, &mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn a_worker_answers_calls_of_grpc_web_and_another_one_calls_a_server_of_grpc() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dev/grpc");
+    let scripts = install("grpc", &folder);
+    let service = example("grpc").join("greeter.proto");
+    let origin = Origin::start(&scripts, &service);
+    let copy = tempfile::tempdir().unwrap();
+    copy_sources(&example("grpc"), copy.path());
+    let manifest = copy.path().join("worker.yaml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("localhost:50051", &format!("localhost:{}", origin.1)))
+        .unwrap();
+    let dev = Dev::start(copy.path());
+    dev.await_line("+ default/greeter");
+    dev.await_line("+ default/gateway");
+
+    let call = |method: &str, name: &str| call_method(dev.port(), method, &framed(name));
+    let answer = call("Greet", "Ann");
+    assert!(answer.contains("\n\u{b}Hello, Ann!"), "{answer:?}");
+    assert!(answer.contains("grpc-status: 0\r\n"), "{answer:?}");
+    let refused = call("Greet", "");
+    assert!(refused.contains("grpc-status: 3\r\ngrpc-message: name%3A"), "{refused:?}");
+    assert!(call("None", "Ann").contains("grpc-status: 12\r\n"));
+    assert!(call("CountDown", "Ann").contains("Hello, Ann!"));
+
+    let get = |path: &str| request(dev.port(), "GET", "gateway.default.localhost", path, "");
+    assert_eq!(get("/greet?name=Ann"), (200, r#"{"text":"Hello, Ann!"}"#.into()));
+    let refused = r#"{"code":3,"message":"name: is missing, 100 % of it"}"#;
+    assert_eq!(get("/greet?name="), (400, refused.into()));
+    let lines = get("/count-down?name=Ann&seconds=2").1;
+    assert!(lines.contains("{\"text\":\"2 …\"}\n"), "{lines}");
+    assert!(lines.contains("{\"text\":\"Hello, Ann!\"}\n"), "{lines}");
+
+    // The calls of other clients pass through the Worker, with the status that follows them.
+    let client = Command::new("node")
+        .arg(scripts.join("client.mjs"))
+        .arg(&service)
+        .arg(format!("127.0.0.1:{}", dev.port()))
+        .output()
+        .unwrap();
+    let expected = "Hello, Ann!\n3 name: is missing, 100 % of it\n2 …, 1 …, Hello, Ann!\n\
+                    1 …, 3 name: is missing, 100 % of it\n";
+    assert_eq!(String::from_utf8(client.stdout).unwrap(), expected);
 }

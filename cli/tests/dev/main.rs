@@ -1,10 +1,12 @@
 //! Tests `tenon dev` and `tenon check` end to end, with the real binary, files and requests.
 
+mod browser;
 mod cdp;
 mod compression;
 mod examples;
 mod harness;
 mod inspect;
+mod postgres;
 mod projects;
 mod trailers;
 

@@ -88,6 +88,46 @@ fn a_wrangler_project_is_served_with_its_packages_and_secrets() {
     assert_eq!(dev.get("localhost", "/hash"), (200, hash.into()));
     assert_eq!(dev.get("localhost", "/fail").0, 500);
     dev.await_line("src/index.ts:13:");
+    // The lines of the source come from the source map.
+    dev.await_line("13 |         if (path === \"/fail\") throw new Error(\"no such page\");");
+}
+
+#[test]
+fn the_configuration_that_a_build_has_generated_is_served() {
+    let project = project();
+    let write = |path: &str, text: &str| {
+        let path = project.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write(".wrangler/deploy/config.json", r#"{"configPath": "../../dist/server/wrangler.json"}"#);
+    let generated = r#"{
+        "name": "built",
+        "main": "index.js",
+        "no_bundle": true,
+        "triggers": {},
+        "queues": { "producers": [], "consumers": [] },
+        "vars": { "GREETING": "Good day" },
+        "assets": {
+            "directory": "../client",
+            "not_found_handling": "single-page-application",
+            "run_worker_first": ["/api/*"]
+        }
+    }"#;
+    write("dist/server/wrangler.json", generated);
+    write("dist/server/index.js", "export { default } from './assets/handler.js';");
+    let handler = "export default { fetch: (_, env) => new Response(env.GREETING + env.API_KEY) };";
+    write("dist/server/assets/handler.js", handler);
+    write("dist/client/index.html", "<p>The application</p>");
+    for has_its_own in [true, false] {
+        if !has_its_own {
+            fs::remove_file(project.path().join("wrangler.jsonc")).unwrap();
+        }
+        let dev = Dev::start(project.path());
+        dev.await_line("default/built");
+        assert_eq!(dev.get("localhost", "/api/greeting"), (200, "Good dayabc".into()));
+        assert_eq!(dev.get("localhost", "/any/page"), (200, "<p>The application</p>".into()));
+    }
 }
 
 #[test]

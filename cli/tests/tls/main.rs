@@ -98,8 +98,12 @@ fn each_server_admits_the_roles_that_it_serves() {
         for role in [Role::Router, Role::RuntimeNode] {
             let mut client = catalog_client(&platform, client_tls(&authority, role));
             let watch = client.watch(WatchRequest { client: role.to_string(), resume: None }).await;
-            let revision =
-                client.get_revision(GetRevisionRequest { digest: platform.digest.clone() }).await;
+            let revision = client
+                .get_revision(GetRevisionRequest {
+                    digest: platform.digest.clone(),
+                    ..Default::default()
+                })
+                .await;
             let report = client
                 .report(ReportRequest { node: "n".to_owned(), ..ReportRequest::default() })
                 .await;
@@ -180,7 +184,7 @@ fn a_node_gets_only_the_revisions_of_its_pool() {
     let authority = authority();
     let platform = Platform::start(&authority);
     let fetch = async |uri: Option<&str>| {
-        let request = GetRevisionRequest { digest: platform.digest.clone() };
+        let request = GetRevisionRequest { digest: platform.digest.clone(), ..Default::default() };
         let mut client = catalog_client(&platform, node_tls(&authority, uri));
         client.get_revision(request).await.map(drop).map_err(|status| status.code())
     };

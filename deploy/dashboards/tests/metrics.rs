@@ -45,6 +45,7 @@ fn registered() -> BTreeSet<String> {
         "router",
         "router/clients",
         "router/compression",
+        "router/http3",
         "router/https",
         "router/spans",
         "router/table",

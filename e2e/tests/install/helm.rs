@@ -1,5 +1,7 @@
 //! Runs Helm from the command line, as users do.
 
+use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use tokio::process::Command;
 const TIMEOUT: &str = "5m";
 
 pub struct Helm {
+    /// The program: `TENON_E2E_HELM`.
+    program: OsString,
     kubeconfig: PathBuf,
 }
 
@@ -26,7 +30,8 @@ pub struct Release {
 
 impl Helm {
     pub fn of(cluster: &Cluster) -> Self {
-        Self { kubeconfig: cluster.kubeconfig().to_owned() }
+        let program = env::var_os("TENON_E2E_HELM").unwrap_or_else(|| "helm".into());
+        Self { program, kubeconfig: cluster.kubeconfig().to_owned() }
     }
 
     /// Installs or upgrades a release and waits until its resources are ready.
@@ -69,7 +74,7 @@ impl Helm {
     }
 
     async fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        let mut command = Command::new("helm");
+        let mut command = Command::new(&self.program);
         command
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
@@ -79,7 +84,7 @@ impl Helm {
             .kill_on_drop(true)
             .output()
             .await
-            .context("cannot run helm; add it to the PATH")?;
+            .context("cannot run helm; add it to the PATH, or set HELM to the program")?;
         let (stdout, stderr) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         ensure!(

@@ -11,7 +11,7 @@ use tenon_e2e::{PortForward, answering, await_condition, worker};
 use tokio::time::Instant;
 
 use crate::helm::{file, set};
-use crate::leftovers;
+use crate::objects;
 use crate::pods::ROUTER;
 use crate::stage::{Build, SYSTEM, Stage};
 

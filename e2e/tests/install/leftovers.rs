@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::DeleteParams;
-use kube::{Api, ResourceExt};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams};
 use tenon_crds::Worker;
-use tenon_e2e::{Cluster, await_condition};
+use tenon_e2e::await_condition;
 
 use crate::helm::set;
 use crate::objects::{Object, everything};

@@ -21,6 +21,7 @@ mod installing;
 mod leftovers;
 mod metrics;
 mod objects;
+mod observing;
 mod pods;
 mod prober;
 mod restarting;
@@ -53,6 +54,8 @@ fn main() -> anyhow::Result<ExitCode> {
             prober::the_prober_is_served;
         optional:
             dashboards::a_prometheus_scrapes_every_process,
+            observing::tail_shows_the_lines_of_every_node_as_they_are_written,
+            observing::a_cpu_profile_names_the_functions_of_a_worker,
             upgrading::no_request_fails_during_an_upgrade,
             upgrading::no_request_fails_during_a_rollback,
             upgrading::no_request_fails_during_an_upgrade_after_a_rollback,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use futures::future::{join, try_join_all};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core;
 use kube::api::{DeleteParams, ListParams};
@@ -83,6 +84,52 @@ pub async fn a_worker_is_served_without_its_secret_by_restarted_operators(
     scenario.await_answer(&host, "changed", SOON).await?;
     namespace.await_ready(name, ConditionStatus::True).await?;
     Ok(())
+}
+
+/// Number of Workers that no node has run when the operator is replaced.
+const COLD: usize = 30;
+
+pub async fn cold_workers_start_while_the_only_operator_is_replaced(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let namespace = &scenario.namespace;
+    namespace.apply_secret("credentials", &[("token", "told")]).await?;
+    let reference = SecretKeyRef { name: "credentials".to_owned(), key: "token".to_owned() };
+    let secret = Secret { name: "TOKEN".to_owned(), secret_key_ref: reference };
+    let code = "export default { fetch: (request, env) => new Response(env.TOKEN ?? 'none') };";
+    let names: Vec<_> = (0..COLD).map(|number| format!("cold-{number}")).collect();
+    for (number, name) in names.iter().enumerate() {
+        let mut cold = worker(name, code);
+        // The values of Secrets are part of what the successor has to find.
+        cold.spec.secrets = if number % 2 == 0 { vec![secret.clone()] } else { Vec::new() };
+        namespace.apply(&cold).await?;
+    }
+    for name in &names {
+        namespace.await_ready(name, ConditionStatus::True).await?;
+    }
+
+    let mut operator = scenario.operator().await;
+    operator.take().context("no operator is running")?.kill().await?;
+    let answers = names.iter().enumerate().map(async |(number, name)| {
+        let answer = scenario.router.connection().get(&namespace.host(name), "/").await?;
+        let expected = if number % 2 == 0 { "told" } else { "none" };
+        ensure!(
+            answer.status == 200 && answer.body == expected,
+            "{name} answers {} {}",
+            answer.status,
+            answer.body
+        );
+        Ok(())
+    });
+    let replaced = async {
+        let mut successor = scenario.spawn_operator()?;
+        scenario.route_catalog(&[&successor]);
+        successor.await_ready().await?;
+        Ok::<_, anyhow::Error>(successor)
+    };
+    let (successor, answers) = join(replaced, try_join_all(answers)).await;
+    *operator = Some(successor?);
+    answers.map(drop)
 }
 
 pub async fn a_standby_takes_over_from_a_killed_leader(scenario: Scenario) -> anyhow::Result<()> {

@@ -45,16 +45,6 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(
             "the description has no condition {expected}:\n{described}"
         );
     }
-    // Events are recorded after the status.
-    await_condition("kubectl to describe the Events", SOON, async || {
-        let described = kubectl(&["describe", "worker", "hello"]).await?;
-        let (_, events) =
-            described.rsplit_once("Events:").context("the description has no Events")?;
-        ensure!(events.contains("Serving"), "the description has no Event Serving:\n{described}");
-        Ok(())
-    })
-    .await?;
-
     scenario.namespace.apply(&worker("broken", "export default {\n  fetch( {\n};\n")).await?;
     scenario.namespace.await_ready("broken", ConditionStatus::False).await?;
     let table = kubectl(&["get", "workers"]).await?;
@@ -62,11 +52,18 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(
         table.lines().any(|line| line.starts_with("broken") && line.contains("False")),
         "the broken Worker is not shown as False:\n{table}"
     );
-    let described = kubectl(&["describe", "worker", "broken"]).await?;
-    ensure!(
-        described.contains("worker.js:"),
-        "the description does not name the position:\n{described}"
-    );
+    // Events are recorded after the status.
+    await_condition("kubectl to describe the failure", SOON, async || {
+        let described = kubectl(&["describe", "worker", "broken"]).await?;
+        let (_, events) =
+            described.rsplit_once("Events:").context("the description has no Events")?;
+        ensure!(
+            events.contains("SyntaxError") && events.contains("worker.js:"),
+            "no Event names the position:\n{described}"
+        );
+        Ok(())
+    })
+    .await?;
 
     kubectl(&["delete", "worker", "hello"]).await?;
     let mut connection = scenario.router.connection();

@@ -2,7 +2,6 @@
 //! contain it.
 
 mod artifact;
-mod audit;
 mod boundary;
 mod control_plane;
 mod deploy;
@@ -25,10 +24,11 @@ mod traffic;
 mod typescript;
 mod web_socket;
 mod worker;
+mod writes;
 
 use std::process::ExitCode;
 
-use tenon_e2e::Suite;
+use tenon_e2e::{Suite, audit};
 
 /// Adds functions as tests. The name of a function states what it tests.
 macro_rules! add {
@@ -51,6 +51,8 @@ fn main() -> anyhow::Result<ExitCode> {
         worker::a_worker_deleted_in_the_foreground_leaves_no_revision,
         worker::the_older_of_two_workers_keeps_a_shared_route,
         worker::a_handler_that_throws_does_not_show_its_details_to_the_caller,
+        writes::a_new_worker_costs_a_revision_and_two_statuses,
+        writes::a_failure_that_changes_is_written_once_each_time,
         health::a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serves,
         handlers::a_worker_calls_another_on_another_node,
         handlers::workers_that_call_one_another_in_a_loop_are_stopped,
@@ -109,6 +111,7 @@ fn main() -> anyhow::Result<ExitCode> {
         tls::certificates_are_issued_and_renewed_without_a_failed_request,
         control_plane::workers_are_served_without_an_operator,
         control_plane::a_worker_is_served_without_its_secret_by_restarted_operators,
+        control_plane::cold_workers_start_while_the_only_operator_is_replaced,
         failover::a_paused_leader_writes_nothing_after_another_leads,
         failover::a_restarted_leader_writes_nothing,
         control_plane::a_standby_takes_over_from_a_killed_leader,

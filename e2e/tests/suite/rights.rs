@@ -23,6 +23,7 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
 ) -> anyhow::Result<()> {
     let log = AuditLog::open()?;
     delete_revisions(&scenario).await?;
+    repeat_failure(&scenario).await?;
     resolve_references_of_a_pool(&scenario).await?;
     let grants = grant(&scenario, &["rights.example.com"], "shop").await?;
     let name = scenario.namespace.name();
@@ -48,7 +49,7 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
     .await
 }
 
-/// Makes the operator delete revisions over the history limit, and update repeated Events.
+/// Makes the operator delete revisions over the history limit.
 async fn delete_revisions(scenario: &Scenario) -> anyhow::Result<()> {
     let revisions = scenario.namespace.api::<WorkerRevision>();
     let mut changing = worker("changing", "");
@@ -71,6 +72,17 @@ async fn delete_revisions(scenario: &Scenario) -> anyhow::Result<()> {
         Ok(())
     })
     .await
+}
+
+/// Makes the operator update an Event, because a failure repeats.
+async fn repeat_failure(scenario: &Scenario) -> anyhow::Result<()> {
+    for status in [ConditionStatus::False, ConditionStatus::True, ConditionStatus::False] {
+        let is_good = status == ConditionStatus::True;
+        let code = if is_good { answering("good") } else { "export default {".to_owned() };
+        scenario.namespace.apply(&worker("failing", &code)).await?;
+        scenario.namespace.await_ready("failing", status).await?;
+    }
+    Ok(())
 }
 
 async fn resolve_references_of_a_pool(scenario: &Scenario) -> anyhow::Result<()> {

@@ -19,7 +19,7 @@ export function bitmap(size: number, pixels: Uint8Array): Uint8Array {
   view.setUint16(26, 1, true);
   view.setUint16(28, 8, true);
   for (let i = 0; i < 256; i++) {
-    // The set itself is black, and its surroundings become lighter towards it.
+    // The set itself is black, and its surroundings become lighter toward it.
     const light = i === 255 ? 0 : i;
     view.setUint32(HEADERS + 4 * i, ((light * light) >> 8 << 16) | (light << 8) | (light >> 1), true);
   }

@@ -10,7 +10,7 @@ interface Env {
   USER_URL: string;
 }
 
-/** What the browser keeps between the redirect to the provider and the redirect back. */
+/** The state that the browser keeps between the redirect to the provider and the redirect back. */
 interface Attempt {
   state: string;
   verifier: string;

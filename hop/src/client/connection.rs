@@ -170,7 +170,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let Some(slot) = state.slot(head.stream) else {
             self.wire.skip(&head);
-            // The call may have been cancelled.
+            // The call may have been canceled.
             return state.check_known(head.stream);
         };
         let payload = if head.len < SMALL {

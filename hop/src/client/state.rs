@@ -19,7 +19,7 @@ use crate::settings::Settings;
 const FULL: usize = 1024 * 1024;
 
 /// The length of the outbox, in bytes, from which no more requests are accepted. The outbox can
-/// exceed [`FULL`], because cancelled requests leave their headers in it.
+/// exceed [`FULL`], because canceled requests leave their headers in it.
 const OVERFULL: usize = 2 * FULL;
 
 /// The maximum number of times that a peer may change the initial window of streams: each change

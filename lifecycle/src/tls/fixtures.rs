@@ -73,7 +73,7 @@ pub(super) async fn handshake(
     (connected.map_err(|error| error.reason), accepted.map_err(|error| error.reason))
 }
 
-/// Returns the reasons for which a handshake failed on the client's and on the server's side, or
+/// Returns the reasons why a handshake failed on the client's and on the server's side, or
 /// `None` for a side on which the handshake succeeded.
 pub(super) async fn outcome(
     client: &Tls,

@@ -51,7 +51,7 @@ pub(super) enum Membership {
     Named(String),
     /// The certificate has no URI of the platform.
     Unnamed,
-    /// The certificate names something else than a pool of this platform.
+    /// The certificate names something other than a pool of this platform.
     None,
 }
 

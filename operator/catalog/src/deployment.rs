@@ -25,7 +25,8 @@ pub struct Deployment {
     pub strict_affinity: bool,
     /// Identifies the measurement of the revisions' requests. 0 if they are not measured.
     pub measurement: u64,
-    /// At least one. The first serves the requests that remain after the shares of the others.
+    /// The revisions with their shares, at least one. The first revision serves the requests that
+    /// remain after the shares of the others.
     pub shares: Vec<Share>,
 }
 
@@ -47,7 +48,7 @@ pub enum Digest {
     /// The digest of the revision.
     Resolved(RevisionDigest),
     /// The digest of the revision with its secrets, which cannot be resolved now. Nodes that have
-    /// the revision continue to serve it; others are told that it is unavailable.
+    /// the revision continue to serve it; for others, it is unavailable.
     Held(RevisionDigest),
 }
 

@@ -30,7 +30,7 @@ impl Catalog {
             let digest = part.1;
             let outcome = match self.check_report(pool, node, part) {
                 Ok((report, serves)) => {
-                    // The other nodes are told now, before the Worker's status has been written.
+                    // This replica tells its nodes now, before it has written the Worker's status.
                     if let WorkerHealth::Quarantined { duration, times, .. } = report.health {
                         self.refuse(digest, &report.worker, duration, times);
                     }

@@ -20,6 +20,7 @@
 //! - [`denials`]: counts and logs the calls that are refused.
 //! - [`assets`]: the static files of revisions.
 //! - [`code`]: the modules of revisions whose code is in OCI artifacts.
+//! - [`early`]: revisions that nodes request before the catalog is complete.
 //! - [`intake`]: reports and figures, checked against what is deployed and passed on.
 //! - [`service`], [`incoming`]: the gRPC edge; [`watchers`]: the connected watchers, and how far
 //!   behind they are.
@@ -32,6 +33,7 @@ mod assets;
 mod code;
 mod denials;
 mod deployment;
+mod early;
 mod incoming;
 mod intake;
 mod quarantine;
@@ -53,13 +55,14 @@ use tenon_proto::catalog::{
 };
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use access::{Addresses, Caller, CallerPool, Denial};
 pub use assets::AssetsSource;
 pub use code::{CodeSource, Modules};
 use denials::Denials;
 pub use deployment::{Deployment, Digest, Share};
+pub use early::{Early, EarlySource};
 pub use incoming::Authentication;
 use quarantine::{Entry, Quarantine};
 pub use report::{Cause, HealthReport, MalformedReport, Outcome, ReportSink, WorkerHealth};
@@ -86,6 +89,9 @@ struct Shared {
     figures: OnceLock<FiguresSink>,
     code: OnceLock<CodeSource>,
     assets: OnceLock<AssetsSource>,
+    early: OnceLock<EarlySource>,
+    /// The permits of searches for revisions before the catalog is complete.
+    searches: Semaphore,
     watchers: Watchers,
     denials: Denials,
 }
@@ -136,6 +142,8 @@ impl Catalog {
                 figures: OnceLock::new(),
                 code: OnceLock::new(),
                 assets: OnceLock::new(),
+                early: OnceLock::new(),
+                searches: Semaphore::new(early::CONCURRENCY),
                 watchers: Watchers::new(),
                 denials: Denials::new(),
             }),

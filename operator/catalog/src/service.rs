@@ -16,6 +16,7 @@ use tenon_proto::catalog::{
     WatchQuarantineResponse, WatchRequest, WatchResponse,
 };
 use tenon_proto::id::RevisionDigest;
+use tenon_proto::revision::Revision;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::transport::Server;
@@ -40,8 +41,8 @@ const QUARANTINE_PAUSE: Duration = Duration::from_millis(500);
 /// Interval at which superseded revisions are expired if nothing else triggers it.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Serves the catalog on `listener` until the drain. Then every watcher is told to use another
-/// operator, and requests for revisions are completed.
+/// Serves the catalog on `listener` until the drain. Then tells every watcher to use another
+/// operator, and completes requests for revisions.
 ///
 /// # Arguments
 /// * `authentication` - authenticates routers and nodes. If `None`, every caller is served.
@@ -113,22 +114,30 @@ impl catalog_server::Catalog for Service {
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
         let pool = self.pool_of(Call::GetRevision, &request)?;
         let caller = Caller::of(&request)?.clone();
-        let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
+        let GetRevisionRequest { digest, worker } = request.into_inner();
+        let digest = RevisionDigest::try_from(&digest[..])
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
-        self.catalog.check_access(&digest, pool).map_err(|denial| {
-            self.catalog.shared.denials.record(Call::GetRevision, &caller, denial)
-        })?;
+        let denied =
+            |denial| self.catalog.shared.denials.record(Call::GetRevision, &caller, denial);
+        let send = |revision: &Revision| {
+            Ok(Response::new(stream::iter(revision.to_messages(&digest)).map(Ok).boxed()))
+        };
+        self.catalog.check_access(&digest, pool.clone()).map_err(denied)?;
         match self.catalog.revision(&digest) {
             Some(revision) => {
                 let revision = self.catalog.with_modules(revision).await.ok_or_else(|| {
                     Status::unavailable("the artifact of the revision cannot be pulled now")
                 })?;
-                Ok(Response::new(stream::iter(revision.to_messages(&digest)).map(Ok).boxed()))
+                send(&revision)
+            }
+            // A Secret may exist that has not been listed yet.
+            None if !self.catalog.is_synced() => {
+                let found = self.catalog.early(&worker, digest, &pool).await.map_err(denied)?;
+                send(&*found.ok_or_else(not_synced)?)
             }
             None if self.catalog.is_unresolved(&digest) => Err(Status::failed_precondition(
                 "a Secret that the revision binds does not exist; create it",
             )),
-            None if !self.catalog.is_synced() => Err(not_synced()),
             None => Err(Status::not_found(format!("no Worker serves revision {digest}"))),
         }
     }

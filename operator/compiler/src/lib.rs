@@ -117,6 +117,15 @@ pub fn source_map_as_written(modules: &BTreeMap<String, Bytes>, name: &str) -> O
     maps::as_written(modules, name, source, content).1
 }
 
+/// Returns the text of one of the author's files by the name that stack traces and logs show, or
+/// `None` if neither the modules nor their source maps contain it.
+///
+/// # Arguments
+/// * `modules` - the modules as their author wrote them.
+pub fn text_of(modules: &BTreeMap<String, Bytes>, file: &str) -> Option<String> {
+    maps::text_of(modules, file)
+}
+
 fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
     let error_of_all = |message| {
         vec![CompileError::of_module(modules.keys().next().map_or("", String::as_str), message)]

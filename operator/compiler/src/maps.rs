@@ -68,15 +68,7 @@ fn read(json: &[u8]) -> Option<Bytes> {
 
 /// Returns a map reduced to positions, with source names relative to the Worker's root.
 pub(super) fn positions_only(map: SourceMap<'_>) -> Bytes {
-    let root = map
-        .get_source_root()
-        .map(|root| root.trim_end_matches('/'))
-        .filter(|root| !root.is_empty());
-    let sources = map.get_sources().map(|source| match root {
-        Some(root) => Cow::Owned(format!("{root}/{source}")),
-        None => Cow::Owned(without_leading_dots(source).to_owned()),
-    });
-    let sources = sources.collect();
+    let sources = names(&map).map(Cow::Owned).collect();
     let places = map.get_tokens().map(|token| {
         let (line, column) = (token.get_dst_line(), token.get_dst_col());
         Token::new(
@@ -92,6 +84,34 @@ pub(super) fn positions_only(map: SourceMap<'_>) -> Bytes {
     SourceMap::new(None, Vec::new(), None, sources, Vec::new(), places, None)
         .to_json_string()
         .into()
+}
+
+/// Returns the names of a map's sources, relative to the Worker's root.
+fn names(map: &SourceMap<'_>) -> impl Iterator<Item = String> {
+    let root = map
+        .get_source_root()
+        .map(|root| root.trim_end_matches('/'))
+        .filter(|root| !root.is_empty());
+    map.get_sources().map(move |source| match root {
+        Some(root) => format!("{root}/{source}"),
+        None => without_leading_dots(source).to_owned(),
+    })
+}
+
+/// Returns the text of a file by the name that stack traces show: of a module as it was written, or
+/// of a source that a map contains.
+pub(super) fn text_of(modules: &BTreeMap<String, Bytes>, file: &str) -> Option<String> {
+    if let Some(content) = modules.get(file) {
+        return String::from_utf8(content.to_vec()).ok();
+    }
+    let mut scripts = modules.keys().filter(|name| ModuleKind::of(name) == ModuleKind::JavaScript);
+    scripts.find_map(|name| {
+        let content = &modules[name];
+        let json = as_written(modules, name, std::str::from_utf8(content).ok()?, content).1?;
+        let map = SourceMap::from_json_string(std::str::from_utf8(&json).ok()?).ok()?;
+        let index = u32::try_from(names(&map).position(|name| name == file)?).ok()?;
+        map.get_source_content(index).map(str::to_owned)
+    })
 }
 
 /// Removes leading `./` and `../` segments. Bundlers write these because they name a source
@@ -169,6 +189,17 @@ mod tests {
         let (code, map) = from_author(&all, file, source, &all[file]);
         let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
         (text(code), map.map(text))
+    }
+
+    #[test]
+    fn the_text_of_a_file_is_found_by_the_name_in_stack_traces() {
+        let all = modules(&[("worker.js", "let c"), ("worker.js.map", MAP), ("w.ts", "let t: 1")]);
+        let text = |file| text_of(&all, file);
+        assert_eq!(text("w.ts").as_deref(), Some("let t: 1"));
+        assert_eq!(text("worker.js").as_deref(), Some("let c"));
+        assert_eq!(text("src/./a.ts").as_deref(), Some("let a"));
+        assert_eq!(text("b.ts").as_deref(), Some("let b"));
+        assert_eq!(text("../b.ts"), None);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use tower_service::Service;
 pub struct NotLeading;
 
 /// Returns a client that reads as `client` does. Its writes fail with [`NotLeading`] from the time
-/// in `until_rx` on, and also if `until_rx` contains no time.
+/// in `until_rx` on, and as long as `until_rx` contains no time.
 pub fn fenced(client: &Client, until_rx: watch::Receiver<Option<Instant>>) -> Client {
     let namespace = client.default_namespace().to_owned();
     Client::new(Fenced { client: client.clone(), until_rx }, namespace)

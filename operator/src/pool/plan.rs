@@ -14,6 +14,7 @@ mod front;
 mod pod;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use k8s_openapi::api::apps::v1::{
     Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment,
@@ -32,6 +33,10 @@ use pod::pod;
 
 /// Label selector of the objects that are created for pools.
 pub const SELECTOR: &str = "app.kubernetes.io/component=runtime-node";
+
+/// Number of ReplicaSets of former Pods that a Deployment keeps. The operator never rolls back to
+/// one.
+const REVISION_HISTORY: i32 = 1;
 
 const FIRST_SHARD_PORT: i32 = 7100;
 
@@ -53,6 +58,19 @@ pub struct Settings {
     pub image_pull_secrets: Vec<String>,
     pub service_account: Option<String>,
     pub priority_class: Option<String>,
+    /// Additional labels of the Pods, which do not replace the platform's own.
+    pub pod_labels: BTreeMap<String, String>,
+    /// Additional annotations of the Pods.
+    pub pod_annotations: BTreeMap<String, String>,
+    /// The architectures of the image, as in the label `kubernetes.io/arch`. If empty, the Pods run
+    /// on Kubernetes nodes of every architecture.
+    pub architectures: Vec<String>,
+    /// Whether the cluster assigns a user and a group to the Pods, as OpenShift does.
+    pub user_assigned: bool,
+    /// Address on which nodes listen. If `None`, nodes listen on all addresses of IPv4.
+    pub listen_ip: Option<IpAddr>,
+    /// The families of the Services for clients.
+    pub front_families: Families,
     /// The Secret with the nodes' certificate, if processes use TLS. [`POOL`] in it stands for the
     /// name of the pool.
     pub tls_secret: Option<String>,
@@ -60,10 +78,19 @@ pub struct Settings {
     pub admit_fronts: bool,
     /// URL at which nodes reach the catalog.
     pub catalog: String,
+    /// URL at which nodes reach all operators, including those that are not ready.
+    pub starting_catalog: Option<String>,
     /// URL at which nodes reach the routers' internal listener.
     pub router: String,
     /// The nodes' logging arguments.
     pub log: Vec<String>,
+}
+
+/// The IP families of a Service. What is not set, the cluster chooses.
+#[derive(Clone, Debug, Default)]
+pub struct Families {
+    pub policy: Option<String>,
+    pub families: Vec<String>,
 }
 
 /// The objects of one pool.
@@ -152,13 +179,17 @@ fn deployment(
 ) -> DeploymentSpec {
     // A new node is ready before an old one is deleted.
     let rolling_update = RollingUpdateDeployment {
-        max_surge: Some(IntOrString::Int(1)),
+        max_surge: Some(pool.spec.max_surge.clone()),
         max_unavailable: Some(IntOrString::Int(0)),
     };
-    let annotations = referred
-        .map(|digest| BTreeMap::from([(REFERENCES_ANNOTATION.to_owned(), digest.to_owned())]));
+    let mut annotations = settings.pod_annotations.clone();
+    annotations
+        .extend(referred.map(|digest| (REFERENCES_ANNOTATION.to_owned(), digest.to_owned())));
+    let mut pod_labels = settings.pod_labels.clone();
+    pod_labels.extend(labels(selector));
     DeploymentSpec {
         replicas: Some(pool.spec.replicas),
+        revision_history_limit: Some(REVISION_HISTORY),
         selector: matching(selector),
         strategy: Some(DeploymentStrategy {
             type_: Some("RollingUpdate".to_owned()),
@@ -166,8 +197,8 @@ fn deployment(
         }),
         template: PodTemplateSpec {
             metadata: Some(ObjectMeta {
-                labels: Some(labels(selector)),
-                annotations,
+                labels: Some(pod_labels),
+                annotations: (!annotations.is_empty()).then_some(annotations),
                 ..ObjectMeta::default()
             }),
             spec: Some(pod(pool, settings, selector)),

@@ -15,6 +15,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
+use crate::author;
 use crate::index::{Change, Key, Watched, key};
 use crate::metrics::Metrics;
 
@@ -168,8 +169,12 @@ where
     let key = key(&object);
     match object.0 {
         Ok(mut object) => {
-            // Managed fields are not used, and are often the largest part of an object.
-            object.managed_fields_mut().clear();
+            // Managed fields are often the largest part of an object. Only the author of a Worker is
+            // used.
+            match kind {
+                "Worker" => author::keep(object.managed_fields_mut()),
+                _ => object.managed_fields_mut().clear(),
+            }
             seen.malformed.remove(&key);
             seen.known.insert(key);
             Observation::Change(Box::new(change(Watched::Applied(Arc::new(object)))))

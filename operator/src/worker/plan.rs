@@ -56,7 +56,7 @@ pub struct Plan {
     /// Names of WorkerRevisions over the history limit.
     pub delete: Vec<String>,
     pub events: Vec<Event>,
-    /// Whether the routers must be asked whether they serve the catalog's entry.
+    /// Whether the leader must ask the routers whether they serve the catalog's entry.
     pub asks_routers: bool,
     /// The time at which the plan changes although nothing else does.
     pub next: Option<Timestamp>,
@@ -220,7 +220,7 @@ pub fn plan(
             revision.metadata.labels = Some(labels(candidate.id.name()));
             revision
         });
-    // A host that is not granted any more is not served, so no router would acknowledge it.
+    // A host that is no longer granted is not served, so no router would acknowledge it.
     let is_withdrawn = placed.as_ref().is_err_and(|fault| fault.reason == HOST_NOT_GRANTED);
     let propagation = latest
         .as_deref()

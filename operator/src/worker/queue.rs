@@ -4,19 +4,25 @@
 //!
 //! Tenants take turns, and the number of running keys of each tenant is limited. A tenant with
 //! thousands of Workers, or with Workers that are slow to compile, delays only its own Workers.
+//! [`turns`] decides which of a tenant's keys is next.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+mod turns;
+
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::hash::Hash;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use prometheus::{IntGauge, IntGaugeVec, Registry};
+use prometheus::{Histogram, HistogramVec, IntGauge, IntGaugeVec, Registry};
 use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::WorkerId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
 use tokio_util::time::{DelayQueue, delay_queue};
+
+use turns::Queue;
+pub use turns::{Author, Order};
 
 /// Delay of the first retry. The delay doubles with each further failure.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -29,32 +35,58 @@ const CONCURRENCY: usize = 256;
 /// Maximum number of running keys of one tenant.
 const PER_TENANT: usize = 16;
 
-/// Gauges of a queue's depth.
+/// Bucket boundaries in seconds of the time that a key waits. A change that is alone waits for
+/// less than a millisecond, and the oldest key of an import may wait for minutes.
+const WAIT_BUCKETS: &[f64] = &[0.001, 0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0];
+
+/// The families of the metrics of all queues.
+pub struct QueueFamilies {
+    depth: IntGaugeVec,
+    wait: HistogramVec,
+}
+
+/// The metrics of a queue.
 #[derive(Clone)]
-pub struct QueueGauges {
+pub struct QueueMetrics {
     pub waiting: IntGauge,
     pub running: IntGauge,
     /// Number of keys that have failed and will be retried.
     pub retrying: IntGauge,
+    /// The time that each key waited.
+    pub wait: Histogram,
 }
 
-impl QueueGauges {
-    /// Registers the family of the gauges of all queues.
+impl QueueFamilies {
+    /// Registers the families.
     ///
     /// # Errors
-    /// Fails if the registry already has this family.
-    pub fn register(registry: &Registry) -> prometheus::Result<IntGaugeVec> {
-        registry.gauges(
-            "tenon_operator_queue_depth",
-            "Items in the work queues, by queue and state.",
-            &["queue", "state"],
-        )
+    /// Fails if the registry already has these families.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        Ok(Self {
+            depth: registry.gauges(
+                "tenon_operator_queue_depth",
+                "Items in the work queues, by queue and state.",
+                &["queue", "state"],
+            )?,
+            wait: registry.histograms(
+                "tenon_operator_queue_wait_duration_seconds",
+                "Time that items waited in the work queues, by queue.",
+                WAIT_BUCKETS,
+                &["queue"],
+            )?,
+        })
     }
 
-    /// Returns the gauges of a queue from the family.
-    pub fn of(family: &IntGaugeVec, queue: &str) -> Self {
-        let of = |state| family.with_label_values(&[queue, state]);
-        Self { waiting: of("waiting"), running: of("running"), retrying: of("retrying") }
+    /// Returns the metrics of the queue with this name.
+    pub fn of(&self, queue: &str) -> QueueMetrics {
+        let of = |state| self.depth.with_label_values(&[queue, state]);
+        let wait = self.wait.with_label_values(&[queue]);
+        QueueMetrics {
+            waiting: of("waiting"),
+            running: of("running"),
+            retrying: of("retrying"),
+            wait,
+        }
     }
 }
 
@@ -82,20 +114,28 @@ impl Tenanted for WorkerId {
 /// * `all` - a function that returns the keys to queue when this replica becomes the leader.
 /// * `work` - a function that performs the work of one key, and returns the delay after which the
 ///   key is due again, if time alone makes it due. It never runs concurrently for the same key.
-/// * `gauges` - the queue's metrics.
+/// * `order` - the order of the keys of one author.
+/// * `author` - a function that returns the author of a key's latest change.
+/// * `metrics` - the queue's metrics.
 pub async fn run<K, E, Work, Done>(
     mut touched_rx: mpsc::UnboundedReceiver<K>,
     mut leading_rx: watch::Receiver<bool>,
     all: impl Fn() -> Vec<K>,
     work: Work,
-    gauges: QueueGauges,
+    order: Order,
+    author: impl Fn(&K) -> Author,
+    metrics: QueueMetrics,
 ) where
     K: Tenanted + Clone + Eq + Hash + Display + Send + 'static,
     E: Display + Send + 'static,
     Work: Fn(K) -> Done,
     Done: Future<Output = Result<Option<Duration>, E>> + Send + 'static,
 {
-    let mut queue = Queue::<K>::default();
+    let mut queue = Queue::<K>::new(order);
+    let touch = |queue: &mut Queue<K>, key: K| {
+        let author = author(&key);
+        queue.touch(key, author, Instant::now());
+    };
     let mut running = JoinSet::new();
     let (mut retries, mut repetitions) = (Timers::default(), Timers::default());
     let mut led = false;
@@ -107,32 +147,33 @@ pub async fn run<K, E, Work, Done>(
             retries.clear();
             repetitions.clear();
             if leads {
-                all().into_iter().for_each(|key| queue.touch(key));
+                all().into_iter().for_each(|key| touch(&mut queue, key));
             }
         }
         while leads && running.len() < CONCURRENCY {
-            let Some(key) = queue.next() else { break };
+            let Some((key, waited)) = queue.next(Instant::now()) else { break };
+            metrics.wait.observe(waited.as_secs_f64());
             let done = work(key.clone());
             running.spawn(async move { (key, done.await) });
         }
-        gauges.waiting.set(queue.waiting.len() as i64);
-        gauges.running.set(running.len() as i64);
-        gauges.retrying.set(retries.by_key.len() as i64);
+        metrics.waiting.set(queue.len() as i64);
+        metrics.running.set(running.len() as i64);
+        metrics.retrying.set(retries.by_key.len() as i64);
         tokio::select! {
             key = touched_rx.recv() => match key {
-                Some(key) if leads => queue.touch(key),
+                Some(key) if leads => touch(&mut queue, key),
                 // All keys are queued when this replica begins to lead.
                 Some(_) => {}
                 None => return,
             },
-            Some(key) = retries.next() => queue.touch(key),
-            Some(key) = repetitions.next() => queue.touch(key),
+            Some(key) = retries.next() => touch(&mut queue, key),
+            Some(key) = repetitions.next() => touch(&mut queue, key),
             Some(ended) = running.join_next() => {
                 let (key, result) = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
                 if let Err(error) = &result {
                     tracing::warn!(%key, %error, "cannot reconcile; retrying");
                 }
-                let retry = queue.end(&key, result.is_ok());
+                let retry = queue.end(&key, result.is_ok(), Instant::now());
                 retries.set(&key, retry.filter(|_| leads));
                 repetitions.set(&key, result.ok().flatten().filter(|_| leads));
             },
@@ -182,105 +223,6 @@ impl<K: Clone + Eq + Hash> Timers<K> {
         let key = self.timers.next().await?.into_inner();
         self.by_key.remove(&key);
         Some(key)
-    }
-}
-
-/// The waiting and running keys, and the number of failures of each. This type is pure.
-struct Queue<K> {
-    /// Tenants with waiting keys, in the order of their turns.
-    turns: VecDeque<Box<str>>,
-    tenants: HashMap<Box<str>, Tenant<K>>,
-    waiting: HashSet<K>,
-    running: HashSet<K>,
-    /// Keys that were touched while they ran.
-    again: HashSet<K>,
-    failures: HashMap<K, u32>,
-}
-
-/// The state of one tenant.
-struct Tenant<K> {
-    order: VecDeque<K>,
-    running: usize,
-}
-
-impl<K> Default for Tenant<K> {
-    fn default() -> Self {
-        Self { order: VecDeque::new(), running: 0 }
-    }
-}
-
-impl<K> Default for Queue<K> {
-    fn default() -> Self {
-        Self {
-            turns: VecDeque::new(),
-            tenants: HashMap::new(),
-            waiting: HashSet::new(),
-            running: HashSet::new(),
-            again: HashSet::new(),
-            failures: HashMap::new(),
-        }
-    }
-}
-
-impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
-    fn touch(&mut self, key: K) {
-        if self.running.contains(&key) {
-            self.again.insert(key);
-        } else if self.waiting.insert(key.clone()) {
-            let tenant = self.tenants.entry(key.tenant().into()).or_default();
-            if tenant.order.is_empty() {
-                self.turns.push_back(key.tenant().into());
-            }
-            tenant.order.push_back(key);
-        }
-    }
-
-    fn next(&mut self) -> Option<K> {
-        let at = self.turns.iter().position(|name| {
-            self.tenants.get(name).is_some_and(|tenant| tenant.running < PER_TENANT)
-        })?;
-        let name = self.turns.remove(at)?;
-        let tenant = self.tenants.get_mut(&name)?;
-        let key = tenant.order.pop_front()?;
-        tenant.running += 1;
-        if !tenant.order.is_empty() {
-            self.turns.push_back(name);
-        }
-        self.waiting.remove(&key);
-        self.running.insert(key.clone());
-        Some(key)
-    }
-
-    /// Records the end of a run. Returns the delay of the retry, if the run failed.
-    fn end(&mut self, key: &K, succeeded: bool) -> Option<Duration> {
-        if self.running.remove(key)
-            && let Some(tenant) = self.tenants.get_mut(key.tenant())
-        {
-            tenant.running -= 1;
-            if tenant.running == 0 && tenant.order.is_empty() {
-                self.tenants.remove(key.tenant());
-            }
-        }
-        if self.again.remove(key) {
-            self.touch(key.clone());
-        }
-        if succeeded {
-            self.failures.remove(key);
-            return None;
-        }
-        let failures = self.failures.entry(key.clone()).or_insert(0);
-        *failures += 1;
-        Some(backoff(*failures))
-    }
-
-    fn forget_waiting(&mut self) {
-        self.turns.clear();
-        self.tenants.retain(|_, tenant| {
-            tenant.order.clear();
-            tenant.running > 0
-        });
-        self.waiting.clear();
-        self.again.clear();
     }
 }
 

@@ -224,7 +224,7 @@ fn bindings(
     Ok(bindings)
 }
 
-/// Returns the number of entries that count towards [`MAX_BINDINGS`].
+/// Returns the number of entries that count toward [`MAX_BINDINGS`].
 fn count(head: &catalog::RevisionHead) -> usize {
     let hosts = head.egress.as_ref().map_or(0, |egress| egress.allow.len());
     let paths = head.assets.as_ref().map_or(0, |assets| assets.run_worker_first.len());

@@ -33,6 +33,16 @@ impl Settings {
         !self.worker_first.is_empty() && self.worker_first.contains(&decode(path))
     }
 
+    /// Returns whether the page of a single-page application answers a request for a path without a
+    /// file. If the settings list the paths for which the Worker runs, all other paths belong to the
+    /// application.
+    fn opens_application(&self, audience: Audience) -> bool {
+        match audience {
+            Audience::Worker => true,
+            Audience::Client { navigates } => navigates || !self.worker_first.is_empty(),
+        }
+    }
+
     /// Reads the settings of a Worker.
     ///
     /// # Errors
@@ -140,16 +150,17 @@ impl Site {
                 }
                 Resolved::Redirect { status: TEMPORARY_REDIRECT, location }
             }
-            None => self.missing(settings.not_found, audience, &decoded),
+            None => self.missing(settings, audience, &decoded),
         }
     }
 
-    fn missing(&self, handling: NotFoundHandling, audience: Audience, path: &str) -> Resolved<'_> {
-        let found = match (handling, audience) {
-            (
-                NotFoundHandling::SinglePageApplication,
-                Audience::Worker | Audience::Client { navigates: true },
-            ) => self.file("index.html").map(|file| (file, 200)),
+    fn missing(&self, settings: &Settings, audience: Audience, path: &str) -> Resolved<'_> {
+        let found = match (settings.not_found, audience) {
+            (NotFoundHandling::SinglePageApplication, audience)
+                if settings.opens_application(audience) =>
+            {
+                self.file("index.html").map(|file| (file, 200))
+            }
             (NotFoundHandling::NotFoundPage, Audience::Worker) => {
                 let folders = path.rmatch_indices('/').map(|(at, _)| &path[1.min(at)..at]);
                 let page = |folder: &str| match folder {

@@ -7,8 +7,8 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// One in this many descriptors is reserved for connections to shards and between the platform's
-/// own processes, for logs and probes, and for client connections that have been told to end and
-/// have not ended yet.
+/// own processes, for logs and probes, and for client connections that the router has ordered
+/// to end and that have not ended yet.
 const OURS: u64 = 8;
 
 /// Raises the soft limit of file descriptors to the hard limit, and returns the number of

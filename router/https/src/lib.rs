@@ -1,5 +1,5 @@
-//! TLS towards clients: certificates from directories and from Gateways, chosen by the name that a
-//! client requests.
+//! TLS with clients: certificates from directories and from Gateways, chosen by the name that a client
+//! requests.
 //!
 //! ```text
 //!  --https-certificates DIR
@@ -38,10 +38,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::HeaderValue;
 use prometheus::Registry;
-use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{ServerConfig, SupportedProtocolVersion};
 use tenon_lifecycle::tls::Stream;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -84,7 +84,7 @@ pub struct HttpsSettings {
     pub hsts: Option<HeaderValue>,
 }
 
-/// The reason why TLS towards clients is unavailable.
+/// The reason why TLS with clients is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpsError {
     #[error("cannot read {}: {source}", directory.display())]
@@ -102,10 +102,11 @@ pub enum HttpsError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// TLS towards clients. Clones share the certificates, and any thread may use a clone.
+/// TLS with clients. Clones share the certificates, and any thread may use a clone.
 #[derive(Clone)]
 pub struct Https {
     acceptor: TlsAcceptor,
+    quic: Arc<ServerConfig>,
     current: Arc<Current>,
     metrics: HttpsMetrics,
     pub settings: HttpsSettings,
@@ -142,8 +143,7 @@ impl Https {
     pub fn of_gateways(settings: HttpsSettings, registry: &Registry) -> Result<Self, HttpsError> {
         let metrics = HttpsMetrics::register(registry)?;
         let current = Arc::new(Current::default());
-        let acceptor = TlsAcceptor::from(Arc::new(config(Arc::clone(&current))?));
-        Ok(Self { acceptor, current, metrics, settings })
+        Self::with(current, settings, metrics)
     }
 
     /// Reads the certificates, and starts a thread that polls the directory for changes.
@@ -168,7 +168,6 @@ impl Https {
             Some(selection) => current.files.store(Arc::new(selection)),
             None => return Err(HttpsError::None(path)),
         }
-        let acceptor = TlsAcceptor::from(Arc::new(config(Arc::clone(&current))?));
         let weak = Arc::downgrade(&current);
         let install = move |selection| match weak.upgrade() {
             Some(current) => {
@@ -178,7 +177,23 @@ impl Https {
             None => false,
         };
         directory.watch(install).map_err(HttpsError::Thread)?;
-        Ok(Self { acceptor, current, metrics, settings })
+        Self::with(current, settings, metrics)
+    }
+
+    fn with(
+        current: Arc<Current>,
+        settings: HttpsSettings,
+        metrics: HttpsMetrics,
+    ) -> Result<Self, HttpsError> {
+        let [tcp, quic] = [&TCP, &QUIC].map(|transport| config(Arc::clone(&current), transport));
+        let (acceptor, quic) = (TlsAcceptor::from(Arc::new(tcp?)), Arc::new(quic?));
+        Ok(Self { acceptor, quic, current, metrics, settings })
+    }
+
+    /// Returns the configuration of TLS within QUIC, with the same certificates. It does not permit
+    /// 0-RTT.
+    pub fn quic(&self) -> Arc<ServerConfig> {
+        self.quic.clone()
     }
 
     /// Changes the certificates of Gateways. Only one thread may call this.
@@ -217,14 +232,25 @@ impl Https {
     }
 }
 
-fn config(current: Arc<Current>) -> Result<ServerConfig, HttpsError> {
+/// The properties of TLS that depend on the protocol below it.
+struct Transport {
+    versions: &'static [&'static SupportedProtocolVersion],
+    /// The protocols above TLS, in the order of preference.
+    protocols: &'static [&'static [u8]],
+}
+
+const TCP: Transport =
+    Transport { versions: rustls::DEFAULT_VERSIONS, protocols: &[b"h2", b"http/1.1"] };
+const QUIC: Transport = Transport { versions: &[&rustls::version::TLS13], protocols: &[b"h3"] };
+
+fn config(current: Arc<Current>, transport: &Transport) -> Result<ServerConfig, HttpsError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(transport.versions)
         .expect("the provider does not support TLS 1.2 and 1.3")
         .with_no_client_auth()
         .with_cert_resolver(current);
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = transport.protocols.iter().map(|name| name.to_vec()).collect();
     // Clients keep their sessions as tickets, so sessions take no memory in the router.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(HttpsError::Tickets)?;

@@ -1,4 +1,4 @@
-//! The metrics of TLS towards clients.
+//! The metrics of TLS with clients.
 
 use std::collections::BTreeSet;
 use std::io;

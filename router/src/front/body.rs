@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use http_body::Body as _;
+use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tenon_clients::pace::{Pace, PaceTimer};
 use tenon_clients::quota::Hold;
@@ -23,6 +23,63 @@ use crate::upstream::upload::{Source, Upload, broken, too_large};
 /// The maximum part of a streamed body that is buffered between its client and its node, in bytes:
 /// the client's window plus the node's.
 const STREAMED: usize = 192 * 1024;
+
+/// A body as it arrives from a client.
+pub(crate) enum ClientBody {
+    /// The body of a request in HTTP/1 or HTTP/2.
+    Hyper(Incoming),
+    Http3(Box<tenon_http3::Body>),
+}
+
+impl ClientBody {
+    /// Returns the body of a request that hyper has read.
+    pub(crate) fn some(body: Incoming) -> Option<Self> {
+        Some(Self::Hyper(body))
+    }
+}
+
+impl From<tenon_http3::Body> for ClientBody {
+    fn from(body: tenon_http3::Body) -> Self {
+        Self::Http3(Box::new(body))
+    }
+}
+
+impl Body for ClientBody {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match &mut *self {
+            Self::Hyper(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|_| Broken))),
+            Self::Http3(body) => Pin::new(&mut **body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|_| Broken))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Hyper(body) => body.is_end_stream(),
+            Self::Http3(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Hyper(body) => body.size_hint(),
+            Self::Http3(body) => body.size_hint(),
+        }
+    }
+}
+
+/// The client has disconnected before the end of the body, or the body is malformed.
+#[derive(Debug)]
+pub(crate) struct Broken;
 
 /// The body of a request, which has been read or will be streamed.
 pub(crate) enum RequestBody {
@@ -38,7 +95,7 @@ pub(crate) enum RequestBody {
 ///
 /// # Errors
 /// Fails if the body is known to exceed `limit`, in bytes.
-pub(crate) fn needs(body: Option<&Incoming>, limit: u64) -> Result<usize, Failure> {
+pub(crate) fn needs(body: Option<&ClientBody>, limit: u64) -> Result<usize, Failure> {
     let Some(body) = body else { return Ok(0) };
     let size = body.size_hint();
     if size.lower() > limit {
@@ -60,7 +117,7 @@ pub(crate) fn needs(body: Option<&Incoming>, limit: u64) -> Result<usize, Failur
 /// # Errors
 /// Fails if the body ends prematurely or arrives too slowly.
 pub(crate) async fn admit(
-    body: Option<Incoming>,
+    body: Option<ClientBody>,
     limit: u64,
     pace: Pace,
     memory: Hold,
@@ -86,7 +143,7 @@ pub(crate) async fn admit(
 /// answer, the Worker decides for how long it waits for more of the body, within its limits: the
 /// client may have nothing to send, as in a call of gRPC whose messages go to and fro.
 struct FromClient {
-    body: Incoming,
+    body: ClientBody,
     /// `None` once the Worker has answered.
     timer: Option<PaceTimer>,
     trailers: Vec<Header>,
@@ -127,7 +184,7 @@ impl Source for FromClient {
         if let (Some(Ok(piece)), Some(timer)) = (&piece, &mut self.timer) {
             timer.received(piece.len());
         }
-        Poll::Ready(piece.map(|piece| piece.map_err(|_| broken())))
+        Poll::Ready(piece.map(|piece| piece.map_err(|Broken| broken())))
     }
 
     fn take_trailers(&mut self) -> Vec<Header> {

@@ -31,6 +31,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::executor::Local;
+use crate::front::body::ClientBody;
 use crate::front::fast_path::{self, Left};
 use crate::front::handshake::Handshake;
 use crate::front::internal;
@@ -54,7 +55,7 @@ const HTTP2_CONNECTION_WINDOW: u32 = 1024 * 1024;
 const HTTP2_SEND_BUFFER: usize = 64 * 1024;
 
 /// The time after which a client that accepts no data counts as lost.
-const SEND_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The interval between two pings to an HTTP/2 client.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
@@ -119,7 +120,11 @@ macro_rules! drive {
 
 /// Waits until a connection should end, which is at the stage `last`, or
 /// [`FIRST_REQUEST_TIMEOUT`] later if no request has arrived on the connection yet.
-async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, has_request: &Cell<bool>) {
+pub(super) async fn until(
+    stage_rx: &watch::Receiver<Stage>,
+    last: Stage,
+    has_request: &Cell<bool>,
+) {
     // The wait cannot fail, because the sender outlives every receiver.
     let _ = stage_rx.clone().wait_for(|stage| *stage >= last).await;
     if !has_request.get() {
@@ -216,9 +221,9 @@ async fn open(
     Opening::read(stream).await.map(Some)
 }
 
-/// Waits until a connection is told to end, because memory is short or it has been idle for too
-/// long.
-async fn told_to_end(client: &Client) {
+/// Waits for the order that ends a connection, because memory is short or the connection has been
+/// idle for too long.
+pub(super) async fn told_to_end(client: &Client) {
     while client.orders.next().await != Order::End {}
 }
 
@@ -226,7 +231,7 @@ async fn told_to_end(client: &Client) {
 pub(super) fn respond(
     thread: &Rc<RouterThread>,
     caller: &Rc<Caller>,
-    request: Request<Option<Incoming>>,
+    request: Request<Option<ClientBody>>,
 ) -> impl Future<Output = Result<Response<WrittenResponse>, Infallible>> + use<> {
     let in_flight = caller.client.begin_request();
     let served = path::serve(thread.clone(), caller.clone(), request);
@@ -271,7 +276,7 @@ async fn serve_http1(
         if let Some(refusal) = filter::refusal(&client, &request) {
             request.extensions_mut().insert(refusal);
         }
-        respond(&thread, &caller, request.map(Some))
+        respond(&thread, &caller, request.map(ClientBody::some))
     });
     let mut connection = http1::Builder::new()
         // The sweep enforces the timeout for heads.
@@ -318,7 +323,7 @@ async fn serve_http2(
     let has_request = Cell::new(false);
     let service = service_fn(|request: Request<Incoming>| {
         has_request.set(true);
-        respond(&thread, &caller, request.map(Some))
+        respond(&thread, &caller, request.map(ClientBody::some))
     });
     let connection = http2::Builder::new(Local)
         .timer(TokioTimer::new())

@@ -69,7 +69,7 @@ impl Sender {
         }
         let scheme = match members(headers, &FORWARDED_PROTO).last() {
             Some(proto) if proto.eq_ignore_ascii_case("https") => Scheme::Https,
-            // The proxy may use TLS towards the router although its client did not.
+            // The proxy may use TLS toward the router although its client did not.
             Some(proto) if proto.eq_ignore_ascii_case("http") => Scheme::Http,
             _ => scheme,
         };

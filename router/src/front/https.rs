@@ -1,5 +1,5 @@
-//! Redirects requests to https, and adds the header that makes clients use https from then on. This
-//! module is pure.
+//! Redirects requests to https, and adds the headers that make clients use https, and HTTP/3, from
+//! then on. This module is pure.
 
 use http::{HeaderMap, HeaderValue, header};
 use tenon_https::Https;
@@ -9,6 +9,9 @@ use crate::front::target::Target;
 
 /// The default port of URLs with the scheme https.
 const DEFAULT_PORT: u16 = 443;
+
+/// The time for which a client remembers that a host speaks HTTP/3, in seconds.
+const REMEMBERED: u32 = 86_400;
 
 /// The paths under which certificate authorities ask for a proof of control, without TLS (RFC 8555,
 /// section 8.3).
@@ -47,6 +50,24 @@ pub(crate) fn add_hsts(https: Option<&Https>, scheme: Scheme, headers: &mut Head
     }
 }
 
+/// Returns the value of `Alt-Svc` (RFC 7838) that tells clients of this host to use HTTP/3.
+///
+/// # Arguments
+/// * `port` - the port under which clients reach HTTP/3.
+pub(crate) fn alternative(port: u16) -> HeaderValue {
+    let value = format!("h3=\":{port}\"; ma={REMEMBERED}");
+    value.try_into().expect("digits are not valid in a header")
+}
+
+/// Tells a client to use HTTP/3, unless the Worker has stated alternatives of its own.
+pub(crate) fn add_alternative(alternative: Option<&HeaderValue>, headers: &mut HeaderMap) {
+    if let Some(alternative) = alternative
+        && !headers.contains_key(header::ALT_SVC)
+    {
+        headers.insert(header::ALT_SVC, alternative.clone());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use http::Request;
@@ -65,6 +86,18 @@ mod tests {
         let location = |port| location_of("shop.example.com:8080", "/a?b=c", port);
         assert_eq!(location(443).as_deref(), Some("https://shop.example.com/a?b=c"));
         assert_eq!(location(8443).as_deref(), Some("https://shop.example.com:8443/a?b=c"));
+    }
+
+    #[test]
+    fn http3_is_stated_unless_the_worker_states_something_else() {
+        let port = alternative(443);
+        assert_eq!(port, "h3=\":443\"; ma=86400");
+        let mut headers = HeaderMap::new();
+        add_alternative(None, &mut headers);
+        assert!(headers.is_empty());
+        add_alternative(Some(&port), &mut headers);
+        add_alternative(Some(&alternative(8443)), &mut headers);
+        assert_eq!(headers[header::ALT_SVC], port);
     }
 
     #[test]

@@ -20,18 +20,19 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
 use hyper::upgrade::{self, OnUpgrade};
 use tenon_clients::head::Refusal;
 use tenon_clients::{ByteHandling, Client, REQUEST};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::id::WorkerId;
 use tenon_spans::OpenSpan;
 use tenon_table::route::Found;
 use tenon_table::rules::Request;
 use tenon_table::{Limited, Worker};
 
 use crate::front::assets;
-use crate::front::body::{self, RequestBody};
+use crate::front::body::{self, ClientBody, RequestBody};
 use crate::front::compress;
 use crate::front::error;
 use crate::front::forwarded::Sender;
@@ -39,6 +40,7 @@ use crate::front::handshake::Handshake;
 use crate::front::head::ClientHead;
 use crate::front::headers::{self, Edge};
 use crate::front::https;
+use crate::front::pages::{self, FailedRequest};
 use crate::front::response::{self, ResponseBody};
 use crate::front::rule::{self, Changed};
 use crate::front::scheme::Scheme;
@@ -96,7 +98,7 @@ impl Received {
 pub(crate) async fn serve(
     thread: Rc<RouterThread>,
     caller: Rc<Caller>,
-    mut request: http::Request<Option<Incoming>>,
+    mut request: http::Request<Option<ClientBody>>,
 ) -> Result<(Response<ResponseBody>, Option<Box<OpenSpan>>), Infallible> {
     let started = Instant::now();
     let upgrade = upgrade::on(&mut request);
@@ -119,8 +121,15 @@ pub(crate) async fn serve(
             let outcome = Outcome::Answered(response.status());
             (response, outcome)
         }
-        Err(Refused { failure, limited }) => {
+        Err(Refused { failure, limited, worker }) => {
             let mut response = error::response(&failure, parts, request_id);
+            if let Some(all) = &thread.pages {
+                let (failure, worker) = (&failure, worker.as_ref());
+                let failed = FailedRequest { request: parts, request_id, worker, failure };
+                if let Some(page) = all.failure(&failed) {
+                    pages::show(page, &mut response);
+                }
+            }
             limited.inspect(|limited| error::add_rate_limit(response.headers_mut(), limited));
             if parts.extensions.get() == Some(&Refusal::TooLong) {
                 *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
@@ -142,8 +151,13 @@ pub(crate) async fn serve(
         trace.write(response.headers_mut(), request_id);
     }
     https::add_hsts(thread.https.as_ref(), sender.scheme, response.headers_mut());
+    let may_change = parts.version < Version::HTTP_3 && !sender.is_trusted && !thread.leaving.get();
+    if caller.scheme == Scheme::Https && may_change {
+        https::add_alternative(thread.http3.as_ref(), response.headers_mut());
+    }
     let elapsed = started.elapsed();
     thread.meters.observe(outcome, elapsed);
+    thread.meters.count_version(parts.version);
     let mut span = None;
     if trace.for_log || trace.span.is_some() || trace.records_failure(outcome) {
         let request = received.logged();
@@ -160,13 +174,17 @@ async fn answer(
     thread: &Rc<RouterThread>,
     caller: &Caller,
     received: &Received,
-    body: Option<Incoming>,
+    body: Option<ClientBody>,
     upgrade: OnUpgrade,
     trace: &mut Trace,
 ) -> Result<Response<ResponseBody>, Refused> {
     let Received { parts, sender, .. } = received;
     if let Some(refusal) = parts.extensions.get() {
         return Err(refusal_failure(*refusal).into());
+    }
+    if let Some(response) = thread.pages.as_ref().and_then(|pages| pages.answer(parts)) {
+        trace.for_log = false;
+        return Ok(response::complete(response));
     }
     // Match. The Worker receives a WebSocket request as a GET, whichever method the client used.
     let handshake = Handshake::of(parts, body.is_some())?;
@@ -214,7 +232,7 @@ async fn answer(
     if answered.is_err() || answered.as_ref().is_ok_and(is_error) {
         trace.failed_for(&worker.id);
     }
-    answered
+    answered.map_err(|refused| Refused { worker: Some(worker.id.clone()), ..refused })
 }
 
 /// A request whose Worker is known.
@@ -234,7 +252,7 @@ async fn run(
     thread: &Rc<RouterThread>,
     Caller { address, client, accounts, .. }: &Caller,
     Received { parts, sender, request_id }: &Received,
-    body: Option<Incoming>,
+    body: Option<ClientBody>,
     upgrade: OnUpgrade,
     Matched { view, worker, handshake, method, target, headers, requested_host }: Matched<'_>,
     trace: &mut Trace,
@@ -338,11 +356,13 @@ struct Refused {
     failure: Failure,
     /// The rate limit that the request has exceeded.
     limited: Option<Limited>,
+    /// The Worker of the request, if one has a route for the request.
+    worker: Option<WorkerId>,
 }
 
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
-        Self { failure, limited: None }
+        Self { failure, limited: None, worker: None }
     }
 }
 
@@ -358,7 +378,7 @@ impl From<Limited> for Refused {
             limited.rate.per_second
         );
         let failure = Failure::new(FailureCode::RateLimited, Phase::Admission, message);
-        Self { failure, limited: Some(limited) }
+        Self { failure, limited: Some(limited), worker: None }
     }
 }
 

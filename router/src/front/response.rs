@@ -138,6 +138,11 @@ pub(crate) fn redirect(status: StatusCode, location: HeaderValue) -> Response<Re
     build(status, headers, ResponseBody::Full(None))
 }
 
+/// Returns a response of the router's own with a complete body.
+pub(crate) fn complete(response: Response<Bytes>) -> Response<ResponseBody> {
+    response.map(|body| ResponseBody::Full(Some(body)))
+}
+
 fn build(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     *response.status_mut() = status;

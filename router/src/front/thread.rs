@@ -21,6 +21,8 @@ pub struct FrontThread {
     pub(crate) name: String,
     pub(crate) loops: EventLoops,
     pub(crate) listeners: Listeners,
+    /// The listener for HTTP/3, if the router speaks it.
+    pub(crate) http3: Option<tenon_http3::Listener>,
     pub(crate) settings: Settings,
     pub(crate) shared: Shared,
     pub(crate) announcements: Announcements,
@@ -72,6 +74,7 @@ impl FrontThread {
         let served = front::run(
             thread,
             self.listeners,
+            self.http3,
             self.drain,
             self.readiness,
             self.linger,

@@ -1,5 +1,5 @@
-//! Trailers of requests and responses: which of them pass, and who takes them (RFC 9110, section
-//! 6.5).
+//! Trailers of requests and responses: which of them pass, and which peers take them (RFC 9110,
+//! section 6.5).
 //!
 //! A field passes if it means the same after the body as before it, so not if it describes the
 //! message, selects its recipient, or authenticates its sender. This module is pure.

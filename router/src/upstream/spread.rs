@@ -46,7 +46,7 @@ pub(crate) struct Spread {
 /// The number of candidates among which a Worker's requests are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Width {
-    /// At least 2.
+    /// The number of candidates, at least 2.
     pub(crate) candidates: usize,
     /// The number of the first of these candidates that have responded.
     pub(crate) warm: usize,

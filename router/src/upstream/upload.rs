@@ -224,7 +224,7 @@ impl Streaming {
     ) -> Poll<Option<Result<Part, Failure>>> {
         let mut state = self.upload.state.borrow_mut();
         if state.attempt != self.attempt {
-            // No shard works on the request of a superseded attempt any more.
+            // No shard works on the request of a superseded attempt any longer.
             return Poll::Ready(Some(Err(broken())));
         }
         Poll::Ready(match ready!(state.poll_piece(&mut self.position, cx)) {

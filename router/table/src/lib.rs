@@ -68,7 +68,7 @@ pub struct Table {
     routers: u32,
     /// The state of the rate limits of namespaces, by namespace and pool.
     namespaces: NamespaceRates,
-    /// While a snapshot arrives, the Workers before it.
+    /// The Workers before the snapshot that is arriving. Empty at other times.
     before: Workers,
 }
 

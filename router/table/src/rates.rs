@@ -62,7 +62,7 @@ impl Rates {
     }
 
     /// Admits a request, if every rate allows it. The rates are examined from the narrowest to the
-    /// widest, and a request that one refuses does not count towards those after it.
+    /// widest, and a request that one refuses does not count toward those after it.
     ///
     /// # Errors
     /// Returns the first limit that the request exceeds.

@@ -4,8 +4,10 @@
 mod catalog;
 mod client;
 mod collector;
+mod http3;
 mod internal;
 mod node;
+mod secured;
 mod shard;
 mod thread;
 mod tls;
@@ -22,14 +24,19 @@ use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Tls, scheme};
 use tenon_proto::catalog::{Route, WatchResponse, Worker};
 use tenon_router::{
-    Config, Https, IDLE_TIMEOUT, Pace, Router, SitesConfig, SpansConfig, TrustedProxies,
+    Config, Https, IDLE_TIMEOUT, Pace, Router, SitesConfig, SpansConfig, SpawnError, TrustedProxies,
 };
 
 pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, FullResponse, full, raw, streamed};
 pub(crate) use collector::{Collector, Reaction, config as spans_config, text as attribute};
+pub(crate) use http3::{
+    Http3Client, answer as http3_answer, body as http3_body, config as http3_config,
+    head as http3_head, trailers as http3_trailers,
+};
 pub(crate) use internal::{InternalCaller, head};
 pub(crate) use node::{Node, Process};
+pub(crate) use secured::{Secured, issue};
 pub(crate) use shard::{BYE, Behavior, WELCOME};
 pub(crate) use tls::{Authority, TlsProxy};
 
@@ -67,6 +74,8 @@ pub(crate) struct Options {
     pub(crate) tunnel_grace: Duration,
     pub(crate) tls: Option<Tls>,
     pub(crate) https: Option<Https>,
+    /// The port that the router advertises for HTTP/3.
+    pub(crate) http3: Option<u16>,
     pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) proxy_protocol: bool,
     pub(crate) threads: NonZeroUsize,
@@ -88,6 +97,7 @@ impl Default for Options {
             tunnel_grace: Duration::ZERO,
             tls: None,
             https: None,
+            http3: None,
             trusted_proxies: Vec::new(),
             proxy_protocol: false,
             threads: NonZeroUsize::new(2).unwrap(),
@@ -118,13 +128,14 @@ impl Scenario {
     /// Starts a router that connects to the catalog at this address.
     pub(crate) fn start(watches: SocketAddr, catalog: Catalog, options: Options) -> Self {
         let (signal, watch) = drain::channel();
-        let (registry, readiness) = (Registry::new(), Readiness::new());
+        let readiness = Readiness::new();
         let config = Config {
             name: "router/test".into(),
             listen: ([127, 0, 0, 1], 0).into(),
             trusted_proxies: TrustedProxies::new(options.trusted_proxies.clone())
                 .with_proxy_protocol(options.proxy_protocol),
             https: options.https.clone().map(|https| (([127, 0, 0, 1], 0).into(), https)),
+            http3: options.http3,
             internal_listen: Some(([127, 0, 0, 1], 0).into()),
             catalog: format!("{}://{watches}", scheme(options.tls.is_some())).parse().unwrap(),
             tls: options.tls.clone(),
@@ -138,11 +149,21 @@ impl Scenario {
             idle_timeout: options.idle_timeout,
             pace: options.pace,
             shards_may_pause: false,
+            pages: None,
             sites: SitesConfig { capacity: options.site_capacity, ..SitesConfig::default() },
             drain_linger: options.linger,
             tunnel_grace: options.tunnel_grace,
         };
-        let router = Router::spawn(config, watch, &registry, &readiness).unwrap();
+        let (registry, router) = loop {
+            let registry = Registry::new();
+            match Router::spawn(config.clone(), watch.clone(), &registry, &readiness) {
+                // A client of another test has the port of HTTPS for UDP.
+                Err(SpawnError::Http3(_)) => {}
+                spawned => break (registry, spawned.unwrap()),
+            }
+        };
+        // The drain waits for every watch.
+        drop(watch);
         Self { catalog, registry, readiness, signal: Some(signal), router, tls: options.tls }
     }
 

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
@@ -17,22 +16,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::harness::{Behavior, Client, DEADLINE, Node, Options, Scenario, eventually, full};
-
-/// A router with HTTPS certificates.
-struct Secured {
-    scenario: Scenario,
-    folders: tempfile::TempDir,
-    node: Node,
-}
-
-fn issue(folder: &Path, host: &str) -> CertifiedKey<KeyPair> {
-    let issued = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
-    fs::create_dir_all(folder).unwrap();
-    fs::write(folder.join("tls.key"), issued.signing_key.serialize_pem()).unwrap();
-    fs::write(folder.join("tls.crt"), issued.cert.pem()).unwrap();
-    issued
-}
+use crate::harness::{
+    Behavior, Client, DEADLINE, Node, Options, Scenario, Secured, eventually, full, issue,
+};
 
 /// A client that trusts one certificate.
 struct Browser(Arc<ClientConfig>);
@@ -59,20 +45,16 @@ impl Browser {
     }
 }
 
-impl Secured {
-    /// Starts a router with a certificate for each host.
-    async fn with(hosts: &[&str], settings: HttpsSettings) -> (Self, Vec<CertifiedKey<KeyPair>>) {
-        let folders = tempfile::tempdir().unwrap();
-        let issued = hosts.iter().map(|host| issue(&folders.path().join(host), host)).collect();
-        let https = Https::open(folders.path().to_owned(), settings, &Registry::new()).unwrap();
-        let node = Node::start("n", Behavior::Echo);
-        let options = Options { https: Some(https), ..Options::default() };
-        let scenario = Scenario::with_options(&[&node], options).await;
-        (Self { scenario, folders, node }, issued)
-    }
-
-    fn addr(&self) -> SocketAddr {
-        self.scenario.router().https_addr().unwrap()
+/// Connects a client with this protocol.
+pub(crate) async fn client(
+    issued: &CertifiedKey<KeyPair>,
+    addr: SocketAddr,
+    protocol: &str,
+) -> Client {
+    let stream = Browser::trusting(issued, &[protocol]).connect(addr, "shop").await.unwrap();
+    match protocol {
+        "h2" => Client::http2_on(stream).await,
+        _ => Client::http1_on(stream).await,
     }
 }
 

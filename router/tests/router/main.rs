@@ -18,6 +18,8 @@ mod fast_path;
 mod figures;
 mod front;
 mod hostile;
+mod http3;
+mod http3_limits;
 mod https;
 mod lanes;
 mod rate_limits;

@@ -10,8 +10,8 @@ use std::io;
 use super::policy::AddressRefused;
 use super::proxy::ProxyError;
 
-/// The reason for which a request has no response or a socket is not opened, or for which the
-/// response's body was interrupted.
+/// The reason why a request has no response, a socket is not opened, or a response's body was
+/// interrupted.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     #[error("the URL scheme '{0}:' cannot be fetched; http:, https: and data: can")]
@@ -29,12 +29,14 @@ pub enum EgressError {
     #[error("the Worker's spec.egress.allow does not list {host}; add it there")]
     HostNotListed { host: String },
     #[error(
-        "{host} is {}, which Workers may not reach; the platform's administrator can allow it with --egress-allow",
+        "{host} is {}, which Workers may not reach; an administrator can allow its network with \
+         spec.egress.allowCidrs of the RuntimePool, or with --egress-allow",
         .why.as_str()
     )]
     RefusedAddress { host: String, why: AddressRefused },
     #[error(
-        "{host} has no address that Workers may reach; the platform's administrator can allow one with --egress-allow"
+        "{host} has no address that Workers may reach; an administrator can allow a network with \
+         spec.egress.allowCidrs of the RuntimePool, or with --egress-allow"
     )]
     RefusedName { host: String },
     #[error("the request cannot be sent: {0}")]

@@ -26,7 +26,7 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key(String);
 
-/// The reason for which a response does not open a WebSocket.
+/// The reason why a response does not open a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandshakeError {
     #[error("the response's Sec-WebSocket-Accept does not match the key")]

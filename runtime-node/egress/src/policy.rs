@@ -27,7 +27,7 @@ impl Allowed {
     }
 }
 
-/// The reason for which an address is refused.
+/// The reason why an address is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressRefused {
     Loopback,

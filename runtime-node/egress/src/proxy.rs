@@ -95,7 +95,7 @@ pub enum InvalidProxy {
     NoUserName,
 }
 
-/// The reason for which a proxy did not open a tunnel to an origin.
+/// The reason why a proxy did not open a tunnel to an origin.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
     #[error("the proxy's own name cannot be resolved")]

@@ -29,7 +29,7 @@ pub struct Settings {
     pub(super) hosts: Arc<Hosts>,
 }
 
-/// The reason for which a node's settings are unusable.
+/// The reason why a node's settings are unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("--egress-ca-file {}: {why}; set it to a file with PEM certificates", .path.display())]

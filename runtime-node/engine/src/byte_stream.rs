@@ -1,4 +1,4 @@
-//! A stream of bytes from any source, and the reasons for which a stream breaks off.
+//! A stream of bytes from any source, and the reasons why a stream breaks off.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub type ByteStream = LocalBoxStream<'static, Result<Bytes, StreamError>>;
 /// Returns the trailer fields that follow a stream, once the stream has ended.
 pub type Trailers = Box<dyn FnOnce() -> Vec<Header>>;
 
-/// The reason for which a stream broke off.
+/// The reason why a stream broke off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// The caller's own request is at fault: the caller gets this failure, however the Worker

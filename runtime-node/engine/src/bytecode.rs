@@ -50,7 +50,7 @@ impl BytecodeLookup {
     }
 }
 
-/// The reason for which bytes are not bytecode of this V8.
+/// The reason why bytes are not bytecode of this V8.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MalformedBytecode {
     #[error("the bytecode was made by another version of V8, or with other flags")]

@@ -48,13 +48,13 @@ pub trait OnPanic {
 
 /// The work that ECMAScript and V8 leave to the host, for every isolate.
 pub trait HostHooks {
-    /// HostPromiseRejectionTracker (ECMAScript §27.2.1.9).
+    /// Implements HostPromiseRejectionTracker (ECMAScript §27.2.1.9).
     fn track_rejection(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseRejectMessage<'_>);
 
-    /// Reports a value that was thrown and that nothing can catch any more.
+    /// Reports a thrown value that nothing can catch any longer.
     fn report_uncaught<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>);
 
-    /// HostFinalizeImportMeta (ECMAScript §13.3.12.1.2).
+    /// Implements HostFinalizeImportMeta (ECMAScript §13.3.12.1.2).
     fn fill_import_meta(
         scope: &mut v8::PinScope<'_, '_>,
         module: v8::Local<'_, v8::Module>,

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use super::background;
 use super::buffers::{self, BufferMetrics, BufferPool};
+use super::exception::ExceptionSink;
 use super::fair_scheduler::FairScheduler;
 use super::heap::Headroom;
 use super::inspector::Inspector;
@@ -37,6 +38,7 @@ pub struct Engine {
     pub(crate) interfaces: Rc<dyn Interfaces>,
     pub(crate) headroom: Headroom,
     pub(crate) inspector: Option<Arc<Inspector>>,
+    pub(crate) exceptions: Option<Arc<dyn ExceptionSink>>,
     pub(crate) condemnation: Rc<Notify>,
 }
 
@@ -71,6 +73,7 @@ impl Engine {
             interfaces,
             headroom: Headroom::default(),
             inspector: None,
+            exceptions: None,
             condemnation: Rc::default(),
         }
     }
@@ -91,6 +94,12 @@ impl Engine {
     #[must_use]
     pub fn with_inspector(self, inspector: Option<Arc<Inspector>>) -> Self {
         Self { inspector, ..self }
+    }
+
+    /// Passes the exceptions that Workers do not catch to a sink.
+    #[must_use]
+    pub fn with_exceptions(self, exceptions: Option<Arc<dyn ExceptionSink>>) -> Self {
+        Self { exceptions, ..self }
     }
 
     /// Waits until an isolate has been condemned. Returns immediately if that has happened since

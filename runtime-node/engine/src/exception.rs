@@ -3,6 +3,7 @@
 use std::fmt;
 
 use tenon_proto::failure::Place;
+use tenon_proto::revision::Revision;
 
 use super::inspector::agent::Agent;
 use super::source_maps;
@@ -11,6 +12,17 @@ use super::string::beginning;
 /// Maximum length of a text that is taken from a thrown value, in bytes, because the value may be
 /// as large as the heap.
 const TEXT: usize = 8 * 1024;
+
+/// Receives the exceptions that Workers do not catch, in addition to the Workers' logs. Only `tenon
+/// dev` has one.
+pub trait ExceptionSink: fmt::Debug + Send + Sync {
+    /// Receives one exception. The caller is the thread of the isolate, in a turn or after it.
+    ///
+    /// # Arguments
+    /// * `request_id` - the id of the request, or an empty string for the start of the Worker and
+    ///   for code that runs for no request.
+    fn uncaught(&self, revision: &Revision, request_id: &str, exception: &Exception);
+}
 
 /// A description of a thrown value.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -326,7 +326,7 @@ impl Invocations {
     }
 
     /// Returns the invocations that wait for a promise while no invocation of the isolate has an
-    /// operation in progress, so that none of the promises can settle any more.
+    /// operation in progress, so that none of the promises can settle any longer.
     pub fn stalled(&self) -> Vec<InvocationId> {
         if self.operations > 0 {
             return Vec::new();

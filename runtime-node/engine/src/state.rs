@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::continuation;
-use super::exception::Exception;
+use super::exception::{Exception, ExceptionSink};
 use super::heap::BufferBudget;
 use super::ids::InvocationId;
 use super::invocation::{GRACE, Invocation, Invocations, Outcome};
@@ -70,6 +70,7 @@ pub struct State {
     pub(crate) operations: Operations,
     unattended: RefCell<Unattended>,
     log: Log,
+    exceptions: Option<Arc<dyn ExceptionSink>>,
     condemned: Cell<Option<FailureCode>>,
     /// Whether the isolate must never be entered again.
     sealed: Cell<bool>,
@@ -91,6 +92,7 @@ impl State {
         digest: RevisionDigest,
         buffers: Arc<BufferBudget>,
         log_rate: Rc<LogRate>,
+        exceptions: Option<Arc<dyn ExceptionSink>>,
         condemnation: Rc<Notify>,
     ) -> Rc<Self> {
         let log = Log::new(Rc::clone(&revision), log_rate);
@@ -105,6 +107,7 @@ impl State {
             operations: Operations::default(),
             unattended: RefCell::default(),
             log,
+            exceptions,
             condemned: Cell::new(None),
             sealed: Cell::new(false),
             condemnation,
@@ -200,6 +203,11 @@ impl State {
     /// Logs an uncaught exception.
     pub(crate) fn log_uncaught(&self, id: Option<InvocationId>, what: &str, exception: &Exception) {
         self.log(id, Severity::Error, &format!("{what}: {exception}"));
+        let Some(exceptions) = &self.exceptions else { return };
+        let invocations = self.invocations.borrow();
+        let request_id = id.and_then(|id| invocations.get(id)).map(|it| Rc::clone(&it.request_id));
+        drop(invocations);
+        exceptions.uncaught(&self.revision, request_id.as_deref().unwrap_or_default(), exception);
     }
 
     /// Deducts a line of `length` bytes from the log budget of the invocation or of unattended

@@ -9,7 +9,7 @@ use crate::content::{self, Content, Owned, Total};
 use crate::start_tag::{self, EditError, StartTag};
 use crate::tape::{Doctype, ElementId, Kind, Span, Tape, Token};
 
-/// Where content is inserted.
+/// The place at which content is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Before,

@@ -110,10 +110,11 @@ impl Supervisor {
     /// Returns the status with which the supervisor's own source failed.
     pub(crate) async fn get_revision(
         &self,
+        worker: &str,
         digest: &RevisionDigest,
     ) -> Result<Streaming<GetRevisionResponse>, Status> {
-        let request =
-            tenon_proto::catalog::GetRevisionRequest { digest: digest.as_bytes().to_vec() };
+        let (digest, worker) = (digest.as_bytes().to_vec(), worker.to_owned());
+        let request = tenon_proto::catalog::GetRevisionRequest { digest, worker };
         self.client.clone().get_revision(request).await.map(tonic::Response::into_inner)
     }
 

@@ -13,7 +13,9 @@ use tenon_egress::Resolver;
 use tenon_lifecycle::tls::TlsArgs;
 use tenon_router::FrontArgs;
 
-use super::{AdmissionConfig, DrainConfig, ListenConfig, MIB, MemoryConfig, PoolConfig, cpus};
+use super::{
+    AdmissionConfig, CatalogConfig, DrainConfig, ListenConfig, MIB, MemoryConfig, PoolConfig, cpus,
+};
 
 /// The command line and environment.
 #[derive(ClapArgs, Clone, Debug)]
@@ -38,6 +40,14 @@ pub struct NodeArgs {
     /// URL of the operator's catalog: http://HOST:PORT, or https:// with --tls-dir.
     #[arg(long, env = "TENON_CATALOG")]
     pub catalog: String,
+    /// URL at which all operators serve the catalog, including those that are not ready. Cold starts
+    /// use it while no operator is ready.
+    #[arg(long, env = "TENON_STARTING_CATALOG")]
+    pub starting_catalog: Option<String>,
+    /// Maximum time for which a cold start waits for an operator that answers, in seconds. Requests
+    /// that wait for the start end at their own limits.
+    #[arg(long, env = "TENON_CATALOG_WAIT", default_value_t = Seconds(CatalogConfig::WAIT))]
+    pub catalog_wait: Seconds,
     /// URL of the routers' internal listener, through which Workers call one another. Without it, a
     /// Worker reaches only Workers on its own shard.
     #[arg(long, env = "TENON_ROUTER")]
@@ -49,8 +59,8 @@ pub struct NodeArgs {
     /// Maximum number of spare isolates that a shard makes ahead of demand.
     #[arg(long, env = "TENON_SPARE_ISOLATES", default_value_t = PoolConfig::default().spares)]
     pub spare_isolates: usize,
-    /// Directory for compiled code, so that it outlives the process; no other program may write
-    /// there. By default compiled code is kept in memory only.
+    /// Directory for revisions without secrets and for compiled code, so that they outlive the
+    /// process; no other program may write there. By default they are kept in memory only.
     #[arg(long, env = "TENON_CODE_CACHE_DIR")]
     pub code_cache_dir: Option<PathBuf>,
     /// Maximum number of concurrent invocations on a shard; further ones queue. One namespace may
@@ -103,7 +113,8 @@ pub struct NodeArgs {
     /// as many CPUs as shards.
     #[arg(long, env = "TENON_NO_PIN")]
     pub no_pin: bool,
-    /// Time for which invocations may continue after the node was asked to end, in seconds.
+    /// Time for which invocations may continue after the node has received a termination signal, in
+    /// seconds.
     #[arg(long, env = "TENON_DRAIN_GRACE", default_value_t = Seconds(DrainConfig::default().grace))]
     pub drain_grace: Seconds,
     /// Port of the loopback interface on which `tenon profile` reaches this node, through a

@@ -14,7 +14,7 @@ const MEMORY_RATIO: u64 = 4;
 /// Configuration of a node's front.
 #[derive(Clone, Debug)]
 pub struct FrontConfig {
-    /// The configuration of the router. The node sets its name, its TLS towards the platform's
+    /// The configuration of the router. The node sets its name, its TLS toward the platform's
     /// processes, and the number of its threads.
     pub router: Config,
     /// The address on which clients connect with TLS. The conversion from [`NodeArgs`] leaves the

@@ -88,7 +88,8 @@ impl Siblings for Threads {
     fn poll_given(&self, cx: &mut Context<'_>) -> Poll<TcpStream> {
         match ready!(self.given_rx.borrow_mut().poll_recv(cx)) {
             Some(connection) => Poll::Ready(connection),
-            // Every thread holds a sender to each, also to itself, so the channel does not end.
+            // Every thread holds a sender to each thread, including itself, so the channel does not
+            // end.
             None => Poll::Pending,
         }
     }
@@ -116,7 +117,9 @@ impl Siblings for Processes {
             }
             match self.given.try_io(Interest::READABLE, || receive(&self.given)) {
                 Ok(Some(connection)) => return Poll::Ready(connection),
-                Ok(None) => tracing::warn!("another process has given no connection"),
+                Ok(None) => tracing::warn!(
+                    "another process sent a message without a connection; ignoring it"
+                ),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot take a connection from another process");

@@ -146,7 +146,8 @@ impl ShardThread {
         let engine = Engine::supervised(&watchdog, id, Rc::new(web), page)
             .with_headroom(headroom)
             .with_buffers(buffers)
-            .with_inspector(config.inspector.clone());
+            .with_inspector(config.inspector.clone())
+            .with_exceptions(config.exceptions.clone());
         let Config { name, inspector, pool, admission, drain: DrainConfig { grace }, tls, .. } =
             config;
         let bounds = ShardBounds {

@@ -65,7 +65,7 @@ struct Entry {
 /// The reports that are due now, and the revisions that they concern.
 pub(super) struct Batch {
     pub(super) workers: Vec<WorkerReport>,
-    /// For each revision, whether it was in a crash loop when the batch was made.
+    /// Whether each revision was in a crash loop when the batch was made.
     revisions: Vec<(RevisionDigest, bool)>,
     /// Number of quarantines in the batch.
     quarantines: usize,

@@ -77,8 +77,8 @@ fn to_bytes(mut piece: Piece) -> Bytes {
     piece.copy_to_bytes(piece.remaining())
 }
 
-/// Returns the failure for a request that arrives after the shard has ended, which only the end of
-/// the process follows.
+/// Returns the failure for a request that arrives after the shard has ended and before its process
+/// ends.
 fn ended() -> Failure {
     Failure::new(FailureCode::Draining, Phase::Admission, "the shard has ended; retry later")
 }

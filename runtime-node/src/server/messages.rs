@@ -16,7 +16,7 @@ use tenon_proto::runtime::{Header, InvokeHead, InvokeRequest, Trailers};
 
 pub(super) struct Messages<B>(Reader<B>);
 
-/// The reason for which the next message cannot be read.
+/// The reason why the next message cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum MessageError {
     #[error(transparent)]

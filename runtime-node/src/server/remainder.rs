@@ -10,7 +10,7 @@ use tenon_proto::failure::Failure;
 use tenon_proto::frame::INLINE_BODY;
 use tenon_proto::runtime::{Header, ResponseHead};
 
-/// What follows in a response.
+/// The next part of a response.
 pub(super) enum Next {
     /// A piece of the body, of at most [`INLINE_BODY`] bytes.
     Piece(Piece),

@@ -69,7 +69,7 @@ struct Copied {
     revision: String,
 }
 
-/// The reason for which there is no profile. Its text is for the client.
+/// The reason why there is no profile. Its text is for the client.
 #[derive(Debug, thiserror::Error)]
 enum ProfileError {
     #[error(
@@ -110,7 +110,7 @@ impl Shard {
         *self.consulted.borrow_mut() = worker;
     }
 
-    /// Returns whether the supervisor must be asked before each request of the Worker.
+    /// Returns whether the shard must ask the supervisor before each request of the Worker.
     pub(super) fn consults(&self, worker: &str) -> bool {
         self.consulted.borrow().as_ref().is_some_and(|consulted| consulted.as_str() == worker)
     }

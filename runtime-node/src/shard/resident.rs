@@ -54,7 +54,7 @@ impl Occupant for Resident {
 }
 
 impl Resident {
-    /// Returns the reason for which the isolate gets no more invocations, or `None` if it still
+    /// Returns the reason why the isolate gets no more invocations, or `None` if it still
     /// gets invocations.
     pub(super) fn spent(&self) -> Option<Spent> {
         let condemned = self.isolate.condemned().map(Spent::Condemned);

@@ -26,9 +26,11 @@ impl Shard {
     /// start.
     ///
     /// # Arguments
+    /// * `worker` - the id of the Worker to which the revision should belong.
     /// * `delivery` - the revision's code, if the supervisor has sent it.
     pub(super) async fn start(
         self: Rc<Self>,
+        worker: Box<str>,
         launch: Launch,
         start: Start,
         delivery: Option<Delivery>,
@@ -46,7 +48,7 @@ impl Shard {
         let source = async {
             match delivery {
                 Some(delivery) => source::receive(digest, delivery.code()).await,
-                None => self.source.fetch(digest).await,
+                None => self.source.fetch(&worker, digest).await,
             }
         };
         let (sourced, made_in) = futures::join!(source, prepare);

@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_process_that_uses_most_of_the_memory_leaves_the_others_their_guarantees() {
-        // The largest process cannot grow any more; the others share the rest.
+        // The largest process can no longer grow; the others share the rest.
         let parts =
             allot(1024 * MIB, 800 * MIB, &[(700 * MIB, true), (40 * MIB, true), (40 * MIB, false)]);
         assert!(parts[0] < 2 * MIB && parts[1] > 80 * MIB && parts[1] <= parts[2], "{parts:?}");

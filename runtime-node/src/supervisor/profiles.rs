@@ -51,7 +51,7 @@ pub(super) struct Accepted {
     pub(super) ends_recording: bool,
 }
 
-/// The reason for which a report is not accepted.
+/// The reason why a report is not accepted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Rejected {
     #[error("the profile has ended")]

@@ -7,7 +7,7 @@
 //!          └──── again: for twice as long ──────────┘
 //! ```
 //!
-//! A process that can hardly grow any more ends in the turn of the revision that allocates next,
+//! A process that can hardly grow any further ends in the turn of the revision that allocates next,
 //! which need not be the revision that used up the memory. A revision's first such end within a
 //! minute is therefore forgiven, if the turn began when the memory was already short.
 

@@ -21,7 +21,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Follows the operator's list forever. While the operator is unreachable, a node refuses only the
 /// revisions that it knows already or has judged itself.
 pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
-    let mut client = CatalogClient::new(source::connect(config.catalog, config.tls));
+    let mut client = CatalogClient::new(source::connect(config.catalog.ready, config.tls));
     let mut pause = FIRST_PAUSE;
     loop {
         let request = WatchQuarantineRequest { client: format!("node/{}", config.name) };

@@ -120,7 +120,7 @@ impl supervisor_server::Supervisor for Service {
         if !is_known && verdict == PlacementDecision::Elsewhere {
             // The code is fetched while the revision's first request moves from the shard to a
             // lane.
-            self.shared.source.prefetch(digest);
+            self.shared.source.prefetch(worker.as_str(), digest);
         }
         let (verdict, remaining) = match verdict {
             PlacementDecision::Here => (WireVerdict::Here, Duration::ZERO),
@@ -131,7 +131,7 @@ impl supervisor_server::Supervisor for Service {
         let placed = place_response::Part::Placed(Placed { verdict: verdict.into(), remaining_ms });
         let mut parts = stream::iter([Ok(placed)]).boxed();
         if send && verdict == WireVerdict::Here {
-            let code = code(self.shared.source.clone(), digest)
+            let code = code(self.shared.source.clone(), worker.to_string(), digest)
                 .map(|part| part.map(place_response::Part::Code));
             parts = parts.chain(code).boxed();
         }
@@ -144,8 +144,9 @@ impl supervisor_server::Supervisor for Service {
         &self,
         request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
-        let digest = read_digest(&request.into_inner().digest)?;
-        Ok(Response::new(code(self.shared.source.clone(), digest).boxed()))
+        let GetRevisionRequest { digest, worker } = request.into_inner();
+        let digest = read_digest(&digest)?;
+        Ok(Response::new(code(self.shared.source.clone(), worker, digest).boxed()))
     }
 
     async fn keep_bytecode(
@@ -181,10 +182,12 @@ impl supervisor_server::Supervisor for Service {
 /// Streams a revision and its bytecode, in parts.
 fn code(
     source: Source,
+    worker: String,
     digest: RevisionDigest,
 ) -> impl Stream<Item = Result<GetRevisionResponse, Status>> + Send {
-    let fetched =
-        async move { source.fetch(digest).await.map_err(|failure| Status::from(&failure)) };
+    let fetched = async move {
+        source.fetch(&worker, digest).await.map_err(|failure| Status::from(&failure))
+    };
     let parts = fetched.map_ok(move |Sourced { revision, bytecode }| {
         let revision = revision.to_messages(&digest).map(Part::Revision);
         let bytecode = bytecode.unwrap_or_default();

@@ -22,8 +22,8 @@ impl Waits {
     }
 }
 
-/// For each script, the time by which the neighbor's wait exceeded the script's limit, and the
-/// script's name.
+/// The times by which neighbors' waits exceeded the limits of scripts, with the names of the
+/// scripts.
 static BEYOND: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
 /// The error that the neighbor waited for too long.

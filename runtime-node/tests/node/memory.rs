@@ -48,7 +48,7 @@ async fn many_simultaneous_starts_do_not_end_a_process(name: &'static str) {
     let workers: Vec<_> = (0..150).map(worker).collect();
     let answers = join_all(workers.iter().map(|worker| node.lane.get(worker))).await;
     let refused = answers.into_iter().filter_map(code).collect::<Vec<_>>();
-    assert!(refused.len() < workers.len(), "every Worker was refused");
+    assert!(refused.len() < workers.len(), "every Worker was refused: {refused:?}");
     assert!(refused.iter().all(|code| *code == FailureCode::Overloaded), "{refused:?}");
     assert!(
         !node

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tenon_proto::failure::{FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 
+use crate::harness::catalog::Catalog;
 use crate::harness::{Deployed, TestNode, await_condition, trials};
 
 trials! {
@@ -17,6 +18,9 @@ trials! {
     an_unknown_digest_is_unavailable,
     known_workers_are_served_without_the_catalog,
     a_start_waits_for_the_catalog_to_return,
+    a_start_asks_another_operator_while_one_is_not_ready,
+    a_start_waits_no_longer_than_its_requests_may,
+    revisions_outlive_the_process_and_are_fetched_again_if_damaged,
     a_node_is_ready_without_a_catalog,
     unavailable_cold_workers_do_not_take_permits_from_warm_ones,
     code_that_does_not_match_its_digest_is_refused,
@@ -32,6 +36,8 @@ trials! {
 }
 
 const COUNTER: &str = "let n = 0; export default { fetch: () => new Response(String(++n)) }";
+/// A time that is shorter than the default limit of a request.
+const A_MOMENT: Duration = Duration::from_secs(2);
 const WAITS: &str = "await request.text(); return new Response('done')";
 
 async fn many_requests_for_a_cold_worker_wait_for_one_start(name: &'static str) {
@@ -118,7 +124,11 @@ async fn an_unknown_digest_is_unavailable(name: &'static str) {
 }
 
 async fn known_workers_are_served_without_the_catalog(name: &'static str) {
-    let mut node = TestNode::with(name, |config| config.pool.isolates = 1).await;
+    let mut node = TestNode::with(name, |config| {
+        config.pool.isolates = 1;
+        config.catalog.wait = A_MOMENT;
+    })
+    .await;
     let (known, other) = (node.worker("known", COUNTER, |_| {}), node.handler("other", WAITS));
     let unknown = node.handler("unknown", WAITS);
     node.client().get(&known).await.unwrap();
@@ -145,14 +155,81 @@ async fn a_start_waits_for_the_catalog_to_return(name: &'static str) {
     assert_eq!(answer.await.unwrap().unwrap().text(), "done");
 }
 
+async fn a_start_asks_another_operator_while_one_is_not_ready(name: &'static str) {
+    let starting = Catalog::start();
+    let url = starting.url();
+    let mut node = TestNode::with(name, |config| {
+        config.catalog.starting = Some(url.parse().unwrap());
+    })
+    .await;
+    let [first, second] = ["first", "second"].map(|name| node.handler(name, WAITS));
+    node.catalog.copy_to(&starting);
+    node.catalog.refuse();
+    assert_eq!(node.client().get(&first).await.unwrap().text(), "done");
+    assert!(node.catalog.fetches() > 0 && starting.fetches() == 1);
+    // The connection to the operator that answered is kept.
+    node.catalog.stop();
+    assert_eq!(node.client().get(&second).await.unwrap().text(), "done");
+}
+
+async fn a_start_waits_no_longer_than_its_requests_may(name: &'static str) {
+    let mut node = TestNode::start(name).await;
+    let cold = node.handler("cold", WAITS);
+    node.catalog.stop();
+    let failure = node.client().get_within(&cold, A_MOMENT).await.unwrap_err();
+    assert_ne!(failure.code, FailureCode::RevisionUnavailable, "{failure}");
+    node.await_metric("tenon_shard_waiting", &[], 0).await;
+    // The start goes on, and the next request takes part in it.
+    let client = node.client().clone();
+    let answer = tokio::spawn(async move { client.get(&cold).await });
+    node.await_metric("tenon_shard_waiting", &[], 1).await;
+    node.catalog.restart();
+    assert_eq!(answer.await.unwrap().unwrap().text(), "done");
+    assert_eq!(node.metric("tenon_cold_starts_total", &[("outcome", "ok")]), 1);
+}
+
+async fn revisions_outlive_the_process_and_are_fetched_again_if_damaged(name: &'static str) {
+    let directory = tempfile::tempdir().unwrap();
+    let code = directory.path().join("code");
+    let start = async || {
+        TestNode::with(name, |config| config.pool.code_cache_dir = Some(code.clone())).await
+    };
+    let node = start().await;
+    let worker = node.worker("kept", COUNTER, |_| {});
+    node.client().get(&worker).await.unwrap();
+    let file = code.join("revisions").join(worker.digest.to_string());
+    await_condition("the revision's file", || file.exists()).await;
+    let revisions = Catalog::start();
+    node.catalog.copy_to(&revisions);
+    drop(node);
+
+    let mut node = start().await;
+    node.catalog.stop();
+    assert_eq!(node.client().get(&worker).await.unwrap().text(), "1");
+    drop(node);
+
+    let mut bytes = std::fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    let node = start().await;
+    revisions.copy_to(&node.catalog);
+    assert_eq!(node.client().get(&worker).await.unwrap().text(), "1");
+    assert_eq!(node.catalog.fetches(), 1, "a damaged file was used");
+}
+
 async fn a_node_is_ready_without_a_catalog(name: &'static str) {
     let node =
-        TestNode::with(name, |config| config.catalog = "http://127.0.0.1:9".parse().unwrap()).await;
+        TestNode::with(name, |config| config.catalog.ready = "http://127.0.0.1:9".parse().unwrap())
+            .await;
     assert!(node.readiness.is_ready());
 }
 
 async fn unavailable_cold_workers_do_not_take_permits_from_warm_ones(name: &'static str) {
-    let mut node = TestNode::with(name, |config| config.admission.max_inflight = 2).await;
+    let mut node = TestNode::with(name, |config| {
+        config.admission.max_inflight = 2;
+        config.catalog.wait = A_MOMENT;
+    })
+    .await;
     let warm = node.worker("warm", COUNTER, |_| {});
     node.client().get(&warm).await.unwrap();
     node.catalog.stop();

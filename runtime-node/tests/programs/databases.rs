@@ -83,7 +83,7 @@ fn bulk(text: &str) -> String {
 /// query itself if it has no parameters.
 async fn serve_postgres(stream: TcpStream) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
-    // A client that requests TLS is told to continue without it.
+    // The server tells a client that requests TLS to continue without it.
     while startup(&mut stream).await? == SSL_REQUEST {
         stream.write_all(b"N").await?;
     }

@@ -165,7 +165,7 @@ function declare(group, name, path) {
 const INTERNAL = /^  interface Internal \{\n(.*?)^  \}/ms.exec(read(join(HERE, "internal.d.ts")))[1];
 const DECLARED = new Set(Array.from(INTERNAL.matchAll(/^    (\w+)[(:]/gm), ([, name]) => name));
 
-// For each form in which a source puts a value on an interface: the interface, the form, and the
+// The forms in which a source puts a value on an interface, each with the interface and the
 // beginning of the expression in the copy.
 const FORMS = [
   ["Internal", /^  internal\.(\w+) = (?!undefined)/gm, ""],

@@ -20,7 +20,7 @@ fn keys_with_a_counterpart_are_taken_over_without_a_note() {
         "vars": { "GREETING": "hello" },
         "services": [{ "binding": "AUTH", "service": "auth", "entrypoint": "Admin" }],
         "triggers": { "crons": ["*/5 * * * *"] },
-        "limits": { "cpu_ms": 50 },
+        "limits": { "cpu_ms": 50, "subrequests": 200 },
         "compatibility_flags": ["nodejs_compat"],
     }));
     assert_eq!(notes, Vec::<String>::new());
@@ -37,7 +37,7 @@ fn keys_with_a_counterpart_are_taken_over_without_a_note() {
             "vars": { "GREETING": "hello" },
             "services": [{ "name": "AUTH", "worker": "auth", "entrypoint": "Admin" }],
             "schedules": [{ "cron": "*/5 * * * *" }],
-            "limits": { "cpuMs": 50 },
+            "limits": { "cpuMs": 50, "subrequests": 200 },
             "compatibilityFlags": ["nodejs_compat"],
         })
     );
@@ -47,10 +47,51 @@ fn keys_with_a_counterpart_are_taken_over_without_a_note() {
 fn no_key_is_dropped_silently() {
     let keys = ["kv_namespaces", "compatibility_date", "site", "workers_dev", "frobnicate"];
     for key in keys {
-        let (_, notes) = worker_and_notes(json!({ "name": "shop", key: [] }));
+        let (_, notes) = worker_and_notes(json!({ "name": "shop", key: ["a"] }));
         assert_eq!(notes.len(), 1, "{key}: {notes:?}");
         assert!(notes[0].starts_with(key), "{notes:?}");
     }
+}
+
+#[test]
+fn secrets_of_the_configuration_and_of_the_machine_are_bound_once() {
+    let config = json!({ "name": "shop", "secrets": { "required": ["API_KEY", "OTHER"] } });
+    let local = ["API_KEY".to_owned(), "LOCAL".to_owned()];
+    let Translation { worker, notes, .. } = translate(&config, None, "", &local).unwrap();
+    assert!(notes.is_empty(), "{notes:?}");
+    let bound = worker["spec"]["secrets"].as_array().unwrap();
+    let names: Vec<_> = bound.iter().map(|secret| secret["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["API_KEY", "LOCAL", "OTHER"]);
+}
+
+#[test]
+fn a_limit_above_the_maximum_becomes_the_maximum() {
+    let (worker, notes) = worker_and_notes(json!({ "limits": { "subrequests": 10_000_000 } }));
+    assert_eq!(worker["spec"]["limits"], json!({ "subrequests": 10_000 }));
+    assert_eq!(notes, ["limits.subrequests: becomes 10000, the maximum"]);
+}
+
+#[test]
+fn a_recent_compatibility_date_implies_the_modules_of_node_js() {
+    for (date, flags, expected) in [
+        ("2026-01-01", json!([]), json!(null)),
+        ("2026-08-04", json!([]), json!(["nodejs_compat"])),
+        ("2027-01-01", json!(["no_nodejs_compat_v2"]), json!(["nodejs_compat"])),
+        ("2027-01-01", json!(["no_nodejs_compat"]), json!(null)),
+    ] {
+        let config = json!({ "compatibility_date": date, "compatibility_flags": flags });
+        let (worker, _) = worker_and_notes(config);
+        assert_eq!(worker["spec"]["compatibilityFlags"], expected, "{date} {flags}");
+    }
+}
+
+#[test]
+fn a_key_without_content_needs_no_note() {
+    let queues = json!({ "producers": [], "consumers": [] });
+    let (_, notes) = worker_and_notes(
+        json!({ "name": "shop", "queues": queues, "kv_namespaces": [], "triggers": {} }),
+    );
+    assert_eq!(notes, Vec::<String>::new());
 }
 
 #[test]
@@ -98,7 +139,7 @@ fn a_value_of_another_form_has_a_note() {
         ("vars", json!([])),
         ("routes", json!([{}])),
         ("services", json!([{ "binding": "A" }])),
-        ("triggers", json!({})),
+        ("triggers", json!({ "crons": 1 })),
     ] {
         let (_, notes) = worker_and_notes(json!({ "name": "shop", key: value }));
         assert!(notes[0].contains("form"), "{key}: {notes:?}");

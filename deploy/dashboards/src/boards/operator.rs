@@ -51,7 +51,7 @@ fn workers() -> [Panel; 3] {
     ]
 }
 
-fn reconciles() -> [Panel; 4] {
+fn reconciles() -> [Panel; 6] {
     [
         Panel::lines(
             "Reconciles",
@@ -85,6 +85,29 @@ fn reconciles() -> [Panel; 4] {
         )
         .up_to(1.0)
         .wide(6),
+        Panel::lines(
+            "Time in the queue",
+            Unit::Seconds,
+            "Median and 99th percentile of the time that items waited. During an import, the median is that of fresh changes, and the 99th percentile that of the backlog.",
+            &[
+                (
+                    "histogram_quantile(0.5, sum by (le, queue) (rate(tenon_operator_queue_wait_duration_seconds_bucket{@}[$__rate_interval])))",
+                    "{{queue}} p50",
+                ),
+                (
+                    "histogram_quantile(0.99, sum by (le, queue) (rate(tenon_operator_queue_wait_duration_seconds_bucket{@}[$__rate_interval])))",
+                    "{{queue}} p99",
+                ),
+            ],
+        )
+        .wide(12),
+        Panel::lines(
+            "Events",
+            Unit::PerSecond,
+            "Events about objects, by outcome. An Event is dropped if its object or namespace has too many; the status has the same text.",
+            &[("sum by (outcome) (rate(tenon_operator_events_total{@}[$__rate_interval]))", "{{outcome}}")],
+        )
+        .wide(12),
     ]
 }
 

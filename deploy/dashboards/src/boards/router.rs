@@ -187,7 +187,7 @@ fn redirected() -> [Panel; 5] {
     ]
 }
 
-fn clients() -> [Panel; 5] {
+fn clients() -> [Panel; 8] {
     [
         Panel::lines(
             "Memory held by clients",
@@ -231,6 +231,42 @@ fn clients() -> [Panel; 5] {
                 "sum by (pod) (rate(tenon_router_fast_path_exits_total{@}[$__rate_interval]))",
                 "{{pod}}",
             )],
+        )
+        .wide(12),
+        Panel::areas(
+            "Requests by version of HTTP",
+            Unit::Requests,
+            "Completed requests of clients by version of HTTP.",
+            &[(
+                "sum by (version) (rate(tenon_router_version_requests_total{@}[$__rate_interval]))",
+                "HTTP/{{version}}",
+            )],
+        )
+        .wide(12),
+        Panel::lines(
+            "Attempts to connect with HTTP/3",
+            Unit::PerSecond,
+            "Attempts of clients to connect with HTTP/3, by outcome. A client whose attempt is retried has to prove its address first, because its thread has many handshakes.",
+            &[(
+                "sum by (outcome) (rate(tenon_router_http3_attempts_total{@}[$__rate_interval]))",
+                "{{outcome}}",
+            )],
+        )
+        .wide(12),
+        Panel::lines(
+            "HTTP/3 datagrams of other threads",
+            Unit::PerSecond,
+            "Datagrams that arrived at another thread than that of their connection, because the client's address has changed. They are lost if the queue of that thread is full; the client then repeats them.",
+            &[
+                (
+                    "sum by (pod) (rate(tenon_router_http3_datagrams_handed_over_total{@}[$__rate_interval]))",
+                    "{{pod}} handed over",
+                ),
+                (
+                    "sum by (pod) (rate(tenon_router_http3_datagrams_lost_total{@}[$__rate_interval]))",
+                    "{{pod}} lost",
+                ),
+            ],
         )
         .wide(12),
     ]

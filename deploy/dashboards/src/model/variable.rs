@@ -24,8 +24,8 @@ pub struct Variable {
     include_all: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     all_value: Option<String>,
-    /// When the values are refreshed: 1 means when the dashboard is loaded, and 2 when the time
-    /// range changes.
+    /// The event at which the values are refreshed: 1 means the load of the dashboard, and 2 a
+    /// change of the time range.
     refresh: u8,
     /// The order of the values: 1 means alphabetical.
     sort: u8,

@@ -22,7 +22,7 @@ use tenon_operator::grants::{self, Grants};
 use tenon_operator::index::{Change, Index, Watched};
 use tenon_operator::limits;
 use tenon_operator::namespaces::Namespaces;
-use tenon_operator::pool::plan::{Settings, children};
+use tenon_operator::pool::plan::{Families, Settings, children};
 use tenon_operator::revision::{resolve, worker_of};
 use tenon_operator::worker::plan::{draft, plan};
 use tenon_proto::id::{ArtifactDigest, WorkerId};
@@ -190,9 +190,16 @@ impl Kind for RuntimePool {
             image_pull_secrets: vec!["registry".to_owned()],
             service_account: Some("tenon-runtime-node".to_owned()),
             priority_class: Some("tenon".to_owned()),
+            pod_labels: BTreeMap::new(),
+            pod_annotations: BTreeMap::new(),
+            architectures: vec!["amd64".to_owned()],
+            user_assigned: false,
+            listen_ip: None,
+            front_families: Families::default(),
             tls_secret: Some("tenon-runtime-node-tls".to_owned()),
             admit_fronts: true,
             catalog: "https://operator:7070".to_owned(),
+            starting_catalog: Some("https://operator-starting:7070".to_owned()),
             router: "https://router:8081".to_owned(),
             log: vec!["--log-format=json".to_owned()],
         };

@@ -145,6 +145,7 @@ pub fn pool() -> Value {
         "lanes": 2,
         "isolatesPerShard": 100,
         "drainGraceSeconds": 900,
+        "maxSurge": "25%",
         "resources": {"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"memory": "2Gi", "cpu": 3}},
         "limits": {"default": {"cpuMs": 50, "memoryMiB": 64}, "max": {"cpuMs": 50, "memoryMiB": 64}},
         "rateLimits": {"namespace": {"requestsPerSecond": 1000, "burst": 2000}},

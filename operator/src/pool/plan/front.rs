@@ -2,6 +2,7 @@
 //! arguments and volumes of the nodes.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 use k8s_openapi::api::core::v1::{
     EmptyDirVolumeSource, SecretVolumeSource, Service, ServicePort, ServiceSpec, Volume,
@@ -16,8 +17,8 @@ use super::pod::read_only;
 use super::{Settings, child_name};
 
 /// Ports of a node for clients, and of the Service, each with its name.
-const HTTP: (&str, i32, i32) = ("http", 8080, 80);
-const HTTPS: (&str, i32, i32) = ("https", 8443, 443);
+const HTTP: (&str, u16, i32) = ("http", 8080, 80);
+const HTTPS: (&str, u16, i32) = ("https", 8443, 443);
 
 /// Mount path of the folders with certificates for clients.
 const HTTPS_MOUNT: &str = "/etc/tenon/https";
@@ -54,6 +55,7 @@ pub(super) fn service(
     selector: &BTreeMap<String, String>,
 ) -> Option<Service> {
     let front = front(pool, settings)?;
+    let families = &settings.front_families;
     let ports = open_ports(front).map(|(name, _, port)| ServicePort {
         name: Some(name.to_owned()),
         port,
@@ -65,6 +67,8 @@ pub(super) fn service(
         type_: Some(front.service_type.as_str().to_owned()),
         selector: Some(selector.clone()),
         ports: Some(ports.collect()),
+        ip_family_policy: families.policy.clone(),
+        ip_families: (!families.families.is_empty()).then(|| families.families.clone()),
         ..ServiceSpec::default()
     };
     let metadata = ObjectMeta { name: Some(front_name(pool)), ..metadata.clone() };
@@ -73,27 +77,32 @@ pub(super) fn service(
 
 /// Returns the name and number of each port of a node for clients.
 pub(super) fn ports(front: &PoolFront) -> impl Iterator<Item = (String, i32)> + use<> {
-    open_ports(front).map(|(name, port, _)| (name.to_owned(), port))
+    open_ports(front).map(|(name, port, _)| (name.to_owned(), port.into()))
 }
 
-fn open_ports(front: &PoolFront) -> impl Iterator<Item = (&'static str, i32, i32)> + use<> {
+fn open_ports(front: &PoolFront) -> impl Iterator<Item = (&'static str, u16, i32)> + use<> {
     let https = (!front.tls_secret_refs.is_empty()).then_some(HTTPS);
     std::iter::once(HTTP).chain(https)
 }
 
 /// Returns the arguments of a node.
-pub(super) fn args(front: &PoolFront) -> impl Iterator<Item = String> {
-    let https =
-        (!front.tls_secret_refs.is_empty()).then(|| format!("--https-certificates={HTTPS_MOUNT}"));
+///
+/// # Arguments
+/// * `listen_ip` - the address on which the node listens for clients.
+pub(super) fn args(front: &PoolFront, listen_ip: IpAddr) -> impl Iterator<Item = String> + use<> {
+    let https = (!front.tls_secret_refs.is_empty()).then(|| {
+        let listen = SocketAddr::new(listen_ip, HTTPS.1);
+        [format!("--https-certificates={HTTPS_MOUNT}"), format!("--https-listen={listen}")]
+    });
     let proxies = (!front.trusted_proxies.is_empty())
         .then(|| format!("--trusted-proxies={}", front.trusted_proxies.join(",")));
     [
-        format!("--front=0.0.0.0:{}", HTTP.1),
+        format!("--front={}", SocketAddr::new(listen_ip, HTTP.1)),
         format!("--assets-cache-dir={SITES_MOUNT}"),
         format!("--assets-cache-mib={SITES_MIB}"),
     ]
     .into_iter()
-    .chain(https)
+    .chain(https.into_iter().flatten())
     .chain(proxies)
 }
 

@@ -1,10 +1,12 @@
 //! Plans the Pods of a RuntimePool: one container, which runs a node.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, ConfigMapProjection, Container, ContainerPort, EmptyDirVolumeSource, EnvVar,
-    EnvVarSource, HTTPGetAction, KeyToPath, Lifecycle, LifecycleHandler, LocalObjectReference,
+    Affinity, Capabilities, ConfigMapProjection, Container, ContainerPort, EmptyDirVolumeSource,
+    EnvVar, EnvVarSource, HTTPGetAction, KeyToPath, Lifecycle, LifecycleHandler,
+    LocalObjectReference, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm,
     ObjectFieldSelector, PodSecurityContext, PodSpec, Probe, ProjectedVolumeSource,
     ResourceRequirements, SeccompProfile, SecretKeySelector, SecretProjection, SecretVolumeSource,
     SecurityContext, SleepAction, TopologySpreadConstraint, Volume, VolumeMount, VolumeProjection,
@@ -18,11 +20,11 @@ use tenon_crds::{
 use super::{FIRST_SHARD_PORT, PROFILE_PORT, Settings, front, ports};
 use crate::pool::references::{self, CREDENTIALS, Kind};
 
-const ADMIN_PORT: i32 = 9090;
+const ADMIN_PORT: u16 = 9090;
 /// Name of the admin port.
 const ADMIN: &str = "admin";
 
-/// Time, in seconds, for which a Pod keeps serving after it was told to terminate, so that every
+/// Time, in seconds, for which a Pod keeps serving after its termination has begun, so that every
 /// router learns that the Pod is draining.
 pub(super) const PRE_STOP_SECONDS: i64 = 5;
 /// Time, in seconds, that a node has to exit after the pre-stop hook and its pool's drain grace.
@@ -65,6 +67,7 @@ pub(super) fn pod(
     let pull_secrets =
         settings.image_pull_secrets.iter().map(|name| LocalObjectReference { name: name.clone() });
     let pull_secrets: Vec<_> = pull_secrets.collect();
+    let user = (!settings.user_assigned).then_some(USER);
     PodSpec {
         // Nodes hold no Kubernetes credentials.
         automount_service_account_token: Some(false),
@@ -74,6 +77,7 @@ pub(super) fn pod(
         enable_service_links: Some(false),
         runtime_class_name: spec.runtime_class_name.clone(),
         node_selector: Some(spec.node_selector.clone()),
+        affinity: architecture(&settings.architectures),
         tolerations: Some(spec.tolerations.iter().map(Toleration::for_pod).collect()),
         topology_spread_constraints: Some(spread(pool, selector)),
         termination_grace_period_seconds: Some(
@@ -81,8 +85,8 @@ pub(super) fn pod(
         ),
         security_context: Some(PodSecurityContext {
             run_as_non_root: Some(true),
-            run_as_user: Some(USER),
-            run_as_group: Some(USER),
+            run_as_user: user,
+            run_as_group: user,
             seccomp_profile: Some(SeccompProfile {
                 type_: "RuntimeDefault".to_owned(),
                 ..SeccompProfile::default()
@@ -97,8 +101,11 @@ pub(super) fn pod(
 
 fn container(pool: &RuntimePool, settings: &Settings, mounts: Vec<VolumeMount>) -> Container {
     let (spec, front) = (&pool.spec, front::front(pool, settings));
+    let listen_ip = settings.listen_ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+    let catalogs = [format!("--catalog={}", settings.catalog)].into_iter();
+    let starting = settings.starting_catalog.iter();
+    let catalogs = catalogs.chain(starting.map(|url| format!("--starting-catalog={url}")));
     let args = [
-        format!("--catalog={}", settings.catalog),
         format!("--router={}", settings.router),
         format!("--shards={}", spec.shards_per_node),
         format!("--lanes={}", spec.lanes),
@@ -108,14 +115,17 @@ fn container(pool: &RuntimePool, settings: &Settings, mounts: Vec<VolumeMount>) 
         format!("--drain-grace={}s", spec.drain_grace_seconds),
         format!("--code-cache-dir={CODE_CACHE_DIR}"),
     ]
-    .into_iter()
-    .chain(settings.tls_secret.as_ref().map(|_| format!("--tls-dir={TLS_MOUNT}")))
-    .chain(settings.admit_fronts.then(|| "--admit-fronts".to_owned()))
-    .chain(front.into_iter().flat_map(front::args))
-    .chain(egress_args(&spec.egress))
-    .chain(settings.log.iter().cloned());
+    .into_iter();
+    let args = catalogs
+        .chain(args)
+        .chain(settings.tls_secret.as_ref().map(|_| format!("--tls-dir={TLS_MOUNT}")))
+        .chain(settings.admit_fronts.then(|| "--admit-fronts".to_owned()))
+        .chain(settings.listen_ip.into_iter().flat_map(listen_args))
+        .chain(front.into_iter().flat_map(|front| front::args(front, listen_ip)))
+        .chain(egress_args(&spec.egress))
+        .chain(settings.log.iter().cloned());
     let ports = ports(pool)
-        .chain([(ADMIN.to_owned(), ADMIN_PORT)])
+        .chain([(ADMIN.to_owned(), ADMIN_PORT.into())])
         .chain(front.into_iter().flat_map(front::ports));
     let ports = ports.map(|(name, container_port)| ContainerPort {
         name: Some(name),
@@ -154,6 +164,12 @@ fn container(pool: &RuntimePool, settings: &Settings, mounts: Vec<VolumeMount>) 
         }),
         ..Container::default()
     }
+}
+
+/// Returns the arguments for the address on which a node listens for routers and for probes.
+fn listen_args(ip: IpAddr) -> [String; 2] {
+    let admin = SocketAddr::new(ip, ADMIN_PORT);
+    [format!("--listen-ip={ip}"), format!("--admin-listen={admin}")]
 }
 
 fn probe(path: &str) -> Probe {
@@ -278,6 +294,28 @@ pub(super) fn read_only(volume: &Volume, path: &str) -> VolumeMount {
         read_only: Some(true),
         ..VolumeMount::default()
     }
+}
+
+/// Returns the affinity for Kubernetes nodes of these architectures, if any are given.
+fn architecture(architectures: &[String]) -> Option<Affinity> {
+    if architectures.is_empty() {
+        return None;
+    }
+    let requirement = NodeSelectorRequirement {
+        key: "kubernetes.io/arch".to_owned(),
+        operator: "In".to_owned(),
+        values: Some(architectures.to_vec()),
+    };
+    let term = NodeSelectorTerm {
+        match_expressions: Some(vec![requirement]),
+        ..NodeSelectorTerm::default()
+    };
+    let required = NodeSelector { node_selector_terms: vec![term] };
+    let node_affinity = NodeAffinity {
+        required_during_scheduling_ignored_during_execution: Some(required),
+        ..NodeAffinity::default()
+    };
+    Some(Affinity { node_affinity: Some(node_affinity), ..Affinity::default() })
 }
 
 /// Returns the topology spread of the pool's Pods. By default, the Pods are spread over Kubernetes

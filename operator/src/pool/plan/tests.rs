@@ -28,9 +28,16 @@ fn settings() -> Settings {
         image_pull_secrets: Vec::new(),
         service_account: None,
         priority_class: None,
+        pod_labels: BTreeMap::new(),
+        pod_annotations: BTreeMap::new(),
+        architectures: Vec::new(),
+        user_assigned: false,
+        listen_ip: None,
+        front_families: Families::default(),
         tls_secret: None,
         admit_fronts: false,
         catalog: "http://operator:7070".to_owned(),
+        starting_catalog: Some("http://operator-starting:7070".to_owned()),
         router: "http://router:8081".to_owned(),
         log: vec!["--log-level=warn".to_owned()],
     }
@@ -178,6 +185,24 @@ fn pods_follow_the_arguments_of_the_operator() {
 }
 
 #[test]
+fn a_cluster_that_assigns_users_gets_pods_without_one() {
+    let settings = Settings { user_assigned: true, ..settings() };
+    let planned = children(&pool(), "tenon-system", &settings, None);
+    let context = planned.deployment.spec.template.spec.unwrap().security_context.unwrap();
+    assert_eq!((context.run_as_user, context.run_as_group), (None, None));
+    assert_eq!(context.run_as_non_root, Some(true));
+}
+
+#[test]
+fn custom_labels_do_not_replace_those_that_select_pods() {
+    let own = ("app.kubernetes.io/name".to_owned(), "another".to_owned());
+    let settings = Settings { pod_labels: BTreeMap::from([own]), ..settings() };
+    let planned = children(&pool(), "tenon-system", &settings, None);
+    let labels = planned.deployment.spec.template.metadata.unwrap().labels.unwrap();
+    assert_eq!(labels["app.kubernetes.io/name"], "tenon-runtime-node");
+}
+
+#[test]
 fn the_code_cache_is_in_a_writable_volume_of_bounded_size() {
     let pod = plan_pool().deployment.spec.template.spec.unwrap();
     let container = &pod.containers[0];
@@ -320,13 +345,19 @@ fn pool_with_front() -> RuntimePool {
 
 #[test]
 fn clients_reach_the_nodes_of_a_pool_with_a_front_through_a_service_of_their_own() {
-    let settings = Settings { admit_fronts: true, ..settings() };
+    let families = ["IPv6".to_owned(), "IPv4".to_owned()].into();
+    let front_families = Families { policy: Some("PreferDualStack".to_owned()), families };
+    let settings = Settings { admit_fronts: true, front_families, ..settings() };
     let planned = children(&pool_with_front(), "tenon-system", &settings, None);
+    // The nodes of a pool are found at their addresses of one family.
+    assert_eq!(planned.service.spec.unwrap().ip_family_policy, None);
     let service = planned.front.unwrap();
     assert_eq!(service.name_any(), "tenon-pool-default-front");
     assert_eq!(service.owner_references()[0].uid, "u-1");
     let spec = service.spec.unwrap();
     assert_eq!(spec.type_.as_deref(), Some("LoadBalancer"));
+    assert_eq!(spec.ip_family_policy.as_deref(), Some("PreferDualStack"));
+    assert_eq!(spec.ip_families.unwrap(), ["IPv6", "IPv4"]);
     let pod = planned.deployment.spec.template.spec.unwrap();
     let container = &pod.containers[0];
     let open = container.ports.iter().flatten();

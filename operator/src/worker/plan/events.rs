@@ -3,26 +3,21 @@
 use kube::runtime::events::{Event, EventType};
 use tenon_crds::{Condition, ConditionStatus, RolloutPhase, RolloutStatus, WorkerStatus};
 
-/// Returns the Events for a changed outcome and a changed rollout. A revision that is on its way to
-/// routers gets no Event yet, so that each deployment, or step of a rollout, has exactly one Event.
+/// Returns the Events for a changed outcome and a changed rollout. A deployment that succeeds has
+/// none: its revision is an object with a time of its own, the condition `Ready` says since when it
+/// serves, and an Event for each of many new Workers would be a third of what the API server writes
+/// for them. A person has to see a failure, and each step of a rollout.
 pub(super) fn events(before: &WorkerStatus, after: &WorkerStatus) -> Vec<Event> {
-    let ready =
-        |status: &WorkerStatus| status.conditions.iter().find(|c| c.type_ == "Ready").cloned();
-    let mut events = Vec::new();
+    let ready = |status: &'_ WorkerStatus| {
+        status.conditions.iter().find(|condition| condition.type_ == "Ready").cloned()
+    };
     let (was, is) = (ready(before), ready(after));
     let content = |c: &Condition| (c.status, c.reason.clone(), c.message.clone());
-    if let Some(is) = is
-        && is.status != ConditionStatus::Unknown
-        && was.as_ref().map(content) != Some(content(&is))
-    {
-        let (type_, note) = match is.status {
-            ConditionStatus::True => (EventType::Normal, format!("Revision {} serves", is.message)),
-            _ => (EventType::Warning, is.message),
-        };
-        events.push(event(type_, &is.reason, "Program", note));
-    }
-    events.extend(of_rollout(before.rollout.as_ref(), after.rollout.as_ref()));
-    events
+    let failure = is.filter(|is| {
+        is.status == ConditionStatus::False && was.as_ref().map(content) != Some(content(is))
+    });
+    let failure = failure.map(|is| event(EventType::Warning, &is.reason, "Program", is.message));
+    failure.into_iter().chain(of_rollout(before.rollout.as_ref(), after.rollout.as_ref())).collect()
 }
 
 /// Returns the Event for the beginning or the end of a rollout.

@@ -24,7 +24,7 @@ pub(super) enum Propagation {
     Done,
     /// The revision is not in the catalog yet.
     Coming(Fault),
-    /// The revision is in the catalog, and the routers must be asked whether they serve it.
+    /// The revision is in the catalog, and the leader must ask the routers whether they serve it.
     Asked(Fault),
 }
 

@@ -156,8 +156,7 @@ fn a_good_worker_gets_a_revision_and_is_ready() {
     assert_eq!(status.latest_revision, Some(revision.name_any()));
     assert_eq!(status.url.as_deref(), Some("http://cart.shop.localhost/"));
     assert_eq!(status.observed_generation, Some(3));
-    let reasons: Vec<_> = plan.events.iter().map(|event| event.reason.as_str()).collect();
-    assert_eq!(reasons, ["Serving"]);
+    assert!(plan.events.is_empty(), "a deployment that succeeds has Events");
 }
 
 #[test]

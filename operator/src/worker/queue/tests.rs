@@ -1,4 +1,4 @@
-//! Tests of the work queue.
+//! Tests of the loop of the work queue.
 
 use super::*;
 
@@ -9,61 +9,10 @@ impl Tenanted for &str {
     }
 }
 
-#[test]
-fn tenants_take_turns_and_none_exceeds_its_share() {
-    let mut queue = Queue::default();
-    let many: Vec<&str> = (0..100).map(|n| &*format!("a/{n}").leak()).collect();
-    many.iter().for_each(|key| queue.touch(*key));
-    queue.touch("b/1");
-    queue.touch("b/2");
-    let order: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
-    assert_eq!(order[..5], ["a/0", "b/1", "a/1", "b/2", "a/2"]);
-    assert_eq!(order.len(), PER_TENANT + 2);
-    queue.touch("c/1");
-    assert_eq!([queue.next(), queue.next()], [Some("c/1"), None]);
-    queue.end(&"a/0", true);
-    assert_eq!([queue.next(), queue.next()], [Some("a/16"), None]);
-}
-
-#[test]
-fn a_tenant_without_work_is_forgotten() {
-    let mut queue = Queue::default();
-    for key in ["a/1", "b/1", "b/2"] {
-        queue.touch(key);
-    }
-    assert_eq!([queue.next(), queue.next()], [Some("a/1"), Some("b/1")]);
-    queue.forget_waiting();
-    assert_eq!(queue.next(), None);
-    queue.end(&"a/1", true);
-    queue.end(&"b/1", true);
-    assert!(queue.tenants.is_empty() && queue.turns.is_empty());
-}
-
-#[test]
-fn a_key_touched_repeatedly_is_queued_once() {
-    let mut queue = Queue::default();
-    queue.touch("a");
-    queue.touch("b");
-    queue.touch("a");
-    assert_eq!([queue.next(), queue.next(), queue.next()], [Some("a"), Some("b"), None]);
-}
-
-#[test]
-fn a_key_touched_while_it_runs_runs_again_afterwards() {
-    let mut queue = Queue::default();
-    queue.touch("a");
-    queue.next();
-    queue.touch("a");
-    queue.touch("a");
-    assert_eq!(queue.next(), None);
-    assert_eq!(queue.end(&"a", true), None);
-    assert_eq!([queue.next(), queue.next()], [Some("a"), None]);
-}
-
 #[tokio::test(start_paused = true)]
 async fn every_key_is_worked_on_when_this_replica_begins_to_lead_and_none_before() {
     let registry = Registry::new();
-    let gauges = QueueGauges::of(&QueueGauges::register(&registry).unwrap(), "Worker");
+    let metrics = QueueFamilies::register(&registry).unwrap().of("Worker");
     let (touched_tx, touched_rx) = mpsc::unbounded_channel();
     let (leading_tx, leading_rx) = watch::channel(false);
     let (done_tx, mut done_rx) = mpsc::unbounded_channel();
@@ -72,11 +21,19 @@ async fn every_key_is_worked_on_when_this_replica_begins_to_lead_and_none_before
         std::future::ready(Ok::<_, String>(None))
     };
     let all = || vec!["a/1", "b/1"];
-    let running = tokio::spawn(run(touched_rx, leading_rx, all, work, gauges.clone()));
+    let running = tokio::spawn(run(
+        touched_rx,
+        leading_rx,
+        all,
+        work,
+        Order::NewestFirst,
+        |_| Author::default(),
+        metrics.clone(),
+    ));
     touched_tx.send("a/1").unwrap();
     touched_tx.send("a/2").unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!((gauges.waiting.get(), done_rx.try_recv().ok()), (0, None));
+    assert_eq!((metrics.waiting.get(), done_rx.try_recv().ok()), (0, None));
     // A touch at the same moment does not hide the change of the leadership.
     touched_tx.send("b/1").unwrap();
     leading_tx.send_replace(true);
@@ -90,7 +47,7 @@ async fn every_key_is_worked_on_when_this_replica_begins_to_lead_and_none_before
 #[tokio::test(start_paused = true)]
 async fn finished_work_is_repeated_after_the_delay_that_it_names() {
     let registry = Registry::new();
-    let gauges = QueueGauges::of(&QueueGauges::register(&registry).unwrap(), "Worker");
+    let metrics = QueueFamilies::register(&registry).unwrap().of("Worker");
     let (touched_tx, touched_rx) = mpsc::unbounded_channel();
     let (_leading_tx, leading_rx) = watch::channel(true);
     let (done_tx, mut done_rx) = mpsc::unbounded_channel();
@@ -101,7 +58,15 @@ async fn finished_work_is_repeated_after_the_delay_that_it_names() {
         let _ = done_tx.send(key);
         std::future::ready(Ok::<_, String>((delays.lock().unwrap())()))
     };
-    let running = tokio::spawn(run(touched_rx, leading_rx, Vec::new, work, gauges.clone()));
+    let running = tokio::spawn(run(
+        touched_rx,
+        leading_rx,
+        Vec::new,
+        work,
+        Order::OldestFirst,
+        |_| Author::default(),
+        metrics.clone(),
+    ));
     let began = tokio::time::Instant::now();
     touched_tx.send("a").unwrap();
     done_rx.recv().await.unwrap();
@@ -111,7 +76,7 @@ async fn finished_work_is_repeated_after_the_delay_that_it_names() {
     assert!(began.elapsed() < Duration::from_secs(5));
     done_rx.recv().await.unwrap();
     assert!((5..30).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
-    assert_eq!(gauges.retrying.get(), 0, "a repetition counts as a retry");
+    assert_eq!(metrics.retrying.get(), 0, "a repetition counts as a retry");
     let again = tokio::time::timeout(Duration::from_secs(3600), done_rx.recv()).await;
     assert!(again.is_err(), "work that names no delay is repeated");
     running.abort();
@@ -129,15 +94,4 @@ async fn a_key_that_fails_again_before_its_retry_has_one_timer() {
     retries.set(&"a", Some(FIRST_RETRY));
     retries.set(&"a", None);
     assert_eq!(retries.next().await, None);
-}
-
-#[test]
-fn failing_work_is_retried_after_longer_delays_of_up_to_a_minute() {
-    let mut queue = Queue::default();
-    let delays: Vec<_> = (0..20).map(|_| queue.end(&"a", false).unwrap()).collect();
-    assert_eq!(delays[0], FIRST_RETRY);
-    assert_eq!(delays[1], FIRST_RETRY * 2);
-    assert_eq!(delays[19], LONGEST_RETRY);
-    assert_eq!(queue.end(&"a", true), None);
-    assert_eq!(queue.end(&"a", false), Some(FIRST_RETRY));
 }

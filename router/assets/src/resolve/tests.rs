@@ -110,6 +110,18 @@ fn a_missing_path_is_answered_as_the_worker_configures() {
 }
 
 #[test]
+fn an_application_has_every_path_that_a_list_does_not_give_to_the_worker() {
+    let site = pages();
+    let outcome = |not_found| {
+        let worker_first = PathSet::parse(["/api/*"]).unwrap();
+        let settings = Settings { not_found, worker_first, ..Settings::default() };
+        outcome(&site, &settings, CLIENT, "/x")
+    };
+    assert_eq!(outcome(NotFoundHandling::SinglePageApplication), "200 index.html");
+    assert_eq!(outcome(NotFoundHandling::NotFoundPage), "nothing");
+}
+
+#[test]
 fn the_sites_own_redirects_precede_its_files() {
     let site = site(&[
         ("_redirects", "/a /b 301\n/app/* /shell 200\n/file.html /else\n/ü /ok"),

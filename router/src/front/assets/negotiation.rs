@@ -31,7 +31,7 @@ pub(crate) fn has_content(request: &HeaderMap, hash: &[u8; 16]) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Whole,
-    /// From the first to the last byte, both included.
+    /// The bytes from the first to the last position, both included.
     Range(u64, u64),
     /// The content has no such part.
     Unsatisfiable,

@@ -20,7 +20,7 @@ fn candidates(spread: &Spread, key: Key) -> usize {
 /// Worker arrive at a constant rate and go to the candidate with the fewest requests.
 struct Pool {
     spread: Spread,
-    /// For each shard, the times at which its requests end.
+    /// The times at which the requests of each shard end.
     shards: Vec<Vec<Instant>>,
     busy: Vec<Duration>,
     now: Instant,

@@ -80,6 +80,7 @@ impl Isolate {
             digest,
             Arc::clone(&buffers),
             log_rate,
+            engine.exceptions.clone(),
             Rc::clone(&engine.condemnation),
         );
         *vm.realm.modules.borrow_mut() = modules;

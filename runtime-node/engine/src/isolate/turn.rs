@@ -46,7 +46,7 @@ const TASK_ROUNDS: usize = 8;
 /// No relevant part of a heap can be filled in less CPU time than this.
 const INSPECTION: Duration = Duration::from_millis(5);
 
-/// The reason for which a turn's work did not succeed.
+/// The reason why a turn's work did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The work threw.

@@ -71,7 +71,7 @@ pub fn is_valid(bytes: &[u8]) -> bool {
     Validator::new_with_features(FEATURES).validate_all(bytes).is_ok()
 }
 
-/// The reason for which a module is refused.
+/// The reason why a module is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ModuleRefused {
     #[error("{message} @+{offset}")]

@@ -161,7 +161,7 @@ impl Counts {
         self.is_warm.store(true, Ordering::Relaxed);
     }
 
-    /// Records that the revision has no isolate any more.
+    /// Records that the revision no longer has an isolate.
     pub(super) fn record_no_isolate(&self) {
         self.is_warm.store(false, Ordering::Relaxed);
     }

@@ -1,4 +1,5 @@
-//! What is not copied: functions, objects and streams, and the session in which they work.
+//! Tests of values that are not copied, which are functions, objects and streams, and of the
+//! session in which they work.
 
 use std::rc::Rc;
 

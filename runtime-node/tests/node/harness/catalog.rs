@@ -38,6 +38,8 @@ pub(crate) struct Catalog {
 struct Content {
     state: Arc<Mutex<State>>,
     paused: watch::Sender<bool>,
+    /// Set while the catalog is not complete, and answers no request for a revision.
+    incomplete: watch::Sender<bool>,
     /// The entries that fronts watch. Each change is announced as a whole snapshot.
     entries: watch::Sender<Entries>,
 }
@@ -116,6 +118,18 @@ impl Catalog {
 
     pub(crate) fn resume(&self) {
         self.content.paused.send_replace(false);
+    }
+
+    /// Refuses every request for a revision from now on, as an operator does that has not listed the
+    /// cluster yet.
+    pub(crate) fn refuse(&self) {
+        self.content.incomplete.send_replace(true);
+    }
+
+    /// Gives another catalog the revisions of this one.
+    pub(crate) fn copy_to(&self, other: &Self) {
+        let revisions = self.content.state().revisions.clone();
+        other.content.state().revisions.extend(revisions);
     }
 
     /// Announces a Worker to fronts, with a route for each host.
@@ -199,6 +213,9 @@ impl catalog_server::Catalog for Content {
         paused_rx.wait_for(|paused| !paused).await.expect("the sender was dropped");
         let mut state = self.state();
         state.fetches += 1;
+        if *self.incomplete.borrow() {
+            return Err(Status::unavailable("the catalog is not complete yet"));
+        }
         let digest = state.swapped.get(&digest).copied().unwrap_or(digest);
         let revision =
             state.revisions.get(&digest).ok_or_else(|| Status::not_found("no such revision"))?;

@@ -86,7 +86,8 @@ impl SupervisedNode {
 /// Returns the configuration of a front whose addresses the system chooses.
 pub(crate) fn front_config(node: &Config) -> FrontConfig {
     let any = ([127, 0, 0, 1], 0).into();
-    let router = tenon_router::Config::new("front".to_owned(), any, node.catalog.uri().clone());
+    let router =
+        tenon_router::Config::new("front".to_owned(), any, node.catalog.ready.uri().clone());
     let router = tenon_router::Config {
         internal_listen: Some(any),
         debug_headers: true,

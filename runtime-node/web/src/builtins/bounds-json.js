@@ -203,6 +203,6 @@
       return JSONStringify(value, typeof replacer === "object" ? keysIn(replacer) : replacer, space);
     },
   });
-  // For the platform's own use.
+  // The platform's own code uses this function.
   internal.parseJSON = (text) => (text.length <= LONG ? JSONParse(text) : parseLong(text));
 })

@@ -267,7 +267,7 @@ impl Key {
     }
 }
 
-/// The expiry policy: the variants of a URL expire when none of them is fresh any more.
+/// The expiry policy: the variants of a URL expire once none of them is fresh.
 struct Freshness;
 
 impl Expiry<Key, Variants> for Freshness {

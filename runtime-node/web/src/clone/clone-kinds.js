@@ -14,7 +14,7 @@
   const { isObject } = internal.webidl;
   const { ops } = internal;
 
-  // What `ops.cloneKind` returns: the values of `Kind` in clone.rs.
+  // The results of `ops.cloneKind`, which are the values of `Kind` in clone.rs.
   internal.objectKinds = {
     __proto__: null,
     PLAIN: 0, ARRAY: 1, FUNCTION: 2, PROXY: 3, MAP: 5, SET: 6, DATE: 7, REGEXP: 8, ERROR: 9, WRAPPER: 10,

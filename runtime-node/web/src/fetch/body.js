@@ -19,7 +19,8 @@
 
   const {
     ArrayBufferPrototypeGetByteLength, ArrayBufferIsView, ObjectDefineProperties,
-    ObjectGetOwnPropertyDescriptors, PromisePrototypeThen, PromiseWithResolvers, StringPrototypeSlice, TypeError,
+    ObjectGetOwnPropertyDescriptors, PromisePrototypeThen, PromiseWithResolvers, StringPrototypeSlice,
+    SymbolAsyncIterator, TypeError,
     TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetSymbolToStringTag,
     TypedArrayPrototypeSet, Uint8Array, WeakMap, WeakMapPrototypeGet, WeakMapPrototypeSet,
   } = internal.primordials;
@@ -73,6 +74,13 @@
         }
         const made = body(null, null);
         made.stream = init;
+        return made;
+      }
+      // As in Node.js and Cloudflare Workers, an asynchronous iterable is a stream of bytes.
+      const iterate = init[SymbolAsyncIterator];
+      if (iterate !== undefined && iterate !== null) {
+        const made = body(null, null);
+        made.stream = internal.streamsReadableApi().wrap(internal.streamsIterate().from(init));
         return made;
       }
     }

@@ -94,7 +94,7 @@ impl Received<'_> {
     /// Returns the result of [`Self::fetched`] as a JavaScript value.
     ///
     /// # Errors
-    /// Fails for the reasons for which [`Self::fetched`] fails.
+    /// Fails as [`Self::fetched`] does.
     pub(crate) fn into_value<'s, 'h>(
         self,
         scope: &mut v8::PinScope<'s, '_>,

@@ -211,8 +211,7 @@
     }
 
     // Starts an operation that returns a promise, or undefined if it is done. Calls `succeeded()`
-    // or
-    // `done(error)` at its end.
+    // or `done(error)` at its end.
     function settle(start, succeeded, done) {
       let begun;
       try {

@@ -88,9 +88,9 @@
       bytes;
       at = 0;
       end;
-      // The session, which knows what stays with the peer.
+      // The session, which refers to the objects that stay with the peer.
       peer;
-      // What the stubs in the frame hold, in order to dispose of it.
+      // The references that the stubs in the frame hold, in order to dispose of them.
       received = [];
       // The objects by number.
       memory = [];

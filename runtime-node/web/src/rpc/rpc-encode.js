@@ -276,7 +276,7 @@
         );
       }
 
-      // Writes a reference to something that stays here.
+      // Writes a reference to an object that stays in this Worker.
       reference(tag, target) {
         const { added, references, writer } = this;
         const number = references.add(target);

@@ -10,9 +10,9 @@
 // and the body of its response those of the callee. It ends with the invocation of either side. Each
 // side pays for its own code: the messages arrive in turns of its own invocation.
 //
-// What a side sends by reference stays in its table `exports` until the peer has released it. The
-// results of calls stay in `answers` until the peer has finished with them, so that calls of their
-// members can arrive before the peer has seen them. Every table is bounded.
+// An object that a side sends by reference stays in its table `exports` until the peer has
+// released it. The results of calls stay in `answers` until the peer has finished with them, so that
+// calls of their members can arrive before the peer has seen them. Every table is bounded.
 //
 //   CALL     id, kind of target, target, number of names, names, whether there are arguments, list
 //   RETURN   id, value             THROW    id, value
@@ -57,7 +57,7 @@
       owner;
       // Whether this side has been called.
       isCallee;
-      // What the peer refers to, by number.
+      // The objects to which the peer refers, by number.
       exports = new Map();
       lastExport = 0;
       // The calls of this side that have no result yet, by id.
@@ -66,7 +66,7 @@
       // The results of the peer's calls, by id, and how many of them are not there yet.
       answers = new Map();
       answering = 0;
-      // What this side refers to: the number of holders by number.
+      // The number of holders of each object to which this side refers, by the object's number.
       imports = new Map();
       // Messages that wait for the end of the current step, and a function that sends bytes.
       outbox = [];
@@ -134,7 +134,7 @@
         dispose(target);
       }
 
-      // Calls what the peer has. Returns a Pending. Throws if the arguments cannot be sent.
+      // Calls an object of the peer. Returns a Pending. Throws if the arguments cannot be sent.
       invoke(kind, target, path, args) {
         if (this.ended !== null) throw this.ended;
         if (this.wasClosed) throw lost("its stubs have been disposed");
@@ -301,8 +301,8 @@
 
       // ---- The end
 
-      // Ends this side's stream if it has nothing more to say. The callee waits for the caller's end,
-      // because calls of results may be on their way.
+      // Ends this side's stream if this side has nothing more to send. The callee waits for the
+      // caller's end, because calls of results may be on their way.
       closeIfIdle() {
         if (this.ended !== null || this.wasClosed || this.outbox.length > 0) return;
         if (this.isCallee && !this.peerClosed && !this.isOnly) return;

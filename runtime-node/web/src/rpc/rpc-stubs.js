@@ -1,5 +1,5 @@
-// What a Worker calls: stubs of what another Worker offers, their properties, and the promises of
-// results.
+// The functions that a Worker calls to reach another Worker: stubs of the objects that the other
+// Worker offers, their properties, and the promises of results.
 //
 //   env.OTHER.name           a property of a binding
 //   property(…), stub(…)     a promise of a result, which can be used before it settles

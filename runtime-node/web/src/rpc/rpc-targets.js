@@ -1,5 +1,5 @@
-// What a Worker offers to its callers: entrypoints and objects that are passed by reference, and
-// the members of them that a caller can reach.
+// The objects that a Worker offers to its callers, which are entrypoints and objects passed by
+// reference, and the members of them that a caller can reach.
 //
 // A caller reaches what the class declares: methods and accessors of the prototypes between the
 // object and `WorkerEntrypoint` or `RpcTarget`. It never reaches an object's own properties, which
@@ -138,7 +138,7 @@
       return ReflectApply(value, methodsOf(receiver) === null ? receiver : undefined, args);
     }
 
-    // Tells an object that no peer refers to it any more.
+    // Tells an object that no peer refers to it any longer.
     const dispose = (target) => {
       try {
         const methods = methodsOf(target);

@@ -35,7 +35,7 @@ const READ: usize = 16 * 1024;
 /// The number of bytes that are written before other tasks of the thread may run.
 const WRITTEN: usize = 256 * 1024;
 
-/// The reason for which bytes cannot be read or written.
+/// The reason why bytes cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConnectionError {
     #[error("The socket is closed, or the invocation that opened it has ended")]

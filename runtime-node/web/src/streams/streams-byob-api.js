@@ -230,7 +230,7 @@
 
         close() {
           const controller = this.#controller;
-          if (!controller.canCloseOrEnqueue) throw new TypeError("ReadableByteStreamController.close: the stream is not open any more");
+          if (!controller.canCloseOrEnqueue) throw new TypeError("ReadableByteStreamController.close: the stream is no longer open");
           controller.close();
         }
 
@@ -239,7 +239,7 @@
           needs(arguments.length, 1, "ReadableByteStreamController.enqueue");
           const { buffer, offset, length } = filledParts(chunk, "ReadableByteStreamController.enqueue");
           if (!controller.canCloseOrEnqueue) {
-            throw new TypeError("ReadableByteStreamController.enqueue: the stream is not open any more");
+            throw new TypeError("ReadableByteStreamController.enqueue: the stream is no longer open");
           }
           controller.give(buffer, offset, length);
         }

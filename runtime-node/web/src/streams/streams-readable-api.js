@@ -268,14 +268,14 @@
 
         close() {
           const controller = this.#controller;
-          if (!controller.canCloseOrEnqueue) throw new TypeError("ReadableStreamDefaultController.close: the stream is not open any more");
+          if (!controller.canCloseOrEnqueue) throw new TypeError("ReadableStreamDefaultController.close: the stream is no longer open");
           controller.close();
         }
 
         enqueue(chunk = undefined) {
           const controller = this.#controller;
           if (!controller.canCloseOrEnqueue) {
-            throw new TypeError("ReadableStreamDefaultController.enqueue: the stream is not open any more");
+            throw new TypeError("ReadableStreamDefaultController.enqueue: the stream is no longer open");
           }
           controller.enqueue(chunk);
         }

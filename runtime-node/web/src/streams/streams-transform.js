@@ -75,7 +75,7 @@
 
       enqueue(chunk) {
         const { controller } = this.readable;
-        if (!controller.canCloseOrEnqueue) throw new TypeError("TransformStream: the readable side is not open any more");
+        if (!controller.canCloseOrEnqueue) throw new TypeError("TransformStream: the readable side is no longer open");
         try {
           controller.enqueue(chunk);
         } catch (error) {

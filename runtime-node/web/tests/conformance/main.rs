@@ -35,8 +35,9 @@ const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance"
 /// modules.
 const NODEJS: &str = "nodejs";
 
-/// The modules that every Worker may import: named checks, and an assembler of WebAssembly.
-const SHARED: [&str; 2] = ["check.js", "assembler.js"];
+/// The modules that every Worker may import: named checks, an assembler of WebAssembly, and the
+/// fixtures of several Workers.
+const SHARED: [&str; 4] = ["check.js", "assembler.js", "key-fixtures.js", "stream-fixtures.js"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     tenon_engine::init();

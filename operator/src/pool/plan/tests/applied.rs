@@ -16,6 +16,7 @@ fn the_applied_objects_have_these_fields_and_no_others() {
             "lanes": 1,
             "isolatesPerShard": 50,
             "drainGraceSeconds": 60,
+            "maxSurge": "25%",
             "resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "1Gi"}},
             "egress": {
                 "caCertificates": [{"configMapKeyRef": {"name": "authorities", "key": "all.pem"}}],
@@ -41,6 +42,10 @@ fn the_applied_objects_have_these_fields_and_no_others() {
         image_pull_secrets: vec!["registry".to_owned()],
         service_account: Some("node".to_owned()),
         priority_class: Some("high".to_owned()),
+        pod_labels: BTreeMap::from([("team".to_owned(), "platform".to_owned())]),
+        pod_annotations: BTreeMap::from([("an".to_owned(), "annotation".to_owned())]),
+        architectures: vec!["amd64".to_owned(), "arm64".to_owned()],
+        listen_ip: Some("::".parse().unwrap()),
         tls_secret: Some("node-tls".to_owned()),
         ..settings()
     };
@@ -55,6 +60,8 @@ fn the_applied_objects_have_these_fields_and_no_others() {
         "app.kubernetes.io/component": "runtime-node",
         "tenon.dev/pool": "fast",
     });
+    let mut labels_of_pods = labels.clone();
+    labels_of_pods["team"] = json!("platform");
     let owner = json!({
         "apiVersion": "tenon.dev/v1alpha1", "kind": "RuntimePool", "name": "fast", "uid": "u-2", "controller": true,
         "blockOwnerDeletion": true,
@@ -98,6 +105,7 @@ fn the_applied_objects_have_these_fields_and_no_others() {
         "imagePullPolicy": "IfNotPresent",
         "args": [
             "--catalog=http://operator:7070",
+            "--starting-catalog=http://operator-starting:7070",
             "--router=http://router:8081",
             "--shards=1",
             "--lanes=1",
@@ -107,6 +115,8 @@ fn the_applied_objects_have_these_fields_and_no_others() {
             "--drain-grace=60s",
             "--code-cache-dir=/var/cache/tenon/code",
             "--tls-dir=/etc/tenon/tls",
+            "--listen-ip=::",
+            "--admin-listen=[::]:9090",
             "--egress-ca-file=/etc/tenon/authorities/0.pem",
             "--egress-proxy=http://proxy.test:3128",
             "--egress-proxy-resolver=node",
@@ -139,7 +149,13 @@ fn the_applied_objects_have_these_fields_and_no_others() {
     });
     let authorities =
         json!({"name": "authorities", "items": [{"key": "all.pem", "path": "0.pem"}]});
+    let architectures = json!([{"matchExpressions": [
+        {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64", "arm64"]},
+    ]}]);
     let pod = json!({
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": architectures,
+        }}},
         "automountServiceAccountToken": false,
         "serviceAccountName": "node",
         "imagePullSecrets": [{"name": "registry"}],
@@ -180,9 +196,16 @@ fn the_applied_objects_have_these_fields_and_no_others() {
             "metadata": metadata,
             "spec": {
                 "replicas": 4,
+                "revisionHistoryLimit": 1,
                 "selector": {"matchLabels": selector},
-                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-                "template": {"metadata": {"labels": labels, "annotations": {"tenon.dev/references": "d1"}}, "spec": pod},
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 0}},
+                "template": {
+                    "metadata": {
+                        "labels": labels_of_pods,
+                        "annotations": {"an": "annotation", "tenon.dev/references": "d1"},
+                    },
+                    "spec": pod,
+                },
             },
         })
     );
@@ -194,4 +217,5 @@ fn a_plain_pool_is_applied_with_empty_lists_and_maps() {
     assert_eq!((pod.node_selector, pod.tolerations), (Some(BTreeMap::new()), Some(Vec::new())));
     assert_eq!(pod.containers[0].resources.clone().unwrap().requests, Some(BTreeMap::new()));
     assert_eq!(plan_pool().deployment.spec.template.metadata.unwrap().annotations, None);
+    assert_eq!(pod.affinity, None);
 }

@@ -5,10 +5,10 @@
 //!                  └ known ┘ └─────┴─► a frame
 //! ```
 //!
-//! All sockets of a thread share one encoder, which keeps nothing between two pieces: it is told
-//! the part of the message before each piece, so that repetitions of that part are found. However
-//! many sockets compress at the same time, and however slowly their peers read, a thread has one
-//! encoder of 280 KiB.
+//! All sockets of a thread share one encoder, which keeps nothing between two pieces. Before
+//! each piece, the encoder gets the part of the message before it, so that it finds repetitions of
+//! that part. However many sockets compress at the same time, and however slowly their peers read,
+//! a thread has one encoder of 280 KiB.
 //!
 //! A piece ends with an empty stored block, so that pieces follow each other without a rest of
 //! bits. This module does no I/O.

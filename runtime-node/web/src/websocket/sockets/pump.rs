@@ -18,8 +18,8 @@
 //!
 //! [`write`] sends messages, [`read`] receives them, and [`close`] ends the socket. If both sides
 //! have agreed on it, messages are compressed. The Worker pays for that with its CPU time: the time
-//! that it takes to inflate a message counts towards the turn of the message, and the time that it
-//! takes to compress a message counts towards the turns of the invocation.
+//! that it takes to inflate a message counts toward the turn of the message, and the time that it
+//! takes to compress a message counts toward the turns of the invocation.
 
 mod close;
 mod event;

@@ -84,7 +84,7 @@ check("AES-CTR rejects data for which the counter would repeat", async () => {
   await rejects("OperationError", subtle.encrypt(algorithm, key, new Uint8Array(65)));
 });
 
-// From the specification of GCM, test cases 1 to 6, 10 and 16.
+// The test cases 1 to 6, 10 and 16 of the specification of GCM.
 const GCM = [
   { key: "00".repeat(16), iv: "00".repeat(12), plain: "", aad: "", cipher: "", tag: "58e2fccefa7e3061367f1d57a4e7455a" },
   {

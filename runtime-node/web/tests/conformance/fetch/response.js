@@ -158,3 +158,14 @@ check("methods of a body reject a wrong receiver instead of throwing", async () 
   await rejects("TypeError", Response.prototype.text.call({}));
   await rejects("TypeError", Response.prototype.json.call(new Request("https://h")));
 });
+
+check("an asynchronous iterable of bytes is a body, as in Node.js", async () => {
+  const pieces = async function* () {
+    yield new TextEncoder().encode("one, ");
+    yield new TextEncoder().encode("two");
+  };
+  const response = new Response(pieces());
+  equal([response.headers.get("content-type"), await response.text()], [null, "one, two"]);
+  await rejects("TypeError", new Response((async function* () { yield "text"; })()).text());
+  equal(await new Response(["a", "b"]).text(), "a,b");
+});

@@ -25,7 +25,7 @@ check("the root has the bundle, devices and a directory for files", () => {
 });
 
 check("the bundle has the Worker's modules, which cannot be changed", () => {
-  equal(fs.readdirSync("/bundle"), ["assembler.js", "check.js", "nodejs"]);
+  equal(fs.readdirSync("/bundle"), ["assembler.js", "check.js", "key-fixtures.js", "nodejs", "stream-fixtures.js"]);
   const text = fs.readFileSync("/bundle/check.js", "utf8");
   equal([text.includes("export const check"), fs.statSync("/bundle/check.js").size], [true, Buffer.byteLength(text)]);
   equal([fs.readFileSync("/bundle/nodejs/fs.js").length > 0, fs.statSync("/bundle/check.js").mtimeMs], [true, 0]);

@@ -1,14 +1,8 @@
 // Checks of ReadableStreamBYOBReader and ReadableStreamBYOBRequest (Streams §4.5, §4.8).
 import { about, check, equal, rejects, throws } from "../check.js";
+import { bytes, error1, pending } from "../stream-fixtures.js";
 export { default } from "../check.js";
 
-const error1 = Object.assign(new Error("one"), { name: "one" });
-const later = (ms = 0) => new Promise((resolve) => setTimeout(resolve, ms));
-const pending = async (promise) => {
-  const mark = {};
-  return (await Promise.race([promise, later().then(() => mark)])) === mark;
-};
-const bytes = (...values) => new Uint8Array(values);
 const numbers = (view) => [...new Uint8Array(view.buffer, view.byteOffset, view.byteLength)];
 // Returns a byte stream, its controller, and a BYOB reader.
 function make(source = {}, strategy = undefined) {

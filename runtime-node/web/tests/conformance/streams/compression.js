@@ -1,17 +1,11 @@
 // Checks of CompressionStream and DecompressionStream (Compression §4, §5).
 import { about, check, equal, rejects, throws } from "../check.js";
+import { bytes, collect, later } from "../stream-fixtures.js";
 export { default } from "../check.js";
 
 const FORMATS = ["gzip", "deflate", "deflate-raw", "brotli"];
-const later = (ms = 0) => new Promise((resolve) => setTimeout(resolve, ms));
-const bytes = (...values) => new Uint8Array(values);
 const hex = (text) => Uint8Array.from(text.match(/../g), (pair) => parseInt(pair, 16));
 const utf8 = (text) => new TextEncoder().encode(text);
-const collect = async (stream) => {
-  const parts = [];
-  for await (const part of stream) parts.push(part);
-  return parts;
-};
 const join = (parts) => {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;

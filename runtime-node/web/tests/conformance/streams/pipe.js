@@ -1,19 +1,8 @@
 // Checks of pipeTo and pipeThrough (Streams §4.2.4, ReadableStreamPipeTo).
 import { about, check, equal, rejects, throws } from "../check.js";
+import { error1, error2, gate, later, pending } from "../stream-fixtures.js";
 export { default } from "../check.js";
 
-const error1 = Object.assign(new Error("one"), { name: "one" });
-const error2 = Object.assign(new Error("two"), { name: "two" });
-const later = (ms = 0) => new Promise((resolve) => setTimeout(resolve, ms));
-const pending = async (promise) => {
-  const mark = {};
-  return (await Promise.race([promise, later().then(() => mark)])) === mark;
-};
-const gate = () => {
-  let open, fail;
-  const promise = new Promise((resolve, reject) => ((open = resolve), (fail = reject)));
-  return { promise, open, fail };
-};
 // Streams that record the calls of their source or sink.
 function source(how = {}, strategy = undefined) {
   const events = [];

@@ -1,24 +1,7 @@
 // Checks of asynchronous iteration over a ReadableStream (Streams §4.2.5).
 import { about, check, equal, rejects, throws } from "../check.js";
+import { collect, error1, failing, of } from "../stream-fixtures.js";
 export { default } from "../check.js";
-
-const error1 = Object.assign(new Error("one"), { name: "one" });
-const failing = (name = "thrown") => () => {
-  throw Object.assign(new Error(name), { name });
-};
-const collect = async (stream) => {
-  const chunks = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return chunks;
-};
-const of = (...chunks) =>
-  new ReadableStream({
-    start(c) {
-      for (const chunk of chunks) c.enqueue(chunk);
-      c.close();
-    },
-  });
-
 
 about("ReadableStream");
 

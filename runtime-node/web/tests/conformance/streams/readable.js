@@ -1,29 +1,7 @@
 // Checks of ReadableStream and its default reader (Streams §4.2, §4.4).
 import { about, check, equal, rejects, throws } from "../check.js";
+import { collect, error1, failing, of, pending } from "../stream-fixtures.js";
 export { default } from "../check.js";
-
-const error1 = Object.assign(new Error("one"), { name: "one" });
-const later = (ms = 0) => new Promise((resolve) => setTimeout(resolve, ms));
-const failing = (name = "thrown") => () => {
-  throw Object.assign(new Error(name), { name });
-};
-const pending = async (promise) => {
-  const mark = {};
-  return (await Promise.race([promise, later().then(() => mark)])) === mark;
-};
-const collect = async (stream) => {
-  const chunks = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return chunks;
-};
-const of = (...chunks) =>
-  new ReadableStream({
-    start(c) {
-      for (const chunk of chunks) c.enqueue(chunk);
-      c.close();
-    },
-  });
-
 
 about("ReadableStream");
 

@@ -1,19 +1,7 @@
 // Checks of tee() of default and of byte streams, and ReadableStream.from() (Streams §4.2.4).
 import { about, check, equal, rejects, throws } from "../check.js";
+import { bytes, collect, error1, later, pending } from "../stream-fixtures.js";
 export { default } from "../check.js";
-
-const error1 = Object.assign(new Error("one"), { name: "one" });
-const later = (ms = 0) => new Promise((resolve) => setTimeout(resolve, ms));
-const pending = async (promise) => {
-  const mark = {};
-  return (await Promise.race([promise, later().then(() => mark)])) === mark;
-};
-const collect = async (stream) => {
-  const chunks = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return chunks;
-};
-const bytes = (...values) => new Uint8Array(values);
 
 about("ReadableStream");
 

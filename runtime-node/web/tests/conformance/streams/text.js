@@ -1,13 +1,8 @@
 // Checks of TextEncoderStream and TextDecoderStream (Encoding §7.5, §7.6).
 import { about, check, equal, rejects, throws } from "../check.js";
+import { bytes, collect } from "../stream-fixtures.js";
 export { default } from "../check.js";
 
-const bytes = (...values) => new Uint8Array(values);
-const collect = async (stream) => {
-  const chunks = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return chunks;
-};
 const through = (chunks, transform) => collect(ReadableStream.from(chunks).pipeThrough(transform));
 
 about("TextEncoderStream");

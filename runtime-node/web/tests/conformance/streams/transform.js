@@ -1,19 +1,8 @@
 // Checks of TransformStream (Streams §6).
 import { about, check, equal, rejects, throws } from "../check.js";
+import { collect, error1, error2, later, pending } from "../stream-fixtures.js";
 export { default } from "../check.js";
 
-const error1 = Object.assign(new Error("one"), { name: "one" });
-const error2 = Object.assign(new Error("two"), { name: "two" });
-const later = (ms = 0) => new Promise((resolve) => setTimeout(resolve, ms));
-const pending = async (promise) => {
-  const mark = {};
-  return (await Promise.race([promise, later().then(() => mark)])) === mark;
-};
-const collect = async (stream) => {
-  const chunks = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return chunks;
-};
 const of = (...chunks) => ReadableStream.from(chunks);
 
 about("TransformStream");

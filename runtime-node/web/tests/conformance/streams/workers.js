@@ -1,8 +1,7 @@
 // Checks of the streams of Cloudflare Workers that are not in the standard.
 import { about, check, equal, rejects, throws } from "../check.js";
+import { bytes } from "../stream-fixtures.js";
 export { default } from "../check.js";
-
-const bytes = (...list) => new Uint8Array(list);
 
 // Writes the chunks, and returns all output.
 async function through(stream, ...chunks) {

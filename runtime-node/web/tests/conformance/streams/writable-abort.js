@@ -1,33 +1,7 @@
 // Checks of aborting a WritableStream, and WritableStreamDefaultController (Streams §5.2, §5.4).
 import { about, check, equal, rejects } from "../check.js";
+import { error1, error2, gate, later, pending, recorder } from "../stream-fixtures.js";
 export { default } from "../check.js";
-
-const error1 = Object.assign(new Error("one"), { name: "one" });
-const error2 = Object.assign(new Error("two"), { name: "two" });
-const later = (ms = 0) => new Promise((resolve) => setTimeout(resolve, ms));
-const pending = async (promise) => {
-  const mark = {};
-  return (await Promise.race([promise, later().then(() => mark)])) === mark;
-};
-// Returns a sink that records the calls of its methods in `events`, and forwards them to the
-// methods of `how`.
-const recorder = (how = {}) => {
-  const events = [];
-  const sink = { events };
-  for (const key of ["start", "write", "close", "abort"]) {
-    sink[key] = (...args) => {
-      if (key !== "start") events.push(key === "close" ? "close" : [key, args[0]]);
-      else sink.controller = args[0];
-      return how[key]?.(...args);
-    };
-  }
-  return sink;
-};
-const gate = () => {
-  let open, fail;
-  const promise = new Promise((resolve, reject) => ((open = resolve), (fail = reject)));
-  return { promise, open, fail };
-};
 
 about("WritableStream");
 

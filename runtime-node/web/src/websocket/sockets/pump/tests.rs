@@ -24,7 +24,7 @@ fn state() -> Rc<State> {
     let log_rate = LogRates::default().of(&worker, Instant::now());
     let revision = Revision::with_modules(worker, []);
     let digest = revision.digest();
-    State::new(Rc::new(revision), digest, BufferBudget::new(1 << 20), log_rate, Rc::default())
+    State::new(Rc::new(revision), digest, BufferBudget::new(1 << 20), log_rate, None, Rc::default())
 }
 
 /// Returns a Worker's socket, and the pipe that its client reads.

@@ -9,6 +9,7 @@ use anyhow::Context;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
+/// The part of the log that a test reads.
 pub struct AuditLog {
     path: PathBuf,
     /// Offset in the log at which reading starts, in bytes.
@@ -17,6 +18,9 @@ pub struct AuditLog {
 
 impl AuditLog {
     /// Opens the log of the cluster at its beginning.
+    ///
+    /// # Errors
+    /// Fails if the cluster has no audit log.
     pub fn open() -> anyhow::Result<Self> {
         let path = std::env::var_os("TENON_E2E_AUDIT_LOG").map(PathBuf::from);
         let path = path.context(
@@ -26,12 +30,18 @@ impl AuditLog {
     }
 
     /// Returns a view of the log that contains only requests from now on.
+    ///
+    /// # Errors
+    /// Fails if the log cannot be read.
     pub fn from_now(self) -> anyhow::Result<Self> {
         let from = std::fs::metadata(&self.path)?.len();
         Ok(Self { from, ..self })
     }
 
     /// Returns the requests in the log.
+    ///
+    /// # Errors
+    /// Fails if the log cannot be read, or a line is not the record of a request.
     pub fn requests(&self) -> anyhow::Result<Vec<Request>> {
         let (mut log, mut text) = (File::open(&self.path)?, String::new());
         log.seek(SeekFrom::Start(self.from))?;
@@ -65,6 +75,15 @@ impl Request {
             .is_some_and(|decision| decision == "forbid")
     }
 
+    /// Returns the kind of object that the request concerns, such as `workers/status`.
+    pub fn kind(&self) -> String {
+        let Some(object) = &self.object_ref else { return String::new() };
+        match &object.subresource {
+            Some(part) => format!("{}/{part}", object.resource),
+            None => object.resource.clone(),
+        }
+    }
+
     /// Returns whether the request is a successful write.
     pub fn has_written(&self) -> bool {
         let reads = ["get", "list", "watch"].contains(&&*self.verb);
@@ -79,6 +98,7 @@ impl Request {
     }
 }
 
+/// The account of a request.
 #[derive(Debug, Deserialize)]
 pub struct User {
     pub username: String,
@@ -86,6 +106,7 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
+/// The object of a request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
@@ -96,6 +117,7 @@ pub struct ObjectRef {
     pub namespace: Option<String>,
 }
 
+/// The answer to a request.
 #[derive(Debug, Deserialize)]
 pub struct ResponseStatus {
     pub code: u16,

@@ -1,0 +1,121 @@
+package tests
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const scc = "security.openshift.io/v1"
+
+func TestOpenShiftIsDetected(t *testing.T) {
+	for _, of := range []struct {
+		values string
+		apis   []string
+		is     bool
+	}{
+		{``, nil, false},
+		{``, []string{scc}, true},
+		{`openshift: enabled`, nil, true},
+		{`openshift: disabled`, []string{scc}, false},
+	} {
+		rendered, err := renderOn(load(t, platform), of.values, of.apis...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := parse(t, rendered)
+		operator := all.pod(t, "Deployment/tenon-operator")
+		if is := contains(operator.args(), "--node-user-assigned"); is != of.is {
+			t.Errorf("%q with the APIs %v: the cluster assigns the users of nodes: %v", of.values, of.apis, is)
+		}
+		for _, pod := range all.pods() {
+			for _, field := range []string{"runAsUser", "runAsGroup", "fsGroup"} {
+				if is := at(pod.spec, "securityContext", field) == nil; is != of.is {
+					t.Errorf("%q with the APIs %v: %s has no %s: %v", of.values, of.apis, pod.of, field, is)
+				}
+			}
+		}
+		rules := fmt.Sprint(all.find(t, "ClusterRole/tenon-operator").at("rules"))
+		if is := strings.Contains(rules, "workers/finalizers"); is != of.is {
+			t.Errorf("%q with the APIs %v: the operator has rights on finalizers: %v", of.values, of.apis, is)
+		}
+	}
+}
+
+// OpenShift's DNS Pods listen on another port than their Service, and policies see the Pods' port.
+func TestRestrictedNodesReachTheDNSOfOpenShift(t *testing.T) {
+	egress := render(t, variety["openshift"]).find(t, "NetworkPolicy/tenon-runtime-node").at("spec", "egress", 0)
+	expect(t, "the rule for DNS", egress, `
+ports:
+  - {port: 53, protocol: UDP}
+  - {port: 53, protocol: TCP}
+  - {port: 5353, protocol: UDP}
+  - {port: 5353, protocol: TCP}`)
+}
+
+func TestEveryServiceWithClientsHasTheFamilies(t *testing.T) {
+	all := render(t, `{ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4], metrics: {serviceMonitor: {enabled: true}}}`)
+	services := all.kind("Service")
+	if len(services) != 6 {
+		t.Fatalf("got the Services %v, want 6", services)
+	}
+	for _, service := range services {
+		// A Prometheus would scrape both addresses of a Pod.
+		if strings.HasSuffix(service.GetName(), "-metrics") {
+			expect(t, service.String(), service.at("spec", "ipFamilyPolicy"), "null")
+			continue
+		}
+		expect(t, service.String(), service.at("spec", "ipFamilyPolicy"), "PreferDualStack")
+		expect(t, service.String(), service.at("spec", "ipFamilies"), "[IPv6, IPv4]")
+	}
+	args := all.pod(t, "Deployment/tenon-operator").args()
+	for _, arg := range []string{"--front-ip-family-policy=PreferDualStack", "--front-ip-families=IPv6,IPv4"} {
+		if !contains(args, arg) {
+			t.Errorf("the Services of fronts lack %s: %v", arg, args)
+		}
+	}
+	for _, service := range render(t, ``).kind("Service") {
+		if service.at("spec", "ipFamilyPolicy") != nil || service.at("spec", "ipFamilies") != nil {
+			t.Errorf("%s has families, although none are set", service)
+		}
+	}
+}
+
+func TestProcessesListenOnIPv6IfServicesMayHaveIt(t *testing.T) {
+	for values, want := range map[string]bool{
+		``: false, `ipFamilies: [IPv4]`: false, `ipFamilyPolicy: SingleStack`: false,
+		`ipFamilies: [IPv6]`: true, `ipFamilyPolicy: PreferDualStack`: true, `ipFamilyPolicy: RequireDualStack`: true,
+	} {
+		all := render(t, set(t, values, "router.https.secrets", "[shop-tls]"))
+		for of, ports := range map[string]string{"operator": "7070 9090", "router": "8080 8443 8081 9090"} {
+			pod := all.pod(t, "Deployment/tenon-"+of)
+			for _, port := range strings.Fields(ports) {
+				if is := contains(pod.args(), `--[a-z-]*listen=\[::\]:`+port); is != want {
+					t.Errorf("%q: %s listens on IPv6 at port %s: %v, want %v", values, of, port, is, want)
+				}
+			}
+		}
+		if is := contains(all.pod(t, "Deployment/tenon-operator").args(), "--node-listen-ip=::"); is != want {
+			t.Errorf("%q: nodes listen on IPv6: %v, want %v", values, is, want)
+		}
+	}
+}
+
+func TestExtraObjectsAreTemplates(t *testing.T) {
+	all := render(t, `
+extraObjects:
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: "{{ .Release.Name }}-map", namespace: "{{ .Release.Namespace }}"}
+  - |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata:
+      name: text
+      labels:
+        {{- include "tenon.labels" (list $ "operator") | nindent 4 }}`)
+	expanded := all.find(t, "ConfigMap/"+release+"-map")
+	expect(t, "the namespace", expanded.GetNamespace(), namespace)
+	text := all.find(t, "ConfigMap/text")
+	expect(t, "the label", text.GetLabels()["app.kubernetes.io/part-of"], "tenon")
+}

@@ -1,0 +1,9 @@
+export const GET = () => {
+  const lines = (async function* () {
+    for (let line = 0; line < 3; line++) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      yield new TextEncoder().encode(`line ${line}\n`);
+    }
+  })();
+  return new Response(ReadableStream.from(lines), { headers: { "content-type": "text/plain" } });
+};

@@ -1,0 +1,1 @@
+export default () => <h1>Made at build time</h1>;

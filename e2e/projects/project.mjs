@@ -1,0 +1,135 @@
+// Moves one project in: from its packages through the build, `tenon import`, `tenon check` and `tenon
+// dev` to the answers of its Worker.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+import { ask } from "./ask.mjs";
+
+const HERE = import.meta.dirname;
+
+// Time limit of each program, in milliseconds. It is much longer than any program takes.
+const DEADLINE = 1_800_000;
+
+// The configuration of a project that has none of its own: a library in a Worker of one module.
+const configuration = (name, vars) => ({
+  name,
+  main: "src/index.js",
+  compatibility_date: "2026-10-01",
+  compatibility_flags: ["nodejs_compat"],
+  vars,
+});
+
+const seconds = (since) => (performance.now() - since) / 1000;
+
+/** Returns the folders of projects: those with a table of projects. */
+export const folders = () => readdirSync(HERE).filter((name) => existsSync(join(HERE, name, "projects.mjs"))).sort();
+
+/** A folder of projects with the same packages, in a copy in which its programs run. */
+export class Folder {
+  constructor(name, scratch, environment) {
+    this.name = name;
+    this.directory = join(scratch, name);
+    this.environment = environment;
+  }
+
+  /** Installs the packages of the lock file, and builds the project. Returns the time in seconds. */
+  async build() {
+    const start = performance.now();
+    cpSync(join(HERE, this.name), this.directory, { recursive: true });
+    rmSync(join(this.directory, "projects.mjs"));
+    cpSync(join(HERE, ".npmrc"), join(this.directory, ".npmrc"));
+    const options = { cwd: this.directory, env: this.environment };
+    await run("npm", ["ci", "--prefer-offline", "--loglevel", "error"], options);
+    const { scripts = {} } = this.manifest();
+    // OpenNext itself runs the script `build`, and adapts its result.
+    const script = ["build:worker", "build"].find((name) => scripts[name]);
+    if (script) await run("npm", ["run", script], options);
+    return seconds(start);
+  }
+
+  manifest() {
+    return JSON.parse(readFileSync(join(this.directory, "package.json"), "utf8"));
+  }
+
+  /** Returns the version of a package that is installed. */
+  version(name) {
+    return JSON.parse(readFileSync(join(this.directory, "node_modules", name, "package.json"), "utf8")).version;
+  }
+
+  /** Returns the directory of one project, which the folder itself is if it has a configuration. */
+  project({ name }, vars) {
+    if (!existsSync(join(HERE, this.name, "src", `${name}.js`))) return this.directory;
+    const directory = join(this.directory, "projects", name);
+    mkdirSync(join(directory, "src"), { recursive: true });
+    cpSync(join(this.directory, "src", `${name}.js`), join(directory, "src/index.js"));
+    writeFileSync(join(directory, "wrangler.json"), JSON.stringify(configuration(name, vars)));
+    return directory;
+  }
+
+  remove() {
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Moves a project in, and sends its requests.
+ *
+ * @param tenon the program
+ * @param directory the project's, with its packages, built
+ * @param requests as `ask.mjs` describes them
+ * @returns the time until the first good answer, in seconds
+ */
+export async function moveIn(tenon, directory, requests) {
+  const start = performance.now();
+  const options = { cwd: directory };
+  await run(tenon, ["import", ".", "--output", "-"], options);
+  await run(tenon, ["check", "."], options);
+  const dev = spawn(tenon, ["dev", "--listen", "127.0.0.1:0", "--shards", "1", "."], { ...options, stdio: ["ignore", "pipe", "pipe"] });
+  const ended = once(dev, "exit");
+  let log = "";
+  for (const stream of [dev.stdout, dev.stderr]) stream.on("data", (text) => (log = (log + text).slice(-16_384)));
+  try {
+    const address = { host: "localhost", port: await portOf(dev, ended) };
+    let time;
+    for (const request of requests) {
+      await ask(address, request);
+      time ??= seconds(start);
+    }
+    return time;
+  } catch (error) {
+    // What the Worker has logged usually names the cause.
+    error.message += `\n${log}`;
+    throw error;
+  } finally {
+    dev.kill("SIGKILL");
+    await ended;
+  }
+}
+
+// Returns the port of `tenon dev`, once it is ready.
+async function portOf(dev, ended) {
+  const ready = new Promise((resolve) => {
+    let port;
+    createInterface({ input: dev.stdout }).on("line", (line) => {
+      port ??= /^Tenon serves on .*:(\d+)/.exec(line)?.[1];
+      if (line.startsWith("Ready")) resolve(port);
+    });
+  });
+  const failed = ended.then(([status]) => Promise.reject(new Error(`tenon dev ended with status ${status}`)));
+  return Promise.race([ready, failed]);
+}
+
+/** Runs a program to its end, and returns what it printed. Fails if the program does. */
+export async function run(program, args, options = {}) {
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], timeout: DEADLINE, ...options });
+  let [output, errors] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text) => (output += text));
+  child.stderr.setEncoding("utf8").on("data", (text) => (errors += text));
+  const [status] = await once(child, "close");
+  if (status !== 0) throw new Error(`${program} ${args.join(" ")} failed:\n${(output + errors).slice(-4000)}`);
+  return { output, errors };
+}

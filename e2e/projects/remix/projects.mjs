@@ -1,0 +1,23 @@
+// A project of Remix with its adapter for Cloudflare Workers.
+
+export default [
+  {
+    name: "remix",
+    title: "Remix",
+    package: "@remix-run/cloudflare",
+    requests: [
+      { path: "/?name=Ada", type: "text/html", has: [/Hello, (<!-- -->)?Ada/, "Hello from env", "it came later"], streamed: true, follow: /(\/assets\/[^"]+\.js)"/ },
+      {
+        method: "POST",
+        path: "/?index",
+        headers: { "content-type": "application/x-www-form-urlencoded" },
+        send: "name=Bob",
+        has: /Hello, (<!-- -->)?Bob/,
+      },
+      { path: "/api/7", type: "application/json", json: { id: "7" } },
+      { method: "POST", path: "/api/7", send: { name: "plane" }, status: 201, json: { received: { name: "plane" } } },
+      { path: "/robots.txt", type: "text/plain", has: "User-agent: *" },
+      { path: "/missing", status: 404, has: /There is no such page: (<!-- -->)?404/ },
+    ],
+  },
+];

@@ -1,0 +1,68 @@
+//! Revisions that nodes request before the catalog is complete. An operator that has just started
+//! lists the whole cluster first, which takes longer than a client waits for a cold start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::revision::Revision;
+use tokio::time::timeout;
+
+use super::Catalog;
+use super::access::{CallerPool, Denial};
+
+/// Finds the revision of a Worker with this digest among those that serve the Worker now, or returns
+/// `None` if there is none or it cannot be found; the log then says why.
+pub type EarlySource =
+    Arc<dyn Fn(WorkerId, RevisionDigest) -> BoxFuture<'static, Option<Early>> + Send + Sync>;
+
+/// A revision that was found without the catalog.
+#[derive(Clone, Debug)]
+pub struct Early {
+    /// The revision, with its modules.
+    pub revision: Arc<Revision>,
+    /// The pool into which its Worker is accepted.
+    pub pool: String,
+}
+
+/// Maximum number of concurrent searches. Each makes a few small requests to the API server, which
+/// lists the cluster for this operator meanwhile.
+pub(super) const CONCURRENCY: usize = 16;
+
+/// Time limit of a search, which is less than that of a node's attempt.
+const LIMIT: Duration = Duration::from_secs(4);
+
+impl Catalog {
+    /// Finds revisions by `source` until the catalog is complete. Later calls have no effect.
+    pub fn set_early_source(&self, source: EarlySource) {
+        let _ = self.shared.early.set(source);
+    }
+
+    /// Finds a revision before the catalog is complete. Returns `None` if the caller has to ask
+    /// again.
+    ///
+    /// # Errors
+    /// Fails if only nodes of another pool run the revision.
+    pub(super) async fn early(
+        &self,
+        worker: &str,
+        digest: RevisionDigest,
+        caller: &CallerPool,
+    ) -> Result<Option<Arc<Revision>>, Denial> {
+        let (Some(source), Ok(worker)) = (self.shared.early.get(), worker.parse()) else {
+            return Ok(None);
+        };
+        let searched = timeout(LIMIT, async {
+            let _search = self.shared.searches.acquire().await.ok()?;
+            source(worker, digest).await
+        });
+        match searched.await.ok().flatten() {
+            Some(Early { revision, pool }) if caller.covers(&pool) => Ok(Some(revision)),
+            Some(Early { pool, .. }) => {
+                Err(Denial::OtherPool { caller: caller.clone(), pools: vec![pool] })
+            }
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+// A key that the checks of several interfaces use.
+
+/** An RSA key of 2048 bits, as Node.js writes it in PKCS #8 and PEM. */
+export const RSA_PKCS8 = `-----BEGIN PRIVATE KEY-----
+MIIEvAIBADANBgkqhkiG9w0BAQEFAASCBKYwggSiAgEAAoIBAQDJc17bawQFRmw/
+6UbtrpUnDLwYKbc4O+pka30ZdQZ/gh6bnVmkqH8aj2Dg+sXcqokt8w1pUkTD50UC
+gbepWpspl07zPXoxy5NUDeWbtfbwFMtoBU2fWqIoyv84BAgg+agRt18EG/YvZApR
+pi0bxFBVeiyI1xId3N9zvwDh4c1Amr17E+awSKtOzW4IlUu2z+wa6omQW3347M9h
+zE9vS3gH36vzIhrBOM14vOmUFuAYVUgi+JN04Kvu2bMxjsCgX+Wi/raY6sbRk54Y
+2iVItOgI3cY6zZioKjaXP0hxeJZoox7z8O4vSyuQ5Bi1bobN7WUlBgCwOpf19pH7
+3mEfQYnbAgMBAAECgf9ql/W3gBWGhz78ihAohkwYzOfhyD18yanPsTH0NMLnK+t0
+guX5o58tYRq3Xy4xxgKT4G7duz8iciMp0bHQfX2ST0Bt61tR2HHOgeNfjqOGlZde
+8zUkr5UkqTrEXaSJfyzpIDH7810/BV4pqkR0nbwN3mCVGmxGkt5xndjSZCqmh9m1
+1UYS7yQL1uz1YAk/L9mCXCfdmBiOMLCqpv4puKxjpd9bCVWXoIGprZwcA0xV9Qzr
+vTwz/ZH9ei6tKxrp5yrIwJNyu38hGi4ulJGjaNLYB3xIMESx0Xx+5lf5u72uoAy/
+T46SkaqgHI4sOUvdac4XFgjI2N0uhP0kLUgpsbECgYEA52on+gZ5YIEQFDSdOlpr
+0hhd1FwY/tLJI3LrN3m8DgI9TmvpLXRP48bROIcncMMjb6tXisU9/sP6fkY+AYMf
+EElAlrEd7JjWkcfoV9j2VkEXFntLDV1pga5RgpGOF0PtytHpDSSnkkdxLsu7nwlp
+bDWGwSuFzJs5ngZnUTi4tvECgYEA3tpGkYDM1cq+As6lLWq8LKsmhxku+L1ZRLzH
+2PuARDUqLeAYYPgH+G13phUAGoNtttlgrvEnjoNOXhM9F8xZoBiOb3wj7800qU5o
+g0uhy0fR5Rz/kHPdz7RCMOFMmz5xmbEn5oRQEdsA/ubSCAMPocW3+FMMcD+UC2ya
+8hibhYsCgYEAwGD9ztqm+NUSWtnKg4I79DKRfkL5/I2a7L9ST5ICBdtSv+jxtfnl
+mEPmFoo0/Ycb5G+anSCQA0VE7sjSL0uj/VQIP74KVHBSoGqB+tXBI7+ExAnHQNsR
+JN+Xn2YFq82q11td1LFOJUsDCpYP6YxXeb+dwOS/nHLGmVpVda4j0OECgYB3fKtn
+qpqpaspUcP4JivgYLzA6MZuIzOWHQH0a70aHy8Ww0T3hCDwlzHPhvdLPZHa4GneH
+dU/TTr3/HOudzfikKWZ9ih8unWVF/f91nmDCwOBeqxywFB/zFOCEmthbSLDaSi1t
+oLXZzQYMpjApEZMZFw0b/VNm///d3D573gvNHwKBgQC3/3GX9W5jvrvvn9KK3YhN
+HfDYaPJybGpq/7eMnIcSp3z9Q9Mk5NhoodRpDIqDNljuXDJ8Fd1DLWAgbnYYeZ1J
+eXDmZk7arf5592LpqTyBu0KvRGBi9hk0x8thIPGHWrE+qjsfP+AI9spsPslgiRq2
+k0Oil+mJIg9FkJ74orWU6w==
+-----END PRIVATE KEY-----
+`;

@@ -1,0 +1,60 @@
+// Values and functions that the checks of several stream interfaces use.
+
+export const error1 = Object.assign(new Error("one"), { name: "one" });
+export const error2 = Object.assign(new Error("two"), { name: "two" });
+
+/** Returns a function that throws an error of this name. */
+export const failing = (name = "thrown") => () => {
+  throw Object.assign(new Error(name), { name });
+};
+
+/** Returns a promise that settles in a later turn, at the earliest after `ms` milliseconds. */
+export const later = (ms = 0) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Returns whether a promise has not settled before a later turn. */
+export const pending = async (promise) => {
+  const mark = {};
+  return (await Promise.race([promise, later().then(() => mark)])) === mark;
+};
+
+/** Returns a promise, with the functions that fulfill and reject it. */
+export const gate = () => {
+  let open, fail;
+  const promise = new Promise((resolve, reject) => ((open = resolve), (fail = reject)));
+  return { promise, open, fail };
+};
+
+export const bytes = (...values) => new Uint8Array(values);
+
+/** Returns a stream of these chunks, which are in its queue from the start. */
+export const of = (...chunks) =>
+  new ReadableStream({
+    start(c) {
+      for (const chunk of chunks) c.enqueue(chunk);
+      c.close();
+    },
+  });
+
+/** Reads a stream to its end. */
+export const collect = async (stream) => {
+  const chunks = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return chunks;
+};
+
+/**
+ * Returns a sink that records the calls of its methods in `events`, and forwards them to the methods
+ * of `how`.
+ */
+export const recorder = (how = {}) => {
+  const events = [];
+  const sink = { events };
+  for (const key of ["start", "write", "close", "abort"]) {
+    sink[key] = (...args) => {
+      if (key !== "start") events.push(key === "close" ? "close" : [key, args[0]]);
+      else sink.controller = args[0];
+      return how[key]?.(...args);
+    };
+  }
+  return sink;
+};
