@@ -56,8 +56,8 @@ ports:
 func TestEveryServiceWithClientsHasTheFamilies(t *testing.T) {
 	all := render(t, `{ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4], metrics: {serviceMonitor: {enabled: true}}}`)
 	services := all.kind("Service")
-	if len(services) != 6 {
-		t.Fatalf("got the Services %v, want 6", services)
+	if len(services) != 7 {
+		t.Fatalf("got the Services %v, want 7", services)
 	}
 	for _, service := range services {
 		// A Prometheus would scrape both addresses of a Pod.
