@@ -31,10 +31,27 @@ func TestOperatorsServeGatewaysUnlessTheyAreDisabled(t *testing.T) {
 }
 
 func TestRoutersServeTheCertificatesOfGatewaysOnRequest(t *testing.T) {
-	all := render(t, `router: {https: {gateways: true}}`)
+	all := render(t, `
+ipFamilies: [IPv6]
+router:
+  https: {gateways: true, redirect: true, hsts: max-age=60}
+  http3: {enabled: true}
+`)
 	ports := fmt.Sprint(all.find(t, "Service/tenon-router").at("spec", "ports"))
 	arguments := fmt.Sprint(all.find(t, "Deployment/tenon-router").at("spec", "template", "spec", "containers", 0, "args"))
-	if !strings.Contains(ports, "https") || !strings.Contains(arguments, "--https-of-gateways") {
-		t.Errorf("routers do not serve TLS: %s %s", ports, arguments)
+	for _, port := range []string{"https", "http3"} {
+		if !strings.Contains(ports, "name:"+port) {
+			t.Errorf("the Service has no port %s: %s", port, ports)
+		}
+	}
+	for _, argument := range []string{
+		"--https-of-gateways", "--https-listen=[::]:8443", "--https-redirect=443", "--hsts=max-age=60", "--http3=443",
+	} {
+		if !strings.Contains(arguments, argument) {
+			t.Errorf("routers have no argument %s: %s", argument, arguments)
+		}
+	}
+	if strings.Contains(arguments, "--https-certificates") {
+		t.Errorf("routers read certificates from files, but there are none: %s", arguments)
 	}
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, ArgGroup, Args};
 use http::HeaderValue;
 use ipnet::IpNet;
 use prometheus::Registry;
@@ -17,8 +17,15 @@ use crate::front::forwarded::TrustedProxies;
 use crate::router::{Config, IDLE_TIMEOUT};
 use crate::sites::SitesConfig;
 
+/// The group of the arguments that provide certificates. Other arguments require at least one of
+/// the group.
+pub const CERTIFICATES: &str = "certificates";
+
 /// The arguments that describe how clients are served.
 #[derive(Args, Clone, Debug)]
+#[command(group = ArgGroup::new(CERTIFICATES)
+    .args(["https_certificates", "https_of_gateways"])
+    .multiple(true))]
 pub struct FrontArgs {
     #[command(flatten)]
     spans: SpanArgs,
@@ -40,17 +47,12 @@ pub struct FrontArgs {
 
     /// Redirect requests without TLS to https on this port, which is 443 unless a load balancer
     /// publishes another one. Challenges of certificate authorities are served without TLS.
-    #[arg(
-        long,
-        env = "TENON_HTTPS_REDIRECT",
-        value_name = "PORT",
-        requires = "https_certificates"
-    )]
+    #[arg(long, env = "TENON_HTTPS_REDIRECT", value_name = "PORT", requires = CERTIFICATES)]
     https_redirect: Option<u16>,
 
     /// Header Strict-Transport-Security of responses over TLS to which the Worker adds none, such
     /// as "max-age=31536000; includeSubDomains".
-    #[arg(long, env = "TENON_HSTS", value_name = "VALUE", requires = "https_certificates")]
+    #[arg(long, env = "TENON_HSTS", value_name = "VALUE", requires = CERTIFICATES)]
     hsts: Option<HeaderValue>,
 
     /// Networks of proxies and load balancers, such as 10.0.0.0/8. On connections from these

@@ -49,7 +49,7 @@ mod trace;
 mod tunnel;
 mod upstream;
 
-pub use args::{FrontArgs, FrontArgsError};
+pub use args::{CERTIFICATES, FrontArgs, FrontArgsError};
 pub use front::forwarded::TrustedProxies;
 pub use front::pages::{FailedRequest, Page, Pages};
 pub use front::{BACKLOG, FrontThread, Listeners};

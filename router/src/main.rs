@@ -13,7 +13,7 @@ use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{self, Role, TlsArgs};
-use tenon_router::{Config, FrontArgs, Router, descriptors};
+use tenon_router::{CERTIFICATES, Config, FrontArgs, Router, descriptors};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -40,7 +40,7 @@ struct Args {
 
     /// Speak HTTP/3 on the address of --https-listen, over UDP. Responses over TLS tell clients to use
     /// HTTP/3 on this port, which is 443 unless a load balancer publishes another one.
-    #[arg(long, env = "TENON_HTTP3", value_name = "PORT", requires = "https_certificates")]
+    #[arg(long, env = "TENON_HTTP3", value_name = "PORT", requires = CERTIFICATES)]
     http3: Option<u16>,
 
     /// Address on which nodes and the operator connect. Without --tls-dir, any process that can

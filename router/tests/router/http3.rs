@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::future::join_all;
 use http::{HeaderMap, HeaderName, Method, StatusCode};
+use prometheus::Registry;
 use rcgen::{CertifiedKey, KeyPair};
-use tenon_router::HttpsSettings;
+use tenon_proto::catalog::{GatewayCertificate, WatchResponse};
+use tenon_router::{Https, HttpsSettings};
 use tokio::net::TcpStream;
 
 use crate::harness::{
-    Behavior, DEADLINE, Http3Client, Options, Secured, eventually, http3_answer, http3_body,
-    http3_head, http3_trailers, issue,
+    Behavior, DEADLINE, Http3Client, Node, Options, Scenario, Secured, eventually, http3_answer,
+    http3_body, http3_head, http3_trailers, issue,
 };
 
 const VERSIONS: &str = "tenon_router_version_requests_total";
@@ -189,6 +191,30 @@ async fn a_renewed_certificate_is_presented_to_new_connections() {
     }
     // The folders are kept until the end.
     assert!(fs::exists(secured.folders.path()).unwrap());
+}
+
+#[tokio::test]
+async fn a_client_gets_the_certificate_of_a_gateways_listener() {
+    let folder = tempfile::tempdir().unwrap();
+    let issued = issue(folder.path(), "shop");
+    let https = Https::of_gateways(HttpsSettings::default(), &Registry::new()).unwrap();
+    let node = Node::start("n", Behavior::Echo);
+    let scenario =
+        Scenario::with_options(&[&node], Options { https: Some(https), ..options() }).await;
+    let certificates = vec![GatewayCertificate {
+        host: "shop".into(),
+        certificate: issued.cert.pem().into_bytes(),
+        key: issued.signing_key.serialize_pem().into_bytes(),
+    }];
+    scenario.catalog.change(WatchResponse { certificates, ..Default::default() });
+    let (addr, started) = (scenario.router().https_addr().unwrap(), Instant::now());
+    let client = loop {
+        match Http3Client::connect_from(Ipv4Addr::LOCALHOST, addr, &issued).await {
+            Ok(client) => break client,
+            Err(_) => assert!(started.elapsed() < DEADLINE, "the certificate is not presented"),
+        }
+    };
+    assert_eq!(client.get("/").await.status, StatusCode::OK);
 }
 
 #[tokio::test]
