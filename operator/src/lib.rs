@@ -13,9 +13,10 @@
 //!   [`pool::plan`], [`revision`], [`limits`], [`refusal`], [`kstatus`], `measurement`, `author`,
 //!   [`health::verdict`], [`deployments`], [`tenon_schedule::due`], [`tenon_certificates::plan`],
 //!   [`tenon_gateway`]: decisions, pure.
-//! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`host_grant`], [`gateway`], [`leader`], [`health`],
-//!   [`figures`], [`schedule`], [`certificates`], [`acknowledgement`], [`events`], [`early`]: the edges that
-//!   carry out the decisions. The catalog is a crate of its own, [`tenon_catalog`].
+//! - [`artifacts`], [`watches`], [`worker`], [`pool`], [`host_grant`], [`gateway`], [`leader`],
+//!   [`health`], [`figures`], [`schedule`], [`certificates`], [`acknowledgement`], [`events`],
+//!   [`early`]: the edges that carry out the decisions. The catalog is a crate of its own,
+//!   [`tenon_catalog`].
 //! - [`Operator`]: builds, spawns and joins all edges.
 //! - [`probe`]: an end-to-end check of an installation, from the view of a tenant.
 

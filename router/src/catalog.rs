@@ -204,8 +204,8 @@ impl Client {
         Ok(())
     }
 
-    /// Installs the certificates of Gateways. Those of a snapshot replace all others once the snapshot
-    /// is complete.
+    /// Installs the certificates of Gateways. Those of a snapshot replace all others once the
+    /// snapshot is complete.
     fn install_certificates(&mut self, message: &mut WatchResponse) {
         let arrived = std::mem::take(&mut message.certificates);
         let removed = std::mem::take(&mut message.removed_certificates);

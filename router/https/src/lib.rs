@@ -1,5 +1,5 @@
-//! TLS with clients: certificates from directories and from Gateways, chosen by the name that a client
-//! requests.
+//! TLS with clients: certificates from directories and from Gateways, chosen by the name that a
+//! client requests.
 //!
 //! ```text
 //!  --https-certificates DIR

@@ -97,8 +97,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the location to which a request of `http://shop.example:8080` is redirected by a rule
-    /// of the prefix `/old`.
+    /// Returns the location to which a request of `http://shop.example:8080` is redirected by a
+    /// rule of the prefix `/old`.
     fn location_of(path: &str, redirect: catalog::Redirect) -> String {
         let path_match = rule_match::Path::Prefix("/old".into());
         let rules = Rules::new(&HostRules {

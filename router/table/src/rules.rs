@@ -107,8 +107,8 @@ pub struct Request<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Rule<'a> {
     pub action: &'a Action,
-    /// The length of the path's part that the rule has matched: the prefix without a trailing slash,
-    /// or the whole path.
+    /// The length of the path's part that the rule has matched: the prefix without a trailing
+    /// slash, or the whole path.
     pub matched: usize,
 }
 
