@@ -20,6 +20,7 @@
 //! - [`data`]: one module of any other kind.
 //! - [`links`]: imports and exports between modules.
 //! - [`maps`]: the source maps that are generated and those that authors provide.
+//! - [`nesting`]: how deeply brackets are nested.
 //! - [`error`], [`position`]: compile errors and their positions.
 //! - [`process`]: compilation in separate processes, which can be killed.
 //!
@@ -31,6 +32,7 @@ mod data;
 mod error;
 mod links;
 mod maps;
+mod nesting;
 mod position;
 pub mod process;
 mod typescript;
@@ -143,7 +145,7 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
         ));
     }
     let broken = modules.iter().filter_map(|(file, source)| {
-        let message = if nesting(ModuleKind::of(file), source) > MAX_NESTING {
+        let message = if nesting::exceeds(MAX_NESTING, ModuleKind::of(file), source) {
             format!("brackets are nested more than {MAX_NESTING} deep; nest them less deeply")
         } else if ModuleKind::of(file).is_code() && properties(source) > MAX_PROPERTIES {
             format!("regular expressions use more than {MAX_PROPERTIES} Unicode properties (a property of strings counts many times); use fewer properties")
@@ -153,36 +155,6 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
         Some(CompileError::of_module(file, message))
     });
     broken.collect()
-}
-
-/// Returns how deeply brackets are nested in code. Brackets in strings and comments count too. In
-/// TypeScript, `<` may be a bracket, which ends no later than the statement or the enclosing
-/// bracket.
-fn nesting(kind: ModuleKind, source: &[u8]) -> usize {
-    let has_angles = match kind {
-        ModuleKind::JavaScript => false,
-        ModuleKind::TypeScript => true,
-        _ => return 0,
-    };
-    // The depth before each open bracket.
-    let mut before: Vec<usize> = Vec::new();
-    let (mut depth, mut deepest, mut last) = (0usize, 0usize, b' ');
-    for byte in source.iter().copied() {
-        let within = before.last().map_or(0, |before| before + 1);
-        match byte {
-            b'(' | b'[' | b'{' => {
-                before.push(depth);
-                depth += 1;
-            }
-            b')' | b']' | b'}' => depth = before.pop().unwrap_or_default(),
-            b'<' if has_angles => depth += 1,
-            b'>' if has_angles && last != b'=' => depth = depth.saturating_sub(1).max(within),
-            b';' => depth = within,
-            _ => {}
-        }
-        (deepest, last) = (deepest.max(depth), byte);
-    }
-    deepest
 }
 
 fn compile_all(
