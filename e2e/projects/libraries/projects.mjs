@@ -232,7 +232,6 @@ export default [
     name: "xlsx",
     title: "SheetJS",
     package: "xlsx",
-    stopped: { by: "Tenon counts brackets in the strings of its tables as nesting", error: "brackets are nested" },
     requests: [
       { path: "/book.xlsx", type: "spreadsheetml", starts: "504b0304" },
       { path: "/rows", json: { SheetNames: ["Cities"], rows: [{ name: "Arica", people: 222 }, { name: "Iquique", people: 191 }] } },

@@ -5,7 +5,8 @@ export default {
     const { pathname } = new URL(request.url);
     if (pathname === "/book.xlsx") {
       const sheet = XLSX.utils.aoa_to_sheet([["name", "people"], ["Arica", 222], ["Iquique", 191]]);
-      const book = XLSX.utils.book_new(sheet, "Cities");
+      const book = XLSX.utils.book_new();
+      XLSX.utils.book_append_sheet(book, sheet, "Cities");
       return new Response(XLSX.write(book, { type: "array", bookType: "xlsx", compression: true }), {
         headers: { "content-type": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" },
       });
