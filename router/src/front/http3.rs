@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use http::response::Parts;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, header};
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 use tenon_clients::order::Order;
@@ -33,7 +33,7 @@ use tokio::time::Instant;
 use crate::front::body::ClientBody;
 use crate::front::connection::{SEND_TIMEOUT, Stage, respond, told_to_end, until};
 use crate::front::path::Caller;
-use crate::front::response::WrittenResponse;
+use crate::front::response::{WrittenResponse, has_body};
 use crate::front::scheme::Scheme;
 use crate::front::{Counted, connection};
 use crate::thread::RouterThread;
@@ -291,9 +291,7 @@ fn complete(
     length: Option<u64>,
     date: impl FnOnce() -> HeaderValue,
 ) {
-    let has_body =
-        !is_head && !matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    if let Some(length) = length.filter(|_| has_body) {
+    if let Some(length) = length.filter(|_| has_body(parts.status, is_head)) {
         parts.headers.insert(header::CONTENT_LENGTH, length.into());
     }
     parts.headers.entry(header::DATE).or_insert_with(date);

@@ -70,8 +70,7 @@ pub(crate) fn from_reply(
             "the node's response has no valid status",
         )
     })?;
-    let bodiless = *method == Method::HEAD
-        || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let bodiless = !has_body(status, *method == Method::HEAD);
     let mut map = header_map(headers);
     if !more_body {
         finish(rest);
@@ -93,6 +92,14 @@ pub(crate) fn from_reply(
     let first = (!body.is_empty()).then_some(body);
     let streaming = Streaming::new(first, rest, client, permit);
     Ok(build(status, map, ResponseBody::Streaming(streaming)))
+}
+
+/// Returns whether a final response has a body (RFC 9112, section 6.3).
+///
+/// # Arguments
+/// * `is_head` - the request is a HEAD.
+pub(crate) fn has_body(status: StatusCode, is_head: bool) -> bool {
+    !is_head && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// Builds the response with a static file. If there is no memory for its pieces, the response is an

@@ -17,6 +17,7 @@ use http::{HeaderName, StatusCode, header};
 
 use crate::date::Date;
 use crate::front::fast_path::outbox::Outbox;
+use crate::front::response::has_body;
 
 /// The way in which the end of a body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +61,7 @@ pub(super) fn write_head(
     date: &Date,
 ) -> Result<Head, FramingError> {
     write_status(text, response.status);
-    let has_body =
-        !is_head && !matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let has_body = has_body(response.status, is_head);
     let (mut stated, mut closes, mut has_date) = (None, false, false);
     for (name, value) in &response.headers {
         match *name {
