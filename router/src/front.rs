@@ -338,7 +338,7 @@ impl Front {
                     ListenerKind::Clients(scheme) => (scheme, Arrival::Accepted),
                     _ => (Scheme::Http, Arrival::Settled),
                 };
-                let arrival = match thread.trusted_proxies.use_proxy_protocol(peer.ip()) {
+                let arrival = match thread.shared.trusted_proxies.use_proxy_protocol(peer.ip()) {
                     true => Arrival::Settled,
                     false => arrival,
                 };
@@ -387,7 +387,7 @@ async fn identify(
     mut stream: TcpStream,
     peer: IpAddr,
 ) -> io::Result<(TcpStream, IpAddr)> {
-    if !thread.trusted_proxies.use_proxy_protocol(peer) {
+    if !thread.shared.trusted_proxies.use_proxy_protocol(peer) {
         return Ok((stream, peer));
     }
     let header = tokio::time::timeout(HEADER_TIMEOUT, proxy_protocol::read(&mut stream)).await;

@@ -57,17 +57,7 @@ pub(crate) type View = Rc<Arc<Table>>;
 
 pub(crate) struct RouterThread {
     pub(crate) settings: Settings,
-    pub(crate) tls: Option<Tls>,
-    /// TLS with clients.
-    pub(crate) https: Option<Https>,
-    /// The header that tells clients to use HTTP/3, if the router speaks it.
-    pub(crate) http3: Option<HeaderValue>,
-    pub(crate) trusted_proxies: TrustedProxies,
-    /// The pages for the browser of a developer, if there are any.
-    pub(crate) pages: Option<Arc<dyn Pages>>,
-    pub(crate) sites: Sites,
-    /// The rate limits of clients, which all threads share.
-    pub(crate) limited_clients: Arc<rate::Clients>,
+    pub(crate) shared: Shared,
     /// The metrics of clients.
     pub(crate) metrics: ClientMetrics,
     pub(crate) meters: Rc<Meters>,
@@ -130,7 +120,7 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<Tls>,
     /// TLS with clients.
     pub(crate) https: Option<Https>,
-    /// The header that tells clients to use HTTP/3.
+    /// The header that tells clients to use HTTP/3, if the router speaks it.
     pub(crate) http3: Option<HeaderValue>,
     pub(crate) trusted_proxies: TrustedProxies,
     /// The pages for the browser of a developer, if there are any.
@@ -157,17 +147,7 @@ impl RouterThread {
     pub(crate) fn new(
         name: &str,
         settings: Settings,
-        Shared {
-            tls,
-            https,
-            http3,
-            trusted_proxies,
-            pages,
-            sites,
-            limited_clients,
-            counted_tx,
-            spans,
-        }: Shared,
+        shared: Shared,
         Announcements { published, changes_rx }: Announcements,
         metrics: &Metrics,
         colocated: Option<Colocated>,
@@ -180,7 +160,7 @@ impl RouterThread {
             upstream: Upstream {
                 links: Links::new(
                     MAX_IN_FLIGHT,
-                    tls.clone(),
+                    shared.tls.clone(),
                     colocated.clone(),
                     settings.shards_may_pause,
                     upstream_metrics.clone(),
@@ -189,16 +169,9 @@ impl RouterThread {
                 spread: RefCell::default(),
                 budget: RefCell::new(Budget::new(Instant::now())),
                 metrics: upstream_metrics,
-                figures: ThreadFigures::new(counted_tx),
+                figures: ThreadFigures::new(shared.counted_tx.clone()),
             },
             colocated,
-            tls,
-            https,
-            http3,
-            trusted_proxies,
-            pages,
-            sites,
-            limited_clients,
             meters: metrics.requests.thread(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics: metrics.clients.thread(name),
@@ -210,7 +183,8 @@ impl RouterThread {
             compression: settings
                 .compression
                 .then(|| Compression::new(metrics.compression.clone())),
-            spans: spans.map(Recorder::new),
+            spans: shared.spans.clone().map(Recorder::new),
+            shared,
             date: RefCell::default(),
             leaving: Cell::new(false),
             table: RefCell::new(TableCache { published: Cache::new(published), view }),
@@ -246,7 +220,7 @@ impl RouterThread {
             if view.worker(&worker.id).is_some_and(|applied| applied.has_same_content(worker)) {
                 for revision in std::iter::once(worker).chain(worker.variants()) {
                     if let Some(assets) = &revision.assets {
-                        let site = self.sites.get(assets.site, revision.digest).await;
+                        let site = self.shared.sites.get(assets.site, revision.digest).await;
                         site.map_err(|failure| Status::unavailable(failure.message))?;
                     }
                 }

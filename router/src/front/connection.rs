@@ -210,7 +210,7 @@ async fn open(
     stream: TcpStream,
     arrival: Arrival,
 ) -> io::Result<Option<Opening>> {
-    let stream = match (scheme, &thread.https) {
+    let stream = match (scheme, &thread.shared.https) {
         (Scheme::Https, Some(https)) => https.accept(stream).await?,
         _ if arrival == Arrival::Settled => Stream::Plain(stream),
         _ => match siblings::hand_over(thread, stream).await? {
@@ -352,7 +352,8 @@ pub(super) async fn serve_internal(
     stage_rx: watch::Receiver<Stage>,
 ) -> Served {
     stream.set_nodelay(true)?;
-    let Some(stream) = begin(&stage_rx, tls::accept(thread.tls.as_ref(), stream)).await else {
+    let Some(stream) = begin(&stage_rx, tls::accept(thread.shared.tls.as_ref(), stream)).await
+    else {
         return Ok(());
     };
     let stream = stream?;

@@ -84,7 +84,7 @@ pub(super) async fn serve(
 fn admit(thread: &Rc<RouterThread>, attempt: Attempt, stage_rx: &watch::Receiver<Stage>) {
     let address = attempt.address();
     // A load balancer that states its clients by the PROXY protocol cannot do so over UDP.
-    let admitted = match thread.trusted_proxies.use_proxy_protocol(address) {
+    let admitted = match thread.shared.trusted_proxies.use_proxy_protocol(address) {
         true => None,
         false => thread.clients.admit(address, tenon_http3::MEMORY),
     };

@@ -104,7 +104,8 @@ pub(crate) async fn serve(
     let upgrade = upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
     let body = body.filter(|body| !body.is_end_stream());
-    let sender = Sender::of(caller.address, caller.scheme, &parts.headers, &thread.trusted_proxies);
+    let sender =
+        Sender::of(caller.address, caller.scheme, &parts.headers, &thread.shared.trusted_proxies);
     let request_id =
         headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
     let settings = &thread.settings;
@@ -123,7 +124,7 @@ pub(crate) async fn serve(
         }
         Err(Refused { failure, limited, worker }) => {
             let mut response = error::response(&failure, parts, request_id);
-            if let Some(all) = &thread.pages {
+            if let Some(all) = &thread.shared.pages {
                 let (failure, worker) = (&failure, worker.as_ref());
                 let failed = FailedRequest { request: parts, request_id, worker, failure };
                 if let Some(page) = all.failure(&failed) {
@@ -150,10 +151,10 @@ pub(crate) async fn serve(
     if trace.for_caller {
         trace.write(response.headers_mut(), request_id);
     }
-    https::add_hsts(thread.https.as_ref(), sender.scheme, response.headers_mut());
+    https::add_hsts(thread.shared.https.as_ref(), sender.scheme, response.headers_mut());
     let may_change = parts.version < Version::HTTP_3 && !sender.is_trusted && !thread.leaving.get();
     if caller.scheme == Scheme::Https && may_change {
-        https::add_alternative(thread.http3.as_ref(), response.headers_mut());
+        https::add_alternative(thread.shared.http3.as_ref(), response.headers_mut());
     }
     let elapsed = started.elapsed();
     thread.meters.observe(outcome, elapsed);
@@ -182,7 +183,7 @@ async fn answer(
     if let Some(refusal) = parts.extensions.get() {
         return Err(refusal_failure(*refusal).into());
     }
-    if let Some(response) = thread.pages.as_ref().and_then(|pages| pages.answer(parts)) {
+    if let Some(response) = thread.shared.pages.as_ref().and_then(|pages| pages.answer(parts)) {
         trace.for_log = false;
         return Ok(response::complete(response));
     }
@@ -190,7 +191,7 @@ async fn answer(
     let handshake = Handshake::of(parts, body.is_some())?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
     let target = Target::of(parts, method)?;
-    if let Some(location) = https::redirect(thread.https.as_ref(), sender.scheme, &target) {
+    if let Some(location) = https::redirect(thread.shared.https.as_ref(), sender.scheme, &target) {
         return Ok(response::redirect(StatusCode::PERMANENT_REDIRECT, location));
     }
     let view = thread.view();
@@ -269,14 +270,20 @@ async fn run(
             assets::Request { method, path: target.path(), query: target.query(), headers };
         let audience = assets::client(headers);
         let permit = thread.admit(accounts)?;
-        let answer = assets::answer(&thread.sites, worker, assets, audience, &request).await?;
+        let answer =
+            assets::answer(&thread.shared.sites, worker, assets, audience, &request).await?;
         if let Some(answer) = answer {
             return Ok(response::from_file(answer, permit, client));
         }
     }
 
     if let Some(rates) = &worker.rates {
-        rates.admit(worker.key.get(), accounts.peer, &thread.limited_clients, view.routers())?;
+        rates.admit(
+            worker.key.get(),
+            accounts.peer,
+            &thread.shared.limited_clients,
+            view.routers(),
+        )?;
     }
 
     // Admit. A small body is read before the request takes a permit, so that no permit waits for a

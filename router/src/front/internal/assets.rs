@@ -29,7 +29,7 @@ pub(super) async fn answer_call(
     let request =
         Request { method: &method, path: url.path(), query: url.query(), headers: &headers };
     let answer = if assets::is_get_or_head(&method) {
-        assets::answer(&thread.sites, worker, assets, Audience::Worker, &request).await?
+        assets::answer(&thread.shared.sites, worker, assets, Audience::Worker, &request).await?
     } else {
         None
     };
