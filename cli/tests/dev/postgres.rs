@@ -15,8 +15,10 @@ use crate::harness::await_condition;
 /// PATH.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// The account that runs the programs in place of root, as which they refuse to run.
-const NOBODY: u32 = 65_534;
+const ROOT: u32 = 0;
+
+/// The account that runs the programs in place of root, because they refuse to run as root.
+const ACCOUNT: u32 = 65_534;
 
 const PASSWORD: &str = "s3cret";
 
@@ -33,9 +35,9 @@ impl Postgres {
         let (programs, directory) = (programs(), tempfile::tempdir().unwrap());
         let password = directory.path().join("password");
         fs::write(&password, PASSWORD).unwrap();
-        if is_root(directory.path()) {
+        if owner(directory.path()) == ROOT {
             for path in [directory.path(), &password] {
-                chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+                chown(path, Some(ACCOUNT), Some(ACCOUNT)).unwrap();
             }
         }
         let data = directory.path().join("data");
@@ -92,24 +94,23 @@ impl Drop for Postgres {
     }
 }
 
-/// Returns a command that runs a program of PostgreSQL.
+/// Returns a command that runs a program of PostgreSQL as the owner of a directory.
 fn program(programs: &Path, name: &str, directory: &Path) -> Command {
     let program = programs.join(name);
-    let account = NOBODY.to_string();
-    if fs::metadata(directory).unwrap().uid() != NOBODY {
-        let mut command = Command::new(program);
-        command.current_dir(directory);
-        return command;
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", &account, "--regid", &account, "--clear-groups"]).arg(program);
+    let mut command = if owner(directory) == ACCOUNT {
+        let account = ACCOUNT.to_string();
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", &account, "--regid", &account, "--clear-groups"]).arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
     command.current_dir(directory);
     command
 }
 
-/// Returns whether the process that has created a directory runs as root.
-fn is_root(directory: &Path) -> bool {
-    fs::metadata(directory).unwrap().uid() == 0
+fn owner(directory: &Path) -> u32 {
+    fs::metadata(directory).unwrap().uid()
 }
 
 /// Returns the directory of the newest installed version.
