@@ -73,7 +73,7 @@ pub(super) struct Report<'a> {
     pub(super) hidden: usize,
     /// The URLs of all Workers, for a request that belongs to none.
     pub(super) urls: Vec<(String, WorkerId)>,
-    /// The build for whose successor the page waits, if it waits.
+    /// The current build, if the page loads itself again once there is another one.
     pub(super) build: Option<String>,
 }
 
