@@ -253,7 +253,7 @@ impl Pages for Browser {
             exceptions: exceptions.collect(),
             problems,
             hidden,
-            urls: if failed.worker.is_none() { urls } else { Vec::new() },
+            urls: if failed.worker.is_none() && is_local { urls } else { Vec::new() },
             // A browser asks before it sends a form again.
             build: (failed.request.method == Method::GET).then_some(build),
         };

@@ -88,19 +88,19 @@ fn without_literals(source: &[u8]) -> Vec<u8> {
             [b'`', ..] => (0, template(rest), b'"'),
             [b'$', b'{', ..] if template_end == Some(at) => {
                 braces.push(true);
-                (2, 0, b'"')
+                (2, 0, b' ')
             }
             [b'{', ..] => {
                 braces.push(false);
-                (1, 0, b'"')
+                (1, 0, b' ')
             }
             // The template continues after the brace that closes a substitution.
             [b'}', ..] if braces.pop() == Some(true) => (1, template(rest) - 1, b'"'),
-            _ => (1, 0, b'"'),
+            _ => (1, 0, b' '),
         };
         code[at + kept..][..length].fill(blank);
         at += kept + length;
-        template_end = (length > 0 && blank == b'"').then_some(at);
+        template_end = (blank == b'"').then_some(at);
     }
     code
 }
@@ -184,6 +184,7 @@ mod tests {
             (r#"a("(\"(", '(')"#, r#"a("""""", """)"#),
             ("a // (\n(b /* ( */)", "a     \n(b        )"),
             ("`(${a(`(${b}(`)}(`", r#"""${a(""${b}"")}"""#),
+            ("`${a}${b}(`(", r#""${a}${b}""("#),
             ("return /[(/](/g + 1", r#"return """""""g + 1"#),
             ("a(b) / (c) / (d)", "a(b) / (c) / (d)"),
             ("x = /(/\n(", "x = \"\"\"\n("),

@@ -18,8 +18,9 @@ use tenon_clients::head::Refusal;
 use tenon_clients::quota::Hold;
 
 use crate::body::{Body, BodyError, stated_length};
+use crate::endpoint::Counted;
 use crate::streams::{LastStopped, Receiver, Sender, Stopped, Streams};
-use crate::{HANDSHAKE_TIMEOUT, HEAD, SEND_WINDOW, STREAMS, WIDE_WINDOW};
+use crate::{HANDSHAKE_TIMEOUT, HEAD, SEND_WINDOW, STREAM, STREAMS, WIDE_WINDOW};
 
 /// The size of the head of a request above which the parser ends the stream, in bytes. The request
 /// is parsed up to this size, so that its client receives a response.
@@ -36,6 +37,7 @@ pub struct Connection {
     transport: quinn::Connection,
     last_stopped: LastStopped,
     window: Rc<Window>,
+    _charged: Counted,
 }
 
 /// The limit of what a connection's responses may have in transit.
@@ -81,6 +83,7 @@ impl Connection {
     pub(crate) async fn new(
         transport: quinn::Connection,
         client: Arc<Client>,
+        charged: Counted,
     ) -> Result<Self, h3::error::ConnectionError> {
         let streams = Streams::new(transport.clone(), client.clone());
         let last_stopped = streams.last_stopped();
@@ -90,7 +93,7 @@ impl Connection {
             .build(streams)
             .await?;
         let window = Window { transport: transport.clone(), client, wide: Cell::new(None) };
-        Ok(Self { requests, transport, last_stopped, window: Rc::new(window) })
+        Ok(Self { requests, transport, last_stopped, window: Rc::new(window), _charged: charged })
     }
 
     /// Waits for the next request. Returns `None` after the last one. The future may be dropped at
@@ -167,7 +170,8 @@ impl Arrival {
         let (mut request, stream) = self.resolver.resolve_request().await?;
         let (sending, mut receiving) = stream.split();
         let mut reply = Reply { stream: sending, stopped: self.stopped };
-        if fields_size(request.headers()) > HEAD as usize {
+        let size = fields_size(request.headers());
+        if size > HEAD as usize {
             request.extensions_mut().insert(Refusal::TooLong);
         }
         let length = match checked_length(request.headers()) {
@@ -178,7 +182,10 @@ impl Arrival {
                 return Err(StreamError::Malformed(reason));
             }
         };
-        if request.headers().get(header::EXPECT).is_some_and(|value| value == "100-continue") {
+        // The client may delay this response, and the memory of a longer head is not charged yet. A
+        // client must not wait for the response forever (RFC 9110, section 10.1.1).
+        let expects = request.headers().get(header::EXPECT).is_some_and(|it| it == "100-continue");
+        if expects && size <= STREAM / 2 {
             let mut proceed = Response::new(());
             *proceed.status_mut() = http::StatusCode::CONTINUE;
             reply.stream.send_response(proceed).await?;

@@ -37,6 +37,10 @@ const UNDECIDED: usize = 256;
 const UNDECIDED_DATA: u64 = 16 * 1024;
 const ALL_UNDECIDED_DATA: u64 = 1024 * 1024;
 
+/// The maximum number of ended connections that QUIC still keeps, above which a thread refuses
+/// clients.
+const ENDED: usize = 1024;
+
 /// The size of the kernel's buffers of a thread's socket, in bytes. All connections of the thread
 /// share them.
 const BUFFER: usize = 2 * 1024 * 1024;
@@ -143,7 +147,7 @@ impl Listener {
             Arc::new(socket),
             Arc::new(OwnThread),
         )?;
-        Ok(Endpoint { endpoint, unproven: Rc::default(), metrics })
+        Ok(Endpoint { endpoint, charged: Rc::default(), unproven: Rc::default(), metrics })
     }
 }
 
@@ -172,6 +176,8 @@ impl Runtime for OwnThread {
 /// The endpoint of one thread.
 pub struct Endpoint {
     endpoint: quinn::Endpoint,
+    /// The number of connections whose clients are charged.
+    charged: Rc<Cell<usize>>,
     /// The number of handshakes with clients that have not proven their address.
     unproven: Rc<Cell<usize>>,
     metrics: Http3Metrics,
@@ -184,13 +190,22 @@ impl Endpoint {
         loop {
             let incoming = self.endpoint.accept().await?;
             let metrics = self.metrics.clone();
-            if must_prove(incoming.remote_address_validated(), self.unproven.get()) {
+            // QUIC keeps ended connections for a time that their clients influence.
+            let ended = self.endpoint.open_connections().saturating_sub(self.charged.get());
+            if ended >= ENDED {
+                metrics.attempts.inc(metrics::Attempt::Refused);
+                incoming.refuse();
+                continue;
+            }
+            let unproven = self.unproven.get() + ended;
+            if must_prove(incoming.remote_address_validated(), unproven) {
                 metrics.attempts.inc(metrics::Attempt::Retried);
                 // An attempt without a proven address can always be retried.
                 let _ = incoming.retry();
                 continue;
             }
-            return Some(Attempt { incoming, unproven: self.unproven.clone(), metrics });
+            let charged = Counted::new(self.charged.clone());
+            return Some(Attempt { incoming, charged, unproven: self.unproven.clone(), metrics });
         }
     }
 
@@ -211,21 +226,23 @@ fn must_prove(has_proven: bool, unproven: usize) -> bool {
 /// A client that attempts to connect.
 pub struct Attempt {
     incoming: quinn::Incoming,
+    /// Passes to the connection, which is charged until it is dropped.
+    charged: Counted,
     unproven: Rc<Cell<usize>>,
     metrics: Http3Metrics,
 }
 
-/// Counts a handshake with a client that has not proven its address until this value is dropped.
-struct Unproven(Rc<Cell<usize>>);
+/// Counts a connection or a handshake until this value is dropped.
+pub(crate) struct Counted(Rc<Cell<usize>>);
 
-impl Unproven {
+impl Counted {
     fn new(count: Rc<Cell<usize>>) -> Self {
         count.set(count.get() + 1);
         Self(count)
     }
 }
 
-impl Drop for Unproven {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
@@ -247,12 +264,12 @@ impl Attempt {
     /// Performs the handshake. Returns `None` if the client fails it, or does not complete it before
     /// the timeout.
     pub async fn accept(self, client: &Arc<Client>) -> Option<Connection> {
-        let Self { incoming, unproven, metrics } = self;
-        let unproven = (!incoming.remote_address_validated()).then(|| Unproven::new(unproven));
+        let Self { incoming, charged, unproven, metrics } = self;
+        let unproven = (!incoming.remote_address_validated()).then(|| Counted::new(unproven));
         let handshake = async {
             let transport = incoming.accept()?.await?;
             drop(unproven);
-            let connection = Connection::new(transport, client.clone()).await;
+            let connection = Connection::new(transport, client.clone(), charged).await;
             connection.map_err(|error| Box::new(error) as Box<dyn std::error::Error>)
         };
         let connection: Result<_, Box<dyn std::error::Error>> =
@@ -286,7 +303,7 @@ mod tests {
     #[test]
     fn a_handshake_is_counted_until_it_has_ended() {
         let count = Rc::default();
-        let (first, second) = (Unproven::new(Rc::clone(&count)), Unproven::new(count.clone()));
+        let (first, second) = (Counted::new(Rc::clone(&count)), Counted::new(count.clone()));
         assert_eq!(count.get(), 2);
         drop((first, second));
         assert_eq!(count.get(), 0);

@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 /// The maximum size of the encoded head or trailers of a message, in bytes. It exceeds the maximum
 /// size of the decoded fields, so that a client which exceeds the latter by little receives 431.
@@ -57,6 +57,9 @@ pub(crate) struct Frames {
     /// The part of a header that has arrived.
     header: [u8; MAX_HEADER],
     header_length: usize,
+    /// The part of a kept frame that has arrived. The parser gets the frame in one piece: it would
+    /// otherwise hold on to the datagram of each byte, and count all pieces for each further one.
+    frame: BytesMut,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +90,7 @@ impl Frames {
     }
 
     fn new(state: State) -> Self {
-        Self { state, header: [0; MAX_HEADER], header_length: 0 }
+        Self { state, header: [0; MAX_HEADER], header_length: 0, frame: BytesMut::new() }
     }
 
     /// Returns the length of the frame that the parser keeps until it is complete, in bytes, or 0.
@@ -115,7 +118,24 @@ impl Frames {
                     return Ok(());
                 }
                 State::Type | State::Header => self.push_header(&mut bytes, passed)?,
-                State::Data(left) | State::Kept { left, .. } => {
+                State::Kept { left, .. } => {
+                    let length = available.min(*left);
+                    *left -= length;
+                    let is_over = *left == 0;
+                    let piece = bytes.split_to(length as usize);
+                    if is_over && self.frame.is_empty() {
+                        passed.push_back(piece);
+                    } else {
+                        self.frame.extend_from_slice(&piece);
+                        if is_over {
+                            passed.push_back(std::mem::take(&mut self.frame).freeze());
+                        }
+                    }
+                    if is_over {
+                        self.state = State::Header;
+                    }
+                }
+                State::Data(left) => {
                     let length = available.min(*left);
                     *left -= length;
                     let is_over = *left == 0;

@@ -22,6 +22,9 @@ use crate::datagram;
 /// The maximum number of datagrams that wait for a thread. They take at most 384 KiB.
 const QUEUE: usize = 256;
 
+/// The maximum size of a datagram that endpoints accept, in bytes: the default of quinn.
+const DATAGRAM: usize = 1472;
+
 /// A datagram that has reached another thread than the one that owns its connection.
 #[derive(Debug)]
 pub(crate) struct Datagram {
@@ -64,6 +67,10 @@ pub(crate) fn between(
 impl Handover {
     /// Hands a datagram over if another thread owns its connection.
     pub(crate) fn route(&self, bytes: &[u8], meta: &RecvMeta) -> Destination {
+        // The endpoint drops larger datagrams, and a queue must not hold them.
+        if bytes.len() > DATAGRAM {
+            return Destination::Lost;
+        }
         let owner = datagram::destination(bytes).and_then(|id| self.ids.owner(id));
         let Some(queue) = owner.filter(|owner| *owner != self.own).map(|owner| &self.queues[owner])
         else {

@@ -20,6 +20,9 @@ use tenon_clients::quota::Hold;
 use crate::STREAM;
 use crate::frames::{FrameError, Frames};
 
+/// The maximum amount of data that is split into frames at once, in bytes.
+const CHUNK: usize = 4 * 1024;
+
 /// A future that is ready when the client no longer wants a response.
 pub(crate) type Stopped = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -349,7 +352,7 @@ impl quic::RecvStream for Receiver {
             if self.has_ended {
                 return Poll::Ready(Ok(None));
             }
-            let chunk = ready!(pin!(self.stream.read_chunk(usize::MAX, true)).poll(cx));
+            let chunk = ready!(pin!(self.stream.read_chunk(CHUNK, true)).poll(cx));
             let Some(chunk) = chunk.map_err(read_error)? else {
                 self.has_ended = true;
                 self.frames.end().map_err(|error| self.refuse(Code::H3_FRAME_ERROR, error))?;

@@ -235,13 +235,16 @@ async fn send(
     response: Response<WrittenResponse>,
     is_head: bool,
 ) -> Result<Ended, StreamError> {
-    let (mut parts, body) = response.into_parts();
+    let (mut parts, mut body) = response.into_parts();
     complete(&mut parts, is_head, body.size_hint().exact(), || {
         let date = thread.date.borrow_mut().at(SystemTime::now());
         HeaderValue::from_bytes(&date).expect("a date is not valid in a header")
     });
     reply.head(Response::from_parts(parts, ()), SEND_TIMEOUT).await?;
-    let ended = send_body(window, &mut reply, body).await?;
+    // The request stays in flight until the client has received the response: the end of the
+    // connection would cut the response off.
+    let ended = send_body(window, &mut reply, &mut body).await?;
+    body.wait_for_client();
     match ended {
         Ended::Answered => reply.finish(SEND_TIMEOUT).await?,
         Ended::Truncated | Ended::Early => reply.abort(),
@@ -253,9 +256,8 @@ async fn send(
 async fn send_body(
     window: &Window,
     reply: &mut Reply,
-    body: WrittenResponse,
+    body: &mut WrittenResponse,
 ) -> Result<Ended, StreamError> {
-    let mut body = pin!(body);
     while !body.is_end_stream() {
         let frame = tokio::select! {
             biased;
@@ -265,6 +267,7 @@ async fn send_body(
         match frame.map(|frame| frame.map(Frame::into_data)) {
             None => break,
             Some(Ok(Ok(mut data))) => {
+                body.wait_for_client();
                 while !data.is_empty() {
                     let piece = data.split_to(data.len().min(PIECE));
                     reply.data(piece, SEND_TIMEOUT, || window.widen()).await?;

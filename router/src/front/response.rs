@@ -222,6 +222,11 @@ impl WrittenResponse {
         }
         Response::from_parts(parts, Self { body, _memory: memory, in_flight, span })
     }
+
+    /// Records that the response waits for its client, until the next frame is requested.
+    pub(crate) fn wait_for_client(&mut self) {
+        self.in_flight.unread(true);
+    }
 }
 
 impl Body for WrittenResponse {

@@ -29,6 +29,9 @@ use tenon_proto::runtime::{Header, InvokeRequest, Trailers};
 /// refuses a request does so before it has read much of the body.
 const KEPT: usize = 256 * 1024;
 
+/// The maximum number of pieces that are kept. A piece may hold on to a whole datagram.
+const KEPT_PIECES: usize = 512;
+
 /// Returns the failure for a body that is too large.
 ///
 /// # Arguments
@@ -172,7 +175,8 @@ impl State {
             if self.received > self.limit {
                 return Poll::Ready(Some(Err(self.fail(too_large(self.limit)))));
             }
-            if self.received > KEPT as u64 || !self.has_room_for(piece.len()) {
+            let is_full = self.kept.as_ref().is_some_and(|kept| kept.len() >= KEPT_PIECES);
+            if is_full || self.received > KEPT as u64 || !self.has_room_for(piece.len()) {
                 self.kept = None;
             }
             if let Some(kept) = &mut self.kept {

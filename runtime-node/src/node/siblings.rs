@@ -123,6 +123,8 @@ impl Siblings for Processes {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot take a connection from another process");
+                    // The socket is still ready, so it does not wake the task.
+                    cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
             }
