@@ -95,7 +95,7 @@ fn main() -> anyhow::Result<ExitCode> {
         web_socket::a_slowly_read_web_socket_loses_no_message,
         web_socket::an_open_web_socket_stays_with_its_revision,
         web_socket::web_sockets_of_a_killed_node_end_and_open_elsewhere,
-        schema::an_object_that_violates_its_schema_is_refused_naming_the_field,
+        schema::the_refusal_of_an_object_that_violates_its_schema_names_the_field,
         schema::the_largest_object_that_the_schema_allows_is_accepted,
         schema::the_schema_makes_revisions_immutable,
     }
