@@ -42,7 +42,7 @@ pub struct Sample {
     pub cpu: Vec<Duration>,
 }
 
-/// The measurements of a contender.
+/// The measurements of one contender in all rounds. Its figures are the medians over the rounds.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub name: String,
@@ -124,7 +124,7 @@ impl Record {
         self.cpu_per_request(|cpu| cpu.iter().sum())
     }
 
-    /// Returns the CPU time per request in the process of this name.
+    /// Returns the CPU time per request in the processes of this name.
     pub fn cpu_of(&self, process: &str) -> Duration {
         self.cpu_by_process().filter(|(name, _)| *name == process).map(|(_, cpu)| cpu).sum()
     }

@@ -1,5 +1,6 @@
 //! Fuzzes the head of a client's request as a node receives it. The head has exactly one host and
-//! no hop-by-hop headers, and only the router sets the headers that are reserved for it.
+//! no hop-by-hop headers, and only the router sets the headers that are reserved for it. A request
+//! that the router refuses gets a response with a reason.
 
 #![no_main]
 
@@ -81,10 +82,10 @@ fuzz_target!(|input: Input<'_>| {
     assert!(!host.is_empty() && after_scheme.as_bytes().starts_with(host));
     assert_eq!(values("x-forwarded-host"), [*host]);
     assert_eq!(values("x-forwarded-proto").len(), 1);
-    let [hops] = &values("x-forwarded-for")[..] else {
+    let [peer] = &values("x-forwarded-for")[..] else {
         panic!("not one x-forwarded-for: {head:?}")
     };
-    assert_eq!(&hops[..], input.peer.to_canonical().to_string().as_bytes());
+    assert_eq!(&peer[..], input.peer.to_canonical().to_string().as_bytes());
     let [id] = &values("x-request-id")[..] else { panic!("not one x-request-id: {head:?}") };
     assert_eq!(*id, head.request_id.as_bytes());
     assert!((1..=128).contains(&id.len()));

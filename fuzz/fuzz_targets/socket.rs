@@ -20,6 +20,7 @@ use tungstenite::{Message, WebSocket};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
+    /// The lengths of the pieces in which the bytes arrive.
     cuts: Vec<u8>,
     frames: Vec<Frame<'a>>,
     rest: &'a [u8],
@@ -34,7 +35,8 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Writes the frame as a client does (RFC 6455 §5.2).
+    /// Writes the frame as a client does (RFC 6455 §5.2), with at most as much of the payload as a
+    /// length of 16 bits allows.
     fn write(&self, out: &mut Vec<u8>) {
         let payload = &self.payload[..self.payload.len().min(u16::MAX.into())];
         let length = payload.len() as u16;
@@ -48,7 +50,7 @@ impl Frame<'_> {
     }
 }
 
-/// A stream that yields the bytes and discards writes.
+/// A stream that yields the given bytes and discards what is written to it.
 struct Tape<'a>(&'a [u8]);
 
 impl Read for Tape<'_> {

@@ -89,7 +89,7 @@ pub struct Index {
     platform: Platform,
     workers: HashMap<WorkerId, Arc<Worker>>,
     /// The Workers of each namespace.
-    tenants: HashMap<String, BTreeSet<WorkerId>>,
+    workers_by_namespace: HashMap<String, BTreeSet<WorkerId>>,
     namespaces: Namespaces,
     grants: Grants,
     /// WorkerRevisions by Worker, then by name.
@@ -113,7 +113,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Creates the empty index of a platform in the namespace `tenon-system` that requires no grants.
+    /// Creates the empty index of a platform in the namespace `tenon-system` that requires no
+    /// grants.
     ///
     /// # Arguments
     /// * `domain` - the domain below which Workers without routes get their hosts.
@@ -129,7 +130,7 @@ impl Index {
             grants: Grants::new(platform.domain.clone(), platform.requires_grants),
             platform,
             namespaces: Namespaces::default(),
-            tenants: HashMap::new(),
+            workers_by_namespace: HashMap::new(),
             workers: HashMap::new(),
             revisions: HashMap::new(),
             pools: HashMap::new(),

@@ -81,13 +81,14 @@ impl Installation {
     async fn metrics(&self) -> anyhow::Result<Vec<(String, Metrics)>> {
         let mut all = Vec::new();
         for pod in self.pods(&ListParams::default().labels(NODES)).await? {
+            let node = pod.name_any();
             let ip: IpAddr = pod
                 .status
                 .as_ref()
                 .and_then(|status| status.pod_ip.as_ref())
-                .context("the Pod has no IP address")?
+                .with_context(|| format!("the Pod {node} has no IP address"))?
                 .parse()?;
-            all.push((pod.name_any(), Metrics::of(SocketAddr::new(ip, ADMIN_PORT)).await?));
+            all.push((node, Metrics::of(SocketAddr::new(ip, ADMIN_PORT)).await?));
         }
         Ok(all)
     }
@@ -99,6 +100,7 @@ impl Installation {
 }
 
 impl Exits {
+    /// Returns the numbers of processes that have ended since `before` was read.
     pub(super) fn since(&self, before: &Self) -> Lost {
         let mut lost = Lost::default();
         for (key, count) in &self.0 {

@@ -1,6 +1,7 @@
 //! Turns the hostile scripts into Workers.
 
-// The parser of the suite's files. All files are well-formed, because the suite is a test.
+// The parser of the suite's files. It panics if a file is malformed, which the suite's tests rule
+// out.
 #[allow(clippy::unwrap_used, dead_code, reason = "the file belongs to the tests of another crate")]
 #[path = "../../../runtime-node/tests/hostile/script.rs"]
 mod suite;
@@ -33,7 +34,8 @@ pub(crate) fn all() -> Vec<Script> {
     suite::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime-node/tests/hostile"))
 }
 
-/// Returns a Worker for each revision of a script.
+/// Returns a Worker for each revision of a script. In the phase `Promoted`, the Worker also
+/// responds to the requests that promote it.
 ///
 /// # Errors
 /// Fails if a revision has modules that are not text. A Worker can only take such modules from a
@@ -51,12 +53,13 @@ pub(super) fn workers(script: &Script, phase: Phase) -> anyhow::Result<Vec<Worke
             modules.insert(entrypoint.to_owned(), PROMOTED.to_owned());
         }
         let limits = &script.limits;
+        let flags = script.flags.iter().copied().map(CompatibilityFlag::as_str);
         let spec: WorkerSpec = serde_json::from_value(json!({
             "source": {"modules": modules},
             "entrypoint": entrypoint,
             "vars": {"SECRET": "the hostile Worker's own"},
             "state": format!("{:?}", script.state),
-            "compatibilityFlags": script.flags.iter().copied().map(CompatibilityFlag::as_str).collect::<Vec<_>>(),
+            "compatibilityFlags": flags.collect::<Vec<_>>(),
             "limits": {
                 "cpuMs": limits.cpu_ms,
                 "wallMs": limits.wall_ms,

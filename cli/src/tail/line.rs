@@ -1,4 +1,4 @@
-//! The lines of nodes' logs that Workers have written. This module is pure.
+//! The lines of nodes' logs that belong to Workers. This module is pure.
 
 use std::fmt;
 use std::str::FromStr;
@@ -66,7 +66,7 @@ impl Line {
     /// Parses a line of a node's log. Returns `None` if the line does not belong to a Worker, or is
     /// in another format.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        // Lines that cannot have the target are not parsed.
+        // Most lines are about the node itself, and this check costs less than parsing them.
         if !text.contains(TARGET) {
             return None;
         }
@@ -91,6 +91,7 @@ impl Line {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { timestamp, level, worker, message, .. } = self;
+        // The time of day, with milliseconds.
         let time = timestamp.get(11..23).unwrap_or(timestamp);
         write!(f, "{time} {level:<5} {worker}  {}", printable(message))
     }

@@ -51,7 +51,7 @@ fn main() -> anyhow::Result<ExitCode> {
         worker::a_worker_deleted_in_the_foreground_leaves_no_revision,
         worker::the_older_of_two_workers_keeps_a_shared_route,
         worker::a_handler_that_throws_does_not_show_its_details_to_the_caller,
-        writes::a_new_worker_costs_a_revision_and_two_statuses,
+        writes::a_new_worker_costs_a_revision_and_at_most_two_statuses,
         writes::a_failure_that_changes_is_written_once_each_time,
         health::a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serves,
         handlers::a_worker_calls_another_on_another_node,
@@ -98,7 +98,7 @@ fn main() -> anyhow::Result<ExitCode> {
         web_socket::a_slowly_read_web_socket_loses_no_message,
         web_socket::an_open_web_socket_stays_with_its_revision,
         web_socket::web_sockets_of_a_killed_node_end_and_open_elsewhere,
-        schema::an_object_that_violates_its_schema_is_refused_naming_the_field,
+        schema::the_refusal_of_an_object_that_violates_its_schema_names_the_field,
         schema::the_largest_object_that_the_schema_allows_is_accepted,
         schema::the_schema_makes_revisions_immutable,
     }

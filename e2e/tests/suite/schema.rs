@@ -1,7 +1,7 @@
 //! Tests of the API server's verdicts on objects with mistakes.
 //!
 //! ```text
-//!  good object ─► mutants ─► API server ─┬─ rejects it and names the field, and the remedy
+//!  good object ─► mutants ─► API server ─┬─ refuses it and names the field, and the remedy
 //!                                        │  if the rule is ours
 //!                                        └─ accepts it ─► our types ─► the operator
 //!                                                         ─► API server accepts its objects
@@ -39,7 +39,7 @@ const MIN_MUTANTS: usize = 1_000;
 /// Maximum length of a string in the report of a wrong verdict, in characters.
 const MAX_SHOWN: usize = 400;
 
-pub async fn an_object_that_violates_its_schema_is_refused_naming_the_field(
+pub async fn the_refusal_of_an_object_that_violates_its_schema_names_the_field(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let judge = Judge::new(&scenario)?;
@@ -219,7 +219,7 @@ impl Judge {
                         (400..500).contains(&status.code) && !mutant.is_good(),
                         "the API server failed, or refused the good object: {status:?}"
                     );
-                    // Rules that are too expensive to evaluate exceed the API server's cost budget.
+                    // Such a refusal does not say what is wrong with the object.
                     ensure!(
                         !status.message.contains("cost"),
                         "a rule exceeds the cost budget: {status:?}"

@@ -21,11 +21,11 @@ pub(super) struct ModuleLinks {
     exports: HashSet<String>,
     /// The specifiers in `export * from`.
     stars: Vec<String>,
-    requests: Vec<Request>,
+    requests: Vec<ModuleRequest>,
 }
 
 /// An `import … from` or `export … from`.
-struct Request {
+struct ModuleRequest {
     /// Position of the specifier, as a byte offset.
     offset: usize,
     specifier: String,
@@ -59,7 +59,7 @@ impl ModuleLinks {
                         }
                         ImportDeclarationSpecifier::ImportNamespaceSpecifier(_) => None,
                     });
-                self.request(&import.source, import.with_clause.as_deref(), names.collect());
+                self.add_request(&import.source, import.with_clause.as_deref(), names.collect());
             }
             Statement::ExportFromDeclaration(export) => {
                 self.exports.extend(
@@ -68,14 +68,14 @@ impl ModuleLinks {
                 let names = export.specifiers.iter();
                 let names =
                     names.map(|it| (it.local.span().start as usize, it.local.name().to_string()));
-                self.request(&export.source, export.with_clause.as_deref(), names.collect());
+                self.add_request(&export.source, export.with_clause.as_deref(), names.collect());
             }
             Statement::ExportAllDeclaration(export) => {
                 match &export.exported {
                     Some(name) => drop(self.exports.insert(name.name().to_string())),
                     None => self.stars.push(export.source.value.to_string()),
                 }
-                self.request(&export.source, export.with_clause.as_deref(), Vec::new());
+                self.add_request(&export.source, export.with_clause.as_deref(), Vec::new());
             }
             Statement::ExportNamedDeclaration(export) => {
                 self.exports.extend(
@@ -101,7 +101,7 @@ impl ModuleLinks {
         }
     }
 
-    fn request(
+    fn add_request(
         &mut self,
         source: &StringLiteral<'_>,
         with: Option<&WithClause<'_>>,
@@ -112,7 +112,7 @@ impl ModuleLinks {
             .map(|it| (it.key.as_arena_str().to_string(), it.value.value.to_string()))
             .collect();
         let (offset, specifier) = (source.span.start as usize, source.value.to_string());
-        self.requests.push(Request { offset, specifier, attributes, names });
+        self.requests.push(ModuleRequest { offset, specifier, attributes, names });
     }
 }
 
@@ -127,8 +127,8 @@ impl<'a> Links<'a> {
         self.modules.insert(file, (source, links));
     }
 
-    /// Returns an error for every import that cannot be resolved, and for an entrypoint without a
-    /// handler.
+    /// Returns an error for every import that cannot be resolved, and for an entrypoint that is not
+    /// a code module or has no handler.
     ///
     /// # Arguments
     /// * `all` - all modules of the Worker, with code or with data.
@@ -165,11 +165,13 @@ impl<'a> Links<'a> {
             };
             return Some(CompileError::of_module(entrypoint, message));
         };
+        // A call of `addEventListener` may be anywhere, and only running the code would show
+        // whether it registers a handler.
         let has_handler = links.exports.contains("default")
             || self.modules.values().any(|(source, _)| source.contains("addEventListener"));
         (!has_handler).then(|| {
-            let message = "no handler for requests; add `export default { fetch(request) { … } }` to the entrypoint, or call \
-                           `addEventListener(\"fetch\", …)`";
+            let message = "no handler for requests; add `export default { fetch(request) { … } }` \
+                           to the entrypoint, or call `addEventListener(\"fetch\", …)`";
             CompileError::of_module(entrypoint, message)
         })
     }
@@ -179,9 +181,9 @@ impl<'a> Links<'a> {
         all: &BTreeMap<String, Bytes>,
         flags: &BTreeSet<CompatibilityFlag>,
         file: &str,
-        request: &Request,
+        request: &ModuleRequest,
     ) -> Vec<(usize, String)> {
-        let Request { offset, specifier, attributes, names } = request;
+        let ModuleRequest { offset, specifier, attributes, names } = request;
         let Some(target) = resolve(file, specifier, |name| all.contains_key(name)) else {
             return match builtin(specifier, flags.iter().copied()) {
                 // Only the runtime knows the exports of a built-in module.
@@ -249,11 +251,9 @@ impl<'a> Links<'a> {
 
 fn unresolved(all: &BTreeMap<String, Bytes>, file: &str, specifier: &str) -> String {
     let endings = ["", ".js", ".mjs", ".ts", ".tsx", ".json", "/index.js", "/index.ts"];
-    let guesses = ["", "./"]
+    let guess = ["", "./"]
         .into_iter()
-        .flat_map(|start| endings.map(|end| format!("{start}{specifier}{end}")));
-    let guess = guesses
-        .into_iter()
+        .flat_map(|start| endings.map(|end| format!("{start}{specifier}{end}")))
         .find(|guess| resolve(file, guess, |name| all.contains_key(name)).is_some());
     match guess {
         Some(guess) => format!("no module \"{specifier}\"; did you mean \"{guess}\"?"),

@@ -1,5 +1,4 @@
-//! Applies the changes of each kind of object to the index, and finds the Workers and nodes that a
-//! change affects.
+//! Applies changes of objects to the index, and finds the Workers and nodes that a change affects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,38 +21,32 @@ use crate::revision;
 impl Index {
     pub(super) fn set_worker(&mut self, worker: Arc<Worker>) -> Touched {
         let id = revision::worker_id(&worker);
-        let names =
+        let config_maps =
             worker.spec.source.config_map_ref.iter().map(|reference| reference.name.clone());
-        self.config_map_users.set(&id, names.collect());
-        let names = worker.spec.secrets.iter().map(|secret| secret.secret_key_ref.name.clone());
-        let pull_secrets = worker.spec.source.oci.iter().flat_map(|oci| &oci.pull_secret_ref);
-        let names = names.chain(pull_secrets.map(|reference| reference.name.clone()));
-        let serving = self.revisions.get(&id).into_iter().flat_map(BTreeMap::values);
-        let served = serving
-            .flat_map(|revision| &revision.spec.secrets)
-            .map(|s| s.secret_key_ref.name.clone());
-        self.secret_users.set(&id, names.chain(served).collect());
+        self.config_map_users.set(&id, config_maps.collect());
+        let secrets = self.secret_names(&id, &worker);
+        self.secret_users.set(&id, secrets);
         let since = worker.creation_timestamp().map(|time| time.0);
         let accepted = worker.status.iter().flat_map(|status| &status.accepted);
-        let accepted = accepted.flat_map(|accepted| {
+        let accepted_routes = accepted.flat_map(|accepted| {
             let hosts = accepted.traffic.iter().filter_map(|target| target.host.as_deref());
             revision::accepted_routes(accepted).chain(hosts.map(revision::preview))
         });
-        let accepted = accepted.collect();
+        let accepted_routes = accepted_routes.collect();
         let mut requested = revision::routes(&worker, &self.platform.domain);
         requested.extend(revision::previews(&worker, &self.platform.domain));
-        let affected = self.claims.set(&id, since, accepted, requested);
-        self.tenants.entry(id.namespace().to_owned()).or_default().insert(id.clone());
+        let affected = self.claims.set(&id, since, accepted_routes, requested);
+        self.workers_by_namespace.entry(id.namespace().to_owned()).or_default().insert(id.clone());
         let is_new = self.workers.insert(id.clone(), worker).is_none();
         self.touched_by_worker(&id, affected, is_new)
     }
 
     pub(super) fn remove_worker(&mut self, id: &WorkerId) -> Touched {
         let existed = self.workers.remove(id).is_some();
-        if let Some(workers) = self.tenants.get_mut(id.namespace()) {
+        if let Some(workers) = self.workers_by_namespace.get_mut(id.namespace()) {
             workers.remove(id);
             if workers.is_empty() {
-                self.tenants.remove(id.namespace());
+                self.workers_by_namespace.remove(id.namespace());
             }
         }
         self.config_map_users.set(id, BTreeSet::new());
@@ -62,6 +55,23 @@ impl Index {
         self.touched_by_worker(id, affected, existed)
     }
 
+    /// Returns the names of the Secrets to which the Worker or one of its revisions refers.
+    fn secret_names(&self, id: &WorkerId, worker: &Worker) -> BTreeSet<String> {
+        let bound = worker.spec.secrets.iter().map(|secret| &secret.secret_key_ref.name);
+        let pull_secrets = worker.spec.source.oci.iter().flat_map(|oci| &oci.pull_secret_ref);
+        let revisions = self.revisions.get(id).into_iter().flat_map(BTreeMap::values);
+        let of_revisions = revisions
+            .flat_map(|revision| &revision.spec.secrets)
+            .map(|secret| &secret.secret_key_ref.name);
+        bound
+            .chain(pull_secrets.map(|reference| &reference.name))
+            .chain(of_revisions)
+            .cloned()
+            .collect()
+    }
+
+    /// Applies a change of a revision. After the revision is deleted, its Worker counts as a user
+    /// of the revision's Secrets until the next change of the Worker.
     pub(super) fn apply_revision(&mut self, watched: Watched<WorkerRevision>) -> Touched {
         let id = match watched {
             Watched::Applied(revision) => {
@@ -129,8 +139,8 @@ impl Index {
         Touched { workers, pools, fronts, ..Touched::default() }
     }
 
-    /// Applies a change of a grant, which affects the Workers that claim its hosts, or hosts above or
-    /// below them.
+    /// Applies a change of a grant, which affects the Workers that claim its hosts, or hosts above
+    /// or below them.
     pub(super) fn apply_grant(&mut self, watched: Watched<HostGrant>) -> Touched {
         let hosts = match watched {
             Watched::Applied(grant) => self.grants.set(&grant.name_any(), Some(&grant.spec)),
@@ -155,8 +165,8 @@ impl Index {
         }
         // The routes of the namespace attach before their claims are compared.
         let mut touched = self.change_gateways(Changed::Namespace(&name));
-        let tenants = self.tenants.get(&name).cloned().unwrap_or_default();
-        let claimers = tenants.iter().map(Claimer::from).chain(self.http_routes_of(&name));
+        let workers = self.workers_by_namespace.get(&name).cloned().unwrap_or_default();
+        let claimers = workers.iter().map(Claimer::from).chain(self.http_routes_of(&name));
         let claimers: BTreeSet<_> = claimers.collect();
         let rivals = claimers.iter().flat_map(|claimer| self.claims.rivals_of(claimer));
         let rivals = rivals.collect::<BTreeSet<_>>().into_iter().chain(claimers.iter().cloned());

@@ -15,7 +15,8 @@ use crate::claims::Holder;
 use crate::namespaces::Access;
 use crate::revision::MissingSecret;
 
-/// A Worker with all objects on which its plan depends.
+/// A Worker that is a candidate for the catalog, with all objects on which its plan depends. It
+/// is unrelated to the candidates of the ring, which are shards.
 #[derive(Clone)]
 pub struct Candidate {
     pub id: WorkerId,
@@ -47,7 +48,7 @@ pub struct Published {
     pub acknowledged: Acknowledgement,
 }
 
-/// The content of a Worker's source.
+/// A Worker's source, as far as the index contains it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceState {
     Modules(BTreeMap<String, Bytes>),
@@ -60,7 +61,8 @@ pub enum SourceState {
 }
 
 impl SourceState {
-    /// Returns the modules as their author wrote them.
+    /// Returns the modules as their author wrote them. Returns `None` if they are in an artifact,
+    /// or in a ConfigMap that does not exist.
     pub fn modules(&self) -> Option<&BTreeMap<String, Bytes>> {
         match self {
             Self::Modules(modules) => Some(modules),

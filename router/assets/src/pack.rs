@@ -1,7 +1,7 @@
 //! A pack, which is one file that contains a site.
 //!
 //! ```text
-//!  contents of all files │ index │ length of the index: 8 bytes │ magic: 8 bytes
+//!  contents of all files │ index │ footer: length of the index (8 bytes), magic (8 bytes)
 //! ```
 //!
 //! The index is a protobuf message with the path, position, length and hash of each file, sorted by
@@ -32,6 +32,7 @@ pub const MAX_SITE_BYTES: u64 = 512 << 20;
 pub const IGNORE_FILE: &str = ".assetsignore";
 
 const MAGIC: [u8; 8] = *b"tenonas1";
+/// The size of the footer, in bytes.
 const FOOTER: u64 = 16;
 
 /// The maximum size of an index, in bytes: the entry of a file takes at most 64 bytes besides the
@@ -45,8 +46,10 @@ pub const MAX_PACK_BYTES: u64 = MAX_SITE_BYTES + MAX_INDEX + FOOTER;
 struct Index {
     #[prost(message, repeated, tag = "1")]
     files: Vec<IndexedFile>,
+    /// The content of the site's file `_headers`.
     #[prost(string, tag = "2")]
     headers: String,
+    /// The content of the site's file `_redirects`.
     #[prost(string, tag = "3")]
     redirects: String,
 }
@@ -223,6 +226,7 @@ pub struct File<'s> {
     pub hash: [u8; 16],
 }
 
+/// Compares two files of one site, which has each path once.
 impl PartialEq for File<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.path == other.path
@@ -238,7 +242,7 @@ impl Site {
         Self::of(fs::File::open(path)?)
     }
 
-    /// Opens a pack from an open file.
+    /// Reads the index of a pack from an open file.
     ///
     /// # Errors
     /// Fails if the pack cannot be read, or is damaged.
@@ -254,12 +258,12 @@ impl Site {
         }
         let length =
             u64::from_le_bytes(length.try_into().expect("the length does not have 8 bytes"));
-        let contents = footer
+        let index_start = footer
             .checked_sub(length)
             .filter(|_| length <= MAX_INDEX)
             .ok_or_else(|| damaged("the pack's index has an invalid length"))?;
         let mut index = vec![0; length as usize];
-        pack.read_exact_at(&mut index, contents)?;
+        pack.read_exact_at(&mut index, index_start)?;
         let Index { files: indexed, headers, redirects } =
             Index::decode(&index[..]).map_err(|error| damaged(&error.to_string()))?;
         let (mut paths, mut files) = (String::new(), Vec::with_capacity(indexed.len()));
@@ -272,7 +276,7 @@ impl Site {
                 offset,
                 hash: hash[..].try_into().map_err(|_| damaged("a hash has a wrong length"))?,
             };
-            if offset.checked_add(length).is_none_or(|end| end > contents) {
+            if offset.checked_add(length).is_none_or(|end| end > index_start) {
                 return Err(damaged("a file is outside of the pack"));
             }
             files.push(entry);

@@ -22,7 +22,8 @@ pub const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 /// The GUID of RFC 6455 §1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// A client's key, which proves that the server's response is not a cached one.
+/// A client's key. The server derives `Sec-WebSocket-Accept` from it, which proves that the
+/// response is not a cached one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key(String);
 
@@ -40,7 +41,7 @@ pub enum HandshakeError {
     )]
     Extensions,
     #[error(
-        "the response accepts permessage-deflate without server_no_context_takeover, or limits a window that was not offered; the server must answer as RFC 7692 specifies, or without the extension"
+        "the response accepts permessage-deflate without server_no_context_takeover, or with a window that the offer does not allow; the server must answer as RFC 7692 specifies, or without the extension"
     )]
     Deflate,
 }
@@ -67,8 +68,8 @@ impl Key {
     }
 
     /// Sets the headers of a request that asks an origin for a WebSocket with this key, and that
-    /// offers to compress messages. The Worker's other negotiation headers are kept, except for
-    /// other extensions, none of which is supported.
+    /// offers to compress messages. The subprotocols that the Worker offers are kept, and its
+    /// extensions are replaced, because no other extension is supported.
     pub fn set_headers(&self, headers: &mut HeaderMap) {
         headers.insert(header::SEC_WEBSOCKET_EXTENSIONS, deflate::OFFER);
         self.set_upgrade(headers);
@@ -92,7 +93,7 @@ impl Key {
     }
 
     /// Checks that a server's 101 response accepts the request (RFC 6455 §4.1), and returns the
-    /// agreement on the compression of messages, if there is one. Does not check the headers
+    /// agreement on the compression of messages, if there is one. [`upgrades`] checks the headers
     /// `Upgrade` and `Connection`.
     ///
     /// # Errors

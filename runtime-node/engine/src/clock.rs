@@ -16,7 +16,8 @@ thread_local! {
     static FROZEN_AT: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
-/// A guard that stops the time of day on the thread that made the guard.
+/// A guard that stops the time of day on the thread that created it. The guard must be dropped on
+/// that thread, and a thread has at most one guard at a time.
 #[must_use = "the clock runs again when the guard is dropped"]
 pub(crate) struct FrozenClock(());
 

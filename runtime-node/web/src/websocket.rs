@@ -21,7 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use crate::delivery::headers_of;
 use crate::ops::{Argument, Arguments, HeaderList};
-use crate::websocket::sockets::send_queue::{MESSAGE, Message, SendEntry, SendQueue};
+use crate::websocket::sockets::send_queue::{MESSAGE_OVERHEAD, Message, SendEntry, SendQueue};
 use crate::websocket::sockets::splice::SpliceError;
 use crate::websocket::sockets::{SocketId, Sockets, reader, splice};
 
@@ -126,7 +126,8 @@ pub(crate) fn socket_send(
 ) -> u32 {
     let Some(queue) = queue(scope, owner, socket) else { return GONE };
     let kind = if data.is_string() { Data::Text } else { Data::Binary };
-    let charge = make_room(scope, MESSAGE).and_then(|buffers| buffers.charge(MESSAGE));
+    let charge =
+        make_room(scope, MESSAGE_OVERHEAD).and_then(|buffers| buffers.charge(MESSAGE_OVERHEAD));
     match charge.and_then(|charge| Some((charge, to_bytes(scope, data)?))) {
         Some((_charge, bytes)) => {
             queue.push(SendEntry::Message(Message { kind, bytes, _charge }));

@@ -1,13 +1,13 @@
 // Checks the types of the interfaces' JavaScript: `node runtime-node/web/types/check.mjs`.
 //
 //     ../src/**/*.js   functions of `internal`             ──▶  target/javascript/**/*.js
-//     ../src/**/*.rs   signatures of ops                   ──▶  target/javascript/made.d.ts
+//     ../src/**/*.rs   signatures of ops                   ──▶  target/javascript/generated.d.ts
 //     internal.d.ts    types that cannot be inferred       ──▶  tsc
 //
 // The type of a value that a file puts on `internal` is inferred by tsc, so that it is stated once.
 // For that, tsc reads a copy of each file as a module: the body of the function is the body of the
 // module, and `internal.name = …` is an exported constant. The lines of a copy are those of its
-// source, and error messages name the source. `made.d.ts` adds the exports to `Internal`, and
+// source, and error messages name the source. `generated.d.ts` adds the exports to `Internal`, and
 // declares `internal.ops` with the signatures of the Rust functions that have the attribute `#[op]`
 // (`../src/ops.rs`).
 //
@@ -32,7 +32,7 @@ const read = (path) => readFileSync(path, "utf8");
 const sources = (extension) =>
   readdirSync(join(ROOT, SOURCES), { recursive: true }).filter((path) => path.endsWith(extension)).sort();
 
-// Runs a program to its end and returns what it wrote.
+// Runs a program to its end, and returns its status and what it wrote to stdout.
 function run(command, args, cwd) {
   const done = spawnSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
   if (done.error) throw done.error;
@@ -57,9 +57,10 @@ function compiler() {
 
 // ---- Declarations
 
-// The members of the interfaces that `made.d.ts` declares. `Use` is the type of the function
+// The members of the interfaces that `generated.d.ts` declares. `Use` is the type of the function
 // `internal.use`.
-const made = { Internal: [], Modules: [], Use: [], Ops: [] };
+const generated = { Internal: [], Modules: [], Use: [], Ops: [] };
+// The declarations of the structs with `#[derive(Record)]`.
 const records = [];
 
 // Rust's types in TypeScript. Any other name stands for a type of `internal.d.ts`, or for a type
@@ -92,7 +93,7 @@ const GENERIC = {
   Result: (type) => type,
 };
 
-// Splits a list at the commas that are not within brackets.
+// Splits a list at the commas that are not within brackets. Lifetimes and empty parts are left out.
 function split(list) {
   const parts = [""];
   let depth = 0;
@@ -105,6 +106,7 @@ function split(list) {
   return parts.map((part) => part.trim()).filter((part) => part !== "" && !part.startsWith("'"));
 }
 
+// Returns the TypeScript type of a Rust type.
 function typescript(rust) {
   const type = rust.trim();
   if (TYPES[type] !== undefined) return TYPES[type];
@@ -132,6 +134,7 @@ function parameters(rust) {
   return split(pattern.slice(1, -1)).map((name, i) => ({ name: camel(name), type: typescript(types[i]) }));
 }
 
+// Declares the ops and the records of a Rust source.
 function declareOps(path) {
   const text = read(join(ROOT, SOURCES, path));
   const functions = /^#\[op\]\n(?:#\[.*\]\n)*(?:pub(?:\(\w+\))? )?fn (\w+)(?:<.*>)?\(([^]*?)\)(?: -> ([^]*?))? \{$/gm;
@@ -142,7 +145,7 @@ function declareOps(path) {
     // Trailing arguments may be left out.
     const required = all.findLastIndex(({ type }) => !type.endsWith(" | undefined"));
     const signature = all.map(({ name, type }, i) => `${name}${i > required ? "?" : ""}: ${type}`).join(", ");
-    made.Ops.push(`    ${camel(name)}(${signature}): ${typescript(returned)};`);
+    generated.Ops.push(`    ${camel(name)}(${signature}): ${typescript(returned)};`);
   }
   const structs = /^#\[derive\(.*\bRecord\b.*\)\]\n(?:pub(?:\(\w+\))? )?struct (\w+)(?:<.*>)? \{\n([^]*?)\n\}$/gm;
   for (const [, name, body] of text.matchAll(structs)) {
@@ -151,12 +154,13 @@ function declareOps(path) {
   }
 }
 
+// Declares that a member of an interface has the type of the constant that a copy exports.
 function declare(group, name, path) {
   const type = `typeof import("./${path}").$${name}`;
-  made[group].push(`    ${name}: ${type};`);
+  generated[group].push(`    ${name}: ${type};`);
   // `Use` has overloads, because a generic function would relate the types of all modules to each
   // other.
-  if (group === "Modules") made.Use.push(`    (name: "${name}"): ${type};`);
+  if (group === "Modules") generated.Use.push(`    (name: "${name}"): ${type};`);
 }
 
 // ---- Copies
@@ -173,6 +177,7 @@ const FORMS = [
   ["Modules", /^  internal\.define\((?=\s*"(\w+)")/gm, "$define("],
 ];
 
+// Writes the copy of a JavaScript source, and declares its exports.
 function copy(path) {
   const source = read(join(ROOT, SOURCES, path));
   const type = /^\/\/: (.*, )?module\b/m.test(source) ? "ModuleInternal" : "Internal";
@@ -195,18 +200,18 @@ function copy(path) {
   writeFileSync(to, text);
 }
 
-// ----
+// ---- The check
 
 const tsc = compiler();
 rmSync(join(ROOT, COPIES), { recursive: true, force: true });
 sources(".js").forEach(copy);
 sources(".rs").forEach(declareOps);
-const interfaces = Object.entries(made).map(([name, members]) => `  interface ${name} {\n${members.join("\n")}\n  }\n`);
-writeFileSync(join(ROOT, COPIES, "made.d.ts"), `export {};\ndeclare global {\n${interfaces.join("")}${records.join("")}}\n`);
+const interfaces = Object.entries(generated).map(([name, members]) => `  interface ${name} {\n${members.join("\n")}\n  }\n`);
+writeFileSync(join(ROOT, COPIES, "generated.d.ts"), `export {};\ndeclare global {\n${interfaces.join("")}${records.join("")}}\n`);
 
 const { status, stdout } = run(process.execPath, [tsc, "--project", HERE, "--pretty", "false"], ROOT);
 // tsc considers a private field unused if it is read only from values of the type `any`.
 const errors = stdout.split("\n").filter((line) => line !== "" && !/ TS6133: '#/.test(line));
-for (const error of errors) console.log(error.replace(/^target\/javascript\/(?!made)/, `${SOURCES}/`));
+for (const error of errors) console.log(error.replace(/^target\/javascript\/(?!generated)/, `${SOURCES}/`));
 // If tsc has failed without any output, it has not checked the sources.
 process.exitCode = errors.length === 0 && (status === 0 || stdout !== "") ? 0 : 1;

@@ -53,7 +53,7 @@ impl Report {
             throughput: best(rounds).throughput,
             cpu: least_cpu(rounds).as_secs_f64(),
         };
-        self.rounds.iter().map(|(&contest, rounds)| (contest, figure(rounds))).collect()
+        self.rounds.iter().map(|(&key, rounds)| (key, figure(rounds))).collect()
     }
 }
 

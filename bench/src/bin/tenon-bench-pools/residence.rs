@@ -1,6 +1,6 @@
-//! The two ways in which a thread runs a turn in an isolate: a thread that owns the isolate enters
-//! and exits it, and one of many threads takes V8's Locker first. All unsafe code of this program
-//! is here.
+//! The two ways in which a thread runs a turn in an isolate. If the thread owns the isolate, it
+//! enters and exits the isolate. If many threads share the isolate, the thread also takes V8's
+//! Locker. All unsafe code of this program is here.
 //!
 //! The rest of a turn is the same in both ways: [`turn::take`].
 
@@ -29,14 +29,14 @@ impl State {
     }
 
     fn turn(&mut self, isolate: &mut v8::Isolate, input: Input) -> Step {
-        if self.sandbox.new_context() && matches!(input, Input::Request(_)) {
+        if self.sandbox.has_context_per_request() && matches!(input, Input::Request(_)) {
             self.realm = self.sandbox.realm(isolate);
         }
         turn::take(isolate, &self.realm, input)
     }
 }
 
-/// An isolate of one thread, which has entered the isolate only during turns.
+/// An isolate that one thread owns, and enters only for turns.
 pub struct Owned(RefCell<OwnedState>);
 
 struct OwnedState {
@@ -78,9 +78,9 @@ impl Drop for Exited {
     }
 }
 
-/// An isolate of all threads, used by one at a time.
+/// An isolate that all threads share, one at a time.
 pub struct Shared {
-    /// Locked only while V8's lock is held, so that no thread ever waits for it.
+    /// A thread locks this mutex only while it holds V8's lock, so it never waits for the mutex.
     state: Mutex<State>,
     isolate: v8::SharedIsolate,
 }

@@ -64,7 +64,7 @@ impl Sandbox {
     }
 
     /// Returns whether each request has a context of its own.
-    pub fn new_context(&self) -> bool {
+    pub fn has_context_per_request(&self) -> bool {
         self.new_context
     }
 

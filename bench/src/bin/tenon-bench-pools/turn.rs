@@ -63,7 +63,8 @@ impl Request {
     }
 }
 
-/// The state in an isolate's slot, where native functions store the next step. This type is `Send`.
+/// The state in a slot of V8's isolate, where native functions store the next step. This type is
+/// `Send`, because threads may share the isolate.
 #[derive(Default)]
 pub struct Outbox {
     step: Option<Step>,
@@ -95,7 +96,7 @@ pub fn take(isolate: &mut v8::Isolate, realm: &Realm, input: Input) -> Step {
     if turns % HOUSEKEEPING == 0 {
         while v8::Platform::pump_message_loop(&v8::V8::get_current_platform(), isolate, false) {}
     }
-    step.expect("a Worker of the benchmark neither responded nor waits")
+    step.expect("a Worker of the benchmark neither responded nor awaits an operation")
 }
 
 fn deliver(scope: &mut v8::PinScope<'_, '_>, realm: &Realm, input: Input) -> Option<()> {

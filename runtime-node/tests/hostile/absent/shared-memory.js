@@ -1,11 +1,12 @@
-// Tries every way to obtain shared memory.
+// Searches everything that a Worker reaches for shared memory, and for the globals of other
+// runtimes and of the built-in JavaScript.
 // expect: answer held
 // limits: cpu_ms=2000
 export default {
   async fetch(request, env, ctx) {
     const wanted = ['SharedArrayBuffer', 'Atomics', 'ShadowRealm', 'gc', 'Deno', 'process', 'require', 'Worker',
       'importScripts', 'd8', '__dirname', 'internal', 'ops', 'primordials'];
-    // The platform's own classes may have a method of this name.
+    // Methods of the platform's classes may have these further names, so only globals must not.
     const globals = [...wanted, 'quit', 'load', 'read', 'print', 'version', 'os'];
     const seen = new Set();
     const walk = (object, path) => {

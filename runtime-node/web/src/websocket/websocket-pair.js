@@ -3,7 +3,7 @@
 // are accepted and communicate within the isolate.
 //
 //   one.send() ─► queue of the other ─► accepted: one turn per message ─► message event
-//                        └─► answered with: the native socket, which becomes the end of the first
+//                        └─► answered with: the native socket, which becomes the end of `one`
 //: late, after websocket.js
 (function (internal) {
   "use strict";
@@ -17,19 +17,24 @@
     const { within } = internal.stores();
     const NO_CODE = 1005;
 
-    // ---- Messages between the ends of a pair: {data}, or {code, reason} as the last
+    // ---- Messages between the ends of a pair
 
+    // `data` is a string or bytes. The last message is a close, with `data` null.
+    const messageOf = (data, code, reason, isAnswer) => ({ __proto__: null, data, code, reason, isAnswer, next: null });
+
+    // Sends a message to an end: queues the message until the end is accepted.
     function post(end, message) {
       if (!end.started) {
         if (end.last === null) end.first = message;
         else end.last.next = message;
         end.last = message;
-      } else if (!arm(end, message)) {
+      } else if (!schedule(end, message)) {
         throw new RangeError("WebSocket: the invocation has ended, or has too many operations in flight");
       }
     }
 
-    const arm = (end, message) => within(end.stores, () => ops.taskStart(() => receive(end, message)));
+    // Starts a turn that delivers a message. Returns false if no turn can be started.
+    const schedule = (end, message) => within(end.stores, () => ops.taskStart(() => receive(end, message)));
 
     function receive(end, message) {
       const { socket } = end;
@@ -40,7 +45,7 @@
       const { peer } = end;
       handleEvent(socket, IS_CLOSING);
       // The other end answers immediately, as a peer across a network would.
-      if (!isAnswer && peer !== null && peer.started) arm(peer, { __proto__: null, data: null, code, reason, isAnswer: true, next: null });
+      if (!isAnswer && peer !== null && peer.started) schedule(peer, messageOf(null, code, reason, true));
       handleEvent(socket, CLOSED, code, reason, true, false, 0);
     }
 
@@ -48,17 +53,17 @@
     function start(end) {
       let message = end.first;
       end.first = end.last = null;
-      for (; message !== null; message = message.next) arm(end, message);
+      for (; message !== null; message = message.next) schedule(end, message);
     }
 
     function enqueue(end, data) {
       const copy = typeof data === "string" ? data : new Uint8Array(data);
-      if (end.peer !== null) post(end.peer, { __proto__: null, data: copy, code: 0, reason: "", isAnswer: false, next: null });
+      if (end.peer !== null) post(end.peer, messageOf(copy, 0, "", false));
     }
 
     function sendClose(end, code, reason) {
       if (end.peer === null) return;
-      post(end.peer, { __proto__: null, data: null, code: code === 0 ? NO_CODE : code, reason, isAnswer: false, next: null });
+      post(end.peer, messageOf(null, code === 0 ? NO_CODE : code, reason, false));
     }
 
     // Couples the other end of the pair with the native socket after a request was answered with
@@ -84,19 +89,19 @@
 
     const fail = (end) => ops.taskStart(() => handleEvent(end.socket, CLOSED, ABNORMAL, "", false, true, 0));
 
-    // Answers an invocation's request with a socket.
-    function respond(id, list, socket) {
+    // Answers an invocation's request with a socket and a list of headers.
+    function respond(invocation, headers, socket) {
       const end = handOut(socket);
       if (end.owner !== 0) {
-        ops.socketSplice(id, list, end.owner, end.number);
+        ops.socketSplice(invocation, headers, end.owner, end.number);
         return;
       }
       const { peer } = end;
-      const number = ops.socketServe(id, list);
-      // If the number is 0, native code has reported the error in the client's request to the
+      const number = ops.socketServe(invocation, headers);
+      // The number is 0 if the client's handshake is invalid, which native code reports to the
       // client.
       if (number === 0) fail(peer);
-      else couple(end, id, number);
+      else couple(end, invocation, number);
     }
 
     // ---- The interface
@@ -104,10 +109,10 @@
     let isPair;
 
     class WebSocketPair {
-      #sockets;
+      #brand = true;
 
       static {
-        isPair = (value) => isObject(value) && #sockets in value;
+        isPair = (value) => isObject(value) && #brand in value;
       }
 
       constructor() {
@@ -115,7 +120,6 @@
         const second = newEnd(0, 0);
         first.peer = second;
         second.peer = first;
-        this.#sockets = 2;
         const own = (name, end) => {
           const value = make(end);
           ObjectDefineProperty(this, name, { __proto__: null, value, writable: true, enumerable: true, configurable: true });

@@ -1,5 +1,5 @@
 // Named checks. Every Worker of the suite consists of such checks, and one request runs them one
-// after the other. The response lists the checks with their failures, and the lines that each check
+// after another. The response lists the checks with their failures, and the lines that each check
 // should have logged.
 
 const checks = [];
@@ -23,7 +23,7 @@ const show = (value) => {
   return Object.is(value, -0) ? "-0" : String(value);
 };
 
-/** Checks that `show` returns the same text for two values. */
+/** Checks that `show` returns the same text for two values. `what` begins the error message. */
 export function equal(actual, expected, what = "") {
   if (show(actual) !== show(expected)) {
     throw new Error(`${what === "" ? "" : `${what}: `}expected ${show(expected)}, got ${show(actual)}`);
@@ -58,15 +58,19 @@ function thrown(error, name, part) {
   return error;
 }
 
+// The lines that the running check expects in the log, each as `LEVEL text`.
 let lines;
 
-/** Runs `body`, which must log this line at this level. The test harness compares the log. */
+/**
+ * Expects this line at this level from the running check, and runs `body`. The test harness
+ * compares the lines with the log when all checks have run.
+ */
 export function logs(level, line, body) {
   lines.push(`${level} ${line}`);
   body();
 }
 
-/** Runs every check, and responds with the results. */
+/** Runs every check, and returns a response with the results. */
 export async function results() {
   const out = [];
   for (const { name, body, about } of checks) {
@@ -82,5 +86,5 @@ export async function results() {
   return Response.json(out);
 }
 
-/** The handler that every file exports. */
+/** The handler that a file exports, unless it calls `results` in a handler of its own. */
 export default { fetch: results };

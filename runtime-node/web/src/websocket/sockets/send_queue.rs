@@ -1,4 +1,4 @@
-//! The queue of JavaScript's outgoing messages, until they have been sent.
+//! The queue of a WebSocket's outgoing messages.
 //!
 //! JavaScript never waits: its messages are queued, and charged to the isolate's memory, until the
 //! network accepts them. If there is no memory for another message, the socket is **full** and
@@ -13,9 +13,9 @@ use tenon_engine::heap::Charge;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
-/// The memory of a message besides its bytes, in bytes: its entries in the queue and in the
+/// The memory of a message besides its content, in bytes: its entries in the queue and in the
 /// accounting.
-pub(crate) const MESSAGE: usize = 256;
+pub(crate) const MESSAGE_OVERHEAD: usize = 256;
 
 /// The queue, which its two ends share: native functions enqueue messages, and the pump dequeues
 /// them.
@@ -40,7 +40,7 @@ pub(crate) enum SendEntry {
 pub(crate) struct Message {
     pub(crate) kind: Data,
     pub(crate) bytes: Bytes,
-    /// The charge for the entry. The bytes are charged separately.
+    /// The charge for [`MESSAGE_OVERHEAD`]. The bytes are charged separately.
     pub(crate) _charge: Charge,
 }
 
@@ -74,7 +74,7 @@ impl SendQueue {
 
     /// Returns the memory of everything that waits to be sent, in bytes.
     pub(crate) fn weight(&self) -> usize {
-        self.buffered.get() + self.entries.borrow().len() * MESSAGE
+        self.buffered.get() + self.entries.borrow().len() * MESSAGE_OVERHEAD
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -86,12 +86,13 @@ impl SendQueue {
         self.entries.borrow_mut().pop_front()
     }
 
-    /// Deducts `bytes` that have been sent.
+    /// Deducts the bytes of messages that have been sent.
     pub(crate) fn sent(&self, bytes: usize) {
         self.buffered.set(self.buffered.get().saturating_sub(bytes));
     }
 
-    /// Registers the task to wake when an entry is added.
+    /// Registers the task to wake when an entry is added or the socket becomes full. The task
+    /// replaces the one that was registered before.
     pub(crate) fn listen(&self, cx: &Context<'_>) {
         let mut listener = self.listener.borrow_mut();
         if listener.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {

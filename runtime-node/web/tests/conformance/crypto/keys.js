@@ -1,5 +1,6 @@
 // Checks of CryptoKey, SubtleCrypto and Crypto (Web Cryptography §10, §13, §14): the attributes of
-// keys, and the order of errors.
+// keys, and the order in which arguments are checked. `timingSafeEqual` is an addition of
+// Cloudflare.
 import { about, check, equal, logs, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -87,10 +88,10 @@ check("a key is used only with its algorithm, and only for its usages", async ()
   await rejects("NotSupportedError", subtle.encrypt("HMAC", hmac, text("x")));
 });
 
-check("errors are checked in the order of the standard", async () => {
+check("arguments are checked in the order of the standard", async () => {
   const key = await aes(["encrypt"]);
-  // The checks are: the types of the arguments, from left to right; the algorithm; the key; the
-  // algorithm's own requirements.
+  // The standard checks the types of the arguments, from left to right; then the algorithm; then
+  // the key; then the algorithm's own requirements.
   await rejects("TypeError", subtle.encrypt("nonsense", {}, text("x")), "CryptoKey");
   await rejects("TypeError", subtle.encrypt("nonsense", key, "x"), "ArrayBuffer");
   await rejects("NotSupportedError", subtle.decrypt("nonsense", key, text("x")));
@@ -125,11 +126,11 @@ check("members of an algorithm are read in the order of Web IDL, and its name is
 check("usages are any iterable of strings", async () => {
   const key = await aes(new Set(["encrypt", { toString: () => "decrypt" }]));
   equal(key.usages, ["encrypt", "decrypt"]);
-  for (const usages of [undefined, null, 1, {}, "encrypt"]) await rejects("TypeError", aes(usages === undefined ? 5 : usages));
+  for (const usages of [null, 1, {}, "encrypt"]) await rejects("TypeError", aes(usages));
   await rejects("TypeError", aes(["encrypt", "Decrypt"]));
 });
 
-check("keys are wrapped and unwrapped by every cipher", async () => {
+check("keys are wrapped and unwrapped by every cipher that takes an IV or a counter", async () => {
   const key = await subtle.importKey("raw", text("0123456789abcdef"), "AES-CBC", true, ["encrypt"]);
   for (const algorithm of [gcm, { name: "AES-CBC", iv: new Uint8Array(16) }, { name: "AES-CTR", counter: new Uint8Array(16), length: 8 }]) {
     const wrapping = await aes(["wrapKey", "unwrapKey"], true, algorithm.name);
@@ -137,8 +138,9 @@ check("keys are wrapped and unwrapped by every cipher", async () => {
       const wrapped = await subtle.wrapKey(format, key, wrapping, algorithm);
       const back = await subtle.unwrapKey(format, wrapped, wrapping, algorithm, "AES-CBC", true, ["encrypt"]);
       equal([hex(await subtle.exportKey("raw", back)), back.algorithm], [hex(text("0123456789abcdef")), { name: "AES-CBC", length: 128 }]);
-      const secret = await subtle.unwrapKey(format, wrapped, wrapping, algorithm, "AES-CBC", format === "raw" ? false : true, ["encrypt"]);
-      equal(secret.extractable, format !== "raw");
+      const extractable = format !== "raw";
+      const other = await subtle.unwrapKey(format, wrapped, wrapping, algorithm, "AES-CBC", extractable, ["encrypt"]);
+      equal(other.extractable, extractable);
     }
   }
 });

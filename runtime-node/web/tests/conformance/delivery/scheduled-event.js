@@ -1,4 +1,5 @@
-// Checks of ScheduledEvent, as a Worker can construct it.
+// Checks of ScheduledEvent, which a Worker can construct, and ScheduledController, which it cannot,
+// in a Worker with the syntax of Service Workers.
 import { about, check, equal, results, throws } from "../check.js";
 
 addEventListener("fetch", (event) => event.respondWith(results()));
@@ -30,13 +31,13 @@ check("waitUntil throws for an event that the Worker has created", () => {
 });
 
 check("listeners get an event that the Worker dispatches itself", () => {
-  let told;
-  addEventListener("scheduled", (event) => (told = event.cron));
+  let cron;
+  addEventListener("scheduled", (event) => (cron = event.cron));
   dispatchEvent(new ScheduledEvent("scheduled", { cron: "0 0 * * *" }));
-  equal(told, "0 0 * * *");
+  equal(cron, "0 0 * * *");
 });
 
-check("a controller cannot be constructed", () => {
+check("a controller cannot be constructed, and its members reject other receivers", () => {
   throws("TypeError", () => new ScheduledController());
   throws("TypeError", () => new ScheduledController({}, "* * * * *", 0));
   throws("TypeError", () => ScheduledController.prototype.cron);

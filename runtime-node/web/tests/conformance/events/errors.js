@@ -1,9 +1,15 @@
+// Checks of uncaught errors and unhandled rejections (HTML §8.1.4): the events that they fire, and
+// the lines that they log.
 import { about, check, equal, logs, throws } from "../check.js";
 export { default } from "../check.js";
 
-const turn = () => new Promise((resolve) => setTimeout(resolve, 2));
+/** Waits until the turns that are due have run. */
+const dueTurns = () => new Promise((resolve) => setTimeout(resolve, 2));
 
-/** Listens for `type` on the global scope while `body` runs. */
+/**
+ * Runs `body` and the turns that are due after it, and returns the events of `type` at the global
+ * scope. Their default is prevented if `prevent` is true.
+ */
 async function heard(type, body, prevent = true) {
   const events = [];
   const listener = (event) => {
@@ -13,7 +19,7 @@ async function heard(type, body, prevent = true) {
   addEventListener(type, listener);
   try {
     await body();
-    await turn();
+    await dueTurns();
   } finally {
     removeEventListener(type, listener);
   }
@@ -52,7 +58,7 @@ check("exceptions of timers, microtasks and listeners are reported", async () =>
     target.addEventListener("x", () => { throw 3; });
     target.addEventListener("x", {});
     target.dispatchEvent(new Event("x"));
-    await turn();
+    await dueTurns();
   });
   equal(events.map(({ error }) => (error instanceof TypeError ? "TypeError" : error)), [3, "TypeError", 2, 1]);
 });
@@ -131,9 +137,9 @@ check("handler attributes are called for rejections", async () => {
   };
   globalThis.onrejectionhandled = (event) => seen.push(event.type);
   const promise = Promise.reject("r");
-  await turn();
+  await dueTurns();
   promise.catch(() => {});
-  await turn();
+  await dueTurns();
   equal(seen, ["r", "rejectionhandled"]);
   globalThis.onunhandledrejection = globalThis.onrejectionhandled = null;
   equal([onunhandledrejection, onrejectionhandled], [null, null]);

@@ -69,34 +69,6 @@ check("propagation can be stopped immediately", () => {
 
 about("EventTarget");
 
-check("listeners may be added and removed during delivery", () => {
-  const target = new EventTarget();
-  const seen = [];
-  const late = () => seen.push("late");
-  const removed = () => seen.push("removed");
-  target.addEventListener("x", () => {
-    seen.push("first");
-    target.addEventListener("x", late);
-    target.removeEventListener("x", removed);
-  });
-  target.addEventListener("x", removed);
-  target.dispatchEvent(new Event("x"));
-  equal(seen, ["first"]);
-});
-
-check("an aborted signal removes its listeners", () => {
-  const target = new EventTarget();
-  const controller = new AbortController();
-  let count = 0;
-  target.addEventListener("x", () => count++, { signal: controller.signal });
-  target.dispatchEvent(new Event("x"));
-  controller.abort();
-  target.dispatchEvent(new Event("x"));
-  target.addEventListener("x", () => count++, { signal: controller.signal });
-  target.dispatchEvent(new Event("x"));
-  equal(count, 1);
-});
-
 check("an exception of a listener stops neither the others nor the caller", () => {
   const target = new EventTarget();
   const seen = [];
@@ -137,7 +109,7 @@ check("invalid events and listeners are rejected", () => {
   target.addEventListener("x", null);
 });
 
-check("listeners that capture come before the others", () => {
+check("listeners that capture are called before the others", () => {
   const target = new EventTarget();
   const seen = [];
   target.addEventListener("x", () => seen.push("bubble"));
@@ -173,14 +145,13 @@ check("an event that is stopped before its dispatch reaches no listener until it
 about("EventTarget");
 
 check("the same function may be a handler and a listener", () => {
-  const { signal } = new AbortController();
   let heard = 0;
   const both = () => heard++;
   const controller = new AbortController();
   controller.signal.onabort = both;
   controller.signal.addEventListener("abort", both);
   controller.abort();
-  equal([heard, signal.aborted], [2, false]);
+  equal(heard, 2);
 });
 
 check("a passive listener cannot prevent the default", () => {
@@ -194,7 +165,7 @@ check("a passive listener cannot prevent the default", () => {
   equal(target.dispatchEvent(new Event("x", { cancelable: true })), false);
 });
 
-check("an aborted signal removes its listeners, and other values are refused as the signal", () => {
+check("an aborted signal removes its listeners, and a value that is not a signal is refused", () => {
   const target = new EventTarget();
   const controller = new AbortController();
   let heard = 0;
@@ -296,5 +267,4 @@ check("an invalid listener is rejected before the options are read", () => {
   const options = { get capture() { throw new Error("read"); } };
   throws("TypeError", () => target.addEventListener("x", 1, options), "not an object");
   throws("Error", () => target.addEventListener("x", null, options), "read");
-  throws("TypeError", () => target.addEventListener("x", () => {}, { signal: null }));
 });

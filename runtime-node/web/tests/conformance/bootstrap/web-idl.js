@@ -1,5 +1,5 @@
-// Checks of the requirements of Web IDL for every interface, and changes of built-in objects that
-// must not affect the interfaces.
+// Checks that every interface meets the requirements of Web IDL, and that changes of built-in
+// objects do not affect the interfaces.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 
@@ -26,9 +26,11 @@ const COMMON = [
   "URLPattern", "URLSearchParams", "WritableStream", "WritableStreamDefaultController", "WritableStreamDefaultWriter",
 ];
 
-// The numbers of required arguments: of the constructor, of each method, and of each static method.
-const FORM = { entries: 0, forEach: 1, keys: 0, values: 0, append: 2, delete: 1, get: 1, has: 1, set: 2 };
+// The methods of the interfaces that are lists of pairs, with their numbers of required arguments.
+const PAIRS = { entries: 0, forEach: 1, keys: 0, values: 0, append: 2, delete: 1, get: 1, has: 1, set: 2 };
+// The same for the interfaces that have a body.
 const BODY = { arrayBuffer: 0, blob: 0, bytes: 0, formData: 0, json: 0, text: 0, textStream: 0 };
+// The numbers of required arguments: of the constructor, of each method, and of each static method.
 const REQUIRED = {
   AbortController: [0, { abort: 0 }],
   AbortSignal: [0, { throwIfAborted: 0 }, { abort: 0, any: 1, timeout: 1 }],
@@ -50,8 +52,8 @@ const REQUIRED = {
   ExtendableEvent: [1, { waitUntil: 1 }],
   FetchEvent: [2, { passThroughOnException: 0, respondWith: 1 }],
   File: [2, {}],
-  FormData: [0, { ...FORM, getAll: 1 }],
-  Headers: [0, { ...FORM, getSetCookie: 0 }],
+  FormData: [0, { ...PAIRS, getAll: 1 }],
+  Headers: [0, { ...PAIRS, getSetCookie: 0 }],
   HTMLRewriter: [0, { on: 2, onDocument: 1, transform: 1 }],
   MessageChannel: [0, {}],
   MessageEvent: [1, { initMessageEvent: 1 }],
@@ -84,7 +86,7 @@ const REQUIRED = {
   TransformStreamDefaultController: [0, { enqueue: 0, error: 0, terminate: 0 }],
   URL: [1, { toJSON: 0, toString: 0 }, { canParse: 1, parse: 1 }],
   URLPattern: [0, { exec: 0, test: 0 }],
-  URLSearchParams: [0, { ...FORM, getAll: 1, sort: 0, toString: 0 }],
+  URLSearchParams: [0, { ...PAIRS, getAll: 1, sort: 0, toString: 0 }],
   WritableStream: [0, { abort: 0, close: 0, getWriter: 0 }],
   WritableStreamDefaultController: [0, { error: 0 }],
   WritableStreamDefaultWriter: [1, { abort: 0, close: 0, releaseLock: 0, write: 0 }],
@@ -94,7 +96,7 @@ for (const name of INTERFACES) {
   about(name);
   const constructor = globalThis[name];
   const { prototype } = constructor;
-  // [key, descriptor] of the members of Web IDL.
+  // The members that Web IDL specifies, each as [key, descriptor].
   const members = Object.keys(prototype).map((key) => [key, Object.getOwnPropertyDescriptor(prototype, key)]);
 
   check(`${name} is on the global object, writable and not enumerable, and cannot be called`, () => {
@@ -120,7 +122,7 @@ for (const name of INTERFACES) {
 
   check(`${name}'s methods and accessors have the specified names, and cannot be constructed`, () => {
     for (const [key, { configurable, get, set, value, writable }] of members) {
-      // This member is a constant.
+      // A member that is neither an accessor nor a method is a constant.
       if (get === undefined && typeof value !== "function") {
         equal([typeof value, writable, configurable, constructor[key]], ["number", false, false, value], key);
         continue;
@@ -147,10 +149,10 @@ for (const name of INTERFACES) {
         // The listener methods of EventTarget get enough arguments, so that only the receiver is
         // wrong.
         const args = name === "EventTarget" ? ["x", null] : [];
-        const call = (f, ...args) => async () => await Reflect.apply(f, Object.create(prototype), args);
-        if (get !== undefined) await rejects("TypeError", call(get)(), "", key);
-        if (set !== undefined) await rejects("TypeError", call(set, 1)(), "", key);
-        if (typeof value === "function") await rejects("TypeError", call(value, ...args)(), "", key);
+        const call = async (f, args) => Reflect.apply(f, Object.create(prototype), args);
+        if (get !== undefined) await rejects("TypeError", call(get, []), "", key);
+        if (set !== undefined) await rejects("TypeError", call(set, [1]), "", key);
+        if (typeof value === "function") await rejects("TypeError", call(value, args), "", key);
       }
     });
   }
