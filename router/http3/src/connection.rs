@@ -37,6 +37,9 @@ pub struct Connection {
     transport: quinn::Connection,
     last_stopped: LastStopped,
     window: Rc<Window>,
+    has_received: bool,
+    /// Whether the client was told that none of its requests is served.
+    is_refused: bool,
     _charged: Counted,
 }
 
@@ -93,7 +96,15 @@ impl Connection {
             .build(streams)
             .await?;
         let window = Window { transport: transport.clone(), client, wide: Cell::new(None) };
-        Ok(Self { requests, transport, last_stopped, window: Rc::new(window), _charged: charged })
+        Ok(Self {
+            requests,
+            transport,
+            last_stopped,
+            window: Rc::new(window),
+            has_received: false,
+            is_refused: false,
+            _charged: charged,
+        })
     }
 
     /// Waits for the next request. Returns `None` after the last one. The future may be dropped at
@@ -102,18 +113,24 @@ impl Connection {
     /// # Errors
     /// Fails if the connection is lost, or the client breaks the protocol.
     pub async fn next(&mut self) -> Result<Option<Arrival>, h3::error::ConnectionError> {
-        let resolver = self.requests.accept().await?;
-        Ok(resolver
-            .zip(self.last_stopped.take())
-            .map(|(resolver, stopped)| Arrival { resolver, stopped }))
+        loop {
+            let resolver = self.requests.accept().await?;
+            let arrival = resolver.zip(self.last_stopped.take());
+            if arrival.is_none() || !self.is_refused {
+                self.has_received |= arrival.is_some();
+                return Ok(arrival.map(|(resolver, stopped)| Arrival { resolver, stopped }));
+            }
+        }
     }
 
-    /// Tells the client to send further requests on another connection. Requests that the client has
-    /// sent before it learns of this are served.
+    /// Tells the client to send further requests on another connection. If the client has sent a
+    /// request, those that it sends before it learns of this are served as well. Otherwise none is
+    /// served, because the parser then tells the client that it may repeat each of them elsewhere.
     ///
     /// # Errors
     /// Fails if the connection is lost.
     pub async fn go_away(&mut self) -> Result<(), h3::error::ConnectionError> {
+        self.is_refused = !self.has_received;
         // The client cannot have sent more requests than it may have streams.
         let sent = self.requests.shutdown(STREAMS as usize + 1);
         // A client that has closed the window of the control stream does not learn of the end.
