@@ -187,9 +187,9 @@ impl Packer {
 
 fn rules(name: &'static str, content: &mut impl Read) -> Result<String, PackError> {
     let mut text = String::new();
-    let read = content.take(MAX_RULES_BYTES as u64 + 1).read_to_string(&mut text);
-    match read {
+    match content.take(MAX_RULES_BYTES as u64 + 1).read_to_string(&mut text) {
         Ok(read) if read <= MAX_RULES_BYTES => Ok(text),
+        Err(error) if error.kind() != io::ErrorKind::InvalidData => Err(error.into()),
         _ => Err(PackError::Rules(name)),
     }
 }
