@@ -55,13 +55,14 @@ use tenon_proto::catalog::{
 };
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use access::{Addresses, Caller, CallerPool, Denial};
 pub use assets::AssetsSource;
 pub use code::{CodeSource, Modules};
 use denials::Denials;
 pub use deployment::{Deployment, Digest, Share};
+use early::Searches;
 pub use early::{Early, EarlySource};
 pub use incoming::Authentication;
 use quarantine::{Entry, Quarantine};
@@ -90,8 +91,7 @@ struct Shared {
     code: OnceLock<CodeSource>,
     assets: OnceLock<AssetsSource>,
     early: OnceLock<EarlySource>,
-    /// The permits of searches for revisions before the catalog is complete.
-    searches: Semaphore,
+    searches: Searches,
     watchers: Watchers,
     denials: Denials,
 }
@@ -143,7 +143,7 @@ impl Catalog {
                 code: OnceLock::new(),
                 assets: OnceLock::new(),
                 early: OnceLock::new(),
-                searches: Semaphore::new(early::CONCURRENCY),
+                searches: Searches::new(),
                 watchers: Watchers::new(),
                 denials: Denials::new(),
             }),

@@ -1,8 +1,11 @@
 //! Tests of revisions that nodes request before the catalog is complete.
 
+use std::future::pending;
+use std::iter::from_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures::FutureExt as _;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 
 use super::*;
 
@@ -52,6 +55,24 @@ async fn a_revision_whose_secret_has_not_been_listed_yet_is_searched() {
     served.catalog.mark_synced();
     let status = served.get(cart.digest()).await.unwrap_err();
     assert_eq!(status.code(), Code::FailedPrecondition, "{status}");
+}
+
+#[tokio::test]
+async fn searches_of_one_namespace_leave_permits_to_the_others() {
+    let catalog = Catalog::new();
+    let (begun_tx, mut begun_rx) = tokio::sync::mpsc::unbounded_channel();
+    catalog.set_early_source(Arc::new(move |worker: WorkerId, _| {
+        let _ = begun_tx.send(worker.namespace().to_owned());
+        pending().boxed()
+    }));
+    let digest = revision("cart", "1").digest();
+    let caller = CallerPool::Of("default".to_owned());
+    let early = |worker: &'static str| catalog.early(worker, digest, &caller);
+    let mut of_shop: FuturesUnordered<_> = (0..100).map(|_| early("shop/cart")).collect();
+    assert!(of_shop.next().now_or_never().is_none());
+    assert!(early("bank/till").now_or_never().is_none());
+    let begun: Vec<_> = from_fn(|| begun_rx.try_recv().ok()).collect();
+    assert_eq!(begun, ["shop", "shop", "shop", "shop", "bank"]);
 }
 
 #[tokio::test]
