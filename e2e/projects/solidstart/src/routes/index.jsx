@@ -4,7 +4,7 @@ import { getRequestEvent } from "solid-js/web";
 
 const greeting = query(async () => {
   "use server";
-  return getRequestEvent().nativeEvent.context.cloudflare.env.GREETING;
+  return getRequestEvent().nativeEvent.req.runtime.cloudflare.env.GREETING;
 }, "greeting");
 
 const late = query(async () => {
