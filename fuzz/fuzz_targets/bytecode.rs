@@ -1,4 +1,4 @@
-//! Fuzzes bytecode from a disk. Bytecode that is not rejected survives an encoding and a decoding
+//! Fuzzes bytecode from a disk. Bytecode that is not rejected survives encoding and decoding
 //! unchanged.
 
 #![no_main]
@@ -9,7 +9,7 @@ use tenon_engine::{Bytecode, MalformedBytecode};
 fuzz_target!(|data: &[u8]| {
     let _ = Bytecode::decode(data);
     // Most inputs have a wrong header, so this prepends the version of this V8 and a valid
-    // checksum.
+    // checksum. Bytecode without modules ends with its checksum and its number of invocations.
     let head = Bytecode::default().encode();
     let checksum = crc32fast::hash(data).to_le_bytes();
     let invocations = size_of::<u32>();

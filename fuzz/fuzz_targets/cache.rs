@@ -64,7 +64,7 @@ fuzz_target!(|input: Input<'_>| {
         headers: headers(&input.answered),
     };
     let request = CacheRequest { headers: headers(&input.request) };
-    let (cookies, vary) = (
+    let (has_cookies, vary) = (
         answer.headers.contains_key(SET_COOKIE),
         answer.headers.get_all(VARY).iter().cloned().collect::<Vec<_>>(),
     );
@@ -76,7 +76,7 @@ fuzz_target!(|input: Input<'_>| {
     let found = cache.look_up(&key("worker"), &again);
     assert!(found.is_none() || kept);
     if let Some((answer, found)) = found {
-        assert!(!cookies && !answer.headers.contains_key(SET_COOKIE));
+        assert!(!has_cookies && !answer.headers.contains_key(SET_COOKIE));
         match answer.status {
             StatusCode::NOT_MODIFIED if status != StatusCode::NOT_MODIFIED => {
                 assert!(found.is_empty())

@@ -1,6 +1,6 @@
-//! Fuzzes the narrow HTTP/2 between routers and shards, with any frames of a peer. A body that a
-//! shard reads from a connection is one that a complete implementation reads too, unless one of the
-//! two refuses the connection.
+//! Fuzzes the narrow HTTP/2 between routers and shards, with arbitrary frames from a peer. A body
+//! that a shard reads from a connection is one that a complete implementation reads too, unless one
+//! of the two refuses the connection.
 
 #![no_main]
 

@@ -10,11 +10,11 @@ use libfuzzer_sys::fuzz_target;
 use tenon_fuzz::pieces;
 use tenon_web::fuzzing::{deflate, inflate};
 
-/// The maximum number of bytes of a stream. A decompression bomb need not be inflated to its end.
-const MOST: usize = 1 << 20;
+/// The maximum number of inflated bytes. A decompression bomb need not be inflated to its end.
+const MAX_INFLATED: usize = 1 << 20;
 
 /// The maximum length of a piece: 16 KiB and a header.
-const LONGEST: usize = (16 << 10) + 14;
+const MAX_PIECE: usize = (16 << 10) + 14;
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -56,9 +56,9 @@ fn payload(mut frames: &[u8]) -> Vec<u8> {
 fuzz_target!(|input: Input<'_>| {
     let Input { window, first, mask, cuts, bytes } = input;
     let stream = [&frame(first, mask, bytes)[..], bytes].concat();
-    let whole = inflate(pieces(&stream, &[]), MOST);
-    let cut = inflate(pieces(&stream, &cuts), MOST);
-    assert!(cut.longest <= LONGEST.max(stream.len()), "a piece of {} bytes", cut.longest);
+    let whole = inflate(pieces(&stream, &[]), MAX_INFLATED);
+    let cut = inflate(pieces(&stream, &cuts), MAX_INFLATED);
+    assert!(cut.longest <= MAX_PIECE.max(stream.len()), "a piece of {} bytes", cut.longest);
     // The division of a message into frames depends on the pieces.
     if whole.bytes == stream {
         assert_eq!(cut.bytes, stream);

@@ -41,7 +41,7 @@ fuzz_target!(|input: Input<'_>| {
     parse_round_trip::<CompatibilityFlag>(name);
     parse_round_trip::<RevisionDigest>(name);
     if let Some(pattern) = parse_round_trip::<HostPattern>(name) {
-        // A host that the pattern matches is its name, or ends with a dot and its name.
+        // A host that matches is the name in the pattern, or ends with a dot and that name.
         let bare = name.trim_start_matches("*.").split(':').next().unwrap_or_default();
         if pattern.matches(other, port) {
             assert!(

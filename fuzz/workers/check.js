@@ -2,7 +2,7 @@
 
 // Matches messages of errors that the engine throws. No standard defines such errors, so they
 // indicate a bug in built-in code.
-const LOST = /Cannot (read|set) propert|Cannot destructure|is not (a function|iterable|a constructor)/;
+const ENGINE_ERROR = /Cannot (read|set) propert|Cannot destructure|is not (a function|iterable|a constructor)/;
 
 /** Returns the value of `make`, or undefined if it throws an error that a standard allows. */
 export function attempt(make) {
@@ -25,9 +25,9 @@ export async function attemptLater(make) {
 }
 
 function rethrowUnexpected(error) {
-  const standard = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError ||
+  const isStandard = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError ||
     error instanceof DOMException;
-  if (!standard || LOST.test(error.message)) throw error;
+  if (!isStandard || ENGINE_ERROR.test(error.message)) throw error;
 }
 
 export function same(a, b, what) {

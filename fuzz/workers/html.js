@@ -7,7 +7,7 @@ const SELECTORS = ["*", "p", "a[b]", ".c > d", "p:first-of-type", ":not(p) a", "
 const ENCODINGS = ["utf-8", "windows-1252", "shift_jis", "gbk"];
 const CONTENT = ["", "x", "<i>\u00e9</i>", "&\u20ac"];
 const PLACES = ["before", "after", "prepend", "append", "replace", "setInnerContent"];
-// Names that have the same bytes in each encoding, and that are valid names of attributes.
+// Valid attribute names that have the same bytes in each encoding.
 const NAME = /^[!-.0-<?-~]+$/;
 
 // Applies to a token the change that the numbers select.

@@ -1,5 +1,5 @@
-// Checks that a serialized URL parses to the same URL, and that search parameters and the matches of
-// patterns are reproducible.
+// Checks that a serialized URL parses to the same URL, and that search parameters and pattern
+// matches are reproducible.
 
 import { attempt, checker, same } from "./check.js";
 

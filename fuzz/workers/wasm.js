@@ -1,4 +1,4 @@
-// Checks that a module that compiles also validates, and that no module ends the process.
+// Checks that a module that compiles also validates, and that no module crashes the process.
 
 import { attempt, checker, same } from "./check.js";
 

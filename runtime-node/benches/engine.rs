@@ -27,15 +27,17 @@ use tenon_proto::runtime::Header;
 use tenon_web::Web;
 use tokio::task::LocalSet;
 
+/// Number of requests before a measurement of warm invocations, and in each of its two loops.
 const WARM_UP: usize = 20_000;
 const WARM: usize = 200_000;
+/// Number of cold starts in a measurement.
 const COLD: usize = 400;
 /// Number of isolates that are invoked in turn, or whose memory is measured together.
 const MANY: usize = 200;
 /// Number of requests after which the memory of an isolate is measured again.
 const LATER: usize = 10_000;
 /// Time after which V8 has returned freed pages to the system.
-const POOLED: Duration = Duration::from_secs(10);
+const RELEASE_TIME: Duration = Duration::from_secs(10);
 /// Number of requests after which the event loop runs other tasks, such as V8's.
 const BATCH: usize = 64;
 
@@ -121,7 +123,7 @@ enum Row {
 }
 
 impl Bench {
-    fn leaves_out(&self, label: &str) -> bool {
+    fn skips(&self, label: &str) -> bool {
         !label.contains(&self.wanted)
     }
 
@@ -133,7 +135,7 @@ impl Bench {
         isolates: usize,
         request: impl Fn() -> FetchRequest,
     ) {
-        if self.leaves_out(label) {
+        if self.skips(label) {
             return;
         }
         let mut all = Vec::with_capacity(isolates);
@@ -161,7 +163,7 @@ impl Bench {
     }
 
     async fn cold(&self, label: &str, source: &str, ahead: &[Ahead]) {
-        if self.leaves_out(label) {
+        if self.skips(label) {
             return;
         }
         // A node always has isolates. Without another isolate, V8 would drop the data that isolates
@@ -189,7 +191,7 @@ impl Bench {
 
     async fn memory(&self) {
         let label = format!("memory of each of {MANY}");
-        if self.leaves_out(&label) {
+        if self.skips(&label) {
             return;
         }
         let before = resident();
@@ -207,7 +209,7 @@ impl Bench {
             }
         }
         // V8 keeps freed pages for reuse, and returns them to the system a few seconds later.
-        tokio::time::sleep(POOLED).await;
+        tokio::time::sleep(RELEASE_TIME).await;
         let label = format!("the same after {LATER} requests each");
         self.report(&label, Row::Memory { bytes: resident().saturating_sub(before) / MANY });
     }
@@ -297,7 +299,10 @@ fn header(name: &str, value: Bytes) -> Header {
 
 /// Returns a JSON array of records, with at most `len` bytes.
 fn json(len: usize) -> String {
-    let record = |id| serde_json::json!({"id": id, "customer": format!("Customer {id}"), "total": 99.5, "paid": true});
+    let record = |id| {
+        let customer = format!("Customer {id}");
+        serde_json::json!({"id": id, "customer": customer, "total": 99.5, "paid": true})
+    };
     let mut records = Vec::new();
     let mut size = 2;
     for id in 4711.. {

@@ -2,7 +2,7 @@
 //! a network.
 //!
 //! ```text
-//!  copied     a body passes through a stream of JavaScript, without a rewriter
+//!  copied     a body passes through a JavaScript stream, without a rewriter
 //!  …          a rewriter whose handlers run for no element, some elements or all elements
 //! ```
 //!

@@ -94,7 +94,7 @@ pub struct CurveKey {
     /// This field and the next two are created on first use.
     signer: OnceLock<Option<Signer>>,
     verifier: OnceLock<Option<ParsedPublicKey>>,
-    agreer: OnceLock<Option<agreement::PrivateKey>>,
+    agreement_key: OnceLock<Option<agreement::PrivateKey>>,
 }
 
 enum Signer {
@@ -107,8 +107,14 @@ impl CurveKey {
     pub(crate) const SIZE: usize = 2048;
 
     fn new(curve: Curve, public: Vec<u8>, private: Option<Zeroizing<Vec<u8>>>) -> Self {
-        let (signer, verifier, agreer) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { curve, public, private, signer, verifier, agreer }
+        Self {
+            curve,
+            public,
+            private,
+            signer: OnceLock::new(),
+            verifier: OnceLock::new(),
+            agreement_key: OnceLock::new(),
+        }
     }
 
     /// Makes a key pair.
@@ -187,7 +193,7 @@ impl CurveKey {
     pub fn agree(&self, other: &Self) -> Option<Vec<u8>> {
         let algorithm = self.curve.agreement()?;
         let make = || agreement::PrivateKey::from_private_key(algorithm, self.private()?).ok();
-        let private = self.agreer.get_or_init(make).as_ref()?;
+        let private = self.agreement_key.get_or_init(make).as_ref()?;
         // X25519 refuses an all-zero secret, as RFC 7748 §6.1 recommends.
         agree(private, UnparsedPublicKey::new(algorithm, &other.public), (), |secret| {
             Ok(secret.to_vec())
@@ -219,8 +225,8 @@ impl CurveKey {
         }
     }
 
-    /// Returns whether a signature of data with Ed25519 is valid. Returns false also for keys and signatures with points of small order,
-    /// which admit signatures that are valid for many messages.
+    /// Returns whether a signature of data with Ed25519 is valid. Keys and signatures with points
+    /// of small order are refused, because they admit signatures that are valid for many messages.
     pub fn verify_ed25519(&self, data: &[u8], signature: &[u8]) -> bool {
         let point = signature.get(..self.curve.key_len());
         if has_small_order(&self.public) || point.is_none_or(has_small_order) {

@@ -99,8 +99,8 @@ fn rsa_algorithm() -> AlgorithmIdentifierRef<'static> {
 }
 
 fn expect_rsa(found: AlgorithmIdentifierRef<'_>) -> Result<(), KeyError> {
-    let nothing = found.parameters.is_none_or(|parameters| parameters.is_null());
-    if found.oid == RSA && nothing { Ok(()) } else { Err(KeyError::OtherAlgorithm) }
+    let has_no_parameters = found.parameters.is_none_or(|parameters| parameters.is_null());
+    if found.oid == RSA && has_no_parameters { Ok(()) } else { Err(KeyError::OtherAlgorithm) }
 }
 
 /// Imports a public RSA key from its `SubjectPublicKeyInfo`.
@@ -248,7 +248,7 @@ pub fn curve_from_private(der: &[u8]) -> Result<CurveKey, KeyError> {
     private.ok_or(KeyError::Invalid)
 }
 
-/// Exports an `ECPrivateKey`; `None` for keys on other curves.
+/// Exports an `ECPrivateKey`. Returns `None` for a public key, and for a key on Ed25519 or X25519.
 pub fn curve_to_private(key: &CurveKey) -> Option<Vec<u8>> {
     let parameters = Some(EcParameters::NamedCurve(Identifiers::of(key.curve).curve?));
     let (private_key, public_key) = (key.private()?, Some(key.public()));

@@ -87,7 +87,7 @@ pub enum Form {
 pub(super) fn longest(text: &str, form: Form, encoding: &'static Encoding) -> usize {
     let escaped = match form {
         Form::Html => text.len(),
-        // `&amp;` has the longest form.
+        // `&amp;` is the longest of the three references.
         Form::Text => {
             let special = memchr::memchr3_iter(b'&', b'<', b'>', text.as_bytes()).count();
             text.len() + special * ("&amp;".len() - 1)

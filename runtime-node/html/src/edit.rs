@@ -67,7 +67,7 @@ impl Editing<'_> {
         }
     }
 
-    /// Returns the maximum number of bytes that the insertion of a text takes.
+    /// Returns the maximum number of bytes that inserting `text` takes.
     pub fn longest(&self, text: &str, form: Form) -> usize {
         content::longest(text, form, self.encoding)
     }
@@ -102,7 +102,7 @@ impl Editing<'_> {
         self.token.around.is_removed
     }
 
-    /// Requests that the handler of the element's end tag is called. Returns the element's number.
+    /// Requests that the handler of the element's end tag be called. Returns the element's number.
     ///
     /// # Errors
     /// Returns an error if the element has no end tag.
@@ -110,7 +110,7 @@ impl Editing<'_> {
         self.token.handle_end()
     }
 
-    /// Returns the text of a comment or of a text.
+    /// Returns the text of a comment or of a text chunk.
     pub fn text(&self) -> String {
         match &self.token.kind {
             CurrentKind::Comment { new_text: Some(new), .. } => content::decode(new, self.encoding),
@@ -128,7 +128,7 @@ impl Editing<'_> {
         self.token.set_text(text, self.encoding, self.total)
     }
 
-    /// Returns whether a text is the last part of its text node.
+    /// Returns whether a text chunk is the last part of its text node.
     pub fn is_last(&self) -> bool {
         matches!(self.token.kind, CurrentKind::Text { is_last: true })
     }

@@ -1,4 +1,4 @@
-//! HTML documents that are rewritten piece by piece, by handlers that may take any time.
+//! HTML documents that are rewritten piece by piece, by handlers that may take any amount of time.
 //!
 //! ```text
 //!  feed, end ─► Rewriter ─► next_step ─┬─► a handler to run ─► current: Editing, the token
@@ -6,7 +6,7 @@
 //!                  └───────────────────┴─► output to take
 //! ```
 //!
-//! - [`Rewriter`]: a document on its way; the order of all effects.
+//! - [`Rewriter`]: rewrites one document, and keeps all effects in order.
 //! - [`Editing`]: the current token, whose handlers are running; `token` and `start_tag` are what
 //!   the handlers change, `content` is what they insert.
 //! - `parser`, `recorder`, `tape`, `selectors`: the parser, which runs ahead of the handlers.

@@ -110,7 +110,7 @@ impl Parser {
         let memory = MemorySettings::new()
             .with_preallocated_parsing_buffer_size(BUFFER)
             .with_max_allowed_memory_usage(cost.memory_limit());
-        // Markup whose meaning depends on the whole tree ends the rewriting: a handler could
+        // Markup whose meaning depends on the whole tree stops the rewriting: a handler could
         // otherwise miss elements that a browser sees.
         let mut settings = Settings::new()
             .with_encoding(compatible)

@@ -140,7 +140,7 @@ fn record_comment(tape: &mut Tape, comment: &mut Comment<'_>, registration: Regi
     tape.token(Kind::Comment(text), Some(registration));
 }
 
-/// A mark on a text that has been recorded.
+/// A mark on a text chunk that has been recorded.
 struct Recorded;
 
 fn record_text(tape: &mut Tape, text: &mut TextChunk<'_>, registration: Registration) {
@@ -150,7 +150,7 @@ fn record_text(tape: &mut Tape, text: &mut TextChunk<'_>, registration: Registra
     text.set_user_data(Recorded);
     let end = text.source_location().bytes().end;
     tape.text(text.as_str(), text.last_in_text_node(), end, registration);
-    // Unlike the other tokens, a text has no source that the parser would write unchanged.
+    // Unlike the other tokens, a text chunk has no source that the parser would write unchanged.
     text.remove();
 }
 

@@ -37,7 +37,7 @@ pub enum Step {
     Output,
     /// Insert the next bytes of the stream with this number, or end the stream.
     Stream(u32),
-    /// Run a handler of the current token: of an element, and so on. The number tells which.
+    /// Run the handler with this number on the current token. The variant is the kind of the token.
     Element(Registration),
     EndTag(ElementId),
     Comment(Registration),
@@ -45,7 +45,7 @@ pub enum Step {
     Doctype(Registration),
     /// Run a handler of the document's end.
     End(Registration),
-    /// Take the output, which is the last.
+    /// Take the last output.
     Done,
 }
 

@@ -164,7 +164,7 @@ impl Cost {
 fn combinators(text: &[u8]) -> usize {
     let is_gap = |byte: u8| byte.is_ascii_whitespace() || byte == b'>';
     // A gap beside a comma is not a combinator, unless the comma is escaped and part of a name.
-    let commas = !text.contains(&b'\\');
+    let has_no_escape = !text.contains(&b'\\');
     let (mut count, mut before) = (0, b',');
     let mut bytes = text.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
@@ -172,7 +172,7 @@ fn combinators(text: &[u8]) -> usize {
             before = byte;
         } else if !bytes.peek().is_some_and(|next| is_gap(*next)) {
             let is_beside_comma = before == b',' || bytes.peek() == Some(&b',');
-            count += usize::from(!(commas && is_beside_comma));
+            count += usize::from(!(has_no_escape && is_beside_comma));
         }
     }
     count

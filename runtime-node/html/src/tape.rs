@@ -148,7 +148,7 @@ impl Tape {
         }
     }
 
-    /// Returns whether the last token is still being recorded: its source has not come yet.
+    /// Returns whether the last token is still being recorded: its source has not been written yet.
     pub(super) fn is_in_token(&self) -> bool {
         self.awaits_source
     }

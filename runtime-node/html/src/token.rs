@@ -35,8 +35,7 @@ impl Place {
 pub(super) struct Surroundings {
     pub(super) before: Vec<Content>,
     pub(super) replacement: Option<Content>,
-    /// The content after the token, in the opposite order: later insertions are closer to the
-    /// token.
+    /// The content after the token, in reverse order: later insertions are closer to the token.
     pub(super) after: Vec<Content>,
     pub(super) is_removed: bool,
 }
@@ -53,7 +52,7 @@ impl Surroundings {
 pub(super) struct ElementEnd {
     /// The content at the end of the element.
     pub(super) append: Vec<Content>,
-    /// The content after the element, in the opposite order.
+    /// The content after the element, in reverse order.
     pub(super) after: Vec<Content>,
     pub(super) is_tag_removed: bool,
     /// Set if the content of the element is dropped.
@@ -220,7 +219,7 @@ impl Current {
         Ok(())
     }
 
-    /// Requests that the handler of the element's end tag is called. Returns the element's number.
+    /// Requests that the handler of the element's end tag be called. Returns the element's number.
     ///
     /// # Errors
     /// Returns an error if the element has no end tag.

@@ -74,8 +74,8 @@ function plan(seed, call) {
   const last = path.slice(path.lastIndexOf('.') + 1);
   const isNew = /^[A-Z]/.test(last) && next() < 0.6;
   const args = Array.from({ length: Math.min(value.length, 4) + Math.floor(next() * 2.5) }, argument);
-  const listed = args.map(made).join(', ');
-  const text = isNew ? `new (${path})(${listed})` : `(${path}).call(${[made(receiver), ...args.map(made)].join(', ')})`;
+  const listed = args.map(sourceOf).join(', ');
+  const text = isNew ? `new (${path})(${listed})` : `(${path}).call(${[sourceOf(receiver), ...args.map(sourceOf)].join(', ')})`;
   return { value, receiver, isNew, args, text };
 }
 
@@ -86,7 +86,8 @@ function classOf(path) {
   if (/Iterator|Generator/.test(bare)) return 'Iterator';
   return CLASSES.findLast((name) => bare === name || bare.startsWith(`${name}.`) || bare.startsWith(`${name}[`));
 }
-const made = (make) => String(make).replace(/^\(\) => /, '').replace(/\s+/g, ' ');
+// Returns the code that creates a value.
+const sourceOf = (make) => String(make).replace(/^\(\) => /, '').replace(/\s+/g, ' ');
 
 // ---- Calls
 

@@ -42,7 +42,7 @@ impl fmt::Display for Fault {
         match self {
             Self::Aborted(reason) => write!(f, "ended the process: {reason}"),
             Self::TookMemory => write!(f, "took {} MiB of memory", MEMORY >> 20),
-            Self::Held(time) => write!(f, "went on for {time:?} of CPU time"),
+            Self::Held(time) => write!(f, "ran for {time:?} of CPU time"),
             Self::NeverEnded => write!(f, "had not ended after {FOREVER:?} of CPU time"),
         }
     }

@@ -111,7 +111,7 @@ impl Shard {
     }
 
     /// Returns a shard whose Workers' calls to other Workers go to `services`.
-    #[allow(dead_code)]
+    #[allow(dead_code)] // Not every suite uses it.
     pub(crate) fn with_services(&self, services: Rc<dyn Services>) -> Rc<Self> {
         self.on(engine(Web::default().with_services(services)))
     }

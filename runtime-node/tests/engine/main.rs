@@ -32,6 +32,7 @@ fn main() {
     let suites = [
         answers::trials(),
         background::trials(),
+        blocking_time::trials(),
         entrypoints::trials(),
         failures::trials(),
         limits::trials(),
@@ -48,7 +49,6 @@ fn main() {
         stacks::trials(),
         starts::trials(),
         streams::trials(),
-        blocking_time::trials(),
         wasm::trials(),
     ];
     libtest_mimic::run(

@@ -11,7 +11,7 @@ trials![
     a_cpu_profile_names_the_function_that_computes,
     a_cpu_profile_names_the_authors_positions,
     limits_apply_while_a_profile_is_recorded,
-    an_isolate_without_memory_has_no_profile,
+    an_isolate_that_ran_out_of_memory_has_no_profile,
     a_heap_snapshot_contains_the_workers_objects,
     a_heap_snapshot_ends_when_its_reader_wants_no_more,
     an_isolate_that_is_being_profiled_can_end,
@@ -64,7 +64,7 @@ async fn limits_apply_while_a_profile_is_recorded(shard: Rc<Shard>) {
     assert!(worker.0.end_cpu_profile().unwrap().contains(r#""functionName":"fetch""#));
 }
 
-async fn an_isolate_without_memory_has_no_profile(shard: Rc<Shard>) {
+async fn an_isolate_that_ran_out_of_memory_has_no_profile(shard: Rc<Shard>) {
     let handler = "const all = []; for (;;) all.push(new Array(1e5).fill(1))";
     let worker = shard.handler(handler).limits(|limits| limits.memory_mib = 16);
     let worker = worker.limits(|limits| limits.cpu_ms = 30_000).start().await.unwrap();

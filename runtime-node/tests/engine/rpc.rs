@@ -64,7 +64,7 @@ fn to_response(FetchResponse { status, headers, body }: FetchResponse) -> CallRe
 
 const IMPORTS: &str = "import { RpcStub, RpcTarget, WorkerEntrypoint } from 'cloudflare:workers';";
 
-/// Two Workers, of which one calls the other as `env.OTHER`, and its export `Admin` as `env.ADMIN`.
+/// Two Workers, one of which calls the other as `env.OTHER`, and its export `Admin` as `env.ADMIN`.
 struct Pair {
     workers: Rc<Workers>,
     caller: Loaded,
@@ -102,7 +102,7 @@ async fn answer(shard: &Shard, callee: &str, caller: &str) -> String {
     Pair::start(shard, callee, caller).await.get().await
 }
 
-/// Catches what a function throws or rejects with, as text.
+/// JavaScript that defines `outcome`, which returns the result or the error of a function as text.
 const OUTCOME: &str = "
     const outcome = async (attempt) => {
         try { return String(await attempt()); } catch (error) { return `${error.name}: ${error.message}`; }

@@ -113,7 +113,7 @@ async fn wasm_memory_is_counted_and_released(shard: Rc<Shard>) {
     assert_eq!(worker.get("/keep").await.unwrap().text(), "1");
     assert!(worker.0.memory_bytes() > 50 << 20, "{}", worker.0.memory_bytes());
     worker.get("/").await.unwrap();
-    await_condition("the end of the memory", || {
+    await_condition("the release of the memory", || {
         worker.0.collect();
         worker.0.memory_bytes() < 20 << 20
     })
@@ -133,6 +133,6 @@ async fn wasm_code_is_counted_while_its_module_is_alive(shard: Rc<Shard>) {
     let before = worker.0.memory_bytes();
     worker.get("/keep").await.unwrap();
     worker.0.collect();
-    let with = worker.0.memory_bytes();
-    assert!((before + (7 << 20)..before + (12 << 20)).contains(&with), "{before} {with}");
+    let after = worker.0.memory_bytes();
+    assert!((before + (7 << 20)..before + (12 << 20)).contains(&after), "{before} {after}");
 }

@@ -20,6 +20,7 @@ fetching![
     a_long_lived_signal_retains_nothing_of_finished_fetches,
 ];
 
+/// Starts an origin that reads and never answers.
 async fn silent() -> Origin {
     Origin::serve_connections(|mut stream| async move {
         let mut all = Vec::new();

@@ -20,6 +20,7 @@ fetching![
     a_body_cannot_be_read_after_its_invocation,
 ];
 
+/// Returns the name, message and stage of the error of a fetch of this URL, separated by `|`.
 async fn caught(shard: &Shard, url: &str) -> String {
     let body = format!(
         "try {{ await fetch({url:?}); return new Response('no error') }}

@@ -14,7 +14,7 @@ use crate::fetching;
 use crate::harness::{Loaded, Shard, Text as _, await_condition};
 use crate::origin::Origin;
 use crate::sockets::{
-    ECHO, KEY, VERSION, accept_handshake, connect, opening, receive, send, serving,
+    ECHO, KEY, VERSION, accept_handshake, connect, masked, opening, receive, send, serving,
 };
 
 fetching![
@@ -34,10 +34,6 @@ const KERNEL: usize = 12 << 20;
 
 /// The number of times that a neighbor must be served during the flood.
 const ROUNDS: usize = 300;
-
-fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
-    [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
-}
 
 /// Returns a stream that repeats `piece` without end, and a count of the bytes that have been read.
 fn endless(piece: Vec<u8>) -> (ByteStream, Rc<Cell<usize>>) {

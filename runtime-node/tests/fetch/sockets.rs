@@ -120,7 +120,8 @@ async fn receive_close(client: &mut Client) -> Option<(u16, String)> {
 ///
 /// # Arguments
 /// * `first` - the first byte: flags and the opcode.
-fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
+/// * `payload` - at most 125 bytes.
+pub(crate) fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
 }
 

@@ -4,8 +4,8 @@
 //!            one shard
 //!   ┌───────────────────────────┐
 //!   │ hostile  ◄── its requests │   must end as the script's header says
-//!   │ neighbor ◄── requests    │   must answer throughout and afterwards
-//!   │ innocent  ◄── a request   │   an isolate started afterwards, which must answer
+//!   │ neighbor ◄── requests     │   must answer throughout and afterwards
+//!   │ innocent ◄── a request    │   an isolate started afterwards, which must answer
 //!   └───────────────────────────┘
 //! ```
 //!

@@ -34,7 +34,8 @@ const PIECE: &str = "
 const TRIES: usize = 30;
 
 /// Failures that a slow machine may have caused.
-const TIME: [FailureCode; 2] = [FailureCode::CpuLimitExceeded, FailureCode::WallLimitExceeded];
+const TIME_LIMITS: [FailureCode; 2] =
+    [FailureCode::CpuLimitExceeded, FailureCode::WallLimitExceeded];
 
 /// A result that a slow machine may have caused.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +79,7 @@ async fn run_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
     let progress = Progress::default();
     let hostile = async {
         let ends = requests(script, shard, &progress).await;
-        progress.over.set(true);
+        progress.is_over.set(true);
         ends
     };
     let (ends, waits) = tokio::join!(hostile, neighbor.check_until(&progress));
@@ -88,7 +89,7 @@ async fn run_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
         }
         let other = format!("expected one of {:?}, got {end:?}", script.ends);
         // On a slow machine a script may hit a time limit before the limit that it expects.
-        assert!(end.is_err_and(|failure| TIME.contains(&failure.code)), "{other}");
+        assert!(end.is_err_and(|failure| TIME_LIMITS.contains(&failure.code)), "{other}");
         return Err(Slow::Ended(other));
     }
     for _ in 0..5 {
@@ -133,7 +134,7 @@ async fn requests(
         let isolate =
             match running[revision].take().filter(|isolate| isolate.0.condemned().is_none()) {
                 Some(isolate) => isolate,
-                None => match progress.starting(worker(script, revision, shard).start()).await {
+                None => match progress.track_start(worker(script, revision, shard).start()).await {
                     Ok(isolate) => isolate,
                     Err(failure) => return vec![Err(failure)],
                 },
@@ -222,11 +223,11 @@ impl Neighbor {
     /// Sends the neighbor requests until the script has ended.
     async fn check_until(&self, progress: &Progress) -> Waits {
         let mut waits = Waits::default();
-        while !progress.over.get() {
+        while !progress.is_over.get() {
             let begun = progress.begun.get();
-            let starting = progress.starting.get();
+            let is_starting = progress.is_starting.get();
             let wait = self.wait().await;
-            if starting || progress.begun.get() != begun {
+            if is_starting || progress.begun.get() != begun {
                 waits.during_starts.push(wait);
             } else {
                 waits.during_requests.push(wait);
@@ -239,18 +240,18 @@ impl Neighbor {
 /// The progress of the hostile Worker.
 #[derive(Default)]
 struct Progress {
-    over: Cell<bool>,
-    starting: Cell<bool>,
+    is_over: Cell<bool>,
+    is_starting: Cell<bool>,
     /// The number of isolates that have been started for the hostile Worker.
     begun: Cell<usize>,
 }
 
 impl Progress {
-    async fn starting<T>(&self, start: impl Future<Output = T>) -> T {
-        self.starting.set(true);
+    async fn track_start<T>(&self, start: impl Future<Output = T>) -> T {
+        self.is_starting.set(true);
         self.begun.set(self.begun.get() + 1);
         let started = start.await;
-        self.starting.set(false);
+        self.is_starting.set(false);
         started
     }
 }

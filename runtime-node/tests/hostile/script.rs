@@ -14,7 +14,7 @@
 //! | `requests:` | number of requests, one after another; 1 by default |
 //! | `at once:` | number of concurrent requests; 1 by default |
 //! | `body:` | the body of the requests |
-//! | `calls:` | the name of a binding to another Worker, of which every call fails |
+//! | `calls:` | the name of a binding to another Worker, every call of which fails |
 //! | `logs:` | text that a line of the log must contain |
 //! | `lines:` | maximum number of log lines |
 //! | `flags:` | compatibility flags |

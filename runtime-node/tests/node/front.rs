@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::harness::catalog::Catalog;
 use crate::harness::front::{Answer, exchange, front_config, read};
-use crate::harness::kept::SupervisedNode;
+use crate::harness::supervised::SupervisedNode;
 use crate::harness::{TestNode, await_condition, trials};
 
 trials! {

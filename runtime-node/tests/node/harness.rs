@@ -3,9 +3,9 @@
 pub(crate) mod catalog;
 pub(crate) mod client;
 pub(crate) mod front;
-pub(crate) mod kept;
 pub(crate) mod log;
 pub(crate) mod router;
+pub(crate) mod supervised;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -76,6 +76,7 @@ impl TestNode {
         Self::with(name, |_| {}).await
     }
 
+    /// Starts a node of one shard with a changed configuration, and waits until it is ready.
     pub(crate) async fn with(name: &'static str, change: impl FnOnce(&mut Config)) -> Self {
         let catalog = Catalog::start();
         let mut config = Config {
@@ -142,8 +143,8 @@ impl TestNode {
         self.caller_of(name, body, &[("OTHER", other, None)])
     }
 
-    /// Deploys a Worker like [`TestNode::handler`], whose bindings have these names and are to these
-    /// exports of these Workers of the test.
+    /// Deploys a Worker like [`TestNode::handler`]. Each of `services` is the name of a binding,
+    /// the test's Worker to which it leads, and the export of that Worker.
     pub(crate) fn caller_of(
         &self,
         name: &str,
@@ -231,10 +232,12 @@ impl TestNode {
         self.registry.gather().iter().any(|found| found.name() == family)
     }
 
+    /// Waits until the sum of the metrics with these labels is `wanted`.
     pub(crate) async fn await_metric(&self, family: &str, labels: &[(&str, &str)], wanted: u64) {
         await_condition(family, || self.has(family) && self.metric(family, labels) == wanted).await;
     }
 
+    /// Waits until the sum of the metrics with these labels is greater than zero.
     pub(crate) async fn await_any(&self, family: &str, labels: &[(&str, &str)]) {
         await_condition(family, || self.has(family) && self.metric(family, labels) > 0).await;
     }
@@ -244,7 +247,7 @@ impl TestNode {
         self.signal.take();
     }
 
-    /// Waits until the node has ended.
+    /// Waits until the node has stopped.
     pub(crate) async fn join(&mut self) {
         let node = self.node.take().expect("the node has already been joined");
         tokio::task::spawn_blocking(|| node.join()).await.unwrap();

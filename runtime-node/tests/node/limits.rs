@@ -127,7 +127,7 @@ async fn requests_without_a_permit_wait_while_the_queue_has_room(name: &'static 
 async fn a_worker_that_is_stopped_repeatedly_goes_into_back_off(name: &'static str) {
     let node = TestNode::start(name).await;
     let loops = node.handler_with("loops", "for (;;);", |limits| limits.cpu_ms = 1);
-    let rests = async {
+    let back_off = async {
         loop {
             let failure = node.client().get(&loops).await.unwrap_err();
             assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
@@ -136,7 +136,7 @@ async fn a_worker_that_is_stopped_repeatedly_goes_into_back_off(name: &'static s
             }
         }
     };
-    assert!(rests.await.message.contains("in a short time"));
+    assert!(back_off.await.message.contains("in a short time"));
     let starts = node.metric("tenon_cold_starts_total", &[]);
     assert!(node.client().get(&loops).await.is_err());
     assert!(node.metric("tenon_cold_starts_total", &[]) <= starts + 1);
@@ -299,7 +299,7 @@ async fn an_isolate_slightly_over_its_cpu_limit_is_retired(name: &'static str) {
     assert!(node.metric("tenon_evictions_total", &[("reason", "retired")]) >= 1);
 }
 
-/// Stand-ins for the kernel's files about a container, a given percentage of whose memory is used.
+/// Stand-ins for the kernel's files about a container's memory, with a given percentage in use.
 struct Memory(tempfile::TempDir);
 
 impl Memory {

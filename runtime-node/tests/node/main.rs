@@ -43,9 +43,9 @@ fn main() {
         starts::trials(),
         streams::trials(),
         supervisor::trials(),
-        worker_metrics::trials(),
         tenants::trials(),
         web_sockets::trials(),
+        worker_metrics::trials(),
     ];
     libtest_mimic::run(
         &libtest_mimic::Arguments::from_args(),

@@ -9,7 +9,7 @@ use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::InvokeHead;
 
 use crate::harness::client::head;
-use crate::harness::kept::{SupervisedNode, code};
+use crate::harness::supervised::{SupervisedNode, code};
 use crate::harness::{Deployed, trials};
 
 trials! {
@@ -77,7 +77,7 @@ async fn memory_that_workers_map_and_touch_later_stays_within_the_budget(name: &
     let node = SupervisedNode::with(name, &["--memory-budget", &BUDGET.to_string()]).await;
     let neighbor = node.known("neighbor", "return new Response('served')").await;
     let mut requests = 48;
-    // The first round continues until the process ends for lack of memory; the second round stops
+    // The first round continues until the process runs out of memory; the second round stops
     // earlier.
     for round in 0..2 {
         let takers = (0..12).map(|i| {
@@ -108,19 +108,19 @@ async fn memory_that_workers_map_and_touch_later_stays_within_the_budget(name: &
         let mut touches = std::pin::pin!(touches);
         let resident =
             || ["0", "lane-0"].map(|id| node.memory(id, "VmRSS")).iter().sum::<u64>() >> 20;
-        let mut most = 0;
+        let mut peak = 0;
         loop {
             tokio::select! {
                 _ = &mut touches => break,
                 answer = node.shard.get(&neighbor) => assert_eq!(answer.unwrap().text(), "served"),
             }
-            most = most.max(resident());
+            peak = peak.max(resident());
         }
-        most = most.max(resident());
-        assert!(most <= BUDGET, "the processes used {most} MiB, and the budget is {BUDGET} MiB");
+        peak = peak.max(resident());
+        assert!(peak <= BUDGET, "the processes used {peak} MiB, and the budget is {BUDGET} MiB");
         assert!(
-            round == 0 || most > BUDGET / 4,
-            "the processes used only {most} MiB of {BUDGET} MiB"
+            round == 0 || peak > BUDGET / 4,
+            "the processes used only {peak} MiB of {BUDGET} MiB"
         );
     }
 }

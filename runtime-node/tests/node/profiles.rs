@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tonic::{Code, Status, Streaming};
 
 use crate::harness::client::head;
-use crate::harness::kept::{SupervisedNode, code};
+use crate::harness::supervised::{SupervisedNode, code};
 use crate::harness::{Deployed, trials};
 
 trials! {
@@ -33,10 +33,10 @@ trials! {
     a_node_takes_one_profile_at_a_time_until_its_client_leaves,
     a_revision_is_not_quarantined_when_its_lane_is_lost_to_a_profile,
     requests_that_a_node_cannot_fulfill_are_refused,
-    a_connection_as_workers_make_it_gets_no_profile,
+    an_http_1_connection_gets_no_profile,
 }
 
-/// A handler that computes for `/busy`, and otherwise answers lightly.
+/// A handler that computes for `/busy`, and otherwise responds at once.
 const HANDLER: &str =
     "const busy = () => { let x = 0; for (let i = 0; i < 1e7; i++) x += i % 7; return x };
     if (request.url.includes('busy')) return new Response(`${busy()}`);
@@ -89,11 +89,12 @@ async fn profile_while(
     url: &str,
 ) -> Result<String, Status> {
     let responses = begin(node, worker, kind, 500).await?;
-    let (shard, lane, ends) = (node.shard.clone(), node.lane.clone(), Arc::<AtomicBool>::default());
+    let (shard, lane, is_done) =
+        (node.shard.clone(), node.lane.clone(), Arc::<AtomicBool>::default());
     let request = InvokeHead { url: url.to_owned(), ..head(worker) };
-    let has_ended = Arc::clone(&ends);
+    let must_stop = Arc::clone(&is_done);
     let requests = tokio::spawn(async move {
-        while !has_ended.load(Ordering::Relaxed) {
+        while !must_stop.load(Ordering::Relaxed) {
             let outcome = shard.call(request.clone(), stream::empty()).await;
             if code(outcome) == Some(FailureCode::Moved) {
                 let _ = lane.call(request.clone(), stream::empty()).await;
@@ -101,7 +102,7 @@ async fn profile_while(
         }
     });
     let profile = receive(responses).await;
-    ends.store(true, Ordering::Relaxed);
+    is_done.store(true, Ordering::Relaxed);
     requests.await.unwrap();
     profile
 }
@@ -261,7 +262,7 @@ async fn requests_that_a_node_cannot_fulfill_are_refused(name: &'static str) {
     }
 }
 
-async fn a_connection_as_workers_make_it_gets_no_profile(name: &'static str) {
+async fn an_http_1_connection_gets_no_profile(name: &'static str) {
     let node = start(name).await;
     let worker = node.handler("worker", HANDLER);
     let address = node.node.as_ref().unwrap().profiler().unwrap();
@@ -270,7 +271,7 @@ async fn a_connection_as_workers_make_it_gets_no_profile(name: &'static str) {
         content-type: application/grpc\r\ncontent-length: 0\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // The node may also reset the connection.
+    // Workers could make such a connection. The node may also reset it.
     let _ = stream.read_to_end(&mut answer).await;
     assert!(!answer.starts_with(b"HTTP/1.1"), "{}", answer.escape_ascii());
     assert!(begin(&node, &worker, ProfileKind::Cpu, 1).await.is_ok());

@@ -1,4 +1,4 @@
-//! Tests of calls of methods between Workers of a node, within a shard and through a router.
+//! Tests of method calls between Workers of a node, within a shard and through a router.
 
 use futures::stream;
 use tenon_proto::runtime::{Entry, InvokeHead, Rpc};
@@ -110,9 +110,9 @@ async fn a_request_without_an_entry_reaches_the_default_export(name: &'static st
     let node = TestNode::start(name).await;
     let callee = node.worker("other", CALLEE, |_| {});
     assert_eq!(node.client().get(&callee).await.unwrap().text(), "warm");
-    // A client of a version without entries cannot set one in the part for plain requests.
+    // The node ignores an entry in a plain head: a request for an entry has a part of its own.
     let entry = Some(Entry { export: "Admin".to_owned(), rpc: None });
-    let plain = InvokeHead { entry: entry.clone(), ..head(&callee) };
+    let plain = InvokeHead { entry, ..head(&callee) };
     let answer = node.client().call(plain, stream::empty()).await.unwrap();
     assert_eq!(answer.text(), "warm");
 }

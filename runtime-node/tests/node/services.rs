@@ -205,7 +205,7 @@ async fn workers_that_call_one_another_in_a_loop_are_stopped(name: &'static str)
 
 async fn an_unreachable_router_is_reported_to_the_caller(name: &'static str) {
     let gone = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
-    let with = |router: Option<String>| async move {
+    let answer_with = |router: Option<String>| async move {
         let node =
             TestNode::with(name, |config| config.router = router.map(|url| url.parse().unwrap()))
                 .await;
@@ -214,10 +214,10 @@ async fn an_unreachable_router_is_reported_to_the_caller(name: &'static str) {
         call(&node, &caller, &[]).await.unwrap().text().to_owned()
     };
     assert_eq!(
-        with(Some(format!("http://{gone}"))).await,
+        answer_with(Some(format!("http://{gone}"))).await,
         "fetch failed: no_node: no router is reachable"
     );
-    let without = with(None).await;
+    let without = answer_with(None).await;
     assert!(
         without.starts_with("fetch failed: no_node: ") && without.contains("--router"),
         "{without}"

@@ -179,7 +179,7 @@ async fn a_start_waits_no_longer_than_its_requests_may(name: &'static str) {
     let failure = node.client().get_within(&cold, A_MOMENT).await.unwrap_err();
     assert_ne!(failure.code, FailureCode::RevisionUnavailable, "{failure}");
     node.await_metric("tenon_shard_waiting", &[], 0).await;
-    // The start goes on, and the next request takes part in it.
+    // The start continues, and the next request waits for it.
     let client = node.client().clone();
     let answer = tokio::spawn(async move { client.get(&cold).await });
     node.await_metric("tenon_shard_waiting", &[], 1).await;
@@ -371,7 +371,7 @@ fn used_by_all() -> String {
 }
 
 /// A size, in bytes, that the bytecode of [`used_by_all`] exceeds only if the functions have run.
-const ALL: u64 = 100_000;
+const SIZE_IF_RUN: u64 = 100_000;
 
 async fn bytecode_contains_the_functions_that_run_before_the_first_response(name: &'static str) {
     let directory = tempfile::tempdir().unwrap();
@@ -389,10 +389,10 @@ async fn bytecode_contains_the_functions_that_run_before_the_first_response(name
         await_condition("the bytecode's file", || file.exists()).await;
         file.metadata().unwrap().len()
     };
-    assert!(size(&other).await < ALL);
+    assert!(size(&other).await < SIZE_IF_RUN);
     upload.end().await.unwrap();
     let made = size(&worker).await;
-    assert!(made > ALL, "{made} bytes");
+    assert!(made > SIZE_IF_RUN, "{made} bytes");
 }
 
 async fn bytecode_is_made_again_after_further_requests(name: &'static str) {
@@ -403,9 +403,10 @@ async fn bytecode_is_made_again_after_further_requests(name: &'static str) {
     let worker = node.worker("methods", &format!("{}{methods}", used_by_all()), |_| {});
     node.client().get(&worker).await.unwrap();
     let size = || Some(code.join(worker.digest.to_string()).metadata().ok()?.len());
-    await_condition("the first bytecode", || size().is_some_and(|size| size < ALL)).await;
+    await_condition("the first bytecode", || size().is_some_and(|size| size < SIZE_IF_RUN)).await;
     for _ in 0..3 {
         node.client().post(&worker, Bytes::new()).await.unwrap();
     }
-    await_condition("bytecode of more functions", || size().is_some_and(|size| size > ALL)).await;
+    await_condition("bytecode of more functions", || size().is_some_and(|size| size > SIZE_IF_RUN))
+        .await;
 }

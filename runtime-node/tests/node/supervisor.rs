@@ -8,7 +8,7 @@ use tenon_proto::runtime::InvokeHead;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::harness::client::head;
-use crate::harness::kept::{SupervisedNode, code};
+use crate::harness::supervised::{SupervisedNode, code};
 use crate::harness::{await_condition, trials};
 use crate::web_sockets::Socket;
 
@@ -20,7 +20,7 @@ trials! {
     a_process_that_ends_between_turns_is_restarted_without_quarantine,
     a_heavy_revision_moves_back_to_the_lanes,
     a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_in_a_lane,
-    a_timer_that_stays_heavy_on_the_shard_is_ended,
+    a_timer_that_stays_heavy_on_the_shard_is_stopped,
     a_draining_node_finishes_its_invocations,
     metrics_cover_all_processes,
 }
@@ -160,7 +160,7 @@ async fn a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_i
     Socket::open(&node.lane, &worker).await.unwrap().expect_echo("heavy").await;
 }
 
-async fn a_timer_that_stays_heavy_on_the_shard_is_ended(name: &'static str) {
+async fn a_timer_that_stays_heavy_on_the_shard_is_stopped(name: &'static str) {
     let node = SupervisedNode::start(name).await;
     let body = format!(
         "{COMPUTE}

@@ -14,8 +14,10 @@ use tenon_web::{Call, CallResponse, Services};
 
 use crate::harness::{Loaded, Shard};
 
-/// The name of the Worker, and its binding.
+/// The name of the Worker that serves the files.
 pub(crate) const NAME: &str = "assets";
+
+/// The name of the framework's binding to this Worker.
 pub(crate) const BINDING: &str = "ASSETS";
 
 const WORKER: &str = include_str!("assets/worker.js");

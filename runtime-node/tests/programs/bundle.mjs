@@ -1,8 +1,8 @@
 // Bundles programs of this directory as the tools for Workers do: `node bundle.mjs DIRECTORY NAME…`.
 //
-// If the program is a file, the file is its entrypoint. If it is a directory, it is a project of a framework: its own build
-// runs first, in a copy of the directory; `main` of the resulting wrangler configuration is the entrypoint, and `assets` are
-// the files for browsers.
+// If the program is a file, the file is its entrypoint. If it is a directory, it is a project of a
+// framework: its own build runs first, in a copy of the directory; `main` of the resulting wrangler
+// configuration is the entrypoint, and `assets` are the files for browsers.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, readdir, rm, symlink } from "node:fs/promises";
@@ -31,7 +31,10 @@ const builtins = {
   },
 };
 
-/** Replaces the XML parser that AWS's client uses in browsers, which needs DOMParser, with its other parser, as on Cloudflare. */
+/**
+ * Replaces the XML parser that AWS's client uses in browsers, which needs DOMParser, with its other
+ * parser, as on Cloudflare.
+ */
 const xml = {
   name: "xml",
   setup({ onResolve }) {

@@ -159,7 +159,7 @@ fn xml(status: u16, text: &str) -> OriginResponse {
     )
 }
 
-// ---- Answers
+// ---- Responses
 
 fn json_response(status: u16, body: &Value) -> OriginResponse {
     response("application/json", status, vec![body.to_string()])

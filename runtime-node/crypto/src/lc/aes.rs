@@ -11,7 +11,8 @@ use zeroize::Zeroizing;
 
 use super::worked;
 
-/// The maximum length of the data, in bytes: AWS-LC counts a cipher's lengths as `int`.
+/// The maximum length of the data, in bytes, well within the range of `int`, in which AWS-LC counts
+/// a cipher's lengths.
 const LONGEST: usize = c_int::MAX as usize / 2;
 
 struct Cipher(NonNull<lc::EVP_CIPHER_CTX>);
@@ -136,6 +137,7 @@ pub fn key_wrap(wrap: bool, key: &[u8], data: &[u8]) -> Option<Vec<u8>> {
             run(schedule.0.as_ptr(), ptr::null(), out.as_mut_ptr(), data.as_ptr(), data.len());
         let len = usize::try_from(len).ok().filter(|len| *len > 0);
         if len.is_none() {
+            // Clears the error queue.
             worked(0);
         }
         out.truncate(len?);

@@ -9,7 +9,8 @@ use aws_lc_sys as lc;
 
 use super::worked;
 
-/// The maximum length of the input of one call, in bytes: AWS-LC counts lengths as `int`.
+/// The maximum length of the input of one call, in bytes: the caller passes longer data in steps.
+/// The length fits into an `int`, as AWS-LC counts lengths.
 const LONGEST: usize = 1 << 20;
 
 /// The length of the longest block and of the longest tag, in bytes.
@@ -81,6 +82,8 @@ impl CipherContext {
         ready.then_some(created)
     }
 
+    /// Sends a command to the cipher. Returns whether the cipher accepted it.
+    ///
     /// # Safety
     /// `data` must have the length and the content that the command requires.
     unsafe fn control(&self, command: c_int, argument: usize, data: *mut u8) -> bool {
@@ -91,7 +94,7 @@ impl CipherContext {
         })
     }
 
-    /// Adds or removes the padding of PKCS #7, which is the default of the block modes.
+    /// Sets whether the padding of PKCS #7 is added and removed, as the block modes do by default.
     pub fn set_padding(&mut self, pads: bool) -> bool {
         // SAFETY: the context is ours alone.
         worked(unsafe { lc::EVP_CIPHER_CTX_set_padding(self.context.as_ptr(), pads.into()) })
@@ -113,7 +116,8 @@ impl CipherContext {
             })
     }
 
-    /// Encrypts or decrypts more data. Returns the output that is available.
+    /// Encrypts or decrypts more data, at most 1 MiB. Returns the output that is available, or
+    /// `None` if the cipher refuses the data.
     pub fn update(&mut self, data: &[u8]) -> Option<Vec<u8>> {
         if data.len() > LONGEST {
             return None;
@@ -212,20 +216,20 @@ mod tests {
     fn only_authentic_data_is_decrypted_to_its_end() {
         for (name, key) in AUTHENTICATED {
             let (key, iv) = (vec![1; key], [2; 12]);
-            let mut one = CipherContext::new(name, true, &key, &iv).unwrap();
-            assert!(one.authenticate(b"more"), "{name}");
-            let secret = one.update(b"some data").unwrap();
-            assert!(one.finish().unwrap().is_empty());
-            let tag = one.tag(16).unwrap();
+            let mut encryption = CipherContext::new(name, true, &key, &iv).unwrap();
+            assert!(encryption.authenticate(b"more"), "{name}");
+            let secret = encryption.update(b"some data").unwrap();
+            assert!(encryption.finish().unwrap().is_empty());
+            let tag = encryption.tag(16).unwrap();
             for (aad, changed, works) in
                 [(&b"more"[..], 0, true), (b"less", 0, false), (b"more", 1, false)]
             {
-                let mut other = CipherContext::new(name, false, &key, &iv).unwrap();
+                let mut decryption = CipherContext::new(name, false, &key, &iv).unwrap();
                 let mut tag = tag.clone();
                 tag[3] ^= changed;
-                assert!(other.expect_tag(&tag) && other.authenticate(aad), "{name}");
-                assert_eq!(other.update(&secret).unwrap(), b"some data");
-                assert_eq!(other.finish().is_some(), works, "{name}");
+                assert!(decryption.expect_tag(&tag) && decryption.authenticate(aad), "{name}");
+                assert_eq!(decryption.update(&secret).unwrap(), b"some data");
+                assert_eq!(decryption.finish().is_some(), works, "{name}");
             }
         }
     }

@@ -204,13 +204,13 @@ impl Rsa {
         let mut len = 0;
         // SAFETY: there is room for a signature, of the given length; the key is not changed.
         let signed = unsafe {
-            let (out, most, md) = (signature.as_mut_ptr(), signature.len(), md(hash));
+            let (out, max_len, md) = (signature.as_mut_ptr(), signature.len(), md(hash));
             let key = self.0.as_ptr();
             lc::RSA_sign_pss_mgf1(
                 key,
                 &raw mut len,
                 out,
-                most,
+                max_len,
                 digest.as_ptr(),
                 digest.len(),
                 md,
@@ -243,23 +243,23 @@ impl Rsa {
     /// Encrypts or decrypts with OAEP (RFC 8017 §7.1); the mask uses the same hash.
     pub fn oaep(&self, encrypt: bool, hash: Hash, label: &[u8], data: &[u8]) -> Option<Vec<u8>> {
         let context = PkeyContext::new(self)?;
-        let pkey = context.0.as_ptr();
+        let ctx = context.0.as_ptr();
         // SAFETY: the context is ours alone. It takes ownership of the copy of the label if it
         // accepts the copy; there is room for the output, of the given length.
         unsafe {
             let begin = if encrypt { lc::EVP_PKEY_encrypt_init } else { lc::EVP_PKEY_decrypt_init };
             let md = md(hash);
-            let ready = worked(begin(pkey))
-                && worked(lc::EVP_PKEY_CTX_set_rsa_padding(pkey, lc::RSA_PKCS1_OAEP_PADDING))
-                && worked(lc::EVP_PKEY_CTX_set_rsa_oaep_md(pkey, md))
-                && worked(lc::EVP_PKEY_CTX_set_rsa_mgf1_md(pkey, md));
+            let ready = worked(begin(ctx))
+                && worked(lc::EVP_PKEY_CTX_set_rsa_padding(ctx, lc::RSA_PKCS1_OAEP_PADDING))
+                && worked(lc::EVP_PKEY_CTX_set_rsa_oaep_md(ctx, md))
+                && worked(lc::EVP_PKEY_CTX_set_rsa_mgf1_md(ctx, md));
             if !ready {
                 return None;
             }
             if !label.is_empty() {
                 let copy = NonNull::new(lc::OPENSSL_malloc(label.len()).cast::<u8>())?;
                 ptr::copy_nonoverlapping(label.as_ptr(), copy.as_ptr(), label.len());
-                if !worked(lc::EVP_PKEY_CTX_set0_rsa_oaep_label(pkey, copy.as_ptr(), label.len())) {
+                if !worked(lc::EVP_PKEY_CTX_set0_rsa_oaep_label(ctx, copy.as_ptr(), label.len())) {
                     lc::OPENSSL_free(copy.as_ptr().cast());
                     return None;
                 }
@@ -267,7 +267,7 @@ impl Rsa {
             let mut out = vec![0; self.size()];
             let mut len = out.len();
             let run = if encrypt { lc::EVP_PKEY_encrypt } else { lc::EVP_PKEY_decrypt };
-            let done = worked(run(pkey, out.as_mut_ptr(), &raw mut len, data.as_ptr(), data.len()));
+            let done = worked(run(ctx, out.as_mut_ptr(), &raw mut len, data.as_ptr(), data.len()));
             out.truncate(len);
             done.then_some(out)
         }
@@ -282,13 +282,13 @@ impl PkeyContext {
         // SAFETY: the `EVP_PKEY` holds a reference to the key, and the context holds one to the
         // `EVP_PKEY`; our own reference to the `EVP_PKEY` is released here.
         unsafe {
-            let boxed = NonNull::new(lc::EVP_PKEY_new())?.as_ptr();
-            let context = if worked(lc::EVP_PKEY_set1_RSA(boxed, rsa.0.as_ptr())) {
-                lc::EVP_PKEY_CTX_new(boxed, ptr::null_mut())
+            let pkey = NonNull::new(lc::EVP_PKEY_new())?.as_ptr();
+            let context = if worked(lc::EVP_PKEY_set1_RSA(pkey, rsa.0.as_ptr())) {
+                lc::EVP_PKEY_CTX_new(pkey, ptr::null_mut())
             } else {
                 ptr::null_mut()
             };
-            lc::EVP_PKEY_free(boxed);
+            lc::EVP_PKEY_free(pkey);
             NonNull::new(context).map(Self)
         }
     }

@@ -1,5 +1,5 @@
-//! Calls of methods: which members a caller reaches, and what arrives of arguments, results and
-//! errors.
+//! Tests of method calls: which members a caller reaches, and how arguments, results and errors
+//! arrive.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ trials! {
     properties_are_read_from_accessors,
     errors_keep_their_class_name_and_message_but_not_their_stack,
     values_that_cannot_be_sent_are_refused,
-    a_binding_is_an_object_as_before,
+    a_binding_with_methods_is_still_a_fetcher,
     a_named_export_takes_requests_and_calls,
     a_missing_entrypoint_is_reported_to_the_caller,
     a_worker_may_have_methods_only,
@@ -228,7 +228,7 @@ async fn values_that_cannot_be_sent_are_refused(shard: Rc<Shard>) {
     assert!(lines[13].contains("\"Point\""), "{}", lines[13]);
 }
 
-async fn a_binding_is_an_object_as_before(shard: Rc<Shard>) {
+async fn a_binding_with_methods_is_still_a_fetcher(shard: Rc<Shard>) {
     let callee = "export default class extends WorkerEntrypoint {
         fetch(request) { return new Response('path ' + new URL(request.url).pathname); }
         status() { return 'method'; }

@@ -1,4 +1,4 @@
-//! The limits of calls, and peers that do not keep to them.
+//! Tests of the limits of calls, and of peers that send malformed messages.
 
 use std::rc::Rc;
 
@@ -140,7 +140,7 @@ async fn malformed_messages_end_only_their_session(shard: Rc<Shard>) {
     for body in malformed {
         let shown = format!("{:?}", &body[..body.len().min(40)]);
         if let Ok(answer) = call(body).await {
-            // The call of a method may have failed in an orderly way.
+            // The session may report an error, but no result.
             let answer = answer.body.collect().await.unwrap();
             assert_ne!(answer.get(4), Some(&2), "{shown} was understood");
         }

@@ -1,5 +1,5 @@
-//! Tests of values that are not copied, which are functions, objects and streams, and of the
-//! session in which they work.
+//! Tests of functions, objects and streams, which are passed by reference, and of the session in
+//! which they work.
 
 use std::rc::Rc;
 
@@ -194,7 +194,7 @@ async fn a_broken_stream_breaks_at_its_reader(shard: Rc<Shard>) {
             let at = 0;
             return new ReadableStream({ pull(controller) { if (at++ < 1) controller.enqueue('first'); else throw new RangeError('at the source'); } });
         }
-        endless() { return new ReadableStream({ pull(controller) { controller.enqueue('more'); }, cancel(reason) { console.log(`cancelled: ${reason}`); } }); }
+        endless() { return new ReadableStream({ pull(controller) { controller.enqueue('more'); }, cancel(reason) { console.log(`canceled: ${reason}`); } }); }
     }";
     let caller = [
         OUTCOME,
@@ -210,8 +210,7 @@ async fn a_broken_stream_breaks_at_its_reader(shard: Rc<Shard>) {
         answer(&shard, callee, &caller.concat()).await,
         r#"["first","RangeError: at the source"]"#
     );
-    await_condition("the source hears of the cancellation", || shard.logged("cancelled: enough"))
-        .await;
+    await_condition("the cancellation of the source", || shard.logged("canceled: enough")).await;
 }
 
 async fn requests_and_responses_arrive_with_their_bodies(shard: Rc<Shard>) {
@@ -251,6 +250,6 @@ async fn a_session_ends_with_the_invocation_of_its_caller(shard: Rc<Shard>) {
     let caller = "globalThis.held = await env.OTHER.hold(); return new Response('left')";
     let pair = Pair::start(&shard, callee, caller).await;
     assert_eq!(pair.get().await, "left");
-    await_condition("the object is released", || shard.logged("released")).await;
+    await_condition("the release of the object", || shard.logged("released")).await;
     pair.callee.0.idle().await;
 }

@@ -83,7 +83,7 @@ impl RawClient {
         let (mut last, mut frames) = (first, 1);
         while last & 0x80 == 0 {
             let (next, payload) = self.receive().await;
-            assert_eq!(next & 0x7f, 0, "a frame has continued the message");
+            assert_eq!(next & 0x7f, 0, "a frame does not continue the message");
             message.extend(payload);
             (last, frames) = (next, frames + 1);
         }
@@ -97,6 +97,7 @@ impl RawClient {
     }
 }
 
+/// Returns a frame with this first byte, masked if there is a mask.
 fn written(first: u8, payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
     let bit = if mask.is_some() { 0x80 } else { 0 };
     let mut frame = vec![first];

@@ -60,7 +60,6 @@ async fn a_message_that_is_too_long_ends_the_socket(shard: Rc<Shard>) {
 async fn each_message_has_its_own_cpu_time(shard: Rc<Shard>) {
     let body = "on('message', ({ data }) => {
           if (data === 'loop') for (;;);
-          const end = performance.now();
           let x = 0;
           for (let i = 0; i < 2e6; i++) x += i;
           server.send(data);

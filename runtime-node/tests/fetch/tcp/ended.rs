@@ -24,7 +24,7 @@ fetching![
     a_socket_that_is_read_forever_ends_at_the_wall_limit,
 ];
 
-const ENDS: &str = "The socket is closed, or the invocation that opened it has ended";
+const HAS_ENDED: &str = "The socket is closed, or the invocation that opened it has ended";
 
 async fn a_failure_names_its_stage_and_the_remedy(shard: Rc<Shard>) {
     let server = echo().await;
@@ -136,7 +136,7 @@ async fn a_socket_of_an_earlier_invocation_is_closed(shard: Rc<Shard>) {
     let worker = shard.worker(&source).start().await.unwrap();
     assert_eq!(text(worker.get("/").await.unwrap()).await, "kept");
     await_condition("the end of the connection", || server.open.get() == 0).await;
-    let expected = format!(r#"["{ENDS}","{ENDS}","{ENDS}"]"#);
+    let expected = format!(r#"["{HAS_ENDED}","{HAS_ENDED}","{HAS_ENDED}"]"#);
     assert_eq!(text(worker.get("/").await.unwrap()).await, expected);
 }
 

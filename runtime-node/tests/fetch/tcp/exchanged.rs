@@ -13,7 +13,7 @@ use crate::text;
 
 fetching![
     bytes_pass_in_both_directions,
-    an_address_is_a_text_or_an_object,
+    an_address_is_a_string_or_an_object,
     the_end_of_the_peers_direction_ends_the_other,
     with_allow_half_open_the_worker_may_write_after_the_peers_end,
     close_sends_what_has_been_written,
@@ -46,7 +46,7 @@ async fn bytes_pass_in_both_directions(shard: Rc<Shard>) {
     await_condition("the end of the connection", || server.open.get() == 0).await;
 }
 
-async fn an_address_is_a_text_or_an_object(shard: Rc<Shard>) {
+async fn an_address_is_a_string_or_an_object(shard: Rc<Shard>) {
     let server = echo().await;
     let body = "const seen = [];
         for (const address of [`origin.test:${port}`, `127.0.0.1:${port}`, { hostname: '127.0.0.1', port: `${port}` }, { hostname: '::ffff:127.0.0.1', port }]) {
@@ -196,15 +196,15 @@ async fn nothing_is_read_ahead_of_a_slow_reader(shard: Rc<Shard>) {
 }
 
 async fn a_writer_waits_for_a_slow_peer(shard: Rc<Shard>) {
-    let goes_on = Rc::<tokio::sync::Notify>::default();
-    let (received, shared) = (Rc::<Cell<usize>>::default(), Rc::clone(&goes_on));
+    let resume = Rc::<tokio::sync::Notify>::default();
+    let (received, shared) = (Rc::<Cell<usize>>::default(), Rc::clone(&resume));
     let count = Rc::clone(&received);
     let server = Origin::serve_connections(move |mut stream| {
-        let (count, goes_on) = (Rc::clone(&count), Rc::clone(&shared));
+        let (count, resume) = (Rc::clone(&count), Rc::clone(&shared));
         async move {
             let mut byte = [0; 1];
             let _ = stream.read_exact(&mut byte).await;
-            goes_on.notified().await;
+            resume.notified().await;
             let mut buffer = vec![0; 64 * 1024];
             count.set(1);
             while let Ok(bytes @ 1..) = stream.read(&mut buffer).await {
@@ -228,7 +228,7 @@ async fn a_writer_waits_for_a_slow_peer(shard: Rc<Shard>) {
     let loaded = worker(&shard, &server, body).limits(|limits| limits.cpu_ms = 1_000);
     let loaded = loaded.start().await.unwrap();
     assert_eq!(text(loaded.get("/").await.unwrap()).await, "[true,true]");
-    goes_on.notify_one();
+    resume.notify_one();
     await_condition("the end of the connection", || server.open.get() == 0).await;
     // The queue was lost with the invocation.
     assert!(received.get() < 64 << 20, "{} bytes were received", received.get());

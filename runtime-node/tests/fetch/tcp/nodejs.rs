@@ -263,7 +263,7 @@ async fn tls_is_verified_with_the_nodes_authorities_or_with_given_ones(shard: Rc
         ("host: 'other.test'".to_owned(), &trusting_shard, bad),
     ] {
         let answer = answer(shard, &server, &connect(&options)).await;
-        // `other.test` is a name of this machine only for the first shard.
+        // `other.test` is a name of this machine only on the trusting shard.
         assert_eq!(answer, expected, "{options}");
     }
 }

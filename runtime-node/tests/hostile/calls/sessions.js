@@ -30,7 +30,7 @@ export default {
       try {
         await steal();
       } catch {
-        // Each of these throws, or calls in vain.
+        // Each of these throws, or calls nothing.
       }
     }
     const ofBindings = Object.getPrototypeOf(env.OTHER);

@@ -1,5 +1,5 @@
-// Intercepts promises, JSON and lists through prototypes while keys are used: no key material that is not extractable may be
-// visible there.
+// Intercepts promises, JSON and lists through prototypes while keys are used: key material that is
+// not extractable must not be visible there.
 // expect: answer held
 // limits: cpu_ms=500
 const { subtle } = crypto;

@@ -1,4 +1,4 @@
-// Queues microtasks by queueMicrotask, each of which queues two more.
+// Queues microtasks with queueMicrotask, each of which queues two more.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Extends its invocation by ten thousand promises that never settle, and by an interval.
+// Extends its invocation with ten thousand promises that never settle, and with an interval.
 // expect: answer kept
 // limits: cpu_ms=1000 wall_ms=100
 // logs: wall_limit_exceeded

@@ -17,7 +17,6 @@ export default {
 // revision: 2
 export default {
   async fetch(request, env, ctx) {
-    const like = { length: 2 ** 28, [Symbol.isConcatSpreadable]: true };
     try {
       [].concat(new Proxy(new Array(2 ** 28), {}));
     } catch (error) {
@@ -29,7 +28,6 @@ export default {
 // revision: 3
 export default {
   async fetch(request, env, ctx) {
-    const like = { length: 2 ** 28, [Symbol.isConcatSpreadable]: true };
     try {
       [].concat(...new Array(2 ** 10).fill(new Array(2 ** 21)));
     } catch (error) {
@@ -53,7 +51,6 @@ export default {
 // revision: 5
 export default {
   async fetch(request, env, ctx) {
-    const like = { length: 2 ** 28, [Symbol.isConcatSpreadable]: true };
     try {
       [].concat(Object.assign(new Uint8Array(2 ** 26), { [Symbol.isConcatSpreadable]: true }));
     } catch (error) {

@@ -32,8 +32,6 @@ export default {
 // revision: 3
 export default {
   async fetch(request, env, ctx) {
-    let list = [];
-    for (let i = 0; i < 30; i++) list = [list, list];
     try {
       new Array(2 ** 20).fill(new Array(2 ** 20)).flat();
     } catch (error) {
@@ -45,8 +43,6 @@ export default {
 // revision: 4
 export default {
   async fetch(request, env, ctx) {
-    let list = [];
-    for (let i = 0; i < 30; i++) list = [list, list];
     try {
       [1, 2].flatMap(() => new Array(2 ** 32 - 1));
     } catch (error) {
@@ -58,8 +54,6 @@ export default {
 // revision: 5
 export default {
   async fetch(request, env, ctx) {
-    let list = [];
-    for (let i = 0; i < 30; i++) list = [list, list];
     try {
       new Array(2 ** 10).fill(new Array(2 ** 20)).flatMap(Object);
     } catch (error) {
@@ -71,8 +65,6 @@ export default {
 // revision: 6
 export default {
   async fetch(request, env, ctx) {
-    let list = [];
-    for (let i = 0; i < 30; i++) list = [list, list];
     try {
       [new Proxy([], { get: (target, key) => (key === 'length' ? 2 ** 32 : 1) })].flat();
     } catch (error) {

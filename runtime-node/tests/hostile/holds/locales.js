@@ -161,7 +161,6 @@ export default {
 // revision: 14
 export default {
   async fetch(request, env, ctx) {
-    const locale = 'de-' + Array.from({ length: 30000 }, (_, i) => `a${1e4 + i}`).join('-');
     try {
       1n.toLocaleString({ length: 2 ** 32 - 1 });
     } catch (error) {
@@ -173,7 +172,6 @@ export default {
 // revision: 15
 export default {
   async fetch(request, env, ctx) {
-    const locale = 'de-' + Array.from({ length: 30000 }, (_, i) => `a${1e4 + i}`).join('-');
     try {
       new Intl.Segmenter(Array(2 ** 20).fill('de'));
     } catch (error) {

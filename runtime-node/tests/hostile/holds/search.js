@@ -97,7 +97,6 @@ export default {
 export default {
   async fetch(request, env, ctx) {
     const almost = 'a'.repeat(2 ** 20);
-    const end = 'a'.repeat(2 ** 18);
     try {
       for (let text = almost; ; text += almost) text.lastIndexOf('aab');
     } catch (error) {

@@ -1,4 +1,4 @@
-// Forgets rewriters in the middle of their documents. Their memory must be freed.
+// Abandons rewriters in the middle of their documents. Their memory must be freed.
 // expect: answer forgotten
 // limits: cpu_ms=5000 wall_ms=10000
 export default {

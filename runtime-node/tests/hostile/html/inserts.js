@@ -1,4 +1,4 @@
-// Inserts content without end into one token, and keeps content for ends that never come.
+// Inserts content without end into one token, and keeps content for end tags that never come.
 // expect: memory_limit_exceeded or answer refused
 // limits: cpu_ms=5000
 export default {

@@ -12,7 +12,7 @@ export default {
     chain = chain.then(() => gate).then(() => {
       // The invocation to which this callback belongs has ended, and must not begin an operation.
       try {
-        setTimeout(() => console.log('a timer of the dead'), 0);
+        setTimeout(() => console.log('a timer of an ended invocation'), 0);
       } catch (error) {
         if (!(error instanceof RangeError)) throw error;
       }

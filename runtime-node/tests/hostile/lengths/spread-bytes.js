@@ -10,7 +10,7 @@ export default { fetch() { for (;;) Math.max(...new Uint8Array(2 ** 25)); } };
 export default { fetch() { for (;;) ((...rest) => rest.length)(...new Float64Array(2 ** 22)); } };
 // revision: a string
 export default { fetch() { for (;;) [...'a'.repeat(2 ** 25)]; } };
-// revision: taken apart
+// revision: destructured
 export default { fetch() { for (;;) { const [first, ...rest] = 'a'.repeat(2 ** 25); } } };
 // revision: arguments of a constructor
 export default { fetch() { for (;;) new Array(...new Int32Array(2 ** 24)); } };

@@ -1,4 +1,4 @@
-// Uses a proxy that claims first one element, and later 2²⁵ elements.
+// Uses a proxy that first claims one element, and later 2²⁵ elements.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

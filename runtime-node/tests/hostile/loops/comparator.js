@@ -1,4 +1,4 @@
-// Sorts by an inconsistent comparator once, and by a native function forever.
+// Sorts with an inconsistent comparator once, and with a native function forever.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

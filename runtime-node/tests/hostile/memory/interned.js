@@ -1,4 +1,4 @@
-// Adds properties to an object, whose names V8 internalizes.
+// Adds properties, whose names V8 internalizes, to an object.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

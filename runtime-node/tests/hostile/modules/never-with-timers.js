@@ -1,4 +1,4 @@
-// Awaits at the top level a promise that never settles, with a timer.
+// Awaits, at the top level, a promise that never settles, while an interval is set.
 // expect: start wall_limit_exceeded
 // limits: wall_ms=100
 setInterval(() => {}, 1);

@@ -1,4 +1,4 @@
-// Replaces one match by a template that is too long to be scanned in one step.
+// Replaces one match with a template that is too long to be scanned in one step.
 // expect: answer held
 // limits: cpu_ms=5000 memory_mib=128
 export default {

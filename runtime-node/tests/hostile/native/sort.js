@@ -1,4 +1,4 @@
-// Sorts a long array of numbers, again and again.
+// Repeatedly sorts a long array of numbers.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=128
 export default {

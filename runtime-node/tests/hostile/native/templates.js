@@ -1,4 +1,4 @@
-// Replaces many matches by templates of many parts: V8 would end the process if it listed all
+// Replaces many matches with templates of many parts: V8 would end the process if it listed all
 // parts.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
 // requests: 12

@@ -1,4 +1,4 @@
-// Requests more memory for scrypt than the Worker has, and costs without any bound.
+// Requests more memory for scrypt than the Worker has, and unbounded costs.
 // expect: answer RangeError RangeError RangeError RangeError
 // flags: nodejs_compat
 import { scryptSync } from 'node:crypto';

@@ -1,4 +1,4 @@
-// Loops in a handler of rejections, within the turn that rejected.
+// Loops in a rejection handler, within the turn in which the promise was rejected.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

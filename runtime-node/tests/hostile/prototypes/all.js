@@ -1,7 +1,7 @@
 // Replaces every function and getter that can be reached from the global object.
 // expect: answer well
 // limits: startup_ms=5000
-// The response must still be sent: the built-in JavaScript calls none of them.
+// The response must still be sent: the built-in JavaScript calls none of these functions.
 const no = () => {
   throw new Error('tampered');
 };

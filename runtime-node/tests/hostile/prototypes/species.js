@@ -1,4 +1,4 @@
-// Defines constructors by Symbol.species.
+// Replaces constructors through Symbol.species.
 // expect: answer well
 export default {
   async fetch(request, env, ctx) {

@@ -1,19 +1,10 @@
-// Defines a then method on every prototype, which every await would call.
+// Defines a getter `then` on several prototypes, which every await reads.
 // expect: answer well
 // body: text
 export default {
   async fetch(request, env, ctx) {
-    const { prototype } = Object;
-    let asked = 0;
-    for (const object of [prototype, Response.prototype, Request.prototype, Uint8Array.prototype, Promise.prototype]) {
-      if (object === Promise.prototype) continue;
-      Object.defineProperty(object, 'then', {
-        configurable: true,
-        get() {
-          asked++;
-          return undefined;
-        },
-      });
+    for (const { prototype } of [Object, Response, Request, Uint8Array]) {
+      Object.defineProperty(prototype, 'then', { configurable: true, get: () => undefined });
     }
     await request.arrayBuffer();
     return new Response('well');

@@ -1,4 +1,4 @@
-// Loops in a realm that each invocation has of its own.
+// Loops in each invocation's own realm.
 // expect: cpu_limit_exceeded
 // state: Reset
 // requests: 3

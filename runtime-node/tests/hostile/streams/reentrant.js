@@ -3,7 +3,6 @@
 // limits: cpu_ms=5000 wall_ms=10000
 export default {
   async fetch() {
-    const noise = [];
     const quiet = (f) => {
       try {
         const made = f();
@@ -54,7 +53,6 @@ export default {
         depth = 0;
         quiet(poke);
       }
-      noise.push(seed);
     }
     await new Promise((resolve) => setTimeout(resolve, 5));
     return new Response('held');

@@ -11,7 +11,7 @@ const NAMES = [
 export default {
   async fetch() {
     const chunks = [];
-    const sink = new WritableStream({ start: null ?? undefined, write: (chunk) => void (chunks[chunks.length] = chunk) });
+    const sink = new WritableStream({ start: undefined, write: (chunk) => void (chunks[chunks.length] = chunk) });
     const trap = (name) => ({
       __proto__: null,
       configurable: true,

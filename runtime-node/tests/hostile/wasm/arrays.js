@@ -1,8 +1,6 @@
 // Creates the largest arrays of WebAssembly GC.
 // expect: memory_limit_exceeded or cpu_limit_exceeded or answer RuntimeError
 // limits: cpu_ms=2000 memory_mib=32
-// with: assembler.js
-import { i32 } from './assembler.js';
 const instance = (bytes, imports) => new WebAssembly.Instance(new WebAssembly.Module(bytes), imports).exports;
 export default {
   async fetch(request, env, ctx) {

@@ -1,7 +1,6 @@
 // Grows a memory, which detaches its buffer, while the platform uses a view of it.
 // expect: answer held
 // limits: cpu_ms=5000
-// with: assembler.js
 export default {
   async fetch(request, env, ctx) {
     const memory = new WebAssembly.Memory({ initial: 1, maximum: 200 });

@@ -1,4 +1,5 @@
-// Compiles a function whose machine code is a thousand times as long as its bytecode, in each request.
+// Compiles, in each request, a function whose machine code is a thousand times as long as its
+// bytecode.
 // expect: answer ran or cpu_limit_exceeded or memory_limit_exceeded
 // requests: 12
 // limits: cpu_ms=2000 memory_mib=64

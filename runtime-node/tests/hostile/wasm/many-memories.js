@@ -1,7 +1,6 @@
 // Keeps memories without pages.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=5000 memory_mib=32
-// with: assembler.js
 export default {
   async fetch(request, env, ctx) {
     const all = [];

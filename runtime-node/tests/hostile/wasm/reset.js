@@ -4,7 +4,6 @@
 // requests: 4
 // at once: 8
 // limits: cpu_ms=2000 memory_mib=128
-// with: assembler.js
 export default {
   async fetch(request, env, ctx) {
     const memory = new WebAssembly.Memory({ initial: 1 });

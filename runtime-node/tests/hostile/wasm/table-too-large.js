@@ -1,4 +1,4 @@
-// Creates tables larger than the limit, in a module and by the constructor.
+// Creates tables larger than the limit, in a module and with the constructor.
 // expect: answer CompileError RangeError
 // with: assembler.js
 import { assemble, funcref } from './assembler.js';

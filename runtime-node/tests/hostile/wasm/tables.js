@@ -1,7 +1,6 @@
 // Keeps tables that grow.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=32
-// with: assembler.js
 export default {
   async fetch(request, env, ctx) {
     const all = [];

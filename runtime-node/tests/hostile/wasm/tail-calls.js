@@ -1,4 +1,4 @@
-// Loops by tail calls.
+// Loops with tail calls.
 // expect: cpu_limit_exceeded
 // with: assembler.js
 import { op, program } from './assembler.js';

@@ -120,13 +120,13 @@ impl Catalog {
         self.content.paused.send_replace(false);
     }
 
-    /// Refuses every request for a revision from now on, as an operator does that has not listed the
-    /// cluster yet.
+    /// Refuses every later request for a revision, like an operator that has not listed the cluster
+    /// yet.
     pub(crate) fn refuse(&self) {
         self.content.incomplete.send_replace(true);
     }
 
-    /// Gives another catalog the revisions of this one.
+    /// Copies the revisions of this catalog to another one.
     pub(crate) fn copy_to(&self, other: &Self) {
         let revisions = self.content.state().revisions.clone();
         other.content.state().revisions.extend(revisions);
@@ -147,7 +147,7 @@ impl Catalog {
         self.content.entries.send_modify(|entries| entries.workers.push(worker));
     }
 
-    /// Announces a node to fronts, in the place of any other node of its name.
+    /// Announces a node to fronts, replacing any other node of that name.
     pub(crate) fn announce_node(&self, name: &str, shard_ports: Vec<u32>, lane_ports: Vec<u32>) {
         let node = Node {
             name: name.to_owned(),

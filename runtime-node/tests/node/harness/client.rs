@@ -32,9 +32,9 @@ pub(crate) struct WorkerResponse {
     pub(crate) status: u32,
     pub(crate) headers: Vec<Header>,
     pub(crate) body: Vec<u8>,
-    /// The response asks routers to spread the Worker's requests.
+    /// Whether the response asks routers to spread the Worker's requests.
     pub(crate) is_hot: bool,
-    /// Whether the request has waited for a start of its isolate.
+    /// Whether the request waited for its isolate to start.
     pub(crate) cold: bool,
 }
 

@@ -8,7 +8,7 @@ use tenon_runtime_node::supervisor::Supervisor;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::kept::SupervisedNode;
+use super::supervised::SupervisedNode;
 use super::{Deployed, TestNode};
 
 /// A response, as a client reads it.

@@ -4,13 +4,13 @@
 // requests: 4
 export default {
   async fetch(request, env, ctx) {
-    const places = new Array(2 ** 22).fill(1);
+    const elements = new Array(2 ** 22).fill(1);
     for (;;) {
-      places.find(Array);
-      places.filter(Boolean);
-      places.every(Boolean);
-      places.findLastIndex(Number.isNaN);
-      places.lastIndexOf(3);
+      elements.find(Array);
+      elements.filter(Boolean);
+      elements.every(Boolean);
+      elements.findLastIndex(Number.isNaN);
+      elements.lastIndexOf(3);
     }
   },
 };

@@ -1,16 +1,12 @@
-// Returns the same end in two responses, and an end that it has accepted itself.
+// Accepts an end twice, and sends through an end that belongs to a response.
 // expect: answer TypeError TypeError
-const failures = [];
+const kept = [];
 export default {
   async fetch() {
+    const failures = [];
     const [client, server] = Object.values(new WebSocketPair());
     server.accept();
-    const tried = (webSocket) => {
-      const response = new Response(null, { status: 101, webSocket });
-      addEventListener('fetch', () => response);
-      return response;
-    };
-    tried(client);
+    kept.push(new Response(null, { status: 101, webSocket: client }));
     for (const attempt of [() => server.accept(), () => client.send('x')]) {
       try {
         attempt();

@@ -20,8 +20,9 @@ use super::Deployed;
 use super::catalog::Catalog;
 use super::client::{Client, WorkerResponse};
 
+/// The command line of a node.
 #[derive(clap::Parser)]
-struct Line {
+struct CommandLine {
     #[command(flatten)]
     node: NodeArgs,
 }
@@ -54,7 +55,8 @@ impl SupervisedNode {
         let line = line.into_iter().chain(shards.iter().copied());
         let line = line.chain(["--no-pin", "--drain-grace", "20s", "--catalog", &url]);
         let line: Vec<&str> = line.chain(more.iter().copied()).collect();
-        let config = Config::try_from(Line::parse_from(["node"].iter().chain(&line)).node).unwrap();
+        let args = CommandLine::parse_from(["node"].iter().chain(&line)).node;
+        let config = Config::try_from(args).unwrap();
         let path = Path::new(env!("CARGO_BIN_EXE_tenon-runtime-node")).to_owned();
         let program = Program {
             name: path.clone().into(),
@@ -162,12 +164,12 @@ impl SupervisedNode {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let arguments = |pid: &Path| std::fs::read(pid.join("cmdline")).unwrap_or_default();
         let wanted = [format!("--child={id}"), self.name.to_owned()].map(String::into_bytes);
-        let is_it = |pid: &Path| {
+        let is_wanted = |pid: &Path| {
             let line = arguments(pid);
             let words: Vec<_> = line.split(|byte| *byte == 0).collect();
             wanted.iter().all(|wanted| words.contains(&&wanted[..]))
         };
-        processes.map(|entry| entry.path()).find(|path| is_it(path))
+        processes.map(|entry| entry.path()).find(|path| is_wanted(path))
     }
 
     /// Returns the quarantines that the node has reported to the operator.

@@ -1,4 +1,4 @@
-// Formats stacks by a source map without end.
+// Formats source-mapped stacks without end.
 // expect: cpu_limit_exceeded
 export default {
   fetch() {
