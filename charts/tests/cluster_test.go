@@ -42,7 +42,7 @@ func TestOpenShiftIsDetected(t *testing.T) {
 	}
 }
 
-// OpenShift's DNS Pods listen on another port than their Service, and policies see the Pods' port.
+// OpenShift's DNS Pods listen on a port other than their Service's, and policies see the Pods'.
 func TestRestrictedNodesReachTheDNSOfOpenShift(t *testing.T) {
 	egress := render(t, variety["openshift"]).find(t, "NetworkPolicy/tenon-runtime-node").at("spec", "egress", 0)
 	expect(t, "the rule for DNS", egress, `
