@@ -52,7 +52,8 @@ test-e2e: tools ## Run the end-to-end tests on a real control plane, built from 
 	deploy/cluster/up --registry
 	deploy/cluster/run-in cargo test --workspace --test suite -- --test-threads 4
 
-# Settings: KUBECONFIG=… LOAD=… [PREVIOUS=…] [HELM=…] [TAG=…] [REGISTRY=…]; the script documents them.
+# Settings: KUBECONFIG=… LOAD=… [PREVIOUS=…] [HELM=…] [TAG=…] [REGISTRY=…]; the script documents
+# them.
 .PHONY: e2e
 e2e: tools ## Install, upgrade, drain and uninstall Tenon on the cluster of KUBECONFIG; LOAD loads the images
 	e2e/install
@@ -151,14 +152,15 @@ bench-soak: tools ## Measure whether memory, descriptors and latency stay flat f
 	cargo build --release --workspace $(BINARIES) --bin tenon-bench
 	target/release/tenon-bench soak --minutes $(MINUTES)
 
-# NAMES are those of projects or folders of e2e/projects, by default all. The packages come from npm.
+# NAMES are those of projects or folders of e2e/projects, all by default. The packages come from
+# npm.
 .PHONY: projects
-projects: tools ## Move real projects of frameworks and libraries in, and print what became of each
+projects: tools ## Run real projects of frameworks and libraries on Tenon, and print the result of each
 	cargo build --release --workspace --bin tenon
 	node e2e/projects/run.mjs $(NAMES)
 
 .PHONY: nightly
-nightly: ## Run what takes too long for each change: AddressSanitizer, fuzzing at random, a soak of ten minutes, real projects
+nightly: ## Run the tests that take too long for each change: AddressSanitizer, random fuzzing, a soak of ten minutes, real projects
 	$(MAKE) test-sanitized
 	$(MAKE) fuzz SECONDS=120 SEED=0
 	$(MAKE) bench-soak MINUTES=10

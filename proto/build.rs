@@ -2,7 +2,7 @@
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
-    let beside_the_catalog = [
+    let importing_catalog = [
         "proto/tenon/node/v1/node.proto",
         "proto/tenon/node/v1/profiler.proto",
         "proto/tenon/router/v1/router.proto",
@@ -12,14 +12,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure()
         .bytes(".tenon.node.v1")
         .extern_path(".tenon.catalog.v1", "crate::catalog")
-        .compile_fds(protox::compile(beside_the_catalog, ["proto"])?)?;
-    let between_processes =
+        .compile_fds(protox::compile(importing_catalog, ["proto"])?)?;
+    let catalog_and_runtime =
         ["proto/tenon/catalog/v1/catalog.proto", "proto/tenon/runtime/v1/runtime.proto"];
     tonic_prost_build::configure()
         // Bodies keep the buffers that were read from the socket.
         .bytes(".tenon.runtime.v1")
         .bytes(".tenon.catalog.v1.GetAssetsResponse")
         .bytes(".tenon.catalog.v1.ModuleChunk")
-        .compile_fds(protox::compile(between_processes, ["proto"])?)?;
+        .compile_fds(protox::compile(catalog_and_runtime, ["proto"])?)?;
     Ok(())
 }

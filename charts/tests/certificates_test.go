@@ -10,20 +10,20 @@ import (
 func secrets(t *testing.T, all objects) map[string]string {
 	t.Helper()
 	secretOf := map[string]string{}
-	for _, of := range []string{"operator", "router"} {
-		pod := all.pod(t, "Deployment/tenon-"+of)
+	for _, component := range []string{"operator", "router"} {
+		pod := all.pod(t, "Deployment/tenon-"+component)
 		secret := named(pod.spec["volumes"], "tls", "secret", "secretName")
 		if secret == nil {
 			continue
 		}
-		secretOf[of] = fmt.Sprint(secret)
+		secretOf[component] = fmt.Sprint(secret)
 		mounted := named(pod.container()["volumeMounts"], "tls", "mountPath")
 		if mounted != "/etc/tenon/tls" || !contains(pod.args(), "--tls-dir=/etc/tenon/tls") {
-			t.Errorf("%s does not mount its certificate: %v", of, pod.args())
+			t.Errorf("%s does not mount its certificate: %v", component, pod.args())
 		}
 	}
 	for _, arg := range all.pod(t, "Deployment/tenon-operator").args() {
-		if secret, is := strings.CutPrefix(arg, "--node-tls-secret="); is {
+		if secret, ok := strings.CutPrefix(arg, "--node-tls-secret="); ok {
 			secretOf["runtime-node"] = secret
 		}
 	}

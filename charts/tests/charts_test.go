@@ -96,12 +96,12 @@ func without(files []*common.File, folders ...string) []*common.File {
 }
 
 // renderChart returns the text of each template, by its path.
-func renderChart(of *chart.Chart, values string) (map[string]string, error) {
-	return renderOn(of, values)
+func renderChart(target *chart.Chart, values string) (map[string]string, error) {
+	return renderOn(target, values)
 }
 
 // renderOn does the same as renderChart, on a cluster that serves further versions of APIs.
-func renderOn(of *chart.Chart, values string, apis ...string) (map[string]string, error) {
+func renderOn(target *chart.Chart, values string, apis ...string) (map[string]string, error) {
 	var overrides map[string]any
 	if err := yaml.Unmarshal([]byte(values), &overrides); err != nil {
 		return nil, fmt.Errorf("cannot parse the values of the test: %w", err)
@@ -109,11 +109,11 @@ func renderOn(of *chart.Chart, values string, apis ...string) (map[string]string
 	options := common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
 	capabilities := *common.DefaultCapabilities
 	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, common.VersionSet(apis))
-	all, err := chartutil.ToRenderValues(of, overrides, options, &capabilities)
+	all, err := chartutil.ToRenderValues(target, overrides, options, &capabilities)
 	if err != nil {
 		return nil, err
 	}
-	return engine.Engine{Strict: true}.Render(of, all)
+	return engine.Engine{Strict: true}.Render(target, all)
 }
 
 type object struct {
@@ -209,7 +209,7 @@ func (all objects) kind(kind string) objects {
 
 // pod is a Pod of the chart, or a Pod template.
 type pod struct {
-	of     string
+	owner  string
 	labels map[string]any
 	spec   map[string]any
 }
@@ -229,10 +229,10 @@ func (p pod) args() []string {
 
 func (all objects) pods() []pod {
 	var pods []pod
-	add := func(of object, template any) {
+	add := func(owner object, template any) {
 		labels, _ := at(template, "metadata", "labels").(map[string]any)
 		spec, _ := at(template, "spec").(map[string]any)
-		pods = append(pods, pod{of.String(), labels, spec})
+		pods = append(pods, pod{owner.String(), labels, spec})
 	}
 	for _, o := range all.kind("Deployment") {
 		add(o, o.at("spec", "template"))
@@ -243,14 +243,14 @@ func (all objects) pods() []pod {
 	return pods
 }
 
-func (all objects) pod(t *testing.T, of string) pod {
+func (all objects) pod(t *testing.T, owner string) pod {
 	t.Helper()
 	for _, pod := range all.pods() {
-		if pod.of == of {
+		if pod.owner == owner {
 			return pod
 		}
 	}
-	t.Fatalf("there is no Pod of %s", of)
+	t.Fatalf("there is no Pod of %s", owner)
 	return pod{}
 }
 

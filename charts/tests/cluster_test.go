@@ -9,40 +9,40 @@ import (
 const scc = "security.openshift.io/v1"
 
 func TestOpenShiftIsDetected(t *testing.T) {
-	for _, of := range []struct {
-		values string
-		apis   []string
-		is     bool
+	for _, test := range []struct {
+		values    string
+		apis      []string
+		openshift bool
 	}{
 		{``, nil, false},
 		{``, []string{scc}, true},
 		{`openshift: enabled`, nil, true},
 		{`openshift: disabled`, []string{scc}, false},
 	} {
-		rendered, err := renderOn(load(t, platform), of.values, of.apis...)
+		rendered, err := renderOn(load(t, platform), test.values, test.apis...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all := parse(t, rendered)
 		operator := all.pod(t, "Deployment/tenon-operator")
-		if is := contains(operator.args(), "--node-user-assigned"); is != of.is {
-			t.Errorf("%q with the APIs %v: the cluster assigns the users of nodes: %v", of.values, of.apis, is)
+		if got := contains(operator.args(), "--node-user-assigned"); got != test.openshift {
+			t.Errorf("%q with the APIs %v: the cluster assigns the users of nodes: %v", test.values, test.apis, got)
 		}
 		for _, pod := range all.pods() {
 			for _, field := range []string{"runAsUser", "runAsGroup", "fsGroup"} {
-				if is := at(pod.spec, "securityContext", field) == nil; is != of.is {
-					t.Errorf("%q with the APIs %v: %s has no %s: %v", of.values, of.apis, pod.of, field, is)
+				if got := at(pod.spec, "securityContext", field) == nil; got != test.openshift {
+					t.Errorf("%q with the APIs %v: %s has no %s: %v", test.values, test.apis, pod.owner, field, got)
 				}
 			}
 		}
 		rules := fmt.Sprint(all.find(t, "ClusterRole/tenon-operator").at("rules"))
-		if is := strings.Contains(rules, "workers/finalizers"); is != of.is {
-			t.Errorf("%q with the APIs %v: the operator has rights on finalizers: %v", of.values, of.apis, is)
+		if got := strings.Contains(rules, "workers/finalizers"); got != test.openshift {
+			t.Errorf("%q with the APIs %v: the operator has rights on finalizers: %v", test.values, test.apis, got)
 		}
 	}
 }
 
-// OpenShift's DNS Pods listen on another port than their Service, and policies see the Pods' port.
+// OpenShift's DNS Pods listen on a port other than their Service's, and policies see the Pods'.
 func TestRestrictedNodesReachTheDNSOfOpenShift(t *testing.T) {
 	egress := render(t, variety["openshift"]).find(t, "NetworkPolicy/tenon-runtime-node").at("spec", "egress", 0)
 	expect(t, "the rule for DNS", egress, `
@@ -87,16 +87,16 @@ func TestProcessesListenOnIPv6IfServicesMayHaveIt(t *testing.T) {
 		`ipFamilies: [IPv6]`: true, `ipFamilyPolicy: PreferDualStack`: true, `ipFamilyPolicy: RequireDualStack`: true,
 	} {
 		all := render(t, set(t, values, "router.https.secrets", "[shop-tls]"))
-		for of, ports := range map[string]string{"operator": "7070 9090", "router": "8080 8443 8081 9090"} {
-			pod := all.pod(t, "Deployment/tenon-"+of)
+		for component, ports := range map[string]string{"operator": "7070 9090", "router": "8080 8443 8081 9090"} {
+			pod := all.pod(t, "Deployment/tenon-"+component)
 			for _, port := range strings.Fields(ports) {
-				if is := contains(pod.args(), `--[a-z-]*listen=\[::\]:`+port); is != want {
-					t.Errorf("%q: %s listens on IPv6 at port %s: %v, want %v", values, of, port, is, want)
+				if got := contains(pod.args(), `--[a-z-]*listen=\[::\]:`+port); got != want {
+					t.Errorf("%q: %s listens on IPv6 at port %s: %v, want %v", values, component, port, got, want)
 				}
 			}
 		}
-		if is := contains(all.pod(t, "Deployment/tenon-operator").args(), "--node-listen-ip=::"); is != want {
-			t.Errorf("%q: nodes listen on IPv6: %v, want %v", values, is, want)
+		if got := contains(all.pod(t, "Deployment/tenon-operator").args(), "--node-listen-ip=::"); got != want {
+			t.Errorf("%q: nodes listen on IPv6: %v, want %v", values, got, want)
 		}
 	}
 }

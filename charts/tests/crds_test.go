@@ -18,8 +18,8 @@ func TestCRDsAreKeptByDefault(t *testing.T) {
 			t.Fatalf("want 4 CRDs, got %v", all)
 		}
 		for _, crd := range all {
-			if _, is := crd.GetAnnotations()["helm.sh/resource-policy"]; is != keeps {
-				t.Errorf("with the values %q, %s is kept: %v, want %v", values, crd, is, keeps)
+			if _, got := crd.GetAnnotations()["helm.sh/resource-policy"]; got != keeps {
+				t.Errorf("with the values %q, %s is kept: %v, want %v", values, crd, got, keeps)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The program `judge` calls the validation of the API server, and that of Pod Security admission.
+// The program `judge` runs the API server's validation, and that of Pod Security admission.
 func TestTheAPIServerWouldAcceptEveryObject(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "judge")
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "./judge")

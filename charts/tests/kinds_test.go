@@ -293,17 +293,17 @@ func faults(path string, value, schema any) []string {
 		}
 	default:
 		typeName, _ := at(schema, "type").(string)
-		is := map[string]bool{}
+		types := map[string]bool{}
 		switch value.(type) {
 		case string:
-			is["string"] = true
+			types["string"] = true
 		case bool:
-			is["boolean"] = true
+			types["boolean"] = true
 		case float64, int64, json.Number:
-			is["integer"], is["number"] = true, true
+			types["integer"], types["number"] = true, true
 		}
-		either := at(schema, "x-kubernetes-int-or-string") == true
-		if !is[typeName] && !(either && (is["integer"] || is["string"])) {
+		isIntOrString := at(schema, "x-kubernetes-int-or-string") == true
+		if !types[typeName] && !(isIntOrString && (types["integer"] || types["string"])) {
 			fault("%v is not of type %s", value, typeName)
 		}
 	}

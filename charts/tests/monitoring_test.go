@@ -17,9 +17,9 @@ func TestEveryServingPodIsScraped(t *testing.T) {
 	}
 	pods := podsByComponent(t, all)
 	for component, pod := range pods {
-		is := selects(monitor.at("spec", "selector"), pod.labels)
-		if serves := component != "probe" && component != "stranger"; is != serves {
-			t.Errorf("%s is scraped: %v, want %v", component, is, serves)
+		got := selects(monitor.at("spec", "selector"), pod.labels)
+		if serves := component != "probe" && component != "stranger"; got != serves {
+			t.Errorf("%s is scraped: %v, want %v", component, got, serves)
 		} else if serves && pod.number(monitor.at("spec", "podMetricsEndpoints", 0, "port")) != 9090 {
 			t.Errorf("%s has no port 9090", component)
 		}

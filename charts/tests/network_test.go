@@ -11,7 +11,7 @@ import (
 // podsByComponent returns the Pods of a release by component, and an unrelated Pod as "stranger".
 func podsByComponent(t *testing.T, all objects) map[string]pod {
 	t.Helper()
-	pods := map[string]pod{"stranger": {of: "stranger", labels: map[string]any{"app": "stranger"}}}
+	pods := map[string]pod{"stranger": {owner: "stranger", labels: map[string]any{"app": "stranger"}}}
 	for _, pod := range all.pods() {
 		pods[fmt.Sprint(pod.labels["app.kubernetes.io/component"])] = pod
 	}
@@ -43,7 +43,7 @@ func nodePod(t *testing.T) pod {
 		}
 	}
 	return pod{
-		of:     "RuntimePool/default",
+		owner:  "RuntimePool/default",
 		labels: labels,
 		spec:   map[string]any{"containers": []any{map[string]any{"ports": ports}}},
 	}
@@ -144,8 +144,8 @@ func TestEachPortAdmitsOnlyItsPeers(t *testing.T) {
 			}
 			for from, pod := range pods {
 				want := allowed == "all" || slices.Contains(strings.Fields(allowed), from)
-				if is := admits(all, pods[to], port, pod); is != want {
-					t.Errorf("%s may reach port %d of %s: %v, want %v", from, port, to, is, want)
+				if got := admits(all, pods[to], port, pod); got != want {
+					t.Errorf("%s may reach port %d of %s: %v, want %v", from, port, to, got, want)
 				}
 			}
 		}
@@ -162,12 +162,12 @@ networkPolicy:
 	pods["prometheus"] = pod{labels: map[string]any{"app": "prometheus"}}
 	for from, pod := range pods {
 		// `helm test` is a client.
-		if is := admits(all, pods["router"], 8080, pod); is != (from == "ingress" || from == "probe") {
-			t.Errorf("%s may reach the public port: %v", from, is)
+		if got := admits(all, pods["router"], 8080, pod); got != (from == "ingress" || from == "probe") {
+			t.Errorf("%s may reach the public port: %v", from, got)
 		}
 		for _, to := range []string{"operator", "router", "runtime-node"} {
-			if is := admits(all, pods[to], 9090, pod); is != (from == "prometheus") {
-				t.Errorf("%s may reach the admin port of %s: %v", from, to, is)
+			if got := admits(all, pods[to], 9090, pod); got != (from == "prometheus") {
+				t.Errorf("%s may reach the admin port of %s: %v", from, to, got)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ tenon-runtime-node-metrics: "RuntimePool/default:9090 "`
 					if protocol != "" {
 						protocol = "/" + protocol
 					}
-					targets[service.GetName()] += fmt.Sprintf("%s:%d%s ", pod.of, pod.number(at(port, "targetPort")), protocol)
+					targets[service.GetName()] += fmt.Sprintf("%s:%d%s ", pod.owner, pod.number(at(port, "targetPort")), protocol)
 				}
 			}
 		}
@@ -239,14 +239,14 @@ tenon-router-inner: "Deployment/tenon-router:8081 "%s`, public, metrics))
 func TestInternalListenerIsNeverExposed(t *testing.T) {
 	for _, kind := range []string{"NodePort", "LoadBalancer"} {
 		all := render(t, fmt.Sprintf("router: {service: {type: %s, nodePort: 30080}}", kind))
-		if is := all.find(t, "Service/tenon-router").at("spec", "type"); is != kind {
-			t.Errorf("the public Service is of type %v, want %s", is, kind)
+		if got := all.find(t, "Service/tenon-router").at("spec", "type"); got != kind {
+			t.Errorf("the public Service is of type %v, want %s", got, kind)
 		}
-		if is := toInt(all.find(t, "Service/tenon-router").at("spec", "ports", 0, "nodePort")); is != 30080 {
-			t.Errorf("the node port is %v, want 30080", is)
+		if got := toInt(all.find(t, "Service/tenon-router").at("spec", "ports", 0, "nodePort")); got != 30080 {
+			t.Errorf("the node port is %v, want 30080", got)
 		}
-		if is := all.find(t, "Service/tenon-router-inner").at("spec", "type"); is != nil {
-			t.Errorf("the internal Service is of type %v, want no type", is)
+		if got := all.find(t, "Service/tenon-router-inner").at("spec", "type"); got != nil {
+			t.Errorf("the internal Service is of type %v, want no type", got)
 		}
 	}
 }

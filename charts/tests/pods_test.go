@@ -21,24 +21,24 @@ fsGroup: 65532`
 			t.Fatalf("the chart has %d Pods, want 3", len(pods))
 		}
 		for _, pod := range pods {
-			expect(t, "the security context of "+pod.of, pod.spec["securityContext"], `
+			expect(t, "the security context of "+pod.owner, pod.spec["securityContext"], `
 runAsNonRoot: true
 seccompProfile: {type: RuntimeDefault}`+user)
 			for _, container := range items(pod.spec["containers"]) {
-				expect(t, "the security context of the container of "+pod.of, at(container, "securityContext"), `
+				expect(t, "the security context of the container of "+pod.owner, at(container, "securityContext"), `
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}`)
 			}
 			for _, field := range []string{"hostNetwork", "hostPID", "hostIPC", "initContainers"} {
 				if pod.spec[field] != nil {
-					t.Errorf("%s has %s", pod.of, field)
+					t.Errorf("%s has %s", pod.owner, field)
 				}
 			}
 			for _, volume := range items(pod.spec["volumes"]) {
 				limited := at(volume, "emptyDir", "sizeLimit") != nil
 				if at(volume, "secret") == nil && at(volume, "configMap") == nil && !limited {
-					t.Errorf("%s has a volume that is neither a Secret, a ConfigMap nor limited in size: %v", pod.of, volume)
+					t.Errorf("%s has a volume that is neither a Secret, a ConfigMap nor limited in size: %v", pod.owner, volume)
 				}
 			}
 		}
@@ -54,10 +54,10 @@ func TestOnlyClientsOfTheAPIServerMountAToken(t *testing.T) {
 	}
 	has := map[string]any{}
 	for _, pod := range all.pods() {
-		has[pod.of] = pod.spec["automountServiceAccountToken"]
+		has[pod.owner] = pod.spec["automountServiceAccountToken"]
 		account := "ServiceAccount/" + fmt.Sprint(pod.spec["serviceAccountName"])
 		if !all.has(account) {
-			t.Errorf("%s has the account %s, which does not exist", pod.of, account)
+			t.Errorf("%s has the account %s, which does not exist", pod.owner, account)
 		}
 	}
 	expect(t, "the Pods with a token", has, `
@@ -73,40 +73,40 @@ func TestImagesAreReferencedByTagOrDigest(t *testing.T) {
 	images := func(values string) string {
 		all := render(t, values)
 		var images []string
-		for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router", "Pod/tenon-probe"} {
-			images = append(images, fmt.Sprint(all.pod(t, of).container()["image"]))
+		for _, owner := range []string{"Deployment/tenon-operator", "Deployment/tenon-router", "Pod/tenon-probe"} {
+			images = append(images, fmt.Sprint(all.pod(t, owner).container()["image"]))
 		}
 		for _, arg := range all.pod(t, "Deployment/tenon-operator").args() {
-			if image, is := strings.CutPrefix(arg, "--node-image="); is {
+			if image, ok := strings.CutPrefix(arg, "--node-image="); ok {
 				images = append(images, image)
 			}
 		}
 		return strings.Join(images, " ")
 	}
 	at := "ghcr.io/tenon-dev/"
-	if is, want := images(``), at+"tenon-operator:"+version+" "+at+"tenon-router:"+version+" "+
-		at+"tenon-operator:"+version+" "+at+"tenon-runtime-node:"+version; is != want {
-		t.Errorf("the images are %s, want %s", is, want)
+	if got, want := images(``), at+"tenon-operator:"+version+" "+at+"tenon-router:"+version+" "+
+		at+"tenon-operator:"+version+" "+at+"tenon-runtime-node:"+version; got != want {
+		t.Errorf("the images are %s, want %s", got, want)
 	}
-	if is, want := images(`image: {registry: "localhost:5000", tag: e2e}`), "localhost:5000/tenon-operator:e2e "+
-		"localhost:5000/tenon-router:e2e localhost:5000/tenon-operator:e2e localhost:5000/tenon-runtime-node:e2e"; is != want {
-		t.Errorf("the images are %s, want %s", is, want)
+	if got, want := images(`image: {registry: "localhost:5000", tag: e2e}`), "localhost:5000/tenon-operator:e2e "+
+		"localhost:5000/tenon-router:e2e localhost:5000/tenon-operator:e2e localhost:5000/tenon-runtime-node:e2e"; got != want {
+		t.Errorf("the images are %s, want %s", got, want)
 	}
-	if is, want := images(`{image: {tags: {router: v2}, repositories: {runtimeNode: nodes/v8}}, global: {imageRegistry: "mirror:5000"}}`),
+	if got, want := images(`{image: {tags: {router: v2}, repositories: {runtimeNode: nodes/v8}}, global: {imageRegistry: "mirror:5000"}}`),
 		"mirror:5000/tenon-dev/tenon-operator:"+version+" mirror:5000/tenon-dev/tenon-router:v2 "+
-			"mirror:5000/tenon-dev/tenon-operator:"+version+" mirror:5000/tenon-dev/nodes/v8:"+version; is != want {
-		t.Errorf("the images are %s, want %s", is, want)
+			"mirror:5000/tenon-dev/tenon-operator:"+version+" mirror:5000/tenon-dev/nodes/v8:"+version; got != want {
+		t.Errorf("the images are %s, want %s", got, want)
 	}
 	digest := "sha256:" + strings.Repeat("5a", 32)
 	values := fmt.Sprintf("image: {digests: {operator: %[1]q, router: %[1]q, runtimeNode: %[1]q}}", digest)
-	if is, want := images(values), at+"tenon-operator@"+digest+" "+at+"tenon-router@"+digest+" "+
-		at+"tenon-operator@"+digest+" "+at+"tenon-runtime-node@"+digest; is != want {
-		t.Errorf("the images are %s, want %s", is, want)
+	if got, want := images(values), at+"tenon-operator@"+digest+" "+at+"tenon-router@"+digest+" "+
+		at+"tenon-operator@"+digest+" "+at+"tenon-runtime-node@"+digest; got != want {
+		t.Errorf("the images are %s, want %s", got, want)
 	}
 }
 
 func TestGracePeriodsCoverTheDrain(t *testing.T) {
-	for _, of := range []struct {
+	for _, test := range []struct {
 		values string
 		router int
 	}{
@@ -114,9 +114,9 @@ func TestGracePeriodsCoverTheDrain(t *testing.T) {
 		{`router: {drain: {lingerSeconds: 20, tunnelGraceSeconds: 600}}`, 20 + 600 + 5},
 		{`router: {drain: {lingerSeconds: 0, tunnelGraceSeconds: 0, requestGraceSeconds: 0}}`, 5},
 	} {
-		router := render(t, of.values).pod(t, "Deployment/tenon-router")
-		if is := fmt.Sprint(router.spec["terminationGracePeriodSeconds"]); is != fmt.Sprint(of.router) {
-			t.Errorf("%s: the grace period of routers is %s s, want %d s", of.values, is, of.router)
+		router := render(t, test.values).pod(t, "Deployment/tenon-router")
+		if got := fmt.Sprint(router.spec["terminationGracePeriodSeconds"]); got != fmt.Sprint(test.router) {
+			t.Errorf("%s: the grace period of routers is %s s, want %d s", test.values, got, test.router)
 		}
 	}
 	router := render(t, `router: {body: {graceSeconds: 9, bytesPerSecond: 10}, drain: {lingerSeconds: 7, tunnelGraceSeconds: 8}}`).pod(t, "Deployment/tenon-router")
@@ -126,8 +126,8 @@ func TestGracePeriodsCoverTheDrain(t *testing.T) {
 		}
 	}
 	operator := render(t, `operator: {preStopSleepSeconds: 7, drainGraceSeconds: 40}`).pod(t, "Deployment/tenon-operator")
-	if is := fmt.Sprint(operator.spec["terminationGracePeriodSeconds"]); is != "52" {
-		t.Errorf("the grace period of operators is %s s, want 52 s", is)
+	if got := fmt.Sprint(operator.spec["terminationGracePeriodSeconds"]); got != "52" {
+		t.Errorf("the grace period of operators is %s s, want 52 s", got)
 	}
 	expect(t, "the lifecycle of operators", at(operator.container(), "lifecycle"), `preStop: {sleep: {seconds: 7}}`)
 }
@@ -147,15 +147,15 @@ periodSeconds: 5`)
 
 func TestRouterReplicasHaveOneOwner(t *testing.T) {
 	fixed := render(t, `router: {replicas: 7}`)
-	if is := fmt.Sprint(fixed.find(t, "Deployment/tenon-router").at("spec", "replicas")); is != "7" {
-		t.Errorf("the Deployment has %s replicas, want 7", is)
+	if got := fmt.Sprint(fixed.find(t, "Deployment/tenon-router").at("spec", "replicas")); got != "7" {
+		t.Errorf("the Deployment has %s replicas, want 7", got)
 	}
 	if fixed.has("HorizontalPodAutoscaler/tenon-router") {
 		t.Error("there is an autoscaler, although it is not enabled")
 	}
 	scaled := render(t, `router: {autoscaling: {enabled: true, minReplicas: 3}}`)
-	if is := scaled.find(t, "Deployment/tenon-router").at("spec", "replicas"); is != nil {
-		t.Errorf("the Deployment has %v replicas, want none", is)
+	if got := scaled.find(t, "Deployment/tenon-router").at("spec", "replicas"); got != nil {
+		t.Errorf("the Deployment has %v replicas, want none", got)
 	}
 	expect(t, "the target of the autoscaler", scaled.find(t, "HorizontalPodAutoscaler/tenon-router").at("spec", "scaleTargetRef"), `
 {apiVersion: apps/v1, kind: Deployment, name: tenon-router}`)
@@ -167,22 +167,22 @@ func TestAutoscaledPoolOmitsReplicas(t *testing.T) {
 		t.Errorf("the RuntimePool has %v replicas, want none", replicas)
 	}
 	pool = render(t, `runtimePool: {replicas: 0}`).find(t, "RuntimePool/default")
-	if is := fmt.Sprint(pool.at("spec", "replicas")); is != "0" {
-		t.Errorf("the RuntimePool has %s replicas, want 0", is)
+	if got := fmt.Sprint(pool.at("spec", "replicas")); got != "0" {
+		t.Errorf("the RuntimePool has %s replicas, want 0", got)
 	}
 }
 
 func TestPodsAreSpreadIfPossible(t *testing.T) {
 	all := render(t, ``)
-	for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
-		pod := all.pod(t, of)
+	for _, owner := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
+		pod := all.pod(t, owner)
 		constraints := items(pod.spec["topologySpreadConstraints"])
 		if len(constraints) != 2 {
-			t.Errorf("%s has %d constraints, want 2", of, len(constraints))
+			t.Errorf("%s has %d constraints, want 2", owner, len(constraints))
 		}
 		for _, constraint := range constraints {
 			if at(constraint, "whenUnsatisfiable") != "ScheduleAnyway" || !selects(at(constraint, "labelSelector"), pod.labels) {
-				t.Errorf("%s has the constraint %v", of, constraint)
+				t.Errorf("%s has the constraint %v", owner, constraint)
 			}
 		}
 	}
@@ -207,17 +207,17 @@ func TestPodsAndNodesHaveThePriorityClass(t *testing.T) {
 	if len(all.kind("PriorityClass")) != 0 {
 		t.Error("the chart creates a PriorityClass that must exist already")
 	}
-	for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
-		if is := all.pod(t, of).spec["priorityClassName"]; is != "system-cluster-critical" {
-			t.Errorf("%s has the PriorityClass %v", of, is)
+	for _, owner := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
+		if got := all.pod(t, owner).spec["priorityClassName"]; got != "system-cluster-critical" {
+			t.Errorf("%s has the PriorityClass %v", owner, got)
 		}
 	}
 	if args := all.pod(t, "Deployment/tenon-operator").args(); !contains(args, "--node-priority-class=system-cluster-critical") {
 		t.Errorf("nodes have no PriorityClass: %v", args)
 	}
 	created := render(t, `priorityClass: {create: true, name: tenants}`).find(t, "PriorityClass/tenants")
-	if is := toInt(created.at("value")); is != 1_000_000 {
-		t.Errorf("the priority is %d, want 1000000", is)
+	if got := toInt(created.at("value")); got != 1_000_000 {
+		t.Errorf("the priority is %d, want 1000000", got)
 	}
 }
 
@@ -226,8 +226,8 @@ func TestPodsRunOnTheArchitecturesOfTheImages(t *testing.T) {
 		return fmt.Sprintf("{key: kubernetes.io/arch, operator: In, values: [%s]}", names)
 	}
 	all := render(t, ``)
-	for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router", "Pod/tenon-probe"} {
-		expect(t, "the affinity of "+of, all.pod(t, of).spec["affinity"], fmt.Sprintf(`
+	for _, owner := range []string{"Deployment/tenon-operator", "Deployment/tenon-router", "Pod/tenon-probe"} {
+		expect(t, "the affinity of "+owner, all.pod(t, owner).spec["affinity"], fmt.Sprintf(`
 nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [%s]}]}}`, arch("amd64")))
 	}
 	if args := all.pod(t, "Deployment/tenon-operator").args(); !contains(args, "--node-architecture=amd64") {

@@ -12,9 +12,9 @@ import (
 // change.
 func TestRightsMatchTheGoldenFile(t *testing.T) {
 	table := ""
-	for _, of := range []string{"defaults", "everything"} {
-		all := render(t, variety[of])
-		table += "# With the values \"" + of + "\".\n"
+	for _, name := range []string{"defaults", "everything"} {
+		all := render(t, variety[name])
+		table += "# With the values \"" + name + "\".\n"
 		for _, kind := range []string{"ClusterRole", "Role"} {
 			for _, role := range all.kind(kind) {
 				for _, rule := range items(role.at("rules")) {

@@ -117,7 +117,7 @@ func TestSchemaCoversExactlyTheValues(t *testing.T) {
 	for _, chart := range []string{platform, crds} {
 		schema := schemaOf(t, chart)
 		resolve := func(field any) map[string]any {
-			if name, is := at(field, "$ref").(string); is {
+			if name, ok := at(field, "$ref").(string); ok {
 				field = at(schema, "$defs", strings.TrimPrefix(name, "#/$defs/"))
 			}
 			fields, _ := field.(map[string]any)

@@ -152,8 +152,8 @@ func TestHelmTestDeletesItsObjects(t *testing.T) {
 	}
 	args := render(t, `{router: {service: {port: 8000}}, test: {timeoutSeconds: 7}}`).pod(t, "Pod/tenon-probe").args()
 	want := "probe --worker-namespace=" + namespace + " --router=http://tenon-router:8000 --pool=default --timeout=7"
-	if is := strings.Join(args, " "); is != want {
-		t.Errorf("the arguments are %s, want %s", is, want)
+	if got := strings.Join(args, " "); got != want {
+		t.Errorf("the arguments are %s, want %s", got, want)
 	}
 }
 
@@ -166,17 +166,17 @@ func TestProcessesKnowTheirArguments(t *testing.T) {
 	}
 	for _, pod := range render(t, strings.ReplaceAll(variety["everything"], "certManager", "selfSigned")).pods() {
 		known := ""
-		for _, source := range sources[pod.of] {
+		for _, source := range sources[pod.owner] {
 			known += read(t, "../../"+source)
 		}
 		for _, arg := range pod.args() {
-			name, is := strings.CutPrefix(arg, "--")
-			if name, _, _ = strings.Cut(name, "="); !is || name == "extra" {
+			name, ok := strings.CutPrefix(arg, "--")
+			if name, _, _ = strings.Cut(name, "="); !ok || name == "extra" {
 				continue
 			}
 			field := `(?m)^\s+(pub )?` + strings.ReplaceAll(name, "-", "_") + `: `
 			if !regexp.MustCompile(field).MatchString(known) {
-				t.Errorf("%s has the argument --%s, which none of %v defines", pod.of, name, sources[pod.of])
+				t.Errorf("%s has the argument --%s, which none of %v defines", pod.owner, name, sources[pod.owner])
 			}
 		}
 	}

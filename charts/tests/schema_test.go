@@ -40,10 +40,10 @@ func TestSchemaDescribesEveryValue(t *testing.T) {
 }
 
 // property returns the field of a map, or nil.
-func property(of *yaml.Node, name string) *yaml.Node {
-	for i := 0; i+1 < len(of.Content); i += 2 {
-		if of.Content[i].Value == name {
-			return of.Content[i+1]
+func property(node *yaml.Node, name string) *yaml.Node {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == name {
+			return node.Content[i+1]
 		}
 	}
 	return nil

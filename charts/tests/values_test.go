@@ -25,7 +25,7 @@ func golden(t *testing.T, file, want string) {
 			t.Fatal(err)
 		}
 	}
-	if is := read(t, file); is != want {
+	if got := read(t, file); got != want {
 		t.Errorf("%s is stale: review the change and run `make charts`. Want\n%s", file, want)
 	}
 }
@@ -301,7 +301,7 @@ func set(t *testing.T, values, path, to string) string {
 	steps := strings.Split(path, ".")
 	fields := root
 	for _, step := range steps[:len(steps)-1] {
-		if _, is := fields[step].(map[string]any); !is {
+		if _, ok := fields[step].(map[string]any); !ok {
 			fields[step] = map[string]any{}
 		}
 		fields = fields[step].(map[string]any)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A cluster has the CRDs of Tenon, with an annotation if it is not empty.
+// A cluster has the CRDs of Tenon, annotated with this version unless it is empty.
 type cluster string
 
 func (version cluster) GetClientFor(_, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
@@ -58,7 +58,7 @@ func installOn(t *testing.T, folder, version, known string) []error {
 }
 
 func TestNewerCRDsAreNotReplaced(t *testing.T) {
-	for _, of := range []struct {
+	for _, test := range []struct {
 		version, known string
 		refused        bool
 	}{
@@ -71,11 +71,11 @@ func TestNewerCRDsAreNotReplaced(t *testing.T) {
 		{"0.2.0-rc.1", "0.2.0-rc.2", true},
 		{"0.2.0-rc.1", "0.2.0", true},
 	} {
-		for _, err := range installOn(t, crds, of.version, of.known) {
-			if (err != nil) != of.refused {
-				t.Errorf("version %s over %q: %v", of.version, of.known, err)
+		for _, err := range installOn(t, crds, test.version, test.known) {
+			if (err != nil) != test.refused {
+				t.Errorf("version %s over %q: %v", test.version, test.known, err)
 			}
-			if err != nil && !strings.Contains(err.Error(), "install the chart tenon-crds of version "+of.known+" or later") {
+			if err != nil && !strings.Contains(err.Error(), "install the chart tenon-crds of version "+test.known+" or later") {
 				t.Errorf("the error names no remedy: %v", err)
 			}
 		}

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Defines the paths of the cluster's files, and functions that start, find and end its processes.
+# Defines the paths of the cluster's files, and functions that start, find and stop its processes.
 # The commands in this directory source this file.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -103,8 +103,8 @@ spawn_inside() {
     spawn "$name" nsenter --net="$(namespace)" "$@"
 }
 
-# halt NAME: ends a process by SIGKILL. None of these processes holds state that outlives the
-# cluster, and an abrupt end of a component is the harder case for the components that depend on it.
+# halt NAME: kills a process with SIGKILL. None of these processes holds state that outlives the
+# cluster, and a sudden loss of a component is the harder case for the components that depend on it.
 halt() {
     local pid
     pid=$(pid_of "$1") || true

@@ -12,13 +12,13 @@ disk_of() {
     echo "$run/nodes/$1"
 }
 
-# number_of NAME
+# number_of NAME: prints the number in the name of a node.
 number_of() {
     [[ $1 =~ ^node-([1-9][0-9]?)$ ]] || fail "invalid node name $1; use node-1 to node-99"
     echo "${BASH_REMATCH[1]}"
 }
 
-# address_of NAME
+# address_of NAME: prints the IP address of a node.
 address_of() {
     echo "192.0.2.$((10 + $(number_of "$1")))"
 }
@@ -53,7 +53,7 @@ is_running() {
     [ -n "$(pid_of "$1")" ]
 }
 
-# Connects a veth pair: one end is the node's eth0, the other is in the bridge that is the control
+# plug_in NAME ADDRESS: connects a veth pair: one end is the node's eth0, the other is in the bridge that is the control
 # plane's eth0. The control plane also has the routes from node to node.
 plug_in() {
     local name=$1 address=$2

@@ -1,7 +1,7 @@
 // Tests the files that `build` makes: `node --test deploy/dist/test.mjs`, which `make test-dist` runs
-// after it has built the programs. The programs are those of target/debug, which takes minutes less
-// than a build for a release; the files are the same otherwise. TENON_DIST_PROFILE=release takes
-// those of target/release. `charts/tests` tests the charts.
+// after it has built the programs. The programs are those of target/debug, because a release build
+// takes minutes longer; otherwise, the files are the same. TENON_DIST_PROFILE=release takes those of
+// target/release. `charts/tests` tests the charts.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -243,7 +243,7 @@ test("npx serves an example from the packages alone", { timeout: DEADLINE }, asy
   await assert.rejects(answer(served.port), { code: "ECONNREFUSED" });
 });
 
-test("an installed package passes a signal on, and ends as the program ends", { timeout: DEADLINE }, async () => {
+test("an installed package passes a signal on, and exits as the program exits", { timeout: DEADLINE }, async () => {
   const bin = install([NATIVE, MAIN]);
   const { ended } = await serve(join(bin, "tenon"), [], {}, "SIGTERM", (pid) => pid);
   assert.deepEqual(ended, [0, null]);
@@ -322,6 +322,6 @@ test("a directory with other files is not overwritten", () => {
   writeFileSync(join(out, "notes.txt"), "mine");
   const { status, errors } = run(join(HERE, "build"), ["--binaries", BINARIES, "--out", out, "--allow-changes"]);
   assert.equal(status, 1);
-  assert.match(errors, /contains notes\.txt; remove what is not of a release, or set --out DIR/);
+  assert.match(errors, /contains notes\.txt; remove the files that are not part of a release, or set --out DIR/);
   assert.ok(statSync(join(out, "notes.txt")).isFile());
 });

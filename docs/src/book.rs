@@ -56,8 +56,8 @@ pub fn source(
         let replace = |to: &str| in_book(path, to, pages, repository);
         files.insert(staged(path), markdown::with_destinations(text, replace));
     }
-    files.insert("llms.txt".to_owned(), list(&entries, pages));
-    files.insert("llms-full.txt".to_owned(), all(&entries, pages));
+    files.insert("llms.txt".to_owned(), llms_index(&entries, pages));
+    files.insert("llms-full.txt".to_owned(), llms_full(&entries, pages));
     files
 }
 
@@ -109,7 +109,7 @@ fn staged(path: &str) -> String {
     path.replace("README.md", "index.md")
 }
 
-fn list(entries: &[Entry], pages: &BTreeMap<String, String>) -> String {
+fn llms_index(entries: &[Entry], pages: &BTreeMap<String, String>) -> String {
     let mut text = "# Tenon\n\n> Serverless JavaScript on Kubernetes, without a Pod per function. \
                     All pages in one file: [llms-full.txt](llms-full.txt)\n\n## Pages\n\n"
         .to_owned();
@@ -121,7 +121,7 @@ fn list(entries: &[Entry], pages: &BTreeMap<String, String>) -> String {
     text
 }
 
-fn all(entries: &[Entry], pages: &BTreeMap<String, String>) -> String {
+fn llms_full(entries: &[Entry], pages: &BTreeMap<String, String>) -> String {
     let found = entries.iter().filter_map(|entry| Some((&entry.path, pages.get(&entry.path)?)));
     found.map(|(path, page)| format!("<!-- page: {path} -->\n\n{page}\n")).collect()
 }

@@ -1,4 +1,5 @@
-//! Header blocks (RFC 7541), without a dynamic table and without Huffman codes. Pure.
+//! Header blocks (RFC 7541), without a dynamic table and without Huffman codes. This module
+//! is pure.
 
 use bytes::{BufMut, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -16,12 +17,18 @@ pub(crate) const RESPONSE: &[u8] = b"\x88\x0f\x10\x10application/grpc";
 pub(crate) const SUCCESS: &[u8] = b"\x00\x0bgrpc-status\x010";
 
 /// The maximum number of digits of a timeout in gRPC.
-const DIGITS: usize = 8;
+const MAX_DIGITS: usize = 8;
+
+/// The maximum timeout, in seconds: the largest number of [`MAX_DIGITS`] digits.
 const MAX_SECONDS: u64 = 99_999_999;
 
 /// The maximum length of a block of trailers that is sent, in bytes. Such a block fits into one
 /// frame.
 const MAX_TRAILERS: usize = 12 * 1024;
+
+/// A bound on the bytes that a literal adds to its name and value: its first byte, and two lengths
+/// of at most three bytes each.
+const LITERAL_OVERHEAD: usize = 8;
 
 /// Returns the header block of a request.
 ///
@@ -43,7 +50,7 @@ pub(crate) fn read_request(block: &[u8]) -> Option<u64> {
     let digits = value.strip_suffix(b"S")?;
     if usize::from(len) != value.len()
         || digits.is_empty()
-        || digits.len() > DIGITS
+        || digits.len() > MAX_DIGITS
         || !digits.iter().all(u8::is_ascii_digit)
     {
         return None;
@@ -56,7 +63,7 @@ pub(crate) fn read_request(block: &[u8]) -> Option<u64> {
 pub(crate) fn put_literals(out: &mut BytesMut, headers: &HeaderMap) {
     let mut left = MAX_TRAILERS;
     for (name, value) in headers {
-        let len = name.as_str().len() + value.len() + 8;
+        let len = name.as_str().len() + value.len() + LITERAL_OVERHEAD;
         let Some(rest) = left.checked_sub(len) else { continue };
         left = rest;
         out.put_u8(0);

@@ -13,7 +13,7 @@
 
 mod call;
 mod connection;
-mod pulse;
+mod keepalive;
 mod state;
 mod stream;
 
@@ -29,7 +29,7 @@ use crate::frame::{self, HEADER, Head, INITIAL_WINDOW, Kind, MAX, MAX_PAYLOAD, P
 use crate::settings::{self, Settings};
 pub use call::{Call, Writer};
 pub use connection::Connection;
-pub use pulse::Pings;
+pub use keepalive::Pings;
 use state::State;
 pub use stream::CallError;
 
@@ -38,7 +38,7 @@ pub use stream::CallError;
 #[derive(Clone)]
 pub struct Sender(Rc<RefCell<State>>);
 
-/// The connection accepts no more requests.
+/// The error for a request on a connection that accepts no more requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection accepts no more requests")]
 pub struct Closed;
@@ -54,8 +54,8 @@ pub enum Refused {
 }
 
 /// Performs the HTTP/2 handshake with a shard. Returns the sender and the connection, which must be
-/// driven. Returns `None` if the shard does not know the narrow protocol; it then needs a new
-/// connection with a complete implementation of HTTP/2.
+/// driven. Returns `None` if the shard does not know the narrow protocol; the caller then needs a
+/// new connection with a complete implementation of HTTP/2.
 ///
 /// # Arguments
 /// * `window` - the maximum number of bytes of one response that are buffered.

@@ -1,4 +1,4 @@
-//! Frames (RFC 9113, sections 4 and 6). Pure.
+//! Frames (RFC 9113, sections 4 and 6). This module is pure.
 
 use bytes::{Buf, BufMut, BytesMut};
 

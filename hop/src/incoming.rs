@@ -1,7 +1,7 @@
 //! The body of a request, on the shard's side.
 //!
 //! Nearly every body arrives whole, in one frame, and needs no state. Any other body is buffered up
-//! to the window of its stream, which the peer gets back as the body is read.
+//! to the window of its stream, which grows again as the body is read.
 //!
 //! A body belongs to one thread.
 
@@ -23,7 +23,7 @@ enum Source {
     Streaming(Rc<Receive>),
 }
 
-/// The stream was reset, or its connection is gone.
+/// The error for a body whose stream was reset, or whose connection has ended.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the stream was reset")]
 pub struct Reset;
@@ -82,6 +82,8 @@ impl Ledger {
 }
 
 impl Receive {
+    /// Creates a body that has not begun to arrive.
+    ///
     /// # Arguments
     /// * `window` - the initial window of the stream, in bytes.
     pub(crate) fn new(stream: u32, window: u32, ledger: Rc<Ledger>) -> Rc<Self> {
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_gets_back_the_part_of_the_window_that_has_been_read() {
+    fn the_window_grows_again_by_the_bytes_that_have_been_read() {
         let (receive, _incoming) = body();
         assert!(receive.push(Bytes::from(vec![0; WINDOW as usize]), false));
         assert!(!receive.push(Bytes::from_static(b"x"), false), "a full window was exceeded");

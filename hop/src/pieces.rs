@@ -1,4 +1,4 @@
-//! The data of a stream that has arrived and has not been read. Pure.
+//! The data of a stream that has arrived and has not been read. This module is pure.
 
 use std::collections::VecDeque;
 
@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 /// the whole buffer into which it was read, so a small one would cost many times its length.
 pub(crate) const SMALL: usize = 8 * 1024;
 
+/// The pieces of a stream's data, in the order in which they arrived.
 #[derive(Default)]
 pub(crate) struct Pieces {
     /// The first piece, which is usually the only one.

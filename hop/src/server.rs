@@ -8,7 +8,7 @@
 //!
 //! - [`service`]: the service that answers the requests.
 //! - [`receive`]: handles the frames of a router.
-//! - [`leaving`]: the end of a connection that this side ends.
+//! - [`leaving`]: the graceful shutdown of a connection.
 //! - [`slot`], [`wake`]: the streams, and the queue of those that have been woken.
 //!
 //! A request is polled as soon as it has been read, in a slot whose memory the next request reuses.
@@ -43,7 +43,7 @@ use crate::sniff::Opening;
 use crate::wire::Wire;
 use leaving::Leaving;
 pub use service::{Outgoing, Part, Response, Service};
-use slot::{Panicked, Slot, isolate};
+use slot::{Panicked, Slot, catch_panic};
 use wake::{Queue, Wake};
 
 /// The length of the outbox, in bytes, from which nothing more is read from the peer or taken from
@@ -51,13 +51,13 @@ use wake::{Queue, Wake};
 const FULL: usize = 256 * 1024;
 
 /// The maximum number of requests that begin before the connection writes and other tasks run.
-const REQUESTS: usize = 32;
+const MAX_REQUESTS: usize = 32;
 
 /// The maximum number of frames that are handled before the connection writes and other tasks run.
-const FRAMES: usize = 1024;
+const MAX_FRAMES: usize = 1024;
 
 /// The number of slots that keep the memory of a request for the next one.
-const KEPT: usize = 256;
+const KEPT_SLOTS: usize = 256;
 
 /// The bounds on a connection.
 #[derive(Clone, Copy, Debug)]
@@ -147,7 +147,7 @@ where
         loop {
             let more = match self.read(cx)? {
                 Read::All => false,
-                Read::Some => true,
+                Read::Partial => true,
                 Read::End => {
                     // The peer may still read what is in the outbox.
                     _ = self.wire.poll_flush(cx, &mut self.outbox);
@@ -180,9 +180,9 @@ where
 
     /// Reads and handles what has arrived.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<Read, ConnectionError> {
-        for _ in 0..FRAMES {
+        for _ in 0..MAX_FRAMES {
             // Reading continues after the outbox has been written.
-            if self.outbox.len() >= FULL || self.begun >= REQUESTS {
+            if self.outbox.len() >= FULL || self.begun >= MAX_REQUESTS {
                 break;
             }
             match self.wire.poll_head(cx)? {
@@ -191,13 +191,13 @@ where
                 Poll::Pending => return Ok(Read::All),
             }
         }
-        Ok(Read::Some)
+        Ok(Read::Partial)
     }
 
     fn begin(&mut self, slot: usize, incoming: Incoming) {
         self.begun += 1;
         let timeout = self.slots[slot].timeout;
-        match isolate(|| self.service.call(timeout, incoming)) {
+        match catch_panic(|| self.service.call(timeout, incoming)) {
             Ok(future) => {
                 self.slots[slot].begin(future);
                 self.poll_slot(slot);
@@ -262,7 +262,7 @@ where
                 continue;
             }
             let mut cx = Context::from_waker(&slot.waker);
-            let Ok(part) = isolate(|| reply.poll_part(&mut cx)) else {
+            let Ok(part) = catch_panic(|| reply.poll_part(&mut cx)) else {
                 return self.reset_panicked(index);
             };
             match part {
@@ -327,7 +327,7 @@ where
     fn close(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         self.open.remove(&slot.stream);
-        slot.close(index < KEPT);
+        slot.close(index < KEPT_SLOTS);
         self.vacant.push(index);
     }
 }
@@ -337,7 +337,7 @@ enum Read {
     /// Everything that had arrived has been handled.
     All,
     /// More may have arrived.
-    Some,
+    Partial,
     /// The peer has ended the connection.
     End,
 }

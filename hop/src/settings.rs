@@ -1,5 +1,5 @@
 //! Settings (RFC 9113, section 6.5), and the setting by which narrow peers recognize each other.
-//! Pure.
+//! This module is pure.
 
 use crate::error::ConnectionError;
 use crate::frame::MAX;

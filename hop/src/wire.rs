@@ -12,20 +12,23 @@ use crate::error::ConnectionError;
 use crate::frame::{HEADER, Head, MAX_PAYLOAD};
 
 /// The size of a new read buffer, in bytes.
-const READ: usize = 32 * 1024;
+const READ_BUFFER: usize = 32 * 1024;
 
 /// The remaining space, in bytes, below which a new read buffer is allocated.
-const LITTLE: usize = 4 * 1024;
+const MIN_SPACE: usize = 4 * 1024;
 
 /// The capacity that an outbox keeps while it is empty, in bytes.
-const KEPT: usize = 64 * 1024;
+const KEPT_CAPACITY: usize = 64 * 1024;
 
+/// A socket, with the bytes that have been read from it and not been handled.
 pub(crate) struct Wire<S> {
     stream: S,
     inbox: BytesMut,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    /// Wraps a socket.
+    ///
     /// # Arguments
     /// * `inbox` - the bytes that have already been read from the stream.
     pub(crate) fn new(stream: S, inbox: BytesMut) -> Self {
@@ -51,8 +54,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                     return Poll::Ready(Ok(Some(head)));
                 }
             }
-            if self.inbox.capacity() - self.inbox.len() < LITTLE {
-                self.inbox.reserve(READ);
+            if self.inbox.capacity() - self.inbox.len() < MIN_SPACE {
+                self.inbox.reserve(READ_BUFFER);
             }
             if ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.inbox))? == 0 {
                 let is_between_frames = self.inbox.is_empty();
@@ -91,14 +94,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            if written == outbox.len() && outbox.capacity() <= KEPT {
+            if written == outbox.len() && outbox.capacity() <= KEPT_CAPACITY {
                 // The buffer is reused from its start.
                 outbox.clear();
             } else {
                 outbox.advance(written);
             }
         }
-        if outbox.capacity() > KEPT {
+        if outbox.capacity() > KEPT_CAPACITY {
             *outbox = BytesMut::new();
         }
         Pin::new(&mut self.stream).poll_flush(cx)
@@ -108,7 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub(crate) fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             self.inbox.clear();
-            self.inbox.reserve(LITTLE);
+            self.inbox.reserve(MIN_SPACE);
             if !matches!(
                 ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.inbox)),
                 Ok(1..)

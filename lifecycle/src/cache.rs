@@ -81,6 +81,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         evicted
     }
 
+    /// Removes the value of a key, if there is one.
     pub fn remove(&mut self, key: &K) {
         if let Some(entry) = self.entries.remove(key) {
             self.order.remove(&entry.last_use);

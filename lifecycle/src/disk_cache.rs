@@ -1,5 +1,5 @@
 //! A cache that outlives the process. Each entry is a file in a directory that only this process
-//! uses. Folders in the directory belong to others.
+//! uses. Subdirectories are ignored, because they belong to other code.
 //!
 //! The content, such as compiled code, is trusted, so no other process may write to the directory.
 //! Users of a file detect damage themselves, and write the file again. A failing disk costs only
@@ -43,7 +43,7 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
             }
             let key = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let (Some(key), Ok(metadata)) = (key, entry.metadata()) else {
-                // An earlier process left this partial file behind.
+                // An earlier process left a partial file behind.
                 drop(fs::remove_file(entry.path()));
                 continue;
             };

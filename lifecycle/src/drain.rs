@@ -15,7 +15,7 @@ pub fn channel() -> (Signal, Watch) {
     (Signal { tx }, Watch { rx })
 }
 
-/// Starts the drain. Dropping the signal also starts the drain, without a wait for the watches.
+/// Starts the drain. Dropping the signal also starts the drain, without waiting for the watches.
 pub struct Signal {
     tx: watch::Sender<bool>,
 }
@@ -45,6 +45,7 @@ impl Watch {
         }
     }
 
+    /// Returns whether the drain has begun.
     pub fn is_signaled(&self) -> bool {
         *self.rx.borrow() || self.rx.has_changed().is_err()
     }

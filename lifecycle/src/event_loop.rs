@@ -29,9 +29,9 @@ const LAG_BUCKETS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25
 /// Names of the metrics and of their label.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
-    /// Name of a counter of seconds.
+    /// Name of the counter of busy seconds.
     pub busy: &'static str,
-    /// Name of a histogram of seconds.
+    /// Name of the histogram of delays, in seconds.
     pub lag: &'static str,
     /// Name of the label that identifies a loop.
     pub label: &'static str,

@@ -77,7 +77,7 @@ pub struct Log {
 }
 
 /// Sends every event of this process to standard error, through a thread that this function starts.
-/// Must be called once, at the start of `main`.
+/// `main` calls this function once, at its start.
 ///
 /// # Panics
 /// Panics if the process already has a global subscriber.
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_process_logs_in_the_same_way() {
+    fn a_child_process_logs_as_its_parent_does() {
         let line = ["process", "--log-level", "warn,tenon_router=debug", "--log-format", "pretty"];
         let args = Args::parse_from(line).log;
         let other =
@@ -228,7 +228,7 @@ mod tests {
         assert!(Args::try_parse_from(["process", "--log-level", "tenon=loudly"]).is_err());
     }
 
-    /// A process must accept every log level that the chart accepts.
+    /// Processes and the chart must accept the same log levels.
     #[test]
     fn log_levels_agree_with_the_chart() {
         let verdicts = include_str!("../../charts/tests/testdata/log-levels.txt").lines();

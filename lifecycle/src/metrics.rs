@@ -52,12 +52,12 @@ macro_rules! label_values {
     (
         $(#[$attribute:meta])*
         $visibility:vis enum $name:ident {
-            $($(#[$of_variant:meta])* $variant:ident = $label:literal),+ $(,)?
+            $($(#[$variant_attribute:meta])* $variant:ident = $label:literal),+ $(,)?
         }
     ) => {
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        $visibility enum $name { $($(#[$of_variant])* $variant,)+ }
+        $visibility enum $name { $($(#[$variant_attribute])* $variant,)+ }
 
         impl $name {
             /// Every value, in the order of declaration.
@@ -180,12 +180,12 @@ pub trait Register {
         self.add(IntGaugeVec::new(Opts::new(name, help), labels)?)
     }
 
-    /// Adds a histogram with these upper bounds of its buckets.
+    /// Adds a histogram whose buckets have these upper bounds.
     fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Result<Histogram> {
         self.add(Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))?)
     }
 
-    /// Adds histograms with these upper bounds of their buckets.
+    /// Adds a family of histograms whose buckets have these upper bounds.
     fn histograms(
         &self,
         name: &str,

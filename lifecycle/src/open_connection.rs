@@ -1,4 +1,4 @@
-//! A connector for gRPC clients that use a connection which is already open.
+//! A connector for gRPC clients whose connection is already open.
 
 use std::io;
 use std::pin::Pin;

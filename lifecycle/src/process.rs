@@ -178,9 +178,9 @@ impl FromStr for Stat {
     fn from_str(line: &str) -> Result<Self, Unreadable> {
         let parse = || {
             // The name may contain parentheses and spaces.
-            let (number, rest) = line.split_once(" (")?;
-            let (name, rest) = rest.rsplit_once(") ")?;
-            let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+            let (number, after_number) = line.split_once(" (")?;
+            let (name, after_name) = after_number.rsplit_once(") ")?;
+            let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
             // The manual numbers fields from 1; the state, first here, is field 3.
             let field = |nth: usize| fields.get(nth - 3)?.parse::<u64>().ok();
             Some(Self {

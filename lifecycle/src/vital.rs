@@ -64,8 +64,8 @@ mod tests {
             thread.join().unwrap();
             return;
         }
-        let words = stderr_of("a_panic_of_a_vital_thread_ends_the_process");
-        assert!(words.contains("thread \"heart\" is vital"), "{words}");
+        let stderr = stderr_of("a_panic_of_a_vital_thread_ends_the_process");
+        assert!(stderr.contains("thread \"heart\" is vital"), "{stderr}");
     }
 
     #[test]
@@ -76,8 +76,8 @@ mod tests {
             let _ = runtime.block_on(runtime.spawn(task("lung", async { panic!("as intended") })));
             return;
         }
-        let words = stderr_of("a_panic_of_a_vital_task_ends_the_process");
-        assert!(words.contains("task \"lung\" is vital"), "{words}");
+        let stderr = stderr_of("a_panic_of_a_vital_task_ends_the_process");
+        assert!(stderr.contains("task \"lung\" is vital"), "{stderr}");
     }
 
     #[test]

@@ -41,12 +41,13 @@ impl Egress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern {
     /// Whether the pattern matches every name below `host`, and not `host` itself.
-    below: bool,
+    is_wildcard: bool,
     host: String,
     /// The port that the pattern matches. `None` matches every port.
     port: Option<u16>,
 }
 
+/// The error for text that is not a host pattern.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "{0:?} is not a host pattern; use a DNS name in lower case, with *. before it for all names below it, and a port such as :8443 after it for that port only"
@@ -60,7 +61,7 @@ impl HostPattern {
     }
 
     fn matches_host(&self, host: &str) -> bool {
-        if !self.below {
+        if !self.is_wildcard {
             return host == self.host;
         }
         let name = host.strip_suffix(&self.host).and_then(|rest| rest.strip_suffix('.'));
@@ -81,9 +82,10 @@ impl FromStr for HostPattern {
             }
             None => (text, None),
         };
-        let (below, host) = name.strip_prefix("*.").map_or((false, name), |rest| (true, rest));
+        let (is_wildcard, host) =
+            name.strip_prefix("*.").map_or((false, name), |domain| (true, domain));
         if host.split('.').all(is_label) {
-            Ok(Self { below, host: host.to_owned(), port })
+            Ok(Self { is_wildcard, host: host.to_owned(), port })
         } else {
             Err(invalid())
         }
@@ -101,7 +103,7 @@ fn is_label(label: &str) -> bool {
 
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.below { "*." } else { "" })?;
+        f.write_str(if self.is_wildcard { "*." } else { "" })?;
         f.write_str(&self.host)?;
         self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }

@@ -93,8 +93,8 @@ impl Latencies {
         self.0.iter().fold(0, |total, count| total.saturating_add(*count))
     }
 
-    /// Returns the number of requests that took at least the time at which the first of these
-    /// buckets begins.
+    /// Returns the number of requests that took at least the time at which the bucket `first`
+    /// begins.
     pub fn from_bucket(&self, first: usize) -> u64 {
         self.0.iter().skip(first).fold(0, |total, count| total.saturating_add(*count))
     }

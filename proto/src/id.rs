@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(Arc<str>);
 
+/// The error for text that is not a worker id.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("worker id {0:?} is not of the form namespace/name")]
 pub struct InvalidWorkerId(String);
@@ -159,6 +160,7 @@ pub struct SiteId([u8; 32]);
 id_of_32_bytes!(SiteId, "");
 
 impl SiteId {
+    /// Returns the id of the files in a layer of an artifact, for the Workers of a namespace.
     pub fn of(namespace: &str, layer: &ArtifactDigest) -> Self {
         let hash = Sha256::new().chain_update(layer.as_bytes()).chain_update(namespace);
         Self(hash.finalize().into())

@@ -1,8 +1,9 @@
 //! The contracts between Tenon's processes.
 //!
-//! - [`catalog`], [`runtime`] and [`router`]: the gRPC services, generated from `proto/proto`.
+//! - [`catalog`], [`node`], [`router`] and [`runtime`]: the gRPC services, generated from
+//!   `proto/proto`.
 //! - [`frame`]: gRPC's message framing, for the request path, which speaks HTTP/2 directly.
-//! - [`invoke`]: the messages of `Runtime.Invoke`, for the request path too.
+//! - [`invoke`]: the messages of `Runtime.Invoke`, also for the request path.
 //! - [`id`]: typed identifiers.
 //! - [`figures`]: the requests of a revision, as routers count them during a rollout.
 //! - [`egress`]: the hosts that a Worker may connect to.
@@ -77,8 +78,8 @@ pub mod runtime {
             }
             let Self { worker, caller, .. } = self;
             let message = format!(
-                "Workers call one another in a loop: {caller} calls {worker} after {MAX_DEPTH} calls in a row. Remove one \
-                 of the calls."
+                "Workers call one another in a loop: {caller} calls {worker} after {MAX_DEPTH} \
+                 calls in a row. Remove one of the calls."
             );
             Err(Failure::new(FailureCode::LoopDetected, Phase::Admission, message))
         }

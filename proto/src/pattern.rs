@@ -10,7 +10,7 @@
 /// ignore case.
 pub const MAX_PROPERTIES: usize = 4096;
 
-/// The weight of a property of strings. A property of characters has the weight 1.
+/// The weight of a property of strings. A property of characters has weight 1.
 const STRINGS: usize = 64;
 
 /// A bound on the length of a property's name, in bytes. The longest existing name has a few dozen
@@ -21,7 +21,7 @@ const LONGEST: usize = 64;
 /// matches in strings and comments.
 pub fn properties(source: &[u8]) -> usize {
     let named = |(at, window): (usize, &[u8])| match window {
-        [b'\\', b'p' | b'P', b'{'] => Some(cost(&source[at + window.len()..])),
+        [b'\\', b'p' | b'P', b'{'] => Some(weight(&source[at + window.len()..])),
         _ => None,
     };
     source.windows(3).enumerate().filter_map(named).sum()
@@ -31,7 +31,7 @@ pub fn properties(source: &[u8]) -> usize {
 ///
 /// # Arguments
 /// * `rest` - the source from the property's name on.
-fn cost(rest: &[u8]) -> usize {
+fn weight(rest: &[u8]) -> usize {
     let name =
         rest.iter().take(LONGEST).position(|byte| *byte == b'}').map_or(rest, |end| &rest[..end]);
     let is_of_strings =

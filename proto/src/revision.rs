@@ -89,6 +89,7 @@ impl CompatibilityFlag {
     }
 }
 
+/// The error for text that names no compatibility flag of this version.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("unknown compatibility flag {0:?}; remove it, or upgrade the platform")]
 pub struct UnknownFlag(String);

@@ -34,11 +34,11 @@ fn installation() -> Variable {
 /// # Arguments
 /// * `component` - the name of the process.
 fn process(component: &str) -> Vec<Panel> {
-    let of = |query: &str| {
+    let select = |query: &str| {
         query.replace("{@}", &format!("{{@,job=\"tenon\",component=\"{component}\"}}"))
     };
     let lines = |title, unit, description, query: &str, legend| {
-        Panel::lines(title, unit, description, &[(&of(query), legend)]).wide(6)
+        Panel::lines(title, unit, description, &[(&select(query), legend)]).wide(6)
     };
     vec![
         lines(
@@ -65,7 +65,7 @@ fn process(component: &str) -> Vec<Panel> {
         lines(
             "File descriptors",
             Unit::Share,
-            "Open file descriptors, relative to the limit. At the limit no connection is accepted.",
+            "Open file descriptors, relative to the limit. At the limit, no connection is accepted.",
             "max by (pod) (process_open_fds{@} / process_max_fds{@})",
             "{{pod}}",
         ),

@@ -174,12 +174,12 @@ impl Row {
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(body: &str) -> Result<T, QueryError> {
-    let nonsense = || QueryError::InvalidResponse(body.chars().take(200).collect());
-    let answer: ApiResponse<T> = serde_json::from_str(body).map_err(|_| nonsense())?;
+    let invalid = || QueryError::InvalidResponse(body.chars().take(200).collect());
+    let answer: ApiResponse<T> = serde_json::from_str(body).map_err(|_| invalid())?;
     match (answer.status.as_str(), answer.data) {
         ("success", Some(data)) => Ok(data),
         ("error", _) => Err(QueryError::Refused(answer.error.unwrap_or_default())),
-        _ => Err(nonsense()),
+        _ => Err(invalid()),
     }
 }
 

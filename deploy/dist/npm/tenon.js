@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Runs the program in the package for this platform, with the arguments, the input and the output of
-// this process, and ends as the program ends.
+// this process, and exits as the program exits.
 "use strict";
 
 const { spawn } = require("node:child_process");
@@ -33,10 +33,10 @@ const child = spawn(program(), process.argv.slice(2), { argv0: basename(process.
 child.on("error", (error) => fail(`cannot run ${NATIVE}: ${error.message}; tenon needs glibc 2.34 or later`));
 child.on("exit", (status, signal) => {
   if (signal === null) process.exit(status);
-  // The handlers below are removed, so that the signal ends this process too.
+  // The handlers below are removed, so that the signal terminates this process too.
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
-  // A signal that does not end a process, such as one that the shell ignores.
+  // A signal that does not terminate a process, such as one that the shell ignores.
   process.exit(128 + constants.signals[signal]);
 });
 

@@ -46,20 +46,20 @@ fn the_page_of_limits_states_the_bounds_of_the_schema() {
         .map(|(parent, name)| (format!("{parent}.{name}"), &spec[parent]["properties"][name]));
     for (name, field) in fields.into_iter().chain(nested) {
         let most = field["maxItems"].as_u64().or(field["maxProperties"].as_u64());
-        states(&page, &name, most.expect("the field has a bound"));
+        assert_states(&page, &name, most.expect("the field has a bound"));
     }
 }
 
 #[test]
 fn the_page_of_limits_states_the_bounds_of_the_code() {
     let page = content("docs/limits.md");
-    states(&page, "number of modules", MAX_MODULES as u64);
-    states(&page, "modules in an artifact", (MAX_SOURCE_BYTES >> 20) as u64);
-    states(&page, "calls of Workers", u64::from(MAX_DEPTH));
+    assert_states(&page, "number of modules", MAX_MODULES as u64);
+    assert_states(&page, "modules in an artifact", (MAX_SOURCE_BYTES >> 20) as u64);
+    assert_states(&page, "calls of Workers", u64::from(MAX_DEPTH));
 }
 
 /// Checks that a row of the page has the subject in its first cell and the number in its second.
-fn states(page: &str, subject: &str, number: u64) {
+fn assert_states(page: &str, subject: &str, number: u64) {
     let is_about = |row: &&str| row.split('|').nth(1).is_some_and(|cell| cell.contains(subject));
     // The tables separate thousands by commas.
     let numbers = |row: &str| {

@@ -9,7 +9,7 @@ interface Line {
 
 const PRICES = new Map([["tea", 3], ["cake", 5]]);
 
-// A cart stays here: its callers get a stub, and its lines are no concern of theirs.
+// A cart stays in this isolate. Callers get a stub, and cannot read its private fields.
 class Cart extends RpcTarget {
   #lines: Line[] = [];
 

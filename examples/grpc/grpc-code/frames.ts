@@ -3,7 +3,7 @@
 /** The codes of a call's status that this example uses. */
 export const Code = { Ok: 0, Unknown: 2, InvalidArgument: 3, Unimplemented: 12 };
 
-/** The flag of the last frame of gRPC-Web, which contains the trailers. */
+/** The flag of the last gRPC-Web frame, which contains the trailers. */
 const TRAILERS = 128;
 
 /** The maximum size of a message, in bytes. */
@@ -29,7 +29,7 @@ export function frame(message: Uint8Array, flags = 0): Uint8Array<ArrayBuffer> {
     return framed;
 }
 
-/** Returns the last frame of a response of gRPC-Web. */
+/** Returns the last frame of a gRPC-Web response. */
 export function trailers(status: Status): Uint8Array<ArrayBuffer> {
     return frame(new TextEncoder().encode(status.trailers), TRAILERS);
 }
@@ -47,7 +47,9 @@ export async function* messages(
         while (left.length >= 5) {
             const size = new DataView(left.buffer, left.byteOffset).getUint32(1);
             if (left[0] !== 0) throw new Status(Code.Unimplemented, "the message is compressed");
-            if (size > MAX_MESSAGE) throw new Status(Code.InvalidArgument, "the message is large");
+            if (size > MAX_MESSAGE) {
+                throw new Status(Code.InvalidArgument, "the message is too large");
+            }
             if (left.length < 5 + size) break;
             yield left.subarray(5, 5 + size);
             left = left.subarray(5 + size);

@@ -1,5 +1,5 @@
-// Calls a server of gRPC: for requests of /greet and /count-down, which it answers as JSON, and for
-// clients of gRPC, whose calls it forwards unread, so that the status in the trailers arrives.
+// Calls a gRPC server: for requests of /greet and /count-down, which it answers as JSON, and for
+// gRPC clients, whose calls it forwards unread, so that the status in the trailers arrives.
 import { frame, messages } from "./frames.ts";
 import { decode, encode } from "./protobuf.ts";
 

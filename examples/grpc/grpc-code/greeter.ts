@@ -1,4 +1,4 @@
-// Answers the calls of gRPC-Web for the service in greeter.proto.
+// Answers the gRPC-Web calls for the service in greeter.proto.
 import { Code, frame, messages, Status, trailers } from "./frames.ts";
 import { decode, encode } from "./protobuf.ts";
 
@@ -30,7 +30,7 @@ export default {
         const method = METHODS[new URL(request.url).pathname];
         const type = request.headers.get("content-type") ?? "";
         if (request.method !== "POST" || !type.startsWith("application/grpc-web")) {
-            return new Response("this is a service of gRPC-Web\n", { status: 415 });
+            return new Response("this is a gRPC-Web service\n", { status: 415 });
         }
         const body = ReadableStream.from(answer(request, method));
         return new Response(body, { headers: { "content-type": CONTENT_TYPE } });

@@ -14,7 +14,7 @@ interface Note {
     at: Date;
 }
 
-/** The code of PostgreSQL for a value that a check of the table refuses. */
+/** PostgreSQL's error code for a value that violates a check of the table. */
 const CHECK_VIOLATION = "23514";
 
 export default {

@@ -1,6 +1,6 @@
 const get = async (path) => (await fetch(path)).json();
 
-/** Shows the note that the path names: the server has answered every path with this page. */
+/** Shows the note that the path names, because the server answers every path with this page. */
 async function show() {
   const name = location.pathname.slice(1);
   const { note, error } = name ? await get(`/api/notes/${encodeURIComponent(name)}`) : {};

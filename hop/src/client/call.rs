@@ -43,7 +43,7 @@ impl Call {
         let mut state = self.state.borrow_mut();
         let stream = state.stream(self.slot);
         if let Some(piece) = stream.response.pieces.pop() {
-            let (id, read) = (stream.id, read(&mut stream.response, piece.len() as u32));
+            let (id, read) = (stream.id, count_read(&mut stream.response, piece.len() as u32));
             if let Some(bytes) = read {
                 frame::put_window_update(&mut state.outbox, id, bytes);
                 state.wake();
@@ -66,7 +66,7 @@ impl Call {
 }
 
 /// Counts bytes that have been read. Returns the number of bytes to announce to the peer, if any.
-fn read(response: &mut Response, bytes: u32) -> Option<u32> {
+fn count_read(response: &mut Response, bytes: u32) -> Option<u32> {
     response.read += bytes;
     // No announcement is made while the peer may send more bytes than have been read.
     if response.end.is_some() || response.read < response.window {

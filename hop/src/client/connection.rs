@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::pulse::{Pings, Pulse};
+use super::keepalive::{Keepalive, Pings};
 use super::state::State;
 use super::stream::CallError;
 use crate::block::{self, RESPONSE, SUCCESS};
@@ -21,21 +21,23 @@ use crate::wire::Wire;
 
 /// The maximum number of bytes of unread answers that a shard may cause before the connection ends
 /// with an error.
-const OVERFULL: usize = 1024 * 1024;
+const MAX_OWED: usize = 1024 * 1024;
 
 /// The maximum number of frames that are handled before the connection writes and other tasks run.
-const FRAMES: usize = 1024;
+const MAX_FRAMES: usize = 1024;
 
 /// A connection, which is driven as a future until it ends.
 pub struct Connection<S> {
     wire: Wire<S>,
     state: Rc<RefCell<State>>,
-    pulse: Option<Pulse>,
+    keepalive: Option<Keepalive>,
     /// The number of bytes received since the connection's window was last enlarged.
     received: u32,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Creates a connection.
+    ///
     /// # Arguments
     /// * `inbox` - the peer's first frames, as far as they have been read.
     pub(super) fn new(
@@ -45,7 +47,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         pings: Option<Pings>,
     ) -> Self {
         let wire = Wire::new(stream, inbox);
-        Self { wire, state, pulse: pings.map(Pulse::new), received: 0 }
+        Self { wire, state, keepalive: pings.map(Keepalive::new), received: 0 }
     }
 
     fn poll_connection(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
@@ -63,11 +65,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
         // Read even if nothing can be written, because the shard may have to write before it reads.
-        let mut left = FRAMES;
+        let mut left = MAX_FRAMES;
         while left > 0 {
             match self.wire.poll_head(cx)? {
                 Poll::Ready(Some(head)) => {
-                    self.pulse.iter_mut().for_each(Pulse::record_frame);
+                    self.keepalive.iter_mut().for_each(Keepalive::record_frame);
                     self.receive(head)?;
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
@@ -80,12 +82,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             cx.waker().wake_by_ref();
         }
         let mut state = self.state.borrow_mut();
-        if let Some(pulse) = &mut self.pulse
-            && pulse.poll_ping(cx, state.is_idle())?
+        if let Some(keepalive) = &mut self.keepalive
+            && keepalive.poll_ping(cx, state.is_idle())?
         {
             frame::put_ping(&mut state.outbox, [0; 8], false);
         }
-        if state.owed > OVERFULL {
+        if state.owed > MAX_OWED {
             return Poll::Ready(Err(ConnectionError::protocol(
                 "frames without reading the answers",
             )));
@@ -110,9 +112,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         match head.kind {
             Kind::Data => {
                 drop(state);
-                return self.data(head);
+                return self.receive_data(head);
             }
-            Kind::Headers => headers(&mut state, head, self.wire.payload(&head))?,
+            Kind::Headers => receive_headers(&mut state, head, self.wire.payload(&head))?,
             Kind::Reset => {
                 head.check_len(4)?;
                 state.check_known(head.stream)?;
@@ -128,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 head.check_len(8)?;
                 let payload = self.wire.payload(&head).try_into().unwrap_or_default();
                 if head.has(ACK) {
-                    self.pulse.iter_mut().for_each(Pulse::record_pong);
+                    self.keepalive.iter_mut().for_each(Keepalive::record_pong);
                     state.ponged.notify_waiters();
                 } else {
                     frame::put_ping(&mut state.outbox, payload, true);
@@ -161,7 +163,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    fn data(&mut self, head: Head) -> Result<(), ConnectionError> {
+    fn receive_data(&mut self, head: Head) -> Result<(), ConnectionError> {
         head.check_plain()?;
         let mut state = self.state.borrow_mut();
         self.received += head.len as u32;
@@ -200,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 }
 
 /// Handles the headers or the trailers of a response.
-fn headers(state: &mut State, head: Head, block: &[u8]) -> Result<(), ConnectionError> {
+fn receive_headers(state: &mut State, head: Head, block: &[u8]) -> Result<(), ConnectionError> {
     const UNEXPECTED: ConnectionError = ConnectionError::protocol("unexpected response headers");
     head.check_plain()?;
     let Some(slot) = state.slot(head.stream) else { return state.check_known(head.stream) };

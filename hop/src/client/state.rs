@@ -24,7 +24,7 @@ const OVERFULL: usize = 2 * FULL;
 
 /// The maximum number of times that a peer may change the initial window of streams: each change
 /// affects every stream.
-const CHANGES: u32 = 8;
+const MAX_WINDOW_CHANGES: u32 = 8;
 
 /// The state of a connection.
 pub(super) struct State {
@@ -51,7 +51,7 @@ pub(super) struct State {
     last: u32,
     /// No more requests are accepted.
     is_closed: bool,
-    /// The connection is gone.
+    /// The connection has ended.
     pub(super) is_gone: bool,
     /// The timeout of the last request, in seconds, and its header block. Nearly all requests have
     /// the same timeout.
@@ -262,6 +262,7 @@ impl State {
         self.reset(id, Code::CANCEL);
     }
 
+    /// Applies settings of the peer.
     pub(super) fn apply(&mut self, settings: Settings) -> Result<(), ConnectionError> {
         if let Some(streams) = settings.max_streams {
             self.max_streams = streams as usize;
@@ -272,7 +273,7 @@ impl State {
             return Ok(());
         }
         self.changes += 1;
-        if self.changes > CHANGES {
+        if self.changes > MAX_WINDOW_CHANGES {
             return Err(ConnectionError::flow("too many changes of its initial window"));
         }
         self.stream_window = window.into();
@@ -286,6 +287,7 @@ impl State {
         Ok(())
     }
 
+    /// Enlarges the window of a stream, or that of the connection if `id` is 0.
     pub(super) fn widen(&mut self, id: u32, by: u32) -> Result<(), ConnectionError> {
         if by == 0 {
             return Err(ConnectionError::protocol("an empty window update"));
@@ -321,7 +323,7 @@ impl State {
         }
     }
 
-    /// Ends all streams, because the connection is gone.
+    /// Ends all streams, because the connection has ended.
     pub(super) fn break_off(&mut self) {
         (self.is_closed, self.is_gone) = (true, true);
         for (_, slot) in std::mem::take(&mut self.open) {
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn cancelled_requests_do_not_fill_the_outbox_of_a_peer_that_does_not_read() {
+    fn canceled_requests_do_not_fill_the_outbox_of_a_peer_that_does_not_read() {
         let mut state = State::new(1024);
         while let Ok(slot) = state.open(1, &Bytes::from_static(b"x"), true) {
             state.close(slot);

@@ -1,4 +1,4 @@
-//! The end of a connection that this side ends.
+//! The graceful shutdown of a connection by this side.
 //!
 //! ```text
 //!  announced ── the peer has answered a ping ─► final ── all requests are answered ─► shut down
@@ -24,7 +24,7 @@ pub(super) const LAST: [u8; 8] = *b"leaving!";
 /// The maximum time for which a connection that has been shut down waits for the peer to end it.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The progress toward the end of a connection that this side ends.
+/// The progress of a graceful shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaving {
     No,

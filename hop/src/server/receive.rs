@@ -26,8 +26,8 @@ where
 {
     pub(super) fn receive(&mut self, head: Head) -> Result<(), ConnectionError> {
         match head.kind {
-            Kind::Data => return self.data(head),
-            Kind::Headers => self.headers(head)?,
+            Kind::Data => return self.receive_data(head),
+            Kind::Headers => self.receive_headers(head)?,
             Kind::Reset => {
                 head.check_len(4)?;
                 self.check_known(head.stream)?;
@@ -65,7 +65,7 @@ where
         Ok(())
     }
 
-    fn headers(&mut self, head: Head) -> Result<(), ConnectionError> {
+    fn receive_headers(&mut self, head: Head) -> Result<(), ConnectionError> {
         head.check_plain()?;
         if head.stream.is_multiple_of(2) || head.stream <= self.last {
             return Err(ConnectionError::protocol("headers on a stream that is not new"));
@@ -93,9 +93,9 @@ where
         Ok(())
     }
 
-    fn data(&mut self, head: Head) -> Result<(), ConnectionError> {
+    fn receive_data(&mut self, head: Head) -> Result<(), ConnectionError> {
         head.check_plain()?;
-        self.count(head.len);
+        self.count_received(head.len);
         let Some(&slot) = self.open.get(&head.stream) else {
             self.wire.skip(&head);
             // The stream may have been answered or reset.
@@ -133,9 +133,9 @@ where
         Ok(())
     }
 
-    /// Counts received bytes. After every quarter of the connection's window, gives the peer back
-    /// the bytes that were counted.
-    fn count(&mut self, len: usize) {
+    /// Counts received bytes. After every quarter of the connection's window, announces the counted
+    /// bytes to the peer, which may then send as many again.
+    fn count_received(&mut self, len: usize) {
         self.received += len as u32;
         if self.received >= MAX / 4 {
             frame::put_window_update(&mut self.outbox, 0, std::mem::take(&mut self.received));
@@ -151,6 +151,7 @@ where
         Ok(())
     }
 
+    /// Applies settings of the peer.
     fn apply(&mut self, settings: Settings) -> Result<(), ConnectionError> {
         let Some(window) = settings.window else { return Ok(()) };
         let by = i64::from(window) - self.stream_window;
@@ -169,6 +170,7 @@ where
         Ok(())
     }
 
+    /// Enlarges the window of a stream, or that of the connection if `stream` is 0.
     fn widen(&mut self, stream: u32, by: u32) -> Result<(), ConnectionError> {
         if by == 0 {
             return Err(ConnectionError::protocol("an empty window update"));

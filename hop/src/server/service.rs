@@ -8,7 +8,7 @@ use http::HeaderMap;
 
 use crate::incoming::Incoming;
 
-/// Answers requests.
+/// A service that answers requests.
 pub trait Service {
     type Reply: Outgoing;
     type Future: Future<Output = Response<Self::Reply>>;

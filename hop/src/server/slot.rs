@@ -31,7 +31,7 @@ pub(super) struct Slot<V: Service> {
     pub(super) waker: Waker,
 }
 
-/// The code of a request panicked. The panic hook has logged the panic.
+/// The error for a request whose code has panicked. The panic hook has logged the panic.
 pub(super) struct Panicked;
 
 impl<V: Service> Slot<V> {
@@ -68,12 +68,12 @@ impl<V: Service> Slot<V> {
         let request = future.as_mut().as_pin_mut()?;
         let mut cx = Context::from_waker(&self.waker);
         // A request that has panicked is not polled again.
-        let polled = match isolate(|| request.poll(&mut cx)) {
+        let polled = match catch_panic(|| request.poll(&mut cx)) {
             Ok(polled) => polled.map(Ok),
             Err(Panicked) => Poll::Ready(Err(Panicked)),
         };
         if polled.is_ready() {
-            _ = isolate(|| future.set(None));
+            _ = catch_panic(|| future.set(None));
         }
         Some(polled)
     }
@@ -85,12 +85,12 @@ impl<V: Service> Slot<V> {
     pub(super) fn close(&mut self, keeps: bool) {
         self.reset_receive();
         // A value whose drop panics is removed nevertheless.
-        _ = isolate(|| match &mut self.future {
+        _ = catch_panic(|| match &mut self.future {
             Some(future) if keeps => future.set(None),
             dropped => *dropped = None,
         });
-        _ = isolate(|| self.reply = None);
-        _ = isolate(|| self.data = None);
+        _ = catch_panic(|| self.reply = None);
+        _ = catch_panic(|| self.data = None);
     }
 
     fn reset_receive(&mut self) {
@@ -106,6 +106,6 @@ impl<V: Service> Drop for Slot<V> {
 }
 
 /// Calls the code of a request, and catches its panic, which must not affect other requests.
-pub(super) fn isolate<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
+pub(super) fn catch_panic<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|_| Panicked)
 }

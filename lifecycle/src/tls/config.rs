@@ -34,11 +34,11 @@ const REMEMBERED_SERVERS: usize = 1024;
 /// Returns the configuration with which a process of this role accepts clients.
 ///
 /// # Arguments
-/// * `own_role` - whether clients of the same role are admitted, too.
+/// * `admits_own_role` - whether clients of the same role are admitted, too.
 pub(super) fn server(
     identity: &Identity,
     role: Role,
-    own_role: Arc<AtomicBool>,
+    admits_own_role: Arc<AtomicBool>,
 ) -> Result<ServerConfig, IdentityError> {
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider())
@@ -50,7 +50,7 @@ pub(super) fn server(
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])
         .map_err(IdentityError::Certificate)?
-        .with_client_cert_verifier(Arc::new(ClientVerifier { verifier, role, own_role }))
+        .with_client_cert_verifier(Arc::new(ClientVerifier { verifier, role, admits_own_role }))
         .with_cert_resolver(Arc::new(resolver(identity)));
     config.alpn_protocols = vec![ALPN.to_vec()];
     // Clients keep the sessions that they may resume.
@@ -98,12 +98,12 @@ struct ClientVerifier {
     /// Role of the server.
     role: Role,
     /// Whether clients of the server's own role are admitted, too.
-    own_role: Arc<AtomicBool>,
+    admits_own_role: Arc<AtomicBool>,
 }
 
 impl ClientVerifier {
     fn admits(&self, peer: Role) -> bool {
-        self.role.admits(peer) || peer == self.role && self.own_role.load(Relaxed)
+        self.role.admits(peer) || peer == self.role && self.admits_own_role.load(Relaxed)
     }
 }
 

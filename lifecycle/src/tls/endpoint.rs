@@ -38,7 +38,7 @@ pub struct Tls(pub(super) Arc<Shared>);
 pub(super) struct Shared {
     role: Role,
     /// Whether clients of the process's own role are admitted, too.
-    own_role: Arc<AtomicBool>,
+    admits_own_role: Arc<AtomicBool>,
     current: ArcSwapOption<Current>,
     pub(super) metrics: Metrics,
     limiter: HandshakeLimiter,
@@ -60,8 +60,8 @@ impl Tls {
     pub fn without_certificate(role: Role, registry: &Registry) -> Result<Self, TlsError> {
         let metrics = Metrics::register(registry)?;
         let limiter = HandshakeLimiter::new(HANDSHAKES);
-        let (own_role, current) = (Arc::default(), ArcSwapOption::empty());
-        Ok(Self(Arc::new(Shared { role, own_role, current, metrics, limiter })))
+        let (admits_own_role, current) = (Arc::default(), ArcSwapOption::empty());
+        Ok(Self(Arc::new(Shared { role, admits_own_role, current, metrics, limiter })))
     }
 
     /// Uses this certificate for all handshakes from now on.
@@ -75,7 +75,7 @@ impl Tls {
     /// Admits clients of the process's own role from now on, in addition to the roles that its role
     /// admits ([`Role::admits`]): a node with a front calls the shards of other nodes.
     pub fn admit_own_role(&self) {
-        self.0.own_role.store(true, Relaxed);
+        self.0.admits_own_role.store(true, Relaxed);
     }
 
     /// Performs the handshake with a client and checks that the client's role is admitted. The
@@ -116,7 +116,7 @@ impl Shared {
         let acceptor = TlsAcceptor::from(Arc::new(config::server(
             &identity,
             self.role,
-            Arc::clone(&self.own_role),
+            Arc::clone(&self.admits_own_role),
         )?));
         let [operator, router, node] = Role::ALL.map(|peer| {
             config::client(&identity, peer).map(|config| TlsConnector::from(Arc::new(config)))

@@ -20,9 +20,12 @@ pub use rustls::pki_types::UnixTime;
 use super::crypto::provider;
 use super::role::Role;
 
-/// The keys of a Kubernetes TLS Secret, which are also the names of the files in its volume.
+/// The entry of a Kubernetes TLS Secret, and the file in its volume, that contains the certificate
+/// and any intermediate certificates.
 pub const CERTIFICATE: &str = "tls.crt";
+/// The entry and file that contain the private key of the certificate.
 pub const KEY: &str = "tls.key";
+/// The entry and file that contain the trusted authorities.
 pub const AUTHORITIES: &str = "ca.crt";
 
 /// The stored parts of an identity, in PEM.
@@ -126,6 +129,7 @@ impl Identity {
         &self.issuer
     }
 
+    /// Returns the validity period of the authority that issued the certificate.
     pub fn issuer_validity(&self) -> Validity {
         self.issuer_validity
     }

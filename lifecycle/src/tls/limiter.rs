@@ -10,11 +10,11 @@ use tokio::sync::oneshot;
 /// The handshakes in progress. Any thread may add one.
 pub(super) struct HandshakeLimiter {
     limit: usize,
-    waiting: Mutex<Waiting>,
+    in_progress: Mutex<InProgress>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct InProgress {
     /// The number of the next handshake.
     next: u64,
     /// The handshakes in order of arrival. Dropping the sender of a handshake displaces it.
@@ -30,24 +30,25 @@ pub(super) struct HandshakeSlot<'a> {
 
 impl HandshakeLimiter {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, waiting: Mutex::default() }
+        Self { limit, in_progress: Mutex::default() }
     }
 
+    /// Adds a handshake, and displaces the oldest one if there are too many.
     pub(super) fn enter(&self) -> HandshakeSlot<'_> {
         let (displaced_tx, displaced_rx) = oneshot::channel();
-        let mut waiting = self.lock();
-        let number = waiting.next;
-        waiting.next += 1;
-        waiting.all.insert(number, displaced_tx);
-        if waiting.all.len() > self.limit {
-            waiting.all.pop_first();
+        let mut in_progress = self.lock();
+        let number = in_progress.next;
+        in_progress.next += 1;
+        in_progress.all.insert(number, displaced_tx);
+        if in_progress.all.len() > self.limit {
+            in_progress.all.pop_first();
         }
         HandshakeSlot { limiter: self, number, displaced_rx }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, InProgress> {
         // Each change of the map is one call, so a panic cannot leave the map half changed.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.in_progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -31,7 +31,7 @@ impl Metrics {
             "Completed TLS handshakes with other processes, by kind.",
             &["kind"],
         )?;
-        let reads = registry.counters(
+        let loads = registry.counters(
             "tenon_tls_reloads_total",
             "Loads of the certificate, by outcome.",
             &["outcome"],
@@ -51,8 +51,8 @@ impl Metrics {
             )?,
             leaf_expiry: expiry.with_label_values(&["leaf"]),
             authority_expiry: expiry.with_label_values(&["ca"]),
-            loaded: reads.with_label_values(&["ok"]),
-            not_loaded: reads.with_label_values(&["error"]),
+            loaded: loads.with_label_values(&["ok"]),
+            not_loaded: loads.with_label_values(&["error"]),
             warnings: Warnings::default(),
         })
     }
@@ -95,7 +95,7 @@ impl Metrics {
     }
 
     /// Returns the numbers of successful and of failed loads.
-    pub(super) fn reads(&self) -> (u64, u64) {
+    pub(super) fn loads(&self) -> (u64, u64) {
         (self.loaded.get(), self.not_loaded.get())
     }
 }

@@ -13,6 +13,7 @@ use super::config::is_for;
 use super::principal::{Principal, PrincipalError};
 use super::role::Role;
 
+/// A connection between two processes of the platform.
 pub enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
@@ -49,7 +50,7 @@ impl Stream {
         match self.peer_certificate().map(Principal::named) {
             None | Some(Ok(None)) => true,
             Some(Ok(Some((_, principal)))) => {
-                matches!(principal, Principal::Pool(it) if it == pool)
+                matches!(principal, Principal::Pool(name) if name == pool)
             }
             Some(Err(_)) => false,
         }
@@ -71,6 +72,7 @@ impl Stream {
         }
     }
 
+    /// Returns the TCP connection, for its options and addresses.
     pub fn tcp(&self) -> &TcpStream {
         match self {
             Self::Plain(stream) => stream,

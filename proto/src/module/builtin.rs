@@ -76,7 +76,7 @@ const CLOUDFLARE: [&str; 2] = ["cloudflare:sockets", "cloudflare:workers"];
 /// The module that hands requests to servers of `node:http`.
 const SERVERS: &str = "cloudflare:node";
 
-/// The URL scheme of these modules.
+/// The URL scheme of [`CLOUDFLARE`] and [`SERVERS`].
 const CLOUDFLARE_SCHEME: &str = "cloudflare:";
 
 /// The reason why a built-in module is not available.

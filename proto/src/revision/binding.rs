@@ -46,6 +46,7 @@ pub struct ByKind<'a> {
 }
 
 impl<'a> ByKind<'a> {
+    /// Groups bindings by kind.
     pub fn of(bindings: &'a BTreeMap<String, Binding>) -> Self {
         let mut by_kind = Self::default();
         for (name, binding) in bindings {

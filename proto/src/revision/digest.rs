@@ -75,10 +75,11 @@ impl Revision {
         }
         if !services.is_empty() {
             hash.field("services");
-            hash.list(services.iter().flat_map(|(name, to)| [*name, to.worker.as_str()]));
+            hash.list(services.iter().flat_map(|(name, service)| [*name, service.worker.as_str()]));
         }
-        let entrypoints =
-            services.iter().filter_map(|(name, to)| Some([*name, to.entrypoint.as_deref()?]));
+        let entrypoints = services
+            .iter()
+            .filter_map(|(name, service)| Some([*name, service.entrypoint.as_deref()?]));
         let entrypoints: Vec<_> = entrypoints.flatten().collect();
         if !entrypoints.is_empty() {
             hash.field("entrypoints");

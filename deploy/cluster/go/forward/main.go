@@ -29,7 +29,7 @@ func main() {
 }
 
 func run(listen, namespace, target, addressFile string) error {
-	there, err := os.Open(namespace)
+	namespaceFile, err := os.Open(namespace)
 	if err != nil {
 		return err
 	}
@@ -41,19 +41,19 @@ func run(listen, namespace, target, addressFile string) error {
 		return err
 	}
 	dials := make(chan chan net.Conn)
-	go dialFrom(there, target, dials)
+	go dialFrom(namespaceFile, target, dials)
 	for {
-		near, err := listener.Accept()
+		client, err := listener.Accept()
 		if err != nil {
 			return err
 		}
 		go func() {
-			answer := make(chan net.Conn)
-			dials <- answer
-			if far := <-answer; far != nil {
-				join(near, far)
+			dialed := make(chan net.Conn)
+			dials <- dialed
+			if server := <-dialed; server != nil {
+				join(client, server)
 			} else {
-				near.Close()
+				client.Close()
 			}
 		}()
 	}
@@ -67,31 +67,32 @@ func dialFrom(namespace *os.File, target string, dials <-chan chan net.Conn) {
 	if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
 		log.Fatalf("forward: cannot enter %s: %v", namespace.Name(), err)
 	}
-	for answer := range dials {
+	for dialed := range dials {
 		conn, err := net.DialTimeout("tcp", target, 5*time.Second)
 		if err != nil {
 			log.Printf("forward: %v", err)
-			answer <- nil
+			dialed <- nil
 			continue
 		}
-		answer <- conn
+		dialed <- conn
 	}
 }
 
 // join copies data in both directions, and passes half-closes on, until both sides are done.
-func join(near, far net.Conn) {
-	defer near.Close()
-	defer far.Close()
+func join(client, server net.Conn) {
+	defer client.Close()
+	defer server.Close()
 	done := make(chan struct{})
 	go func() {
-		pour(far, near)
+		copyUntilEOF(server, client)
 		close(done)
 	}()
-	pour(near, far)
+	copyUntilEOF(client, server)
 	<-done
 }
 
-func pour(to, from net.Conn) {
+// copyUntilEOF copies data in one direction, and then closes that direction.
+func copyUntilEOF(to, from net.Conn) {
 	io.Copy(to, from)
 	to.(*net.TCPConn).CloseWrite()
 }

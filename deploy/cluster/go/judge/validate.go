@@ -39,7 +39,7 @@ import (
 	schedulingvalidation "k8s.io/kubernetes/pkg/apis/scheduling/validation"
 )
 
-// validate returns what the API server would refuse about a new object.
+// validate returns the faults for which the API server would refuse a new object.
 func validate(object runtime.Object) (field.ErrorList, error) {
 	internal, err := legacyscheme.Scheme.ConvertToVersion(object, runtime.InternalGroupVersioner)
 	if err != nil {
@@ -86,7 +86,7 @@ func validate(object runtime.Object) (field.ErrorList, error) {
 	}
 }
 
-// allocate sets what the API server allocates to a Service before the validation.
+// allocate sets the fields of a Service that the API server fills before the validation.
 func allocate(service *core.Service) {
 	spec := &service.Spec
 	if spec.ClusterIP != "" {
@@ -99,7 +99,7 @@ func allocate(service *core.Service) {
 
 // templateOf returns the Pod template of an object that has one.
 func templateOf(object runtime.Object) (*metav1.ObjectMeta, *corev1.PodSpec) {
-	if deployment, is := object.(*appsv1.Deployment); is {
+	if deployment, ok := object.(*appsv1.Deployment); ok {
 		return &deployment.Spec.Template.ObjectMeta, &deployment.Spec.Template.Spec
 	}
 	return nil, nil

@@ -45,8 +45,8 @@ import (
 )
 
 const (
-	serverHere      = "https://127.0.0.1:6443"
-	serverFromNodes = "https://192.0.2.1:6443"
+	serverOnLoopback = "https://127.0.0.1:6443"
+	serverFromNodes  = "https://192.0.2.1:6443"
 )
 
 func main() {
@@ -112,9 +112,9 @@ func writeControl(dir folder) error {
 		name, server string
 		subject      pkix.Name
 	}{
-		{"admin", serverHere, pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}},
-		{"controller-manager", serverHere, pkix.Name{CommonName: "system:kube-controller-manager"}},
-		{"scheduler", serverHere, pkix.Name{CommonName: "system:kube-scheduler"}},
+		{"admin", serverOnLoopback, pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}},
+		{"controller-manager", serverOnLoopback, pkix.Name{CommonName: "system:kube-controller-manager"}},
+		{"scheduler", serverOnLoopback, pkix.Name{CommonName: "system:kube-scheduler"}},
 		{"kube-proxy", serverFromNodes, pkix.Name{CommonName: "system:kube-proxy"}},
 	} {
 		client, err := ca.issueClient(member.subject)
@@ -227,11 +227,11 @@ func (dir folder) write(name string, content []byte) error {
 	return os.WriteFile(filepath.Join(string(dir), name), content, 0o600)
 }
 
-func (dir folder) writePair(name string, of identity) error {
-	if err := dir.write(name+".crt", certificatePEM(of.certificate.Raw)); err != nil {
+func (dir folder) writePair(name string, pair identity) error {
+	if err := dir.write(name+".crt", certificatePEM(pair.certificate.Raw)); err != nil {
 		return err
 	}
-	return dir.write(name+".key", keyPEM(of.key))
+	return dir.write(name+".key", keyPEM(pair.key))
 }
 
 func (dir folder) readPair(name string) (identity, error) {

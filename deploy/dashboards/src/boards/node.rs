@@ -32,7 +32,7 @@ fn shards() -> [Panel; 4] {
         Panel::lines(
             "Busy",
             Unit::Share,
-            "Share of time in which each shard has work. A shard is one thread: at 100 % further work queues.",
+            "Share of the time in which each shard has work. A shard is one thread: at 100 %, further work queues.",
             &[("rate(tenon_shard_busy_seconds_total{@}[$__rate_interval])", "{{pod}} shard {{shard}}")],
         )
         .up_to(1.0)
@@ -40,7 +40,7 @@ fn shards() -> [Panel; 4] {
         Panel::lines(
             "JavaScript",
             Unit::Share,
-            "Share of time in which each shard runs JavaScript. The difference from Busy is the platform's own work.",
+            "Share of the time in which each shard runs JavaScript. The difference from Busy is the platform's own work.",
             &[("rate(tenon_shard_turn_cpu_seconds_total{@}[$__rate_interval])", "{{pod}} shard {{shard}}")],
         )
         .up_to(1.0)
@@ -108,7 +108,7 @@ fn processes() -> [Panel; 6] {
         Panel::lines(
             "Quarantines",
             Unit::PerSecond,
-            "Quarantined revisions, by how they ended a process; and process ends with little memory left, which are forgiven once.",
+            "Quarantined revisions, by how they ended a process; and process exits with little memory left, which are forgiven once.",
             &[
                 ("sum by (cause) (rate(tenon_node_quarantines_total{@}[$__rate_interval]))", "{{cause}}"),
                 ("sum(rate(tenon_node_forgiven_exits_total{@}[$__rate_interval]))", "forgiven"),
@@ -229,7 +229,7 @@ fn memory() -> [Panel; 4] {
         Panel::lines(
             "Memory against budget",
             Unit::Bytes,
-            "Memory use of each node, and its budget. Above 80 % idle isolates are evicted, above 95 % none is started.",
+            "Memory use of each node, and its budget. Above 80 %, idle isolates are evicted; above 95 %, none is started.",
             &[
                 ("sum by (pod) (tenon_memory_used_bytes{@})", "{{pod}} used"),
                 ("sum by (pod) (tenon_memory_budget_bytes{@})", "{{pod}} budget"),
@@ -239,7 +239,7 @@ fn memory() -> [Panel; 4] {
         Panel::lines(
             "Forced collections",
             Unit::PerSecond,
-            "Garbage collections of idle isolates because memory was short.",
+            "Garbage collections of idle isolates that were forced because memory was short.",
             &[("sum by (pod) (rate(tenon_forced_collections_total{@}[$__rate_interval]))", "{{pod}}")],
         )
         .wide(6),
@@ -266,7 +266,7 @@ fn egress() -> [Panel; 4] {
         Panel::areas(
             "Fetches and sockets",
             Unit::Requests,
-            "Fetches and sockets of Workers: ok, or the stage at which they failed.",
+            "Fetches and sockets of Workers, by outcome: `ok`, or the stage at which they failed.",
             &[(
                 "sum by (outcome) (rate(tenon_egress_requests_total{@}[$__rate_interval]))",
                 "{{outcome}}",
@@ -276,7 +276,7 @@ fn egress() -> [Panel; 4] {
         Panel::lines(
             "Connections to origins",
             Unit::Count,
-            "Open connections, and idle ones among them.",
+            "Open connections, and the idle ones among them.",
             &[("sum by (pod, state) (tenon_egress_connections{@})", "{{pod}} {{state}}")],
         )
         .wide(6),

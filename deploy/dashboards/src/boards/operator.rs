@@ -205,7 +205,7 @@ fn certificates() -> [Panel; 4] {
         Panel::lines(
             "Certificate reloads",
             Unit::PerSecond,
-            "Reloads of certificates, by outcome. After a failed reload a process keeps its current certificate.",
+            "Reloads of certificates, by outcome. After a failed reload, a process keeps its current certificate.",
             &[(
                 "sum by (component, outcome) (rate(tenon_tls_reloads_total{namespace=~\"$installation\"}[$__rate_interval]))",
                 "{{component}} {{outcome}}",

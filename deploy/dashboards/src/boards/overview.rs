@@ -133,7 +133,7 @@ fn workers() -> [Panel; 4] {
         )
         .wide(6),
         Panel::lines(
-            "Workers with most CPU time",
+            "Workers with the most CPU time",
             Unit::Cores,
             "The ten Workers of all tenants with the most CPU time.",
             &[(
@@ -180,7 +180,7 @@ fn capacity() -> [Panel; 3] {
         Panel::lines(
             "Busy shards",
             Unit::Share,
-            "Share of time in which shards have work: the mean and the busiest shard of each pool. Lanes are not counted.",
+            "Share of the time in which shards have work: the mean and the busiest shard of each pool. Lanes are not counted.",
             &[
                 (
                     "avg by (pool) (rate(tenon_shard_busy_seconds_total{@,shard!~\"lane-.*\"}[$__rate_interval]))",

@@ -72,7 +72,7 @@ fn threads() -> [Panel; 6] {
         Panel::lines(
             "Busy",
             Unit::Share,
-            "Share of time in which each thread has work. There is one thread for each core.",
+            "Share of the time in which each thread has work. There is one thread for each core.",
             &[(
                 "rate(tenon_router_thread_busy_seconds_total{@}[$__rate_interval])",
                 "{{pod}} thread {{thread}}",
@@ -112,7 +112,7 @@ fn threads() -> [Panel; 6] {
         Panel::lines(
             "Connections to shards",
             Unit::Count,
-            "Connections to shards, by thread: one for each shard that the thread has sent requests to.",
+            "Connections to shards, by thread: one for each shard to which the thread has sent requests.",
             &[("tenon_router_shard_connections{@}", "{{pod}} thread {{thread}}")],
         ),
     ]
@@ -152,7 +152,7 @@ fn redirected() -> [Panel; 5] {
         Panel::areas(
             "Spills",
             Unit::Requests,
-            "Requests sent to another shard than their Worker's, by reason: that shard is ejected, drains, is overloaded, or has failed the request.",
+            "Requests sent to a shard other than their Worker's, by reason: that shard is ejected, drains, is overloaded, or has failed the request.",
             &[("sum by (reason) (rate(tenon_router_spills_total{@}[$__rate_interval]))", "{{reason}}")],
         )
         .wide(8),
@@ -234,9 +234,9 @@ fn clients() -> [Panel; 8] {
         )
         .wide(12),
         Panel::areas(
-            "Requests by version of HTTP",
+            "Requests by HTTP version",
             Unit::Requests,
-            "Completed requests of clients by version of HTTP.",
+            "Completed requests of clients, by HTTP version.",
             &[(
                 "sum by (version) (rate(tenon_router_version_requests_total{@}[$__rate_interval]))",
                 "HTTP/{{version}}",
@@ -256,7 +256,7 @@ fn clients() -> [Panel; 8] {
         Panel::lines(
             "HTTP/3 datagrams of other threads",
             Unit::PerSecond,
-            "Datagrams that arrived at another thread than that of their connection, because the client's address has changed. They are lost if the queue of that thread is full; the client then repeats them.",
+            "Datagrams that arrived at a thread other than that of their connection, because the client's address has changed. They are lost if the queue of that thread is full; the client then repeats them.",
             &[
                 (
                     "sum by (pod) (rate(tenon_router_http3_datagrams_handed_over_total{@}[$__rate_interval]))",

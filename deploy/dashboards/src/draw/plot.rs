@@ -44,7 +44,7 @@ pub(super) fn bars(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>) {
         let y = area.y + at as f64 * height;
         let share = if most > 0.0 { (value / most).clamp(0.0, 1.0) } else { 0.0 };
         let (names, room) = (area.w * 0.45, area.w * 0.42);
-        svg.label(area.x, y + height * 0.6, Anchor::Start, &short(&line.legend, names));
+        svg.label(area.x, y + height * 0.6, Anchor::Start, &shorten(&line.legend, names));
         svg.bar(
             Area { x: area.x + names, y: y + 3.0, w: room * share, h: height - 6.0 },
             COLORS[at % COLORS.len()],
@@ -161,14 +161,14 @@ fn legend(lines: &[Line], width: f64) -> Vec<Vec<(f64, usize, String)>> {
     let mut rows = vec![Vec::new()];
     let mut x = 0.0;
     for (at, line) in lines.iter().enumerate() {
-        let text = short(&line.legend, width - 20.0);
-        let wide = 24.0 + text.chars().count() as f64 * LETTER;
-        if x > 0.0 && x + wide > width {
+        let text = shorten(&line.legend, width - 20.0);
+        let entry_width = 24.0 + text.chars().count() as f64 * LETTER;
+        if x > 0.0 && x + entry_width > width {
             rows.push(Vec::new());
             x = 0.0;
         }
         rows.last_mut().expect("the legend has no row").push((x, at, text));
-        x += wide;
+        x += entry_width;
     }
     // A legend has at most four rows, because the plot matters more than a complete legend.
     rows.truncate(4);
@@ -176,7 +176,7 @@ fn legend(lines: &[Line], width: f64) -> Vec<Vec<(f64, usize, String)>> {
 }
 
 /// Shortens text to a width in pixels.
-fn short(text: &str, width: f64) -> String {
+fn shorten(text: &str, width: f64) -> String {
     let room = (width / LETTER) as usize;
     match text.chars().count() {
         count if count <= room => text.to_owned(),

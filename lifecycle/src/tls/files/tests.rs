@@ -47,12 +47,12 @@ async fn valid_changes_of_the_files_are_installed_and_invalid_ones_are_ignored()
     files.reload(&node.0);
     files.reload(&node.0);
     assert_eq!(accepted().await, [true, false]);
-    assert_eq!(node.0.metrics.reads(), (1, 1));
+    assert_eq!(node.0.metrics.loads(), (1, 1));
 
     switch(volume.path(), "3", &new.bundle(Role::RuntimeNode));
     files.reload(&node.0);
     assert_eq!(accepted().await, [false, true]);
-    assert_eq!(node.0.metrics.reads(), (2, 1));
+    assert_eq!(node.0.metrics.loads(), (2, 1));
 
     fs::remove_file(volume.path().join("..data")).unwrap();
     files.reload(&node.0);

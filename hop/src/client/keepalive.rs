@@ -21,7 +21,7 @@ pub struct Pings {
 }
 
 /// The state with which a connection detects a silent peer.
-pub(super) struct Pulse {
+pub(super) struct Keepalive {
     pings: Pings,
     ticks: Interval,
     /// The connection had no streams at the last poll.
@@ -32,7 +32,7 @@ pub(super) struct Pulse {
     pinged: Option<Instant>,
 }
 
-impl Pulse {
+impl Keepalive {
     pub(super) fn new(pings: Pings) -> Self {
         let period = pings.after / TICKS;
         let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
