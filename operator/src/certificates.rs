@@ -152,7 +152,7 @@ impl Certificates {
         if plan.make_authority || !plan.keeps_all() {
             let (namespace, owner) = (self.namespace.clone(), self.owner().await?);
             let scope = SecretScope { namespace, owner, pools };
-            for secret in stored.carry_out(&plan, &self.terms, &scope, now)? {
+            for secret in stored.secrets_to_write(&plan, &self.terms, &scope, now)? {
                 self.write(&secret).await?;
             }
         }
