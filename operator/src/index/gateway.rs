@@ -14,7 +14,7 @@ use tenon_gateway::objects::{
     ReferenceGrant, StatusAddress,
 };
 use tenon_gateway::status::{LostHost, RouteFacts, recorded_hosts};
-use tenon_gateway::{Changed, Effects, Ports, Subject, Surroundings};
+use tenon_gateway::{Changed, Effects, Lookups, Ports, Subject};
 use tenon_proto::catalog::{HostRules, Route};
 use tenon_proto::id::WorkerId;
 
@@ -78,14 +78,14 @@ impl Index {
     /// Applies a change of the Gateway API's objects, or of those to which they refer.
     pub(super) fn change_gateways(&mut self, changed: Changed<'_>) -> Touched {
         let (namespaces, secrets) = (&self.namespaces, &self.secrets);
-        let around = Surroundings {
+        let lookups = Lookups {
             labels: &|name| namespaces.labels(name),
             secret: &|key| secrets.get(key).map(|secret| &**secret),
         };
         let Effects { claims, hosts, certificates, subjects } =
-            self.gateways.apply(changed, &around);
+            self.gateways.apply(changed, &lookups);
         let certificates = certificates.into_iter().map(|host| {
-            let certificate = self.gateways.certificate(&host, &around);
+            let certificate = self.gateways.certificate(&host, &lookups);
             (host, certificate)
         });
         let certificates = certificates.collect();
