@@ -261,8 +261,8 @@ fn unresolved(all: &BTreeMap<String, Bytes>, file: &str, specifier: &str) -> Str
             format!("no module \"{specifier}\" among the Worker's modules")
         }
         None => format!(
-            "no module \"{specifier}\": packages are not installed; bundle the package, or import a \
-             module of the Worker as \"./name.js\""
+            "no module \"{specifier}\": packages are not installed; bundle the package, or import \
+             a module of the Worker as \"./name.js\""
         ),
     }
 }
