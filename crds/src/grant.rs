@@ -69,11 +69,11 @@ pub struct GrantedNamespaces {
     pub selector: Option<NamespaceSelector>,
 }
 
-/// State of the grant, as the operator has last observed it.
+/// State of the grant, as the operator last observed it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostGrantStatus {
-    /// The `metadata.generation` that the rest of the status describes; -1 before the first.
+    /// The `metadata.generation` that the rest of the status describes; initially -1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// `Ready`: whether all hosts are granted, and if not, why. A grant that is not ready also has

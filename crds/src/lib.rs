@@ -135,7 +135,11 @@ mod tests {
     #[test]
     fn a_chart_value_decides_whether_helm_keeps_the_crds() {
         for (name, text) in files().unwrap() {
-            let guarded = "    # {{- if .Values.keep }}\n    helm.sh/resource-policy: keep\n    # {{- end }}\n";
+            let guarded = concat!(
+                "    # {{- if .Values.keep }}\n",
+                "    helm.sh/resource-policy: keep\n",
+                "    # {{- end }}\n",
+            );
             assert!(text.contains(guarded), "{name}");
             // Helm would parse any other braces as a template.
             assert_eq!(text.matches("{{").count(), 3, "{name}");

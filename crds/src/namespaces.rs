@@ -54,17 +54,17 @@ impl NamespaceSelector {
     /// # Errors
     /// Never fails for a selection that the schema allows.
     pub fn to_selector(&self) -> Result<Selector, ParseExpressionError> {
-        let requirement = |it: &NamespaceRequirement| {
-            let operator = match it.operator {
+        let requirement = |requirement: &NamespaceRequirement| {
+            let operator = match requirement.operator {
                 NamespaceOperator::In => "In",
                 NamespaceOperator::NotIn => "NotIn",
                 NamespaceOperator::Exists => "Exists",
                 NamespaceOperator::DoesNotExist => "DoesNotExist",
             };
             LabelSelectorRequirement {
-                key: it.key.clone(),
+                key: requirement.key.clone(),
                 operator: operator.to_owned(),
-                values: Some(it.values.clone()),
+                values: Some(requirement.values.clone()),
             }
         };
         LabelSelector {
@@ -93,8 +93,9 @@ pub(crate) fn expression_keys_rule() -> String {
     )
 }
 
-/// CEL rule: exactly the requirements in `self.selector` that compare values have some.
-pub(crate) const EXPRESSION_VALUES: &str = "!has(self.selector) || !has(self.selector.matchExpressions) || \
+/// CEL rule: a requirement in `self.selector` has values exactly if its operator compares values.
+pub(crate) const EXPRESSION_VALUES: &str = "!has(self.selector) || \
+    !has(self.selector.matchExpressions) || \
     self.selector.matchExpressions.all(e, \
     (e.operator in ['In', 'NotIn']) == (has(e.values) && size(e.values) > 0))";
 
@@ -126,7 +127,10 @@ mod tests {
         let team = json!({"matchLabels": {"team": "shop"}});
         assert!(matches(team.clone(), &[("team", "shop"), ("other", "x")]));
         assert!(!matches(team, &[("team", "bank")]));
-        let expression = |operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": "tier", "operator": operator, "values": values}]});
+        let expression = |operator: &str, values: &[&str]| {
+            let requirement = json!({"key": "tier", "operator": operator, "values": values});
+            json!({"matchExpressions": [requirement]})
+        };
         for (operator, values, labels, expected) in [
             ("In", &["a", "b"][..], &[("tier", "b")][..], true),
             ("In", &["a"], &[], false),

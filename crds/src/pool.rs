@@ -26,8 +26,8 @@ pub const MAX_SHARDS: i32 = 64;
 /// Maximum number of lanes per node.
 pub const MAX_LANES: i32 = 8;
 
-/// The label with a pool's name. The Service of the pool's nodes has it, and therefore the Service's
-/// EndpointSlices, and so has the Secret with the certificate of the nodes.
+/// The label with a pool's name. The Service of the pool's nodes has it, and therefore the
+/// Service's EndpointSlices, and so has the Secret with the certificate of the nodes.
 pub const POOL_LABEL: &str = "tenon.dev/pool";
 
 /// A set of identical nodes. The operator creates a Deployment, a PodDisruptionBudget and a
@@ -47,10 +47,19 @@ pub const POOL_LABEL: &str = "tenon.dev/pool";
         status_replicas_path = ".status.replicas",
         label_selector_path = ".status.selector"
     ),
-    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].status"
+    ),
     printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.readyReplicas"),
     printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas"),
-    printcolumn(name = "Shards", type_ = "integer", json_path = ".spec.shardsPerNode", priority = "1"),
+    printcolumn(
+        name = "Shards",
+        type_ = "integer",
+        json_path = ".spec.shardsPerNode",
+        priority = "1"
+    ),
     printcolumn(name = "Lanes", type_ = "integer", json_path = ".spec.lanes", priority = "1"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$')")
@@ -90,7 +99,7 @@ pub struct RuntimePoolSpec {
     pub drain_grace_seconds: i32,
 
     /// Number of nodes that an update starts at once, or their percentage of `replicas`, rounded
-    /// up. As many old nodes end when the new ones are ready.
+    /// up. The same number of old nodes is removed once the new ones are ready.
     #[serde(default = "default_max_surge")]
     #[schemars(schema_with = "surge")]
     pub max_surge: IntOrString,
@@ -118,7 +127,7 @@ pub struct RuntimePoolSpec {
     pub allowed_namespaces: Option<AllowedNamespaces>,
 
     /// Serve clients at the nodes, without routers, with the operator's `--admit-fronts`. Set this
-    /// only if all Workers of the pool are trusted: the keys of HTTPS and the requests of all
+    /// only if all Workers of the pool are trusted: the HTTPS keys and the requests of all
     /// tenants are then in the processes that run the Workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front: Option<PoolFront>,
@@ -216,10 +225,21 @@ impl PoolRateLimits {
 }
 
 fn defaults_are_allowed() -> String {
-    let allowed =
-        ["cpuMs", "wallMs", "memoryMiB", "startupMs", "concurrency", "requestBodyMiB", "subrequests"].map(|name| {
-            format!("(!has(self.default.{name}) || !has(self.max.{name}) || self.default.{name} <= self.max.{name})")
-        });
+    let names = [
+        "cpuMs",
+        "wallMs",
+        "memoryMiB",
+        "startupMs",
+        "concurrency",
+        "requestBodyMiB",
+        "subrequests",
+    ];
+    let allowed = names.map(|name| {
+        format!(
+            "(!has(self.default.{name}) || !has(self.max.{name}) || \
+             self.default.{name} <= self.max.{name})"
+        )
+    });
     format!("!has(self.default) || !has(self.max) || ({})", allowed.join(" && "))
 }
 
@@ -270,7 +290,7 @@ fn surge(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// State of the pool, as the operator has last observed it.
+/// State of the pool, as the operator last observed it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimePoolStatus {

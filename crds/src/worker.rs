@@ -42,9 +42,21 @@ pub use traffic::{AcceptedTarget, SessionAffinity, TrafficTarget};
     category = "tenon",
     cel,
     doc = "A JavaScript program that handles HTTP requests, in an isolate of its own.",
-    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
-    printcolumn(name = "Healthy", type_ = "string", json_path = ".status.conditions[?(@.type=='Healthy')].status"),
-    printcolumn(name = "Rollout", type_ = "string", json_path = ".status.conditions[?(@.type=='RolledOut')].reason"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].status"
+    ),
+    printcolumn(
+        name = "Healthy",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Healthy')].status"
+    ),
+    printcolumn(
+        name = "Rollout",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='RolledOut')].reason"
+    ),
     printcolumn(name = "URL", type_ = "string", json_path = ".status.url"),
     printcolumn(name = "Revision", type_ = "string", json_path = ".status.latestRevision"),
     printcolumn(name = "Pool", type_ = "string", json_path = ".spec.pool", priority = "1"),
@@ -58,7 +70,7 @@ pub use traffic::{AcceptedTarget, SessionAffinity, TrafficTarget};
     validation = Rule::new("size(self.metadata.name) <= 63")
         .message("metadata.name: longer than 63 characters; use a shorter name, because it becomes part of a host name"),
     validation = Rule::new(traffic::PREVIEWS_HAVE_SHORT_NAMES)
-        .message("spec.traffic.tag: with the Worker's name longer than 61 characters; use a shorter tag, because both become part of a host name"),
+        .message("spec.traffic.tag: longer than 61 characters together with the Worker's name; use a shorter tag, because both become part of a host name"),
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -275,7 +287,8 @@ pub(crate) const ASSETS_NAME_IS_UNIQUE: &str = "!has(self.assets) || !has(self.a
 
 /// Message of the rule that a Worker with assets names an artifact. Tools that make the artifact
 /// from files apply the rule only afterwards.
-pub const ASSETS_NEED_AN_ARTIFACT: &str = "spec.assets: the files are in an OCI artifact; set spec.source.oci, or use tenon deploy --registry";
+pub const ASSETS_NEED_AN_ARTIFACT: &str = "spec.assets: the files are in an OCI artifact; \
+    set spec.source.oci, or use tenon deploy --registry";
 
 /// A recurring time, with a resolution of one minute.
 #[derive(
@@ -300,7 +313,8 @@ pub struct Schedule {
     pub time_zone: String,
 }
 
-/// Returns the pattern that a cron expression must match. The operator checks the rest.
+/// Returns the pattern that a cron expression must match. The operator parses the expression and
+/// checks its values.
 fn cron_form() -> String {
     let value = "([0-9]{1,2}|[A-Za-z]{3})";
     let item = format!("([*]|{value}(-{value})?)(/[0-9]{{1,2}})?");

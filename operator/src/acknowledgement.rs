@@ -115,8 +115,8 @@ impl Acknowledgements {
         }
     }
 
-    /// Asks about an entry, unless the same question exists. A question about an earlier entry of
-    /// the Worker ends.
+    /// Asks about an entry, unless the same question exists. Cancels a question about an earlier
+    /// entry of the Worker.
     pub fn ask(&self, id: &WorkerId, entry: &Worker) {
         let mut all = self.questions();
         if all.get(id).is_some_and(|question| question.entry == *entry) {
@@ -128,12 +128,12 @@ impl Acknowledgements {
         all.insert(id.clone(), Question { entry: entry.clone(), outcome, task });
     }
 
-    /// Ends the question about a Worker.
+    /// Cancels the question about a Worker.
     pub fn forget(&self, id: &WorkerId) {
         self.questions().remove(id);
     }
 
-    /// Ends all questions.
+    /// Cancels all questions.
     pub fn forget_all(&self) {
         self.questions().clear();
     }
@@ -190,7 +190,9 @@ impl Shared {
 
     fn answer(&self, id: &WorkerId, outcome: Acknowledgement) {
         let mut all = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(question) = all.get_mut(id).filter(|it| it.outcome != outcome) else { return };
+        let Some(question) = all.get_mut(id).filter(|known| known.outcome != outcome) else {
+            return;
+        };
         question.outcome = outcome;
         // The receiver lives as long as the process.
         let _ = self.touched_tx.send(id.clone());

@@ -51,8 +51,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(600);
 pub struct Certificates {
     pub client: Client,
     pub namespace: String,
-    /// The operator's own Deployment. It owns the Secrets, except those of pools, so they are deleted
-    /// with the Deployment. If it is not set, these Secrets have no owner.
+    /// The operator's own Deployment. It owns the Secrets, except those of pools, so they are
+    /// deleted with the Deployment. If it is not set, these Secrets have no owner.
     pub deployment: Option<String>,
     pub terms: Terms,
     /// The TLS state of this process.
@@ -73,7 +73,8 @@ enum CertificateError {
     #[error("cannot read Deployment {0}: {1}")]
     Owner(String, kube::Error),
     #[error(
-        "there is no Deployment {deployment} in namespace {namespace}; set --deployment to the operator's own Deployment"
+        "there is no Deployment {deployment} in namespace {namespace}; set --deployment to the \
+         operator's own Deployment"
     )]
     NoOwner { deployment: String, namespace: String },
     #[error(transparent)]
@@ -112,7 +113,9 @@ impl Certificates {
             let pause =
                 if ready.is_some() || installed.is_err() { pause.min(RETRY) } else { pause };
             tokio::select! {
-                Some(()) = changes.next() => while let Some(Some(())) = changes.next().now_or_never() {},
+                Some(()) = changes.next() => {
+                    while let Some(Some(())) = changes.next().now_or_never() {}
+                }
                 changed = self.leading_rx.changed() => if changed.is_err() { return },
                 changed = self.pools_rx.changed() => if changed.is_err() { return },
                 () = sleep(pause) => {}
@@ -152,7 +155,7 @@ impl Certificates {
         if plan.make_authority || !plan.keeps_all() {
             let (namespace, owner) = (self.namespace.clone(), self.owner().await?);
             let scope = SecretScope { namespace, owner, pools };
-            for secret in stored.carry_out(&plan, &self.terms, &scope, now)? {
+            for secret in stored.secrets_to_write(&plan, &self.terms, &scope, now)? {
                 self.write(&secret).await?;
             }
         }

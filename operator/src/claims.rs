@@ -11,8 +11,8 @@
 //! - a host below the platform's domain belongs to the namespace in its name
 //!   (`<name>.<namespace>.<domain>`);
 //! - any other host belongs to the namespace of the Worker whose claim to the host, or to a
-//!   wildcard that covers the host, precedes all others. Only the claims of namespaces that may have
-//!   the host count ([`crate::grants`]).
+//!   wildcard that covers the host, precedes all others. Only the claims of namespaces that may
+//!   have the host count ([`crate::grants`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -27,21 +27,21 @@ use crate::index::Key;
 /// The routes that all Workers and HTTPRoutes claim.
 pub struct Claims {
     domain: String,
-    claimants: HashMap<Claimed, BTreeSet<Claimant>>,
+    by_route: HashMap<Claimed, BTreeSet<RankedClaim>>,
     /// The same claims by host, with one entry for each path.
-    hosts: HashMap<String, BTreeSet<(Claimant, String)>>,
-    by_claimer: HashMap<Claimer, (Option<Timestamp>, BTreeMap<Claimed, Standing>)>,
+    by_host: HashMap<String, BTreeSet<(RankedClaim, String)>>,
+    by_claimant: HashMap<Claimant, (Option<Timestamp>, BTreeMap<Claimed, Standing>)>,
 }
 
 /// An object that claims routes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Claimer {
+pub enum Claimant {
     Worker(WorkerId),
     /// The namespace and name of an HTTPRoute.
     HttpRoute(Key),
 }
 
-impl Claimer {
+impl Claimant {
     fn namespace(&self) -> &str {
         match self {
             Self::Worker(id) => id.namespace(),
@@ -55,7 +55,7 @@ impl Claimer {
     }
 }
 
-impl From<&WorkerId> for Claimer {
+impl From<&WorkerId> for Claimant {
     fn from(id: &WorkerId) -> Self {
         Self::Worker(id.clone())
     }
@@ -71,9 +71,9 @@ enum Standing {
     Requested,
 }
 
-/// A claimant, in order of precedence: standing, creation time, then id. An object without a
-/// creation time has never been stored.
-type Claimant = (Standing, Option<Timestamp>, Claimer);
+/// A claim, in order of precedence: its standing, the creation time of the claimant, then the
+/// claimant. An object without a creation time has never been stored.
+type RankedClaim = (Standing, Option<Timestamp>, Claimant);
 
 /// The holder of a route that an object claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,11 +90,11 @@ pub enum Holder {
     NotGranted,
 }
 
-impl From<&Claimer> for Holder {
-    fn from(claimer: &Claimer) -> Self {
-        match claimer {
-            Claimer::Worker(id) => Self::Worker(id.clone()),
-            Claimer::HttpRoute(key) => Self::HttpRoute(key.clone()),
+impl From<&Claimant> for Holder {
+    fn from(claimant: &Claimant) -> Self {
+        match claimant {
+            Claimant::Worker(id) => Self::Worker(id.clone()),
+            Claimant::HttpRoute(key) => Self::HttpRoute(key.clone()),
         }
     }
 }
@@ -110,60 +110,60 @@ impl Claims {
     pub fn new(domain: impl Into<String>) -> Self {
         Self {
             domain: domain.into(),
-            claimants: HashMap::new(),
-            hosts: HashMap::new(),
-            by_claimer: HashMap::new(),
+            by_route: HashMap::new(),
+            by_host: HashMap::new(),
+            by_claimant: HashMap::new(),
         }
     }
 
-    /// Returns the holder of `route`, which `claimer` claims.
+    /// Returns the holder of `route`, which `claimant` claims.
     pub fn holder(
         &self,
-        claimer: impl Into<Claimer>,
+        claimant: impl Into<Claimant>,
         route: &Route,
         permits: Permits<'_>,
     ) -> Holder {
-        let claimer = claimer.into();
-        let other = |first: &Claimer| {
-            if *first == claimer { Holder::Claimant } else { Holder::from(first) }
+        let claimant = claimant.into();
+        let other = |first: &Claimant| {
+            if *first == claimant { Holder::Claimant } else { Holder::from(first) }
         };
         if let Some(namespace) = self.namespace_of(&route.host) {
-            if namespace != Some(claimer.namespace()) {
+            if namespace != Some(claimant.namespace()) {
                 return Holder::Platform;
             }
-        } else if !permits(&route.host, claimer.namespace()) {
+        } else if !permits(&route.host, claimant.namespace()) {
             return Holder::NotGranted;
         } else if let Some(owner) = self.owner(&route.host, permits)
-            && owner.namespace() != claimer.namespace()
+            && owner.namespace() != claimant.namespace()
         {
             return other(owner);
         }
         // Objects of other namespaces may claim paths of a host that they do not own.
-        let is_ours = |it: &Claimer| it.namespace() == claimer.namespace();
-        let mut of_host = self.hosts.get(&route.host).into_iter().flatten();
-        let first = of_host.find(|((.., it), _)| is_ours(it)).map(|((.., it), _)| it);
-        if let Some(first) = first.filter(|first| !first.is_like(&claimer)) {
+        let is_ours = |other: &Claimant| other.namespace() == claimant.namespace();
+        let of_host = self.by_host.get(&route.host).into_iter().flatten();
+        let first = of_host.map(|((.., other), _)| other).find(|other| is_ours(other));
+        if let Some(first) = first.filter(|first| !first.is_like(&claimant)) {
             return other(first);
         }
-        if matches!(claimer, Claimer::HttpRoute(_)) {
+        if matches!(claimant, Claimant::HttpRoute(_)) {
             return Holder::Claimant;
         }
-        let claimants = self.claimants.get(&(route.host.clone(), route.path.clone()));
+        let claims = self.by_route.get(&(route.host.clone(), route.path.clone()));
         // An HTTPRoute of this host is not first, and so holds nothing.
-        let mut ours = claimants.into_iter().flatten().map(|(.., it)| it);
-        let ours = ours.find(|it| is_ours(it) && it.is_like(&claimer));
-        ours.map_or(Holder::Claimant, other)
+        let mut claimants = claims.into_iter().flatten().map(|(.., other)| other);
+        let first = claimants.find(|other| is_ours(other) && other.is_like(&claimant));
+        first.map_or(Holder::Claimant, other)
     }
 
     /// Returns the object whose claim to the host, or to a wildcard that covers the host, precedes
     /// all others of namespaces that may have the host.
-    fn owner(&self, host: &str, permits: Permits<'_>) -> Option<&Claimer> {
+    fn owner(&self, host: &str, permits: Permits<'_>) -> Option<&Claimant> {
         let names = std::iter::once(host.to_owned()).chain(wildcards_above(host));
         let first = names.filter_map(|name| {
-            let mut claims = self.hosts.get(&name)?.iter();
-            claims.find(|((.., id), _)| permits(host, id.namespace()))
+            let mut claims = self.by_host.get(&name)?.iter();
+            claims.find(|((.., claimant), _)| permits(host, claimant.namespace()))
         });
-        first.min().map(|((.., id), _)| id)
+        first.min().map(|((.., claimant), _)| claimant)
     }
 
     /// Returns the namespace to which a host below the platform's domain belongs: `None` if the
@@ -176,7 +176,7 @@ impl Claims {
         Some(Some(name.strip_suffix('.')?.rsplit('.').next()?))
     }
 
-    /// Replaces the claims of `claimer`, which was created at `since`. Returns the other objects
+    /// Replaces the claims of `claimant`, which was created at `since`. Returns the other objects
     /// that may have gained or lost a route.
     ///
     /// # Arguments
@@ -184,12 +184,12 @@ impl Claims {
     /// * `requested` - the routes in the object's spec.
     pub fn set(
         &mut self,
-        claimer: impl Into<Claimer>,
+        claimant: impl Into<Claimant>,
         since: Option<Timestamp>,
         accepted: Vec<Route>,
         requested: Vec<Route>,
-    ) -> BTreeSet<Claimer> {
-        let claimer = claimer.into();
+    ) -> BTreeSet<Claimant> {
+        let claimant = claimant.into();
         let claims = |routes: Vec<Route>, standing| {
             routes.into_iter().map(move |route| ((route.host, route.path), standing))
         };
@@ -197,61 +197,61 @@ impl Claims {
         let routes: BTreeMap<Claimed, Standing> = claims(requested, Standing::Requested)
             .chain(claims(accepted, Standing::Accepted))
             .collect();
-        let (former_since, former) = self.by_claimer.remove(&claimer).unwrap_or_default();
+        let (former_since, former) = self.by_claimant.remove(&claimant).unwrap_or_default();
         let mut affected = BTreeSet::new();
         if (former_since, &former) != (since, &routes) {
             for (claimed, standing) in &former {
                 affected.extend(self.rivals(&claimed.0));
-                let claimant = (*standing, former_since, claimer.clone());
-                remove(&mut self.claimants, claimed, &claimant);
-                remove(&mut self.hosts, &claimed.0, &(claimant, claimed.1.clone()));
+                let claim = (*standing, former_since, claimant.clone());
+                remove(&mut self.by_route, claimed, &claim);
+                remove(&mut self.by_host, &claimed.0, &(claim, claimed.1.clone()));
             }
             for (claimed, standing) in &routes {
-                let (claimant, (host, path)) =
-                    ((*standing, since, claimer.clone()), claimed.clone());
-                self.claimants.entry(claimed.clone()).or_default().insert(claimant.clone());
-                self.hosts.entry(host).or_default().insert((claimant, path));
+                let (claim, (host, path)) = ((*standing, since, claimant.clone()), claimed.clone());
+                self.by_route.entry(claimed.clone()).or_default().insert(claim.clone());
+                self.by_host.entry(host).or_default().insert((claim, path));
                 affected.extend(self.rivals(&claimed.0));
             }
         }
-        affected.remove(&claimer);
+        affected.remove(&claimant);
         if !routes.is_empty() {
-            self.by_claimer.insert(claimer, (since, routes));
+            self.by_claimant.insert(claimant, (since, routes));
         }
         affected
     }
 
     /// Returns the objects whose claims may be affected by a change of the grants of a host: those
     /// that claim the host, or a host below it, or a wildcard that covers it.
-    pub fn concerned(&self, host: &str) -> BTreeSet<Claimer> {
-        let above = wildcards_above(host).filter_map(|wildcard| self.hosts.get(&wildcard));
-        let above = above.flatten().map(|((.., id), _)| id.clone());
-        // Any grant takes the host that covers every host from all that claim it.
-        let anywhere = self.hosts.get(ANY).into_iter().flatten().map(|((.., id), _)| id.clone());
-        above.chain(anywhere).chain(self.rivals(host)).collect()
+    pub fn affected_by_grants_of(&self, host: &str) -> BTreeSet<Claimant> {
+        let above = wildcards_above(host).filter_map(|wildcard| self.by_host.get(&wildcard));
+        // Any grant takes the wildcard that covers every host from all that claim it.
+        let anywhere = self.by_host.get(ANY);
+        let claims = above.chain(anywhere).flatten();
+        claims.map(|((.., claimant), _)| claimant.clone()).chain(self.rivals(host)).collect()
     }
 
     /// Returns the objects that claim one of the hosts that an object claims, or a host below one.
-    pub fn rivals_of(&self, claimer: &Claimer) -> BTreeSet<Claimer> {
-        let claims = self.by_claimer.get(claimer).into_iter().flat_map(|(_, claims)| claims.keys());
+    pub fn rivals_of(&self, claimant: &Claimant) -> BTreeSet<Claimant> {
+        let claims =
+            self.by_claimant.get(claimant).into_iter().flat_map(|(_, claims)| claims.keys());
         claims.flat_map(|(host, _)| self.rivals(host)).collect()
     }
 
     /// Returns the objects that claim the host. If the host is a wildcard, the objects that claim a
-    /// host below it are returned too. The host that covers every host takes none from another
-    /// object.
-    fn rivals(&self, host: &str) -> BTreeSet<Claimer> {
-        let claimants = |claimants: &BTreeSet<(Claimant, String)>| -> Vec<Claimer> {
-            claimants.iter().map(|((.., id), _)| id.clone()).collect()
+    /// host below it are returned too. The wildcard that covers every host takes no host from
+    /// another object.
+    fn rivals(&self, host: &str) -> BTreeSet<Claimant> {
+        let claimants = |claims: &BTreeSet<(RankedClaim, String)>| -> Vec<Claimant> {
+            claims.iter().map(|((.., claimant), _)| claimant.clone()).collect()
         };
         match host.strip_prefix('*').filter(|below| !below.is_empty()) {
-            None => self.hosts.get(host).into_iter().flat_map(claimants).collect(),
+            None => self.by_host.get(host).into_iter().flat_map(claimants).collect(),
             // This scans every host, which is acceptable because wildcards are rare.
             Some(below) => self
-                .hosts
+                .by_host
                 .iter()
                 .filter(|(host, _)| host.ends_with(below))
-                .flat_map(|(_, c)| claimants(c))
+                .flat_map(|(_, claims)| claimants(claims))
                 .collect(),
         }
     }

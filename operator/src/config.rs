@@ -35,11 +35,19 @@ pub struct OperatorArgs {
     #[arg(long, env = "TENON_REQUIRE_HOST_GRANTS")]
     pub require_host_grants: bool,
     /// Image of the nodes of RuntimePools.
-    #[arg(long, env = "TENON_NODE_IMAGE", default_value = concat!("ghcr.io/tenon-dev/tenon-runtime-node:", env!("CARGO_PKG_VERSION")))]
+    #[arg(
+        long,
+        env = "TENON_NODE_IMAGE",
+        default_value = concat!("ghcr.io/tenon-dev/tenon-runtime-node:", env!("CARGO_PKG_VERSION"))
+    )]
     pub node_image: String,
     /// Pull policy of the nodes' image: Always, IfNotPresent or Never. Defaults to the policy that
     /// Kubernetes chooses for the image.
-    #[arg(long, env = "TENON_NODE_IMAGE_PULL_POLICY", value_parser = ["Always", "IfNotPresent", "Never"])]
+    #[arg(
+        long,
+        env = "TENON_NODE_IMAGE_PULL_POLICY",
+        value_parser = ["Always", "IfNotPresent", "Never"]
+    )]
     pub node_image_pull_policy: Option<String>,
     /// Names of the Secrets for pulling the nodes' image.
     #[arg(long, env = "TENON_NODE_IMAGE_PULL_SECRET", value_delimiter = ',', value_name = "NAME")]
@@ -72,9 +80,9 @@ pub struct OperatorArgs {
     /// Workers. Defaults to port 8081 of tenon-router, with https:// if processes use TLS.
     #[arg(long, env = "TENON_ROUTER_URL")]
     pub router_url: Option<Uri>,
-    /// Public Service of the routers, in the operator's namespace. If set, HTTPRoutes of the Gateway
-    /// API are served once their kinds exist: at the Service's ports http and https, for Gateways of
-    /// classes with the controller tenon.dev/router.
+    /// Public Service of the routers, in the operator's namespace. If set, HTTPRoutes of the
+    /// Gateway API are served once their kinds exist: at the Service's ports http and https, for
+    /// Gateways of classes with the controller tenon.dev/router.
     #[arg(long, env = "TENON_GATEWAY_SERVICE", value_name = "NAME")]
     pub gateway_service: Option<String>,
     /// Name of this replica, unique among the replicas: the Pod's name.
@@ -99,19 +107,34 @@ pub struct CertificateArgs {
     /// from its Secret, and not from --tls-dir.
     #[arg(long, env = "TENON_SELF_SIGNED")]
     pub self_signed: bool,
-    /// The operator's own Deployment. It owns the Secrets, except those of RuntimePools, so they are
-    /// deleted with the Deployment. By default, these Secrets have no owner.
+    /// The operator's own Deployment. It owns the Secrets, except those of RuntimePools, so they
+    /// are deleted with the Deployment. By default, these Secrets have no owner.
     #[arg(long, env = "TENON_DEPLOYMENT", value_name = "NAME")]
     pub deployment: Option<String>,
     /// Lifetime of an authority. It is replaced after two thirds of its lifetime.
-    #[arg(long, env = "TENON_AUTHORITY_LIFETIME", default_value = "3650d", value_parser = parse_duration)]
+    #[arg(
+        long,
+        env = "TENON_AUTHORITY_LIFETIME",
+        default_value = "3650d",
+        value_parser = parse_duration
+    )]
     pub authority_lifetime: SignedDuration,
     /// Lifetime of a certificate. It is renewed after two thirds of its lifetime.
-    #[arg(long, env = "TENON_CERTIFICATE_LIFETIME", default_value = "90d", value_parser = parse_duration)]
+    #[arg(
+        long,
+        env = "TENON_CERTIFICATE_LIFETIME",
+        default_value = "90d",
+        value_parser = parse_duration
+    )]
     pub certificate_lifetime: SignedDuration,
     /// Time after which every process has read a changed Secret. The kubelet updates volumes within
     /// a minute or two.
-    #[arg(long, env = "TENON_CERTIFICATE_PROPAGATION", default_value = "10m", value_parser = parse_duration)]
+    #[arg(
+        long,
+        env = "TENON_CERTIFICATE_PROPAGATION",
+        default_value = "10m",
+        value_parser = parse_duration
+    )]
     pub certificate_propagation: SignedDuration,
 }
 
@@ -127,7 +150,8 @@ pub enum ConfigError {
     )]
     NoTls,
     #[error(
-        "{flag} {lifetime:#} is too short for a renewal; set it to at least nine times --certificate-propagation {propagation:#}"
+        "{flag} {lifetime:#} is too short for a renewal; set it to at least nine times \
+         --certificate-propagation {propagation:#}"
     )]
     Lifetime { flag: &'static str, lifetime: SignedDuration, propagation: SignedDuration },
     #[error("{flag} {lifetime:#} is longer than 100 years; correct the unit of the value")]
@@ -360,9 +384,8 @@ mod tests {
     fn the_operators_certificate_is_self_signed_or_from_files() {
         assert!(matches!(config(&[]).unwrap().tls, TlsSource::None));
         let from_files = config(&["--tls-dir", "/etc/tenon/tls"]).unwrap().tls;
-        assert!(
-            matches!(from_files, TlsSource::Directory(directory) if directory.as_path() == Path::new("/etc/tenon/tls"))
-        );
+        let TlsSource::Directory(directory) = from_files else { panic!("{from_files:?}") };
+        assert_eq!(directory, Path::new("/etc/tenon/tls"));
         let both =
             config(&["--self-signed", "--tls-dir", "/etc/tenon/tls", "--deployment", "operator"])
                 .unwrap()

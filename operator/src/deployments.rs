@@ -116,11 +116,13 @@ impl DeploymentMetrics {
 
     /// Sets the number of Workers in each stage, and observes the duration of a deployment that has
     /// just completed.
-    pub fn set(&self, deployments: &Deployments, took: Option<Duration>) {
+    pub fn set(&self, deployments: &Deployments, duration: Option<Duration>) {
         for (stage, count) in deployments.counts() {
             self.workers.with_label_values(&[stage.as_str()]).set(count as i64);
         }
-        took.into_iter().for_each(|took| self.ready.observe(took.as_secs_f64()));
+        if let Some(duration) = duration {
+            self.ready.observe(duration.as_secs_f64());
+        }
     }
 }
 

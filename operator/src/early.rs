@@ -8,10 +8,10 @@
 //!                an index of these objects only ─► serving ─► the share with this digest
 //! ```
 //!
-//! The index of a few objects gives the same revisions as the index of all: what a Worker serves
-//! depends on no other Worker, except its routes, which are no part of a revision. The objects are
-//! read by lists with the name as a selector, which the API server answers as fast as a `get`, and
-//! which need no further rights.
+//! An index of these few objects has the same revisions as an index of all objects: only the routes
+//! of a Worker depend on other Workers, and routes are not part of a revision. The objects are read
+//! by lists with the name as a selector, which the API server answers as fast as a `get`, and which
+//! need no further rights.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -30,7 +30,7 @@ use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
 use crate::artifacts::{ArtifactError, Artifacts};
-use crate::index::{Change, Index, Platform, Service, Watched};
+use crate::index::{Change, Index, Platform, ServingState, Watched};
 
 /// The reason why a search failed.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +71,8 @@ impl Search {
         id: &WorkerId,
         digest: RevisionDigest,
     ) -> Result<Option<Early>, SearchError> {
-        // A caller chooses the id. Names that no object can have must not reach a selector or a path.
+        // A caller chooses the id. Names that no object can have must not reach a selector or a
+        // path.
         if !is_name(id.namespace()) || !is_name(id.name()) {
             return Ok(None);
         }
@@ -111,8 +112,8 @@ impl Search {
         let changes = [Change::Worker(applied(worker))]
             .into_iter()
             .chain(pool.map(|pool| Change::Pool(applied(pool))))
-            .chain(secrets.into_iter().flatten().map(|it| Change::Secret(applied(it))))
-            .chain(revisions.into_iter().map(|it| Change::Revision(applied(it))));
+            .chain(secrets.into_iter().flatten().map(|secret| Change::Secret(applied(secret))))
+            .chain(revisions.into_iter().map(|revision| Change::Revision(applied(revision))));
         changes.for_each(|change| drop(index.apply(change)));
         Ok(Some(index))
     }
@@ -163,7 +164,7 @@ fn applied<K>(object: K) -> Watched<K> {
 
 /// Returns the revision of this digest, if it serves the Worker.
 fn serving(index: &Index, id: &WorkerId, digest: &RevisionDigest) -> Option<Early> {
-    let Service::Serving(deployment) = index.serving(id) else { return None };
+    let ServingState::Serving(deployment) = index.serving(id) else { return None };
     let mut shares = deployment.shares.into_iter();
     let share = shares.find(|share| share.digest == Digest::Resolved(*digest))?;
     Some(Early { revision: share.revision, pool: deployment.pool })

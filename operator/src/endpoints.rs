@@ -76,8 +76,9 @@ mod tests {
             "metadata": {"name": "default-1", "labels": {"tenon.dev/pool": "default"}},
             "addressType": "IPv4",
             "ports": [
-                {"name": "lane-0", "port": 7102}, {"name": "shard-1", "port": 7101}, {"name": "shard-0", "port": 7100},
-                {"name": "lane-1", "port": 7103}, {"name": "lane-3", "port": 7105}, {"name": "admin", "port": 9090},
+                {"name": "lane-0", "port": 7102}, {"name": "shard-1", "port": 7101},
+                {"name": "shard-0", "port": 7100}, {"name": "lane-1", "port": 7103},
+                {"name": "lane-3", "port": 7105}, {"name": "admin", "port": 9090},
             ],
             "endpoints": endpoints,
         }))
@@ -113,7 +114,10 @@ mod tests {
 
     #[test]
     fn a_terminating_pod_is_draining_while_it_serves() {
-        let endpoint = |serving| json!([{"addresses": ["10.0.0.1"], "conditions": {"ready": false, "serving": serving, "terminating": true}}]);
+        let endpoint = |serving| {
+            let conditions = json!({"ready": false, "serving": serving, "terminating": true});
+            json!([{"addresses": ["10.0.0.1"], "conditions": conditions}])
+        };
         assert_eq!(nodes(&slice(endpoint(true)))[0].state(), State::Draining);
         assert!(nodes(&slice(endpoint(false))).is_empty());
     }

@@ -1,10 +1,10 @@
 //! Records Events, and limits the number of Events of each object and of each namespace.
 //!
 //! A tenant can cause an Event with each change of an object, a failure can repeat, and a fault of
-//! the platform concerns thousands of objects at once. Each object therefore has a bucket of tokens,
-//! as in client-go's correlator, and so has each namespace: a burst of Events is recorded without
-//! delay, and after the burst Events are recorded at the rate of the bucket. The status of an object
-//! says what a dropped Event would have said.
+//! the platform concerns thousands of objects at once. Each object therefore has a bucket of
+//! tokens, as in client-go's correlator, and so does each namespace: a burst of Events is recorded
+//! without delay, and after the burst Events are recorded at the rate of the bucket. The status of
+//! an object says what a dropped Event would have said.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -24,12 +24,12 @@ const OF_OBJECT: Bucket = Bucket { burst: 25, refill: Duration::from_secs(60) };
 /// than what the API server can write.
 const OF_NAMESPACE: Bucket = Bucket { burst: 100, refill: Duration::from_secs(1) };
 
-/// Maximum number of objects, and of namespaces, whose buckets are not full. Events of further ones
-/// are dropped.
+/// Maximum number of objects, and of namespaces, whose buckets are not full. Events of further
+/// objects and namespaces are dropped.
 const BUCKETS: usize = 100_000;
 
 label_values! {
-    /// The end of an Event.
+    /// The outcome of an Event.
     pub enum EventOutcome {
         Recorded = "recorded",
         /// The object or its namespace has too many Events.

@@ -92,9 +92,10 @@ impl FiguresWriter {
             let figures = Arc::clone(&self);
             move |id| Arc::clone(&figures).write(id).map_ok(|()| None)
         };
+        let (order, author) = (Order::OldestFirst, |_: &WorkerId| Author::default());
         let metrics = self.metrics.queue(KIND);
         tokio::select! {
-            () = queue::run(touched_rx, always_rx, Vec::new, write, Order::OldestFirst, |_| Author::default(), metrics) => {}
+            () = queue::run(touched_rx, always_rx, Vec::new, write, order, author, metrics) => {}
             () = self.listen(reports_rx, stale_rx, touched_tx) => {}
         }
     }

@@ -16,7 +16,7 @@ use tenon_gateway::Subject;
 use tenon_gateway::objects::{Gateway, GatewayClass, HttpRoute};
 use tokio::sync::{mpsc, watch};
 
-use crate::index::{GatewayStatuses, SharedIndex};
+use crate::index::{GatewayStatusUpdate, SharedIndex};
 use crate::metrics::Metrics;
 use crate::worker::MANAGER;
 use crate::worker::queue::{self, Author, Order, Tenanted};
@@ -65,19 +65,19 @@ pub async fn run(context: Context) {
         .await;
 }
 
-async fn set_status(client: &Client, status: GatewayStatuses) -> Result<(), StatusError> {
+async fn set_status(client: &Client, status: GatewayStatusUpdate) -> Result<(), StatusError> {
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     let client = client.clone();
     let result = match status {
-        GatewayStatuses::Class { name, version, status } => {
+        GatewayStatusUpdate::Class { name, version, status } => {
             let classes = Api::<GatewayClass>::all(client);
             classes.patch_status(&name, &params, &patch(version, status)).await.map(drop)
         }
-        GatewayStatuses::Gateway { key: (namespace, name), version, status } => {
+        GatewayStatusUpdate::Gateway { key: (namespace, name), version, status } => {
             let gateways = Api::<Gateway>::namespaced(client, &namespace);
             gateways.patch_status(&name, &params, &patch(version, status)).await.map(drop)
         }
-        GatewayStatuses::Route { key: (namespace, name), version, status } => {
+        GatewayStatusUpdate::Route { key: (namespace, name), version, status } => {
             let routes = Api::<HttpRoute>::namespaced(client, &namespace);
             routes.patch_status(&name, &params, &patch(version, status)).await.map(drop)
         }

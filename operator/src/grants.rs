@@ -1,4 +1,5 @@
-//! Decides which namespaces may claim a host, by the HostGrants of the cluster. This module is pure.
+//! Decides which namespaces may claim a host, by the HostGrants of the cluster. This module is
+//! pure.
 //!
 //! ```text
 //!  host ─► its own grants ─► or those of the nearest wildcard above it ─► select the namespace?
@@ -57,8 +58,8 @@ impl InvalidHost {
 /// Fails if the host is in the platform's domain, or if it is a public suffix or its wildcard.
 pub fn check(host: &str, domain: &str) -> Result<(), InvalidHost> {
     let name = host.strip_prefix("*.").unwrap_or(host);
-    let rest = name.strip_suffix(domain);
-    if rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.')) {
+    let below = name.strip_suffix(domain);
+    if below.is_some_and(|below| below.is_empty() || below.ends_with('.')) {
         return Err(InvalidHost::PlatformDomain(host.to_owned()));
     }
     if is_public_suffix(name) {
@@ -86,8 +87,8 @@ impl Grants {
         Self { domain, is_required, by_host: HashMap::new(), by_grant: HashMap::new() }
     }
 
-    /// Sets a grant, or removes it. Hosts that cannot be granted are left out. Returns the hosts for
-    /// which the answer may have changed.
+    /// Sets a grant, or removes it. Hosts that cannot be granted are left out. Returns the hosts
+    /// for which the answer may have changed.
     pub fn set(&mut self, name: &str, spec: Option<&HostGrantSpec>) -> Vec<String> {
         let valid = spec.into_iter().flat_map(|spec| &spec.hosts);
         let valid = valid.filter(|host| check(host, &self.domain).is_ok());

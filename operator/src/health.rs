@@ -101,9 +101,10 @@ impl Health {
             let health = Arc::clone(&self);
             move |id| Arc::clone(&health).write(id).map_ok(|()| None)
         };
+        let (order, author) = (Order::OldestFirst, |_: &WorkerId| Author::default());
         let metrics = self.metrics.queue("WorkerHealth");
         tokio::select! {
-            () = queue::run(touched_rx, always_rx, Vec::new, write, Order::OldestFirst, |_| Author::default(), metrics) => {}
+            () = queue::run(touched_rx, always_rx, Vec::new, write, order, author, metrics) => {}
             () = self.listen(reports_rx, health_rx, touched_tx) => {}
         }
     }

@@ -1,8 +1,8 @@
 //! Reports in the status of HostGrants whether their hosts can be granted.
 //!
-//! [`crate::grants`] decides; the index applies the grants, on every replica. This module writes the
-//! statuses, on the leader. There are few grants, and a grant depends on no other object, so kube's
-//! own Controller runs the reconciles.
+//! [`crate::grants`] decides; the index applies the grants, on every replica. This module writes
+//! the statuses, on the leader. There are few grants, and a grant depends on no other object, so
+//! kube's own Controller runs the reconciles.
 
 use std::sync::Arc;
 
@@ -33,7 +33,8 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
 }
 
-/// The number of failures that determines the delay of a retry.
+/// The number of failures that determines the delay of every retry, because failures are not
+/// counted.
 const FAILURES: u32 = 4;
 
 /// The error for a status that could not be written.

@@ -41,7 +41,7 @@ use tenon_proto::revision::Revision;
 
 use crate::artifacts::Source;
 use crate::author;
-use crate::claims::{Claimer, Claims, Holder};
+use crate::claims::{Claimant, Claims, Holder};
 use crate::grants::Grants;
 use crate::limits;
 use crate::measurement::measurement;
@@ -52,7 +52,7 @@ use crate::worker::queue::Author;
 pub use candidate::{Candidate, Published, SourceState};
 use change::store;
 pub use change::{Change, Key, Touched, Watched, key};
-pub use gateway::GatewayStatuses;
+pub use gateway::GatewayStatusUpdate;
 pub use shared::SharedIndex;
 use users::Users;
 
@@ -76,7 +76,7 @@ pub struct Platform {
 }
 
 /// The result of [`Index::serving`].
-pub enum Service {
+pub enum ServingState {
     /// The Worker has been deleted, or has never been accepted.
     None,
     /// A WorkerRevision has not been seen, or was deleted, or it has never been resolved. The
@@ -296,14 +296,14 @@ impl Index {
 
     /// Returns the catalog's entry for a Worker, which follows from what was accepted and not from
     /// its spec: the revisions that its status names, with resolved bindings, and its placement.
-    pub fn serving(&self, id: &WorkerId) -> Service {
-        let Some(status) = self.status(id) else { return Service::None };
+    pub fn serving(&self, id: &WorkerId) -> ServingState {
+        let Some(status) = self.status(id) else { return ServingState::None };
         let (Some(accepted), Some(_)) = (&status.accepted, &status.latest_revision) else {
-            return Service::None;
+            return ServingState::None;
         };
         let mut shares: Vec<Share> = Vec::new();
         for target in &*status.targets() {
-            // A revision that was deleted must not take the others with it.
+            // A deleted revision must not keep the others from serving.
             let Some(share) = self.share(id, accepted, target) else { continue };
             match shares.iter_mut().find(|other| other.revision.name == share.revision.name) {
                 // Two targets may name one revision: one as the latest revision, and one by its
@@ -316,7 +316,7 @@ impl Index {
             }
         }
         if shares.is_empty() {
-            return Service::Unresolved;
+            return ServingState::Unresolved;
         }
         // The targets that receive requests keep their order, because the order determines the
         // revisions of sessions. A router that does not know variants sends all requests to the
@@ -324,7 +324,7 @@ impl Index {
         shares.sort_by_key(|share| share.percent == 0);
         let routes = revision::accepted_routes(accepted);
         let of_pool = self.pools.get(&accepted.pool).map(|pool| pool.rate_limits);
-        Service::Serving(Box::new(Deployment {
+        ServingState::Serving(Box::new(Deployment {
             worker: id.clone(),
             pool: accepted.pool.clone(),
             routes: routes.filter(|route| self.is_held(id, route)).collect(),
@@ -370,10 +370,10 @@ impl Index {
         self.holder(id, route) == Holder::Claimant
     }
 
-    fn holder(&self, claimer: impl Into<Claimer>, route: &Route) -> Holder {
+    fn holder(&self, claimant: impl Into<Claimant>, route: &Route) -> Holder {
         let permits =
             |host: &str, namespace: &str| self.grants.permits(host, namespace, &self.namespaces);
-        self.claims.holder(claimer, route, &permits)
+        self.claims.holder(claimant, route, &permits)
     }
 
     /// Returns the digest of the layer with an accepted revision's static files, if it has any.

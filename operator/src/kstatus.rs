@@ -92,7 +92,8 @@ pub mod tests {
         observed: Option<i64>,
         conditions: &[Condition],
     ) -> Value {
-        let condition = |it: &Condition| json!({"type": it.type_, "status": it.status});
+        let condition =
+            |condition: &Condition| json!({"type": condition.type_, "status": condition.status});
         let conditions: Vec<_> = conditions.iter().map(condition).collect();
         json!({
             "state": name,
@@ -122,11 +123,13 @@ pub mod tests {
     /// one of `Reconciling` and `Stalled`, which is true, and a ready object has neither.
     pub fn keeps_contract(conditions: &[Condition]) -> bool {
         let both = [RECONCILING, STALLED];
-        let set: Vec<_> =
-            conditions.iter().filter(|it| both.contains(&it.type_.as_str())).collect();
+        let set: Vec<_> = conditions
+            .iter()
+            .filter(|condition| both.contains(&condition.type_.as_str()))
+            .collect();
+        let holds = |condition: &Condition| condition.status == ConditionStatus::True;
         let is_ready =
-            conditions.iter().any(|it| it.type_ == "Ready" && it.status == ConditionStatus::True);
-        let holds = set.iter().all(|it| it.status == ConditionStatus::True);
-        holds && set.len() == usize::from(!is_ready)
+            conditions.iter().any(|condition| condition.type_ == "Ready" && holds(condition));
+        set.iter().all(|condition| holds(condition)) && set.len() == usize::from(!is_ready)
     }
 }

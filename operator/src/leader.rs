@@ -27,7 +27,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 const NAME: &str = "tenon-operator";
 
 /// Duration for which a holder that does not renew the Lease keeps it. Another replica sees a
-/// renewal within [`PERIOD`], so it leads within 15 s of the holder's end. client-go's default
+/// renewal within [`PERIOD`], so it leads within 15 s after the holder stops. client-go's default
 /// duration is 15 s.
 const DURATION: Duration = Duration::from_secs(12);
 
@@ -147,22 +147,24 @@ impl Election {
         };
         let spec = lease.spec.take().unwrap_or_default();
         let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
-        let changed =
-            observed.as_ref().is_none_or(|o| o.holder != holder || o.renewed != spec.renew_time);
-        if changed {
+        let has_changed = observed.as_ref().is_none_or(|observed| {
+            observed.holder != holder || observed.renewed != spec.renew_time
+        });
+        if has_changed {
             *observed = Some(Observed {
                 holder: holder.clone(),
                 renewed: spec.renew_time,
                 at: Instant::now(),
             });
         }
-        let ours = holder.as_deref() == Some(&self.identity);
-        let expired = observed.as_ref().is_some_and(|observed| Instant::now() >= observed.expiry());
-        if !(ours || holder.is_none() || expired) {
+        let is_ours = holder.as_deref() == Some(&self.identity);
+        let has_expired =
+            observed.as_ref().is_some_and(|observed| Instant::now() >= observed.expiry());
+        if !(is_ours || holder.is_none() || has_expired) {
             return Ok(false);
         }
-        let transitions = spec.lease_transitions.unwrap_or(0) + i32::from(!ours);
-        let acquired = spec.acquire_time.filter(|_| ours);
+        let transitions = spec.lease_transitions.unwrap_or(0) + i32::from(!is_ours);
+        let acquired = spec.acquire_time.filter(|_| is_ours);
         let own = self.own_spec(transitions);
         lease.spec = Some(LeaseSpec { acquire_time: acquired.or(own.acquire_time.clone()), ..own });
         won(self.leases.replace(NAME, &PostParams::default(), &lease).await)

@@ -15,8 +15,8 @@ use tenon_proto::revision::Limits;
 /// The error for a limit that exceeds the maximum of the Worker's pool.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "spec.limits.{field}: {requested} is more than RuntimePool {pool:?} allows; set it to {max} or less, or choose another \
-     pool"
+    "spec.limits.{field}: {requested} is more than RuntimePool {pool:?} allows; set it to {max} or \
+     less, or choose another pool"
 )]
 pub struct OverMaximum {
     field: &'static str,

@@ -55,8 +55,8 @@ impl Namespaces {
         }
     }
 
-    /// Returns whether a grant selects a namespace. The labels of a namespace that has not been seen
-    /// yet match nothing.
+    /// Returns whether a grant selects a namespace. The labels of a namespace that has not been
+    /// seen yet match nothing.
     pub fn is_granted(&self, granted: &GrantedNamespaces, name: &str) -> bool {
         granted.names.iter().any(|granted| granted == name)
             || granted.selector.as_ref().is_some_and(|selector| {

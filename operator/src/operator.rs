@@ -8,7 +8,7 @@
 //!                           ├─► figures ◄┤                                 │
 //!                           │            └───────────► scheduler ◄─────────┤
 //!                           └─► pools, certificates ◄──────────────────────┘
-//!                                  drain: election ends first, then the components, then the server
+//!                                 drain: election ends first, then the components, then the server
 //! ```
 
 use std::io;
@@ -118,7 +118,7 @@ impl Operator {
         registry: &Registry,
         readiness: &Readiness,
     ) -> Result<Self, SpawnError> {
-        let tls = Certificate::open(config.tls, registry)?;
+        let certificate = Certificate::open(config.tls, registry)?;
         let metrics = Arc::new(Metrics::register(registry)?);
         let reporter =
             Reporter { controller: MANAGER.to_owned(), instance: Some(config.identity.clone()) };
@@ -137,7 +137,8 @@ impl Operator {
         let catalog_addr = listener.local_addr().map_err(unavailable)?;
         let serving = tokio::spawn(tenon_catalog::serve(
             listener,
-            tls.for_process()
+            certificate
+                .for_process()
                 .map(|tls| Authentication { tls, namespace: config.namespace.clone() }),
             catalog.clone(),
             drain.clone(),
@@ -152,11 +153,11 @@ impl Operator {
         tokio::spawn(observe_leadership(leading_rx.clone(), metrics.clone()));
 
         let mut components = JoinSet::new();
-        let (router, process_tls) = (config.router.clone(), tls.for_process());
+        let (router, process_tls) = (config.router.clone(), certificate.for_process());
         let router_service = service_of(&config.router);
-        let caller = Caller::new(config.router, tls.for_process());
+        let caller = Caller::new(config.router, certificate.for_process());
         let (pools_tx, pools_rx) = watch::channel(Pools::new());
-        if let Certificate::SelfSigned { tls, terms, deployment } = tls {
+        if let Certificate::SelfSigned { tls, terms, deployment } = certificate {
             let certificates = Certificates {
                 client: leader.clone(),
                 namespace: config.namespace.clone(),
@@ -312,7 +313,8 @@ fn code_source(artifacts: Artifacts, index: SharedIndex) -> CodeSource {
             let (source, digest) = source.zip(revision.artifact)?;
             let modules = artifacts.modules(&source, digest, &revision.entrypoint).await;
             let log = |error: &Arc<ArtifactError>| {
-                tracing::warn!(revision = revision.name, %error, "cannot get the code of a revision");
+                let revision = &revision.name;
+                tracing::warn!(revision, %error, "cannot get the code of a revision");
             };
             modules.inspect_err(log).ok()
         }
@@ -330,7 +332,8 @@ fn assets_source(artifacts: Artifacts, index: SharedIndex) -> AssetsSource {
             let (source, digest, layer) = (source?, revision.artifact?, layer?);
             let site = artifacts.site(&source, digest, layer).await;
             let log = |error: &Arc<ArtifactError>| {
-                tracing::warn!(revision = revision.name, %error, "cannot get the static files of a revision");
+                let revision = &revision.name;
+                tracing::warn!(revision, %error, "cannot get the static files of a revision");
             };
             site.inspect_err(log).ok()
         }

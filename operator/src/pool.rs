@@ -118,13 +118,15 @@ pub async fn run(context: Context) {
             children(plan::SELECTOR),
         )
         .watches(
-            names_of::<ConfigMap>(&client, &namespace),
+            metadata_api::<ConfigMap>(&client, &namespace),
             watcher::Config::default(),
-            move |it| config_map_users(it.name_any()),
+            move |config_map| config_map_users(config_map.name_any()),
         )
-        .watches(names_of::<Secret>(&client, &namespace), watcher::Config::default(), move |it| {
-            secret_users(it.name_any())
-        })
+        .watches(
+            metadata_api::<Secret>(&client, &namespace),
+            watcher::Config::default(),
+            move |secret| secret_users(secret.name_any()),
+        )
         .reconcile_all_on(starts)
         .run(
             reconcile,
@@ -143,7 +145,7 @@ pub async fn run(context: Context) {
 
 /// Returns an API that watches only the metadata of objects. The content of an object is read when
 /// a pool refers to it.
-fn names_of<K>(client: &Client, namespace: &str) -> Api<PartialObjectMeta<K>>
+fn metadata_api<K>(client: &Client, namespace: &str) -> Api<PartialObjectMeta<K>>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
 {

@@ -68,17 +68,22 @@ pub enum ProbeError {
     #[error("cannot find a cluster: {0}; set KUBECONFIG or run in a Pod")]
     Cluster(#[source] Box<kube::Error>),
     #[error(
-        "cannot create a Worker in {namespace}: {source}; check the CRDs and this account's permission to create Workers"
+        "cannot create a Worker in {namespace}: {source}; check the CRDs and this account's \
+         permission to create Workers"
     )]
     Create { namespace: String, source: Box<kube::Error> },
     #[error("Worker {worker} is not ready after {} s: {last_state}", .limit.as_secs())]
     NotReady { worker: String, limit: Duration, last_state: String },
-    #[error("Worker {worker} is ready, but {router} did not serve {host} within {} s: {last_state}", .limit.as_secs())]
+    #[error(
+        "Worker {worker} is ready, but {router} did not serve {host} within {} s: {last_state}",
+        .limit.as_secs()
+    )]
     NoAnswer { worker: String, router: Uri, host: String, limit: Duration, last_state: String },
     #[error("interrupted before the Worker responded")]
     Interrupted,
     #[error(
-        "cannot delete Worker {worker}: {last_state}; run kubectl delete worker --namespace {namespace} {worker}"
+        "cannot delete Worker {worker}: {last_state}; run kubectl delete worker --namespace \
+         {namespace} {worker}"
     )]
     Delete { worker: String, namespace: String, last_state: String },
 }
@@ -319,7 +324,10 @@ mod tests {
 
     fn ready(status: &str, reason: &str, message: &str) -> serde_json::Value {
         let since = "2026-01-01T00:00:00Z";
-        json!([{"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": since}])
+        json!([{
+            "type": "Ready", "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": since,
+        }])
     }
 
     #[test]

@@ -50,7 +50,10 @@ pub enum SnapshotError {
 
 /// The error for a Secret or a key of a Secret that does not exist.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("spec.secrets: {name:?} needs key {:?} of Secret {:?}, which does not exist; create the key", reference.key, reference.name)]
+#[error(
+    "spec.secrets: {name:?} needs key {:?} of Secret {:?}, which does not exist; create the key",
+    reference.key, reference.name
+)]
 pub struct MissingSecret {
     /// Name of the binding.
     pub name: String,
@@ -313,7 +316,7 @@ pub fn resolve(
     })
 }
 
-/// Returns how routers serve the files of an artifact.
+/// Returns the settings by which routers serve the files of an artifact.
 fn resolve_assets(
     id: &WorkerId,
     assets: Option<&Assets>,
@@ -325,7 +328,7 @@ fn resolve_assets(
     Ok(Some(served_assets(assets, site)))
 }
 
-/// Returns how routers serve files.
+/// Returns the settings by which routers serve files.
 ///
 /// # Arguments
 /// * `site` - the id of the files.

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Each due time leads to at most one call, whichever replica leads; see [`tenon_schedule::due`]. A
-//! call does not wait for the previous call to end: if a handler runs past the next time, both calls
-//! run. A failed call is not repeated. It is counted and recorded as an Event.
+//! call does not wait for the previous call to end: if a handler runs past the next time, both
+//! calls run. A failed call is not repeated. It is counted and recorded as an Event.
 //!
 //! [`Scheduler`] is the task that carries out the decisions. The decisions and the call itself have
 //! a crate of their own, [`tenon_schedule`].
@@ -50,7 +50,7 @@ pub struct Scheduler {
     index: SharedIndex,
     metrics: Arc<Metrics>,
     caller: Caller,
-    /// Each call holds a clone, so that the process does not end before its calls have ended.
+    /// Each call holds a clone, so that the process does not exit before its calls have ended.
     drain: drain::Watch,
 }
 
@@ -90,9 +90,10 @@ impl Scheduler {
             let scheduler = Arc::clone(&self);
             move |id| Arc::clone(&scheduler).start_due(id).map_ok(|()| None)
         };
+        let (order, author) = (Order::OldestFirst, |_: &WorkerId| Author::default());
         let metrics = self.metrics.queue("Schedule");
         tokio::select! {
-            () = queue::run(due_rx, leading_rx, all, work, Order::OldestFirst, |_| Author::default(), metrics) => {}
+            () = queue::run(due_rx, leading_rx, all, work, order, author, metrics) => {}
             () = self.run_timers(seen_rx, due_tx) => {}
         }
     }
@@ -116,7 +117,11 @@ impl Scheduler {
             });
             tokio::select! {
                 seen = seen_rx.recv() => match seen {
-                    Some(id) => timers.set(&id, self.worker(&id).and_then(|worker| time_of(&worker, Timestamp::now()))),
+                    Some(id) => {
+                        let worker = self.worker(&id);
+                        let time = worker.and_then(|worker| time_of(&worker, Timestamp::now()));
+                        timers.set(&id, time);
+                    }
                     None => return,
                 },
                 () = sleep(until) => {}
@@ -174,14 +179,20 @@ impl Scheduler {
     }
 
     async fn call(self: Arc<Self>, id: WorkerId, worker: Arc<Worker>, call: Call) {
-        let late = Timestamp::now().duration_since(call.time).as_secs_f64();
-        self.metrics.schedules.delay.observe(late.max(0.0));
+        let delay = Timestamp::now().duration_since(call.time).as_secs_f64();
+        self.metrics.schedules.delay.observe(delay.max(0.0));
         let _drain = self.drain.clone();
         let outcome = self.caller.call(&id, &call).await;
         let code = outcome.as_ref().map_or_else(|failure| failure.code.as_str(), |()| "ok");
         self.metrics.schedules.calls.with_label_values(&[code]).inc();
         if let Err(failure) = outcome {
-            tracing::warn!(worker = %id, cron = call.cron, time = %call.time, %failure, "a scheduled call failed");
+            tracing::warn!(
+                worker = %id,
+                cron = call.cron,
+                time = %call.time,
+                %failure,
+                "a scheduled call failed"
+            );
             let note = format!(
                 "Call of {:?} at {} failed: {}: {}",
                 call.cron, call.time, failure.code, failure.message

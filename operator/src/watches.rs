@@ -41,7 +41,7 @@ use tokio::sync::{mpsc, watch};
 use crate::deployments::Deployments;
 use crate::events::Events;
 use crate::health::HealthTrigger;
-use crate::index::{Change, Service, SharedIndex, Touched, Watched};
+use crate::index::{Change, ServingState, SharedIndex, Touched, Watched};
 use crate::metrics::Metrics;
 use crate::revision;
 use gateway::{GATEWAY_API, observe_gateway_api};
@@ -202,14 +202,14 @@ impl Watches {
         for id in touched.workers {
             let mut redeployed = false;
             match self.index.with(|index| index.serving(&id)) {
-                Service::None => {
+                ServingState::None => {
                     if published.0.remove(&id).is_some() {
                         self.catalog.remove_worker(&id);
                     }
                 }
                 // The catalog keeps the previous entry.
-                Service::Unresolved => {}
-                Service::Serving(deployment) => {
+                ServingState::Unresolved => {}
+                ServingState::Serving(deployment) => {
                     let serving = self.catalog.serving(&id);
                     let added = self.catalog.deploy(*deployment);
                     // After a restart, code is pulled when a node needs it.
@@ -263,7 +263,8 @@ impl Watches {
             type_: EventType::Warning,
             reason: "Malformed".to_owned(),
             note: Some(format!(
-                "the stored object does not match its schema and is skipped; apply it again: {error}"
+                "the stored object does not match its schema and is skipped; apply it again: \
+                 {error}"
             )),
             action: "Read".to_owned(),
             secondary: None,

@@ -81,7 +81,7 @@ async fn slow_modules_of_one_tenant_do_not_delay_others() {
     // The tenant that came first with twenty jobs has not finished them yet.
     let ended = slow.iter().filter(|slow| slow.is_finished()).count();
     assert!(ended < 10, "{ended} slow modules were compiled first");
-    // Dropping the futures ends the compiler processes.
+    // Dropping the futures kills the compiler processes.
     slow.iter().for_each(tokio::task::JoinHandle::abort);
     for slow in slow {
         let _ = slow.await;

@@ -110,8 +110,8 @@ pub enum RolloutPhase {
     Progressing,
     /// The revision gets all requests.
     Completed,
-    /// The revision gets no requests, because it was worse than the one that it should have
-    /// replaced.
+    /// The revision gets no requests, because it was worse than the revision that it was to
+    /// replace.
     TakenBack,
 }
 

@@ -21,7 +21,11 @@ pub(crate) fn binary_modules(_: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "maxProperties": 1_000,
         // The format `byte` is not used, because the API server then accepts a list as well.
-        "additionalProperties": { "type": "string", "pattern": BASE64, "maxLength": MODULES_BYTES / 3 * 4 + 4 },
+        "additionalProperties": {
+            "type": "string",
+            "pattern": BASE64,
+            "maxLength": MODULES_BYTES / 3 * 4 + 4,
+        },
     })
 }
 
@@ -31,6 +35,7 @@ pub(crate) fn inline_modules(_: &mut SchemaGenerator) -> Schema {
     schema
 }
 
+/// Returns the schema of text modules, of which there may be at most `modules`.
 fn up_to(modules: u32) -> Schema {
     json_schema!({
         "description": "Source text by module name, a relative path such as `worker.js` or `lib/greet.ts`.",
@@ -44,9 +49,9 @@ fn up_to(modules: u32) -> Schema {
 /// Returns a CEL expression that holds if every key of a map matches a pattern.
 ///
 /// # Arguments
-/// * `form` - the pattern, a regular expression.
-pub(crate) fn all_names(form: &str) -> String {
-    format!("self.all(name, name.matches('{form}'))")
+/// * `pattern` - the pattern, a regular expression.
+pub(crate) fn all_names(pattern: &str) -> String {
+    format!("self.all(name, name.matches('{pattern}'))")
 }
 
 pub(crate) fn vars(_: &mut SchemaGenerator) -> Schema {

@@ -12,7 +12,7 @@ use super::rollout::{RolloutFigures, RolloutStatus};
 use super::traffic::{AcceptedTarget, MAX_TARGETS, SessionAffinity};
 use crate::Condition;
 
-/// State of the Worker, as the operator has last observed it.
+/// State of the Worker, as the operator last observed it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerStatus {

@@ -85,5 +85,6 @@ pub(super) const TAGS_ARE_UNIQUE: &str =
     "self.all(t, !has(t.tag) || self.exists_one(s, has(s.tag) && s.tag == t.tag))";
 
 /// CEL rule for a Worker: the hosts of its previews are DNS names.
-pub(super) const PREVIEWS_HAVE_SHORT_NAMES: &str = "!has(self.spec.traffic) || self.spec.traffic.all(t, \
+pub(super) const PREVIEWS_HAVE_SHORT_NAMES: &str = "!has(self.spec.traffic) || \
+     self.spec.traffic.all(t, \
      !has(t.tag) || size(t.tag) + 2 + size(self.metadata.name) <= 63)";

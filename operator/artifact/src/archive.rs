@@ -52,7 +52,8 @@ pub enum PackError {
     #[error(transparent)]
     Bounds(#[from] OutOfBounds),
     #[error(
-        "the modules take {0} bytes when compressed, more than {MAX_PACKED_BYTES}; remove or minify modules"
+        "the modules take {0} bytes when compressed, more than {MAX_PACKED_BYTES}; remove or \
+         minify modules"
     )]
     Packed(usize),
     #[error("the entrypoint {0:?} is not among the modules")]
@@ -86,7 +87,8 @@ pub enum OutOfBounds {
     #[error("the modules have more than {MAX_SOURCE_BYTES} bytes in total; remove modules")]
     Source,
     #[error(
-        "{0:?} is not a module name; use a relative path of at most 253 letters, digits, dots, dashes and underscores"
+        "{0:?} is not a module name; use a relative path of at most 253 letters, digits, dots, \
+         dashes and underscores"
     )]
     Name(String),
 }

@@ -30,7 +30,8 @@ pub enum InvalidCredentials {
     #[error("the field auth of {0:?} is not USERNAME:PASSWORD in Base64")]
     Auth(String),
     #[error(
-        "the configuration has no credentials for {0}; add them with docker login, or with kubectl create secret docker-registry"
+        "the configuration has no credentials for {0}; add them with docker login, or with kubectl \
+         create secret docker-registry"
     )]
     NoRegistry(String),
 }

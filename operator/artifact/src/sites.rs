@@ -21,7 +21,7 @@ use tokio::task::spawn_blocking;
 use crate::files::{self, AssetsError};
 
 /// Maximum number of packs that stay open for further requests.
-const OPEN: u64 = 64;
+const MAX_OPEN: u64 = 64;
 /// Time after the last request for which a pack stays open.
 const OPEN_FOR: Duration = Duration::from_secs(60);
 
@@ -64,7 +64,7 @@ impl Sites {
     /// Fails if the directory cannot be created or read.
     pub fn open(directory: PathBuf, capacity: usize) -> io::Result<Self> {
         let disk = Arc::new(Mutex::new(DiskCache::open(directory, capacity)?));
-        let open = Cache::builder().max_capacity(OPEN).time_to_idle(OPEN_FOR).build();
+        let open = Cache::builder().max_capacity(MAX_OPEN).time_to_idle(OPEN_FOR).build();
         Ok(Self { disk, open })
     }
 

@@ -27,8 +27,8 @@ impl CodeKey {
         flags: &BTreeSet<CompatibilityFlag>,
     ) -> Self {
         let mut hash = Sha256::new();
-        // Another version of this program may compile the modules differently.
         let flags = flags.iter().map(|flag| flag.as_str());
+        // Another version of this program may compile the modules differently.
         for part in [env!("CARGO_PKG_VERSION"), entrypoint].into_iter().chain(flags) {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);

@@ -84,7 +84,8 @@ async fn answer(
         None => ("404 Not Found", &b"{\"errors\": [{\"code\": \"BLOB_UNKNOWN\"}]}"[..]),
     };
     let head = format!(
-        "HTTP/1.1 {status}\r\nwww-authenticate: Basic realm=\"test\"\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        "HTTP/1.1 {status}\r\nwww-authenticate: Basic realm=\"test\"\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).await?;

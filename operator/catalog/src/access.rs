@@ -64,7 +64,7 @@ pub(super) enum CallerPool {
 }
 
 label_values! {
-    /// A call that is refused because of the caller's identity.
+    /// A call that the catalog may refuse because of the caller's identity.
     pub(super) enum Call {
         Watch = "Watch",
         GetRevision = "GetRevision",
@@ -145,11 +145,12 @@ impl Caller {
         if certificate.is_router || has_front { Ok(()) } else { Err(Denial::RoutersOnly) }
     }
 
-    /// Returns whether the caller gets the certificates of Gateways with their keys: a router, but no
-    /// node, because the code of tenants runs in the processes of nodes. Without TLS, every caller
-    /// counts as a router.
+    /// Returns whether the caller gets the certificates of Gateways with their keys: a router, but
+    /// no node, because the code of tenants runs in the processes of nodes. Without TLS, every
+    /// caller counts as a router.
     pub(super) fn gets_certificates(&self) -> bool {
-        self.certificate.as_ref().is_none_or(|it| it.is_router && !it.is_node)
+        let certificate = self.certificate.as_ref();
+        certificate.is_none_or(|certificate| certificate.is_router && !certificate.is_node)
     }
 
     /// Returns whether the caller is a node that has a front if its pool has one.

@@ -14,12 +14,12 @@ use tonic::Status;
 
 use super::Catalog;
 
-/// Returns the pack of a revision's static files, or `None` if it is unavailable; the log then says
-/// why.
+/// A function that returns the pack of a revision's static files, or `None` if it is unavailable;
+/// the log then says why.
 pub type AssetsSource =
     Arc<dyn Fn(Arc<Revision>) -> BoxFuture<'static, Option<Arc<File>>> + Send + Sync>;
 
-/// The part of a pack in one message, in bytes.
+/// Maximum size of the part of a pack in one message, in bytes.
 const PIECE: usize = 256 * 1024;
 
 impl Catalog {

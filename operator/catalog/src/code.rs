@@ -10,8 +10,8 @@ use tenon_proto::revision::Revision;
 
 use super::Catalog;
 
-/// Returns the modules of a revision whose code is in an OCI artifact, or `None` if they are
-/// unavailable; the log then says why.
+/// A function that returns the modules of a revision whose code is in an OCI artifact, or `None` if
+/// they are unavailable; the log then says why.
 pub type CodeSource =
     Arc<dyn Fn(Arc<Revision>) -> BoxFuture<'static, Option<Modules>> + Send + Sync>;
 

@@ -14,8 +14,8 @@ use tokio::time::timeout;
 use super::Catalog;
 use super::access::{CallerPool, Denial};
 
-/// Finds the revision of a Worker with this digest among those that serve the Worker now, or returns
-/// `None` if there is none or it cannot be found; the log then says why.
+/// A function that finds the revision with a digest among those that serve a Worker now. It returns
+/// `None` if there is none, or if the search fails; the log then says why.
 pub type EarlySource =
     Arc<dyn Fn(WorkerId, RevisionDigest) -> BoxFuture<'static, Option<Early>> + Send + Sync>;
 

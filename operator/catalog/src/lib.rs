@@ -74,7 +74,7 @@ pub use traffic::{FiguresSink, MalformedTraffic, TrafficReport};
 pub use watchers::CatalogMetrics;
 use watchers::Watchers;
 
-/// A handle on the catalog of this process. Clones share it; any thread may use it.
+/// A handle to the catalog of this process. Clones share it; any thread may use it.
 #[derive(Clone)]
 pub struct Catalog {
     shared: Arc<Shared>,
@@ -340,8 +340,9 @@ impl Catalog {
         }
     }
 
-    /// Returns the entries that a node must refuse: those of its pool. Without TLS, the pool follows
-    /// from the node's name, and a node that is not known yet gets the entries of all pools.
+    /// Returns the entries that a node must refuse: those of its pool. Without TLS, the pool
+    /// follows from the node's name, and a node that is not known yet gets the entries of all
+    /// pools.
     fn refused_by(&self, caller: &CallerPool, node: &str, now: Instant) -> Vec<Entry> {
         let deployed = self.read();
         let pool = match caller {

@@ -74,8 +74,8 @@ impl Quarantine {
         is_extended
     }
 
-    /// Returns the chosen entries, sorted by digest. If there are too many, those
-    /// that last longest are returned.
+    /// Returns the entries that `choose` selects, sorted by digest. If these are more than
+    /// [`MAX_LISTED`], only those that last longest are returned.
     pub fn list(&self, now: Instant, choose: impl Fn(&Entry) -> bool) -> Vec<Entry> {
         let mut list: Vec<_> = self
             .entries
@@ -109,7 +109,9 @@ impl Quarantine {
             .values()
             .min_by_key(|entry| (entry.until, entry.digest))
             .map(|entry| entry.digest);
-        first.map(|first| self.entries.remove(&first));
+        if let Some(first) = first {
+            self.entries.remove(&first);
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The revisions that nodes may fetch: those that serve, and for a while those that served before.
 //!
 //! A router whose table is slightly outdated still sends requests for the previous revision, and a
-//! node that has not run it yet must be able to fetch it. Only nodes of a pool that runs a revision,
-//! or did so recently, may fetch it.
+//! node that has not run it yet must be able to fetch it. Only nodes of a pool that runs a
+//! revision, or did so recently, may fetch it.
 //!
 //! This module is pure: the time is an argument.
 
@@ -23,7 +23,8 @@ pub const GRACE: Duration = Duration::from_secs(600);
 pub struct Revisions {
     serving: HashMap<WorkerId, Serving>,
     held: HashMap<RevisionDigest, Held>,
-    /// The revisions that ceased to serve in a pool, with the time of that, oldest first.
+    /// The revisions that ceased to serve in a pool, each with the time at which it did, oldest
+    /// first.
     superseded: VecDeque<(Instant, RevisionDigest, Arc<str>)>,
 }
 
@@ -39,7 +40,7 @@ struct Held {
     worker: WorkerId,
     content: Content,
     /// The pools in which the revision served before, each with the time at which it last ceased
-    /// to.
+    /// to serve there.
     former: Vec<(Arc<str>, Instant)>,
 }
 

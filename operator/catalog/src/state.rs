@@ -1,5 +1,5 @@
-//! The deployed Workers and nodes, and the rules of hosts, with a version for every change. This module is pure: it uses no
-//! clock, lock or socket.
+//! The deployed Workers and nodes, and the rules of hosts, with a version for every change. This
+//! module is pure: it uses no clock, lock or socket.
 //!
 //! Every key (a Worker, a node or a host) is indexed once, under the version of its last change:
 //!
@@ -298,6 +298,8 @@ impl State {
         {
             walk.position = version;
             let value = &self.entries.get(key).expect("every indexed key has an entry").value;
+            let is_older_than_snapshot =
+                matches!(walk.phase, Phase::Snapshot { begun_at } if version <= begun_at);
             match (value, key) {
                 (Some(Value::Worker(worker)), _) => {
                     bytes += worker.encoded_len();
@@ -317,8 +319,7 @@ impl State {
                     response.certificates.push(certificate.clone());
                 }
                 (Some(Value::Routers(count)), _) => response.routers = *count,
-                (None, _) if matches!(walk.phase, Phase::Snapshot { begun_at } if version <= begun_at) =>
-                    {}
+                (None, _) if is_older_than_snapshot => {}
                 (None, Key::Worker(id)) => {
                     bytes += id.as_str().len();
                     response.removed_workers.push(id.to_string());

@@ -310,7 +310,7 @@ async fn a_revision_that_ended_a_process_is_refused_by_every_node_of_its_pool() 
     // A later watcher receives the list immediately, with the remaining duration.
     let listed = next(&mut served.watch_quarantine("a").await.unwrap()).await;
     assert_eq!(listed.len(), 1);
-    // The operator tells the node of the other pool only of that pool's revisions.
+    // The operator tells the node of the other pool only about that pool's revisions.
     let menu = served.catalog.set_worker(revision("menu", "1"), "other", vec![route()]);
     served.client.report(quarantine("c", "menu", menu, 3_600_000, 1)).await.unwrap();
     let workers: Vec<_> =

@@ -1,4 +1,4 @@
-//! The watchers of the catalog, and how far each of them is behind it.
+//! The watchers of the catalog, and how far each of them lags behind it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +34,8 @@ pub(super) struct Registration {
 
 impl Watchers {
     pub(super) fn new() -> Self {
-        let help = "Time from a change of the catalog until it is sent to a watcher, including back-pressure.";
+        let help = "Time from a change of the catalog until it is sent to a watcher, including \
+                    back-pressure.";
         let delivery = HistogramOpts::new("tenon_operator_catalog_delivery_duration_seconds", help);
         let delivery =
             Histogram::with_opts(delivery.buckets(BUCKETS.to_vec())).expect("invalid name");
@@ -124,11 +125,11 @@ impl CatalogMetrics {
 
     fn update(&self) {
         let Progress { version, .. } = *self.catalog.shared.progress_tx.borrow();
-        let (watchers, least) = self.catalog.shared.watchers.count_and_slowest();
+        let (watchers, slowest) = self.catalog.shared.watchers.count_and_slowest();
         self.version.set(version as i64);
         self.watchers.set(watchers as i64);
         // A watcher may have been sent a newer version since `version` was read.
-        self.lag.set(least.map_or(0, |least| version.saturating_sub(least)) as i64);
+        self.lag.set(slowest.map_or(0, |slowest| version.saturating_sub(slowest)) as i64);
         self.quarantined.set(self.catalog.quarantined() as i64);
         self.nodes.reset();
         for node in self.catalog.nodes() {
@@ -162,10 +163,15 @@ mod tests {
         let families = registry.gather();
         let family =
             families.iter().find(|found| found.name() == family).expect("no such metric family");
-        let is_it = |metric: &&prometheus::proto::Metric| {
+        let has_label = |metric: &&prometheus::proto::Metric| {
             label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
         };
-        family.get_metric().iter().filter(is_it).map(|metric| metric.get_gauge().get_value()).sum()
+        family
+            .get_metric()
+            .iter()
+            .filter(has_label)
+            .map(|metric| metric.get_gauge().get_value())
+            .sum()
     }
 
     #[test]

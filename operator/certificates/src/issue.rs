@@ -7,8 +7,8 @@ use rcgen::{
 };
 use tenon_lifecycle::tls::Role;
 
-/// Time by which a certificate's validity begins before the certificate is signed, because the
-/// clocks of machines differ.
+/// Time from the beginning of a certificate's validity to its signing, because the clocks of
+/// machines differ.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_hours(1);
 
 /// A certificate and its key, in PEM.

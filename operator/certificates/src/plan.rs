@@ -19,8 +19,8 @@
 //! a certificate from the newest authority immediately, because processes of that role may already
 //! be without one. The Secret of a new pool waits, because no node of the pool runs yet.
 //!
-//! A certificate that does not name its holder, because an earlier version issued it, is replaced as
-//! if it were due for renewal.
+//! A certificate that does not name its holder, because an earlier version issued it, is replaced
+//! as if it were due for renewal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,8 +93,7 @@ pub enum Step {
 pub fn plan(state: &State, terms: &Terms, now: Timestamp) -> Plan {
     let newest = state.newest.as_ref().filter(|(_, validity)| now < renewal(validity));
     let has_propagated = has_propagated(state, terms, now);
-    // Every Secret trusts the newest authority, and every process has had the time to read its
-    // Secret.
+    // Every Secret trusts the newest authority, and every process has had time to read its Secret.
     let may_sign = newest.is_some_and(|(newest, _)| {
         has_propagated && held(state).all(|issued| issued.trusts.contains(newest))
     });
@@ -156,7 +155,7 @@ fn held(state: &State) -> impl Iterator<Item = &Issued> {
 }
 
 /// Returns whether every process trusts the newest authority: its certificate comes from this
-/// authority, which signed only once it was trusted, or it has had the time to read its Secret.
+/// authority, which signs only once it is trusted, or the process has had time to read its Secret.
 fn is_trusted(state: &State, newest: &[u8], terms: &Terms, now: Timestamp) -> bool {
     held(state).all(|issued| {
         issued.trusts.contains(newest)

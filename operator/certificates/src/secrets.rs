@@ -93,7 +93,7 @@ impl Secrets {
     ///
     /// # Errors
     /// Fails if a key or certificate cannot be made.
-    pub fn carry_out(
+    pub fn secrets_to_write(
         &self,
         plan: &Plan,
         terms: &Terms,
@@ -115,12 +115,12 @@ impl Secrets {
         trusted.extend(newest.first().map(|certificate| certificate.to_vec()));
         let trusted_pem: String = trusted.iter().map(|der| pem(der)).collect();
 
-        let mut written = Vec::new();
+        let mut to_write = Vec::new();
         let is_listed =
             self.authority.as_ref().is_some_and(|secret| authorities_in(secret) == trusted);
         if plan.make_authority || !is_listed {
             let data = data(&authority, &trusted_pem);
-            written.push(secret(None, data, self.authority.as_ref(), scope, None));
+            to_write.push(secret(None, data, self.authority.as_ref(), scope, None));
         }
         for (subject, stored) in &self.issued {
             let step = plan.steps.get(subject).copied().unwrap_or(Step::Keep);
@@ -136,9 +136,9 @@ impl Secrets {
                 }
             };
             let data = data(&pair, &trusted_pem);
-            written.push(secret(Some(subject), data, stored.as_ref(), scope, Some(now)));
+            to_write.push(secret(Some(subject), data, stored.as_ref(), scope, Some(now)));
         }
-        Ok(written)
+        Ok(to_write)
     }
 }
 

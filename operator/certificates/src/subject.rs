@@ -12,10 +12,10 @@
 
 use tenon_lifecycle::tls::{Principal, Role};
 
-/// The part of a Secret's name for which the name of a pool is substituted.
+/// The placeholder for the name of a pool in [`POOL_SECRET`].
 pub const POOL: &str = "{pool}";
 
-/// The names of the Secrets of pools.
+/// The name of a pool's Secret, with the placeholder [`POOL`].
 pub const POOL_SECRET: &str = "tenon-pool-{pool}-tls";
 
 /// The holder of a certificate.

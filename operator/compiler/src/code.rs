@@ -159,6 +159,7 @@ fn refuse_decorators(
     let mut first = First(None);
     first.visit_program(program);
     let Some(offset) = first.0 else { return Ok(()) };
-    let message = "decorators are not part of JavaScript yet; compile them, for example with esbuild --target=es2022";
+    let message = "decorators are not part of JavaScript yet; compile them, for example with \
+                   esbuild --target=es2022";
     Err(vec![CompileError::at(file, source, offset as usize, message)])
 }

@@ -8,7 +8,7 @@ use super::CompileError;
 /// Checks a module's content.
 ///
 /// # Errors
-/// Fails if the content is malformed. The error has the position.
+/// Fails if the content is malformed. The error names the position.
 pub(super) fn check(kind: ModuleKind, file: &str, content: &[u8]) -> Result<(), CompileError> {
     if !matches!(kind, ModuleKind::Json | ModuleKind::Text) {
         return Ok(());
@@ -31,6 +31,6 @@ fn check_json(file: &str, text: &str) -> Result<(), CompileError> {
         json.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let offset = text.len() - json.len() + before + error.column().saturating_sub(1);
     let message = error.to_string();
-    let what = message.split(" at line ").next().unwrap_or_default();
-    Err(CompileError::at(file, text, offset, format!("malformed JSON: {what}")))
+    let reason = message.split(" at line ").next().unwrap_or_default();
+    Err(CompileError::at(file, text, offset, format!("malformed JSON: {reason}")))
 }

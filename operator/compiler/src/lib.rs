@@ -42,8 +42,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use tenon_proto::module::{ModuleKind, resolve};
 use tenon_proto::pattern::{MAX_PROPERTIES, properties};
-use tenon_proto::revision::CompatibilityFlag;
-use tenon_proto::revision::{MAX_MODULES, MAX_SOURCE_BYTES};
+use tenon_proto::revision::{CompatibilityFlag, MAX_MODULES, MAX_SOURCE_BYTES};
 
 use code::Code;
 pub use error::CompileError;
@@ -135,20 +134,25 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
     if modules.len() > MAX_MODULES {
         let found = modules.len();
         return error_of_all(format!(
-            "the Worker has {found} modules, more than {MAX_MODULES}; bundle them into fewer modules"
+            "the Worker has {found} modules, more than {MAX_MODULES}; bundle them into fewer \
+             modules"
         ));
     }
     let bytes: usize = modules.iter().map(|(file, source)| file.len() + source.len()).sum();
     if bytes > MAX_SOURCE_BYTES {
         return error_of_all(format!(
-            "the modules have {bytes} bytes in total, more than {MAX_SOURCE_BYTES}; remove or minify modules"
+            "the modules have {bytes} bytes in total, more than {MAX_SOURCE_BYTES}; remove or \
+             minify modules"
         ));
     }
     let broken = modules.iter().filter_map(|(file, source)| {
         let message = if nesting::exceeds(MAX_NESTING, ModuleKind::of(file), source) {
             format!("brackets are nested more than {MAX_NESTING} deep; nest them less deeply")
         } else if ModuleKind::of(file).is_code() && properties(source) > MAX_PROPERTIES {
-            format!("regular expressions use more than {MAX_PROPERTIES} Unicode properties (a property of strings counts many times); use fewer properties")
+            format!(
+                "regular expressions use more than {MAX_PROPERTIES} Unicode properties (a property \
+                 of strings counts many times); use fewer properties"
+            )
         } else {
             return None;
         };

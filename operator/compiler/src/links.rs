@@ -66,8 +66,8 @@ impl ModuleLinks {
                     export.specifiers.iter().map(|specifier| specifier.exported.name().to_string()),
                 );
                 let names = export.specifiers.iter();
-                let names =
-                    names.map(|it| (it.local.span().start as usize, it.local.name().to_string()));
+                let names = names
+                    .map(|name| (name.local.span().start as usize, name.local.name().to_string()));
                 self.add_request(&export.source, export.with_clause.as_deref(), names.collect());
             }
             Statement::ExportAllDeclaration(export) => {
@@ -87,7 +87,7 @@ impl ModuleLinks {
                     let names = variables
                         .declarations
                         .iter()
-                        .flat_map(|it| it.id.get_binding_identifiers());
+                        .flat_map(|declarator| declarator.id.get_binding_identifiers());
                     self.exports.extend(names.map(|name| name.name.to_string()));
                 }
                 declaration => {
@@ -109,7 +109,7 @@ impl ModuleLinks {
     ) {
         let attributes = with.iter().flat_map(|with| &with.with_entries);
         let attributes = attributes
-            .map(|it| (it.key.as_arena_str().to_string(), it.value.value.to_string()))
+            .map(|entry| (entry.key.as_arena_str().to_string(), entry.value.value.to_string()))
             .collect();
         let (offset, specifier) = (source.span.start as usize, source.value.to_string());
         self.requests.push(ModuleRequest { offset, specifier, attributes, names });
@@ -261,7 +261,8 @@ fn unresolved(all: &BTreeMap<String, Bytes>, file: &str, specifier: &str) -> Str
             format!("no module \"{specifier}\" among the Worker's modules")
         }
         None => format!(
-            "no module \"{specifier}\": packages are not installed; bundle the package, or import a module of the Worker as \"./name.js\""
+            "no module \"{specifier}\": packages are not installed; bundle the package, or import \
+             a module of the Worker as \"./name.js\""
         ),
     }
 }

@@ -126,8 +126,8 @@ fn string(rest: &[u8], quote: u8) -> usize {
     end(rest, |_, byte| byte == quote || byte == b'\n')
 }
 
-/// Returns the length of the regular expression at the beginning of `rest`, which ends with its line
-/// at the latest.
+/// Returns the length of the regular expression at the beginning of `rest`, which ends with its
+/// line at the latest.
 fn regular_expression(rest: &[u8]) -> usize {
     let mut in_class = false;
     end(rest, |_, byte| {

@@ -45,8 +45,8 @@ const MEMORY: u64 = 1024;
 /// Interval at which the process checks its resource usage.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Time limit of a process, which may get no CPU. A process that exceeds it is not the fault of the
-/// Worker.
+/// Time limit of a process. The Worker is not to blame for a process that exceeds it, because the
+/// process may have got no CPU.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The input of one compilation.
@@ -95,7 +95,7 @@ impl Compiler {
     /// Compiles a job. Dropping the future kills the process.
     ///
     /// # Errors
-    /// Fails if the process cannot be started, or gives no valid result within the time limit.
+    /// Fails if the process cannot be started, or returns no valid result within the time limit.
     pub async fn compile(&self, namespace: &str, job: &Job) -> Result<Outcome, CompilerError> {
         let _permit = self.by_namespace.acquire(namespace).await;
         let _process = self.processes.acquire().await.expect("the semaphore is never closed");
@@ -103,7 +103,8 @@ impl Compiler {
             .await
             .map_err(|_| CompilerError::TimedOut)??;
         let Some(response) = response else {
-            let message = "the compiler ran out of stack or memory; nest the code less deeply, or split the module";
+            let message = "the compiler ran out of stack or memory; nest the code less deeply, or \
+                           split the module";
             return Ok(Err(vec![CompileError::of_module(&job.entrypoint, message)]));
         };
         let Response { compiled, errors } =
@@ -176,8 +177,8 @@ impl NamespaceSemaphores {
     }
 }
 
-/// Reads a job from standard input, compiles it, and writes the outcome to standard output. This is
-/// what the separate process does.
+/// Reads a job from standard input, compiles it, and writes the outcome to standard output, in the
+/// separate process.
 ///
 /// # Errors
 /// Fails if the input does not come from a [`Compiler`], or the output cannot be written.
@@ -191,14 +192,14 @@ pub fn compile_stdin() -> io::Result<()> {
 
 fn compile_within_limits(job: Job) -> Outcome {
     let current_file = Arc::new(Mutex::new(job.entrypoint.clone()));
-    let (ended_tx, ended_rx) = mpsc::channel();
+    let (outcome_tx, outcome_rx) = mpsc::channel();
     let current_file_of_thread = Arc::clone(&current_file);
     thread::spawn(move || {
         let on_module = |file: &str| {
             let mut current = current_file_of_thread.lock().unwrap_or_else(PoisonError::into_inner);
             file.clone_into(&mut current);
         };
-        let _ = ended_tx.send(compile_with_progress(
+        let _ = outcome_tx.send(compile_with_progress(
             &job.modules,
             &job.entrypoint,
             &job.flags,
@@ -206,7 +207,7 @@ fn compile_within_limits(job: Job) -> Outcome {
         ));
     });
     loop {
-        let message = match ended_rx.recv_timeout(CHECK_INTERVAL) {
+        let message = match outcome_rx.recv_timeout(CHECK_INTERVAL) {
             Ok(outcome) => return outcome,
             Err(RecvTimeoutError::Disconnected) => "the compiler failed on this module".to_owned(),
             Err(RecvTimeoutError::Timeout) if usage::cpu() > CPU => {
@@ -217,7 +218,8 @@ fn compile_within_limits(job: Job) -> Outcome {
             }
             Err(RecvTimeoutError::Timeout) if usage::memory() > MEMORY => {
                 format!(
-                    "the module takes more than {MEMORY} MiB to compile; split the module, or nest brackets less deeply"
+                    "the module takes more than {MEMORY} MiB to compile; split the module, or nest \
+                     brackets less deeply"
                 )
             }
             Err(RecvTimeoutError::Timeout) => continue,

@@ -65,6 +65,9 @@ impl NotAttached {
 }
 
 /// Returns the namespace and name of the Gateway to which a reference points, if it points to one.
+///
+/// # Arguments
+/// * `namespace` - the namespace of the referring object.
 pub fn gateway_key(reference: &ParentReference, namespace: &str) -> Option<crate::Key> {
     let is_gateway = reference.group.as_deref().unwrap_or(GROUP) == GROUP
         && reference.kind.as_deref().unwrap_or("Gateway") == "Gateway";
@@ -104,7 +107,7 @@ pub fn attach<'a>(
         let from = allowed.and_then(|allowed| allowed.from.as_deref()).unwrap_or("Same");
         let allows_namespace = match from {
             "All" => true,
-            "Selector" => selector.is_some_and(|it| selects(it, labels(&namespace))),
+            "Selector" => selector.is_some_and(|selector| selects(selector, labels(&namespace))),
             "Same" => gateway.namespace().as_deref() == Some(&*namespace),
             _ => false,
         };

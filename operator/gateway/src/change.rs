@@ -11,15 +11,15 @@ use crate::listeners::Ports;
 use crate::objects::{Gateway, GatewayClass, HttpRoute, ReferenceGrant, StatusAddress};
 use crate::{Key, Labels};
 
-/// The objects that other modules know.
-pub struct Surroundings<'a> {
+/// Functions that look up objects that this crate does not store.
+pub struct Lookups<'a> {
     /// Returns the labels of a namespace.
     pub labels: &'a dyn Fn(&str) -> Option<&'a Labels>,
     /// Returns a Secret, if it exists.
     pub secret: &'a dyn Fn(&Key) -> Option<&'a Secret>,
 }
 
-/// One object that was changed, or deleted if it is `None`.
+/// A change of an object that this crate reads. An object that is `None` was deleted.
 pub enum Changed<'a> {
     Class(&'a str, Option<Arc<GatewayClass>>),
     Gateway(&'a Key, Option<Arc<Gateway>>),
@@ -53,7 +53,7 @@ impl fmt::Display for Subject {
     }
 }
 
-/// What a change affects.
+/// The hosts and objects that a change affects.
 #[derive(Debug, Default, PartialEq)]
 pub struct Effects {
     /// The routes whose hosts may have changed.

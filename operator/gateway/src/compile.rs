@@ -1,7 +1,7 @@
 //! Translates the rules of an HTTPRoute into those of the catalog. This module is pure.
 //!
 //! A route with a value that is not supported is refused as a whole: a rule that is served without
-//! one of its conditions or filters would do something else than its author wrote.
+//! one of its conditions or filters would not do what its author wrote.
 
 use http::{HeaderName, HeaderValue, Method};
 use kube::ResourceExt as _;
@@ -17,7 +17,7 @@ use crate::objects::{
     HeaderModifier, HttpBackendRef, HttpRoute, HttpRouteFilter, HttpRouteMatch, HttpRouteRule,
     PathModifier, RequestRedirect, ValueMatch,
 };
-use crate::references::{ReferenceGrants, Referrer, To};
+use crate::references::{ReferenceGrants, Referrer, Target};
 
 /// The maximum size of the rules of a route in the catalog, in bytes. A route with as many matches
 /// as its schema allows, of ordinary length, takes a third of it.
@@ -47,14 +47,14 @@ pub struct UnsupportedValue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBackend {
     #[error(
-        "{field}: kind {kind} is not served by Tenon; name a Worker of the group tenon.dev. To reach \
-         Workers and Services on one host, attach the route to another Gateway, with the Service of \
-         the routers as the backend of the paths of Workers"
+        "{field}: kind {kind} is not served by Tenon; name a Worker of the group tenon.dev. To \
+         reach Workers and Services on one host, attach the route to another Gateway, with the \
+         Service of the routers as the backend of the paths of Workers"
     )]
     Kind { field: String, kind: String },
     #[error(
-        "{field}: namespace {namespace} does not permit the reference to its Worker {name}; create a \
-         ReferenceGrant there"
+        "{field}: namespace {namespace} does not permit the reference to its Worker {name}; create \
+         a ReferenceGrant there"
     )]
     NotPermitted { field: String, namespace: String, name: String },
     #[error("there is no Worker {0}; create it, or correct the name")]
@@ -88,8 +88,8 @@ pub fn compile(route: &HttpRoute, grants: &ReferenceGrants) -> Result<Compiled, 
         let action = action(rule, &field, &namespace, grants, &mut compiled)?;
         let root = [HttpRouteMatch::default()];
         let matches = if rule.matches.is_empty() { &root[..] } else { &rule.matches };
-        for (index, one) in matches.iter().enumerate() {
-            let conditions = conditions(one, &format!("{field}.matches[{index}]"))?;
+        for (index, route_match) in matches.iter().enumerate() {
+            let conditions = conditions(route_match, &format!("{field}.matches[{index}]"))?;
             let action = u32::try_from(compiled.actions.len()).unwrap_or(u32::MAX);
             compiled.matches.push(RuleMatch { action, ..conditions });
         }
@@ -99,7 +99,7 @@ pub fn compile(route: &HttpRoute, grants: &ReferenceGrants) -> Result<Compiled, 
         + compiled.actions.iter().map(RuleAction::encoded_len).sum::<usize>();
     if size > MAX_SIZE {
         let problem =
-            format!("the rules take {size} bytes, of {MAX_SIZE}; divide them among routes");
+            format!("the rules take {size} bytes, more than {MAX_SIZE}; divide them among routes");
         return unsupported("spec.rules".to_owned(), problem);
     }
     Ok(compiled)
@@ -119,8 +119,8 @@ fn check_rule(rule: &HttpRouteRule, field: &str) -> Result<(), UnsupportedValue>
     Ok(())
 }
 
-fn conditions(one: &HttpRouteMatch, field: &str) -> Result<RuleMatch, UnsupportedValue> {
-    let path = one.path.clone().unwrap_or_default();
+fn conditions(route_match: &HttpRouteMatch, field: &str) -> Result<RuleMatch, UnsupportedValue> {
+    let path = route_match.path.clone().unwrap_or_default();
     let value = path.value.unwrap_or_else(|| "/".to_owned());
     let path = match path.type_.as_deref().unwrap_or("PathPrefix") {
         "PathPrefix" => rule_match::Path::Prefix(value),
@@ -130,12 +130,12 @@ fn conditions(one: &HttpRouteMatch, field: &str) -> Result<RuleMatch, Unsupporte
             return unsupported(format!("{field}.path.type"), problem);
         }
     };
-    let method = one.method.clone().unwrap_or_default();
+    let method = route_match.method.clone().unwrap_or_default();
     if !method.is_empty() && Method::from_bytes(method.as_bytes()).is_err() {
-        return unsupported(format!("{field}.method"), "not a method of HTTP; correct it");
+        return unsupported(format!("{field}.method"), "not an HTTP method; correct it");
     }
     let mut headers: Vec<Variable> = Vec::new();
-    for (index, header) in one.headers.iter().enumerate() {
+    for (index, header) in route_match.headers.iter().enumerate() {
         let field = format!("{field}.headers[{index}]");
         check_exact(header, &field)?;
         let name = header_name(&header.name, &field)?;
@@ -145,7 +145,7 @@ fn conditions(one: &HttpRouteMatch, field: &str) -> Result<RuleMatch, Unsupporte
         }
     }
     let mut query: Vec<Variable> = Vec::new();
-    for (index, parameter) in one.query_params.iter().enumerate() {
+    for (index, parameter) in route_match.query_params.iter().enumerate() {
         check_exact(parameter, &format!("{field}.queryParams[{index}]"))?;
         if query.iter().all(|known| known.name != parameter.name) {
             let ValueMatch { name, value, .. } = parameter.clone();
@@ -167,7 +167,7 @@ fn check_exact(value: &ValueMatch, field: &str) -> Result<(), UnsupportedValue> 
 fn header_name(name: &str, field: &str) -> Result<String, UnsupportedValue> {
     match HeaderName::from_bytes(name.as_bytes()) {
         Ok(name) => Ok(name.as_str().to_owned()),
-        Err(_) => unsupported(format!("{field}.name"), "not the name of a header; correct it"),
+        Err(_) => unsupported(format!("{field}.name"), "not a header name; correct it"),
     }
 }
 
@@ -215,13 +215,14 @@ fn backend(
     if (group.unwrap_or_default(), kind) != (TENON, "Worker") {
         return Err(InvalidBackend::Kind { field, kind: kind.to_owned() });
     }
-    let to_namespace = object.namespace.as_deref().unwrap_or(namespace);
-    let to = To { group: TENON, kind: "Worker", namespace: to_namespace, name: &object.name };
-    if !grants.permit(Referrer::HttpRoute, namespace, to) {
-        let (namespace, name) = (to_namespace.to_owned(), object.name.clone());
+    let target_namespace = object.namespace.as_deref().unwrap_or(namespace);
+    let target =
+        Target { group: TENON, kind: "Worker", namespace: target_namespace, name: &object.name };
+    if !grants.permit(Referrer::HttpRoute, namespace, target) {
+        let (namespace, name) = (target_namespace.to_owned(), object.name.clone());
         return Err(InvalidBackend::NotPermitted { field, namespace, name });
     }
-    Ok(WorkerId::new(to_namespace, &object.name))
+    Ok(WorkerId::new(target_namespace, &object.name))
 }
 
 fn apply(
@@ -267,7 +268,7 @@ fn apply(
     Ok(())
 }
 
-/// The headers that the routers set themselves.
+/// Returns whether a header is one that the routers set themselves.
 fn is_reserved(name: &str) -> bool {
     name.starts_with("tenon-")
         || matches!(
@@ -309,7 +310,11 @@ fn header_changes(
     Ok(HeaderChanges {
         set: values(&changes.set, "set")?,
         add: values(&changes.add, "add")?,
-        remove: changes.remove.iter().map(|it| name(it, "remove")).collect::<Result<_, _>>()?,
+        remove: changes
+            .remove
+            .iter()
+            .map(|header| name(header, "remove"))
+            .collect::<Result<_, _>>()?,
     })
 }
 

@@ -12,7 +12,7 @@ use tenon_proto::catalog::{GatewayCertificate, HostRules};
 use tenon_proto::id::WorkerId;
 
 use crate::attach::{Attached, NotAttached, Schemes, attach, gateway_key};
-use crate::change::{Changed, Effects, Subject, Surroundings};
+use crate::change::{Changed, Effects, Lookups, Subject};
 use crate::compile::{Compiled, UnsupportedValue, compile};
 use crate::hosts::ANY;
 use crate::listeners::{ListenerState, Ports, Protocol, files, listeners, secret_key};
@@ -22,7 +22,8 @@ use crate::references::ReferenceGrants;
 use crate::uses::Uses;
 use crate::{CONTROLLER, Key};
 
-/// The maximum number of hosts of a route. A hostname counts once for each listener that narrows it.
+/// The maximum number of hosts of a route. A hostname counts once for each listener that narrows
+/// it.
 pub const MAX_HOSTS: usize = 16;
 
 /// A route, and what follows from it.
@@ -64,14 +65,15 @@ pub(crate) struct Served {
     pub(crate) attached: BTreeMap<String, i32>,
 }
 
-/// A certificate of a listener, in order of precedence: the older Gateway, its namespace and name,
-/// the listener, and the Secret.
+/// A certificate of a listener, in order of precedence: the time at which the Gateway was created,
+/// its namespace and name, the listener, and the Secret.
 type Offer = (Option<Timestamp>, Key, String, Key);
 
 /// All objects of the Gateway API.
 #[derive(Default)]
 pub struct Gateways {
     pub(crate) classes: HashMap<String, Arc<GatewayClass>>,
+    /// All Gateways, including those of other controllers.
     objects: HashMap<Key, Arc<Gateway>>,
     pub(crate) served: HashMap<Key, Served>,
     pub(crate) routes: HashMap<Key, Route>,
@@ -84,33 +86,34 @@ pub struct Gateways {
     routes_by_namespace: Uses<String>,
     gateways_by_secret: Uses<Key>,
     gateways_by_class: Uses<String>,
-    /// The routes and Gateways that refer to objects of another namespace, by that namespace.
-    routes_by_foreign: Uses<String>,
-    gateways_by_foreign: Uses<String>,
+    /// The routes that refer to objects of another namespace, by that namespace.
+    routes_by_foreign_namespace: Uses<String>,
+    /// The Gateways that refer to objects of another namespace, by that namespace.
+    gateways_by_foreign_namespace: Uses<String>,
     /// The certificates of each host.
     offers: BTreeMap<String, BTreeSet<Offer>>,
 }
 
 impl Gateways {
     /// Applies a change.
-    pub fn apply(&mut self, changed: Changed<'_>, around: &Surroundings<'_>) -> Effects {
+    pub fn apply(&mut self, changed: Changed<'_>, lookups: &Lookups<'_>) -> Effects {
         let mut effects = Effects::default();
         match changed {
-            Changed::Class(name, class) => self.set_class(name, class, around, &mut effects),
-            Changed::Gateway(key, gateway) => self.set_gateway(key, gateway, around, &mut effects),
-            Changed::Route(key, route) => self.set_route(key, route, around, &mut effects),
+            Changed::Class(name, class) => self.set_class(name, class, lookups, &mut effects),
+            Changed::Gateway(key, gateway) => self.set_gateway(key, gateway, lookups, &mut effects),
+            Changed::Route(key, route) => self.set_route(key, route, lookups, &mut effects),
             Changed::Grant((namespace, name), grant) => {
                 self.grants.set(namespace, name, grant.map(|grant| grant.spec.clone()));
-                for key in self.gateways_by_foreign.get(namespace) {
-                    self.update_gateway(&key, around, &mut effects);
+                for key in self.gateways_by_foreign_namespace.get(namespace) {
+                    self.update_gateway(&key, lookups, &mut effects);
                 }
-                for key in self.routes_by_foreign.get(namespace) {
-                    self.update_route(&key, around, &mut effects);
+                for key in self.routes_by_foreign_namespace.get(namespace) {
+                    self.update_route(&key, lookups, &mut effects);
                 }
             }
             Changed::Secret(key) => {
                 for gateway in self.gateways_by_secret.get(key) {
-                    self.update_gateway(&gateway, around, &mut effects);
+                    self.update_gateway(&gateway, lookups, &mut effects);
                 }
             }
             Changed::Worker(id) => {
@@ -119,20 +122,22 @@ impl Gateways {
             }
             Changed::Namespace(name) => {
                 for key in self.routes_by_namespace.get(name) {
-                    self.update_route(&key, around, &mut effects);
+                    self.update_route(&key, lookups, &mut effects);
                 }
             }
             Changed::Service(ports, addresses) => {
                 if (ports, &addresses) != (self.ports, &self.addresses) {
                     (self.ports, self.addresses) = (ports, addresses);
                     for key in self.served.keys().cloned().collect::<Vec<_>>() {
-                        self.update_gateway(&key, around, &mut effects);
+                        self.update_gateway(&key, lookups, &mut effects);
                     }
                 }
             }
             Changed::Absent => {
                 effects.claims.extend(self.routes.keys().cloned());
-                effects.hosts.extend(self.routes.values().flat_map(|it| it.hosts.keys().cloned()));
+                effects
+                    .hosts
+                    .extend(self.routes.values().flat_map(|route| route.hosts.keys().cloned()));
                 effects.certificates.extend(self.offers.keys().cloned());
                 let (ports, addresses) = (self.ports, std::mem::take(&mut self.addresses));
                 *self = Self { ports, addresses, ..Self::default() };
@@ -145,7 +150,7 @@ impl Gateways {
         &mut self,
         name: &str,
         class: Option<Arc<GatewayClass>>,
-        around: &Surroundings<'_>,
+        lookups: &Lookups<'_>,
         effects: &mut Effects,
     ) {
         match class {
@@ -154,7 +159,7 @@ impl Gateways {
         }
         effects.subjects.insert(Subject::Class(name.to_owned()));
         for key in self.gateways_by_class.get(name) {
-            self.update_gateway(&key, around, effects);
+            self.update_gateway(&key, lookups, effects);
         }
     }
 
@@ -162,7 +167,7 @@ impl Gateways {
         &mut self,
         key: &Key,
         gateway: Option<Arc<Gateway>>,
-        around: &Surroundings<'_>,
+        lookups: &Lookups<'_>,
         effects: &mut Effects,
     ) {
         let class = gateway.iter().map(|gateway| gateway.spec.gateway_class_name.clone());
@@ -171,26 +176,28 @@ impl Gateways {
             Some(gateway) => _ = self.objects.insert(key.clone(), gateway),
             None => _ = self.objects.remove(key),
         }
-        self.update_gateway(key, around, effects);
+        self.update_gateway(key, lookups, effects);
     }
 
-    /// Decides on the listeners of a Gateway again, and on the routes that refer to it.
-    fn update_gateway(&mut self, key: &Key, around: &Surroundings<'_>, effects: &mut Effects) {
+    /// Decides again which listeners of a Gateway are served, and which routes attach to it.
+    fn update_gateway(&mut self, key: &Key, lookups: &Lookups<'_>, effects: &mut Effects) {
         let before = self.served.remove(key);
-        let object = self.objects.get(key).filter(|it| self.is_ours(&it.spec.gateway_class_name));
+        let object = self.objects.get(key);
+        let object = object.filter(|object| self.is_ours(&object.spec.gateway_class_name));
         let secrets = object.into_iter().flat_map(|object| {
-            let references = object.spec.listeners.iter().flat_map(|it| &it.tls);
+            let references = object.spec.listeners.iter().flat_map(|listener| &listener.tls);
             let references = references.flat_map(|tls| &tls.certificate_refs);
             references.map(|reference| secret_key(reference, &key.0))
         });
         let secrets: BTreeSet<Key> = secrets.collect();
         let served = object.map(|object| Served {
-            listeners: listeners(object, self.ports, &self.grants, around.secret),
-            attached: before.as_ref().map(|it| it.attached.clone()).unwrap_or_default(),
+            listeners: listeners(object, self.ports, &self.grants, lookups.secret),
+            attached: before.as_ref().map(|before| before.attached.clone()).unwrap_or_default(),
             object: object.clone(),
         });
-        let foreign = secrets.iter().map(|secret| secret.0.clone()).filter(|it| *it != key.0);
-        self.gateways_by_foreign.set(key, foreign.collect());
+        let namespaces = secrets.iter().map(|secret| secret.0.clone());
+        let foreign = namespaces.filter(|namespace| *namespace != key.0);
+        self.gateways_by_foreign_namespace.set(key, foreign.collect());
         self.gateways_by_secret.set(key, secrets);
         for (host, offer) in before.iter().flat_map(offers) {
             if let Some(known) = self.offers.get_mut(&host) {
@@ -210,11 +217,11 @@ impl Gateways {
         }
         effects.subjects.insert(Subject::Gateway(key.clone()));
         for route in self.routes_by_gateway.get(key) {
-            self.update_route(&route, around, effects);
+            self.update_route(&route, lookups, effects);
         }
     }
 
-    /// Returns whether a class is one of the platform.
+    /// Returns whether a class belongs to the platform.
     fn is_ours(&self, class: &str) -> bool {
         self.classes.get(class).is_some_and(|class| class.spec.controller_name == CONTROLLER)
     }
@@ -223,7 +230,7 @@ impl Gateways {
         &mut self,
         key: &Key,
         route: Option<Arc<HttpRoute>>,
-        around: &Surroundings<'_>,
+        lookups: &Lookups<'_>,
         effects: &mut Effects,
     ) {
         let references = route.iter().flat_map(|route| &route.spec.parent_refs);
@@ -237,39 +244,40 @@ impl Gateways {
                     Some(route) => route.object = object,
                     None => _ = self.routes.insert(key.clone(), Route::new(object)),
                 }
-                self.update_route(key, around, effects);
+                self.update_route(key, lookups, effects);
             }
             None => {
                 if let Some(before) = self.routes.remove(key) {
-                    self.count(&before, -1, effects);
+                    self.count_attached(&before, -1, effects);
                     effects.claims.insert(key.clone());
                     effects.hosts.extend(before.hosts.into_keys());
                 }
                 self.routes_by_host.set(key, BTreeSet::new());
                 self.routes_by_worker.set(key, BTreeSet::new());
-                self.routes_by_foreign.set(key, BTreeSet::new());
+                self.routes_by_foreign_namespace.set(key, BTreeSet::new());
                 effects.subjects.insert(Subject::Route(key.clone()));
             }
         }
     }
 
     /// Decides again to which listeners a route attaches.
-    fn update_route(&mut self, key: &Key, around: &Surroundings<'_>, effects: &mut Effects) {
+    fn update_route(&mut self, key: &Key, lookups: &Lookups<'_>, effects: &mut Effects) {
         let Some(before) = self.routes.remove(key) else { return };
-        self.count(&before, -1, effects);
+        self.count_attached(&before, -1, effects);
         let object = before.object.clone();
         let parents = object.spec.parent_refs.iter().filter_map(|reference| {
             let gateway = gateway_key(reference, &key.0)?;
             let Served { object: parent, listeners, .. } = self.served.get(&gateway)?;
-            let attached = attach(&object, reference, parent, listeners, around.labels);
+            let attached = attach(&object, reference, parent, listeners, lookups.labels);
             Some(Parent { reference: reference.clone(), gateway, attached })
         });
         let parents: Vec<_> = parents.collect();
         let compiled = compile(&object, &self.grants);
         let (mut hosts, mut has_more_hosts) = (BTreeMap::<String, Schemes>::new(), false);
         // A route with an unsupported value keeps no host.
-        let attached = parents.iter().filter_map(|it| it.attached.as_ref().ok());
-        for (host, schemes) in attached.filter(|_| compiled.is_ok()).flat_map(|it| &it.hosts) {
+        let attached = parents.iter().filter_map(|parent| parent.attached.as_ref().ok());
+        let requested = attached.filter(|_| compiled.is_ok()).flat_map(|attached| &attached.hosts);
+        for (host, schemes) in requested {
             if hosts.len() < MAX_HOSTS || hosts.contains_key(host) {
                 let known = hosts.entry(host.clone()).or_default();
                 known.http |= schemes.http;
@@ -284,16 +292,18 @@ impl Gateways {
         self.routes_by_host.set(key, hosts.keys().cloned().collect());
         let workers = compiled.iter().flat_map(|compiled| &compiled.workers);
         self.routes_by_worker.set(key, workers.cloned().collect());
-        let rules = object.spec.rules.iter().flat_map(|rule| &rule.backend_refs);
-        let foreign = rules.filter_map(|it| it.object.namespace.clone());
-        self.routes_by_foreign.set(key, foreign.filter(|it| *it != key.0).collect());
+        let backends = object.spec.rules.iter().flat_map(|rule| &rule.backend_refs);
+        let namespaces = backends.filter_map(|backend| backend.object.namespace.clone());
+        let foreign = namespaces.filter(|namespace| *namespace != key.0);
+        self.routes_by_foreign_namespace.set(key, foreign.collect());
         let route = Route { object, compiled, parents, hosts, has_more_hosts };
-        self.count(&route, 1, effects);
+        self.count_attached(&route, 1, effects);
         self.routes.insert(key.clone(), route);
     }
 
-    /// Counts an accepted route at the listeners to which it is attached.
-    fn count(&mut self, route: &Route, change: i32, effects: &mut Effects) {
+    /// Adds `change` to the number of accepted routes of each listener to which a route is
+    /// attached.
+    fn count_attached(&mut self, route: &Route, change: i32, effects: &mut Effects) {
         if route.compiled.is_err() {
             return;
         }
@@ -344,9 +354,9 @@ impl Gateways {
     }
 
     /// Returns the certificate of a host: that of the oldest Gateway with a listener for the host.
-    pub fn certificate(&self, host: &str, around: &Surroundings<'_>) -> Option<GatewayCertificate> {
+    pub fn certificate(&self, host: &str, lookups: &Lookups<'_>) -> Option<GatewayCertificate> {
         let mut offers = self.offers.get(host)?.iter();
-        let found = offers.find_map(|(.., secret)| (around.secret)(secret).and_then(files));
+        let found = offers.find_map(|(.., secret)| (lookups.secret)(secret).and_then(files));
         let (certificate, key) = found?;
         Some(GatewayCertificate {
             host: host.to_owned(),

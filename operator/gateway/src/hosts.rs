@@ -1,6 +1,6 @@
 //! The hosts of a listener and of a route, and what they have in common. This module is pure.
 
-/// The host that covers every host.
+/// The wildcard that covers every host.
 pub const ANY: &str = "*";
 
 /// Returns the hosts that a listener and a route have in common: those whose requests arrive at the
@@ -36,8 +36,8 @@ fn common(one: &str, other: &str) -> Option<String> {
     }
 }
 
-/// Returns whether every name of `host` is also one of `wide`. A wildcard stands for one or more
-/// labels, and therefore not for the name below which it is.
+/// Returns whether every name that `host` matches also matches `wide`. A wildcard stands for one or
+/// more labels, so `*.example.com` does not cover `example.com`.
 fn covers(wide: &str, host: &str) -> bool {
     match wide.strip_prefix('*') {
         None => wide == host,

@@ -13,7 +13,7 @@
 //! - [`compile`]: the rules of a route, as the catalog has them.
 //! - [`precedence`]: the rules of all routes of a host, in the order in which they match.
 //! - [`references`]: references across namespaces.
-//! - [`gateways`]: the state of all objects; [`change`]: what can change, and what a change affects.
+//! - [`gateways`]: the state of all objects; [`change`]: their changes, and what a change affects.
 //! - [`status`]: the statuses.
 //!
 //! The crate is pure. It does not know which hosts a namespace may have: its caller decides that.
@@ -32,7 +32,7 @@ mod uses;
 
 use std::collections::BTreeMap;
 
-pub use change::{Changed, Effects, Subject, Surroundings};
+pub use change::{Changed, Effects, Lookups, Subject};
 pub use gateways::Gateways;
 pub use listeners::Ports;
 

@@ -9,7 +9,7 @@ use tenon_lifecycle::tls::identity::{self, CERTIFICATE, KEY};
 
 use crate::Key;
 use crate::objects::{GROUP, Gateway, Listener, ObjectReference, RouteGroupKind};
-use crate::references::{ReferenceGrants, Referrer, To};
+use crate::references::{ReferenceGrants, Referrer, Target};
 
 /// The ports of the routers' public Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Protocol {
     Https,
 }
 
-/// What a listener is, and whether the routers can serve it.
+/// The fields of a listener, and whether the routers can serve it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenerState {
     pub name: String,
@@ -41,11 +41,11 @@ pub struct ListenerState {
     /// The protocol, or the reason why the listener is not accepted.
     pub accepted: Result<Protocol, NotAccepted>,
     pub conflict: Option<Conflict>,
-    /// The Secret with the certificate of a listener with TLS, or why there is none.
+    /// The Secret with the certificate, if the listener uses TLS, or the reason why there is none.
     pub certificate: Result<Option<Key>, NoCertificate>,
-    /// The kinds of routes that may attach: HTTPRoute, or none.
+    /// Whether HTTPRoutes may attach.
     pub allows_http_routes: bool,
-    /// A kind of route that the listener names and that is not supported.
+    /// An unsupported kind of route that the listener names.
     pub invalid_kind: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl NotAccepted {
     }
 }
 
-/// The conflict of a listener with another one of its Gateway.
+/// The conflict between a listener and another listener of its Gateway.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Conflict {
     #[error(
@@ -164,7 +164,10 @@ pub fn listeners<'a>(
             conflict: conflict(listener, listeners),
             certificate,
             allows_http_routes: kinds.is_empty() || kinds.iter().any(is_http_route),
-            invalid_kind: kinds.iter().find(|kind| !is_http_route(kind)).map(|it| it.kind.clone()),
+            invalid_kind: kinds
+                .iter()
+                .find(|kind| !is_http_route(kind))
+                .map(|kind| kind.kind.clone()),
         }
     };
     listeners.iter().map(state).collect()
@@ -195,8 +198,10 @@ fn accepted(listener: &Listener, ports: Ports) -> Result<Protocol, NotAccepted> 
 }
 
 fn conflict(listener: &Listener, all: &[Listener]) -> Option<Conflict> {
-    let host = |it: &Listener| it.hostname.clone().unwrap_or_default().to_ascii_lowercase();
-    let mut others = all.iter().filter(|it| it.name != listener.name && it.port == listener.port);
+    let host =
+        |listener: &Listener| listener.hostname.clone().unwrap_or_default().to_ascii_lowercase();
+    let mut others =
+        all.iter().filter(|other| other.name != listener.name && other.port == listener.port);
     others.find_map(|other| {
         if other.protocol != listener.protocol {
             Some(Conflict::Protocol(other.name.clone()))
@@ -228,9 +233,9 @@ fn certificate<'a>(
         return Err(NoCertificate::Kind(kind.unwrap_or("another group").to_owned()));
     }
     let key = secret_key(reference, namespace);
-    let to = To { group: "", kind: "Secret", namespace: &key.0, name: &key.1 };
-    // Whether a Secret of another namespace exists is not revealed without a grant.
-    if !grants.permit(Referrer::Gateway, namespace, to) {
+    let target = Target { group: "", kind: "Secret", namespace: &key.0, name: &key.1 };
+    // Without a grant, the status must not reveal whether a Secret of another namespace exists.
+    if !grants.permit(Referrer::Gateway, namespace, target) {
         return Err(NoCertificate::NotPermitted(key.0, key.1));
     }
     let Some(found) = secret(&key) else { return Err(NoCertificate::Missing(key.0, key.1)) };

@@ -1,8 +1,8 @@
 //! The objects of the Gateway API: the fields that the platform reads and writes.
 //!
-//! The crate `gateway-api` has all fields, but for an older version of `kube`. Fields that are absent
-//! here, and that change how requests are served, would be ignored silently; they are therefore
-//! present as [`Unsupported`], so that an object with them is refused.
+//! The crate `gateway-api` has all fields, but for an older version of `kube`. A field that is not
+//! declared here is ignored silently. Fields that are not supported but change how requests are
+//! served are therefore declared as [`Unsupported`], so that an object that sets them is refused.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
@@ -231,7 +231,7 @@ pub struct PathMatch {
     pub value: Option<String>,
 }
 
-/// A header or a parameter of the query.
+/// A header or a query parameter.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ValueMatch {
     /// `Exact` by default.

@@ -1,8 +1,8 @@
 //! Puts the rules of all routes of a host into the order in which they match. This module is pure.
 //!
 //! The order is that of the specification: an exact path, the longer path, a method, the number of
-//! headers, the number of parameters of the query; then the older route, the route's namespace and
-//! name, and the order of the rules in the route.
+//! headers, the number of query parameters; then the older route, the route's namespace and name,
+//! and the order of the rules in the route.
 
 use std::cmp::Reverse;
 
@@ -14,8 +14,8 @@ use crate::Key;
 use crate::attach::Schemes;
 use crate::compile::Compiled;
 
-/// The maximum number of matches of a host. A request may be compared with each of them that has its
-/// path.
+/// The maximum number of matches of a host. A request may be compared with each of them that has
+/// its path.
 pub const MAX_MATCHES: usize = 1000;
 
 /// The maximum size of the rules of a host, in bytes.
@@ -47,11 +47,11 @@ pub fn rules<'a>(host: &str, mut members: Vec<Member<'a>>) -> (HostRules, Vec<&'
         size += own_size;
         let first = u32::try_from(rules.actions.len()).unwrap_or(u32::MAX);
         let Schemes { http, https } = member.schemes;
-        matches.extend(own.iter().cloned().map(|it| RuleMatch {
-            action: first + it.action,
+        matches.extend(own.iter().cloned().map(|conditions| RuleMatch {
+            action: first + conditions.action,
             http,
             https,
-            ..it
+            ..conditions
         }));
         rules.actions.extend(actions.iter().cloned());
     }
@@ -91,7 +91,7 @@ mod tests {
         RuleMatch { path: Some(rule_match::Path::Exact(path.into())), ..Default::default() }
     }
 
-    fn some(count: usize) -> Vec<Variable> {
+    fn variables(count: usize) -> Vec<Variable> {
         (0..count).map(|at| Variable { name: at.to_string(), value: String::new() }).collect()
     }
 
@@ -103,7 +103,10 @@ mod tests {
         };
         Compiled {
             actions: (0..matches.len() as u32).map(action).collect(),
-            matches: (0..).zip(matches).map(|(action, it)| RuleMatch { action, ..it }).collect(),
+            matches: (0..)
+                .zip(matches)
+                .map(|(action, conditions)| RuleMatch { action, ..conditions })
+                .collect(),
             ..Default::default()
         }
     }
@@ -122,8 +125,10 @@ mod tests {
         // The order in which routes are seen does not matter.
         let (rules, left_out) = rules("shop", members.rev().collect());
         assert!(left_out.is_empty());
-        assert!(rules.matches.iter().all(|it| it.http && !it.https));
-        let worker = |it: &RuleMatch| rules.actions[it.action as usize].backends[0].worker.clone();
+        assert!(rules.matches.iter().all(|conditions| conditions.http && !conditions.https));
+        let worker = |conditions: &RuleMatch| {
+            rules.actions[conditions.action as usize].backends[0].worker.clone()
+        };
         rules.matches.iter().map(worker).collect()
     }
 
@@ -133,9 +138,9 @@ mod tests {
             "one",
             vec![
                 prefix("/"),
-                RuleMatch { query: some(2), ..prefix("/match") },
-                RuleMatch { headers: some(1), ..prefix("/match") },
-                RuleMatch { headers: some(2), query: some(1), ..prefix("/match") },
+                RuleMatch { query: variables(2), ..prefix("/match") },
+                RuleMatch { headers: variables(1), ..prefix("/match") },
+                RuleMatch { headers: variables(2), query: variables(1), ..prefix("/match") },
                 RuleMatch { method: "GET".into(), ..prefix("/match") },
                 exact("/match"),
                 prefix("/match/longer"),

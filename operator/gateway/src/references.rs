@@ -27,7 +27,7 @@ impl Referrer {
 
 /// An object to which a reference points.
 #[derive(Clone, Copy, Debug)]
-pub struct To<'a> {
+pub struct Target<'a> {
     pub group: &'a str,
     pub kind: &'a str,
     pub namespace: &'a str,
@@ -48,22 +48,21 @@ impl ReferenceGrants {
     }
 
     /// Returns whether an object of a namespace may refer to another object.
-    pub fn permit(&self, from: Referrer, namespace: &str, to: To<'_>) -> bool {
-        if namespace == to.namespace {
+    pub fn permit(&self, referrer: Referrer, namespace: &str, target: Target<'_>) -> bool {
+        if namespace == target.namespace {
             return true;
         }
-        let mut grants = self.0.get(to.namespace).into_iter().flat_map(BTreeMap::values);
+        let mut grants = self.0.get(target.namespace).into_iter().flat_map(BTreeMap::values);
         grants.any(|grant| {
-            let is_from = grant
-                .from
-                .iter()
-                .any(|it| it.group == GROUP && it.kind == from.kind() && it.namespace == namespace);
+            let is_from = grant.from.iter().any(|from| {
+                from.group == GROUP && from.kind == referrer.kind() && from.namespace == namespace
+            });
             is_from
-                && grant.to.iter().any(|it| {
-                    let names = it.name.as_deref().filter(|name| !name.is_empty());
-                    it.group == to.group
-                        && it.kind == to.kind
-                        && names.is_none_or(|name| name == to.name)
+                && grant.to.iter().any(|to| {
+                    let name = to.name.as_deref().filter(|name| !name.is_empty());
+                    to.group == target.group
+                        && to.kind == target.kind
+                        && name.is_none_or(|name| name == target.name)
                 })
         })
     }
@@ -85,8 +84,8 @@ mod tests {
         grants
     }
 
-    const WORKER: To<'_> =
-        To { group: "tenon.dev", kind: "Worker", namespace: "api", name: "cart" };
+    const WORKER: Target<'_> =
+        Target { group: "tenon.dev", kind: "Worker", namespace: "api", name: "cart" };
 
     #[test]
     fn a_reference_within_a_namespace_needs_no_grant() {
@@ -100,11 +99,11 @@ mod tests {
         assert!(all.permit(Referrer::HttpRoute, "web", WORKER));
         assert!(!all.permit(Referrer::Gateway, "web", WORKER));
         assert!(!all.permit(Referrer::HttpRoute, "other", WORKER));
-        assert!(!all.permit(Referrer::HttpRoute, "web", To { namespace: "third", ..WORKER }));
+        assert!(!all.permit(Referrer::HttpRoute, "web", Target { namespace: "third", ..WORKER }));
         assert!(!all.permit(
             Referrer::HttpRoute,
             "web",
-            To { group: "", kind: "Secret", ..WORKER }
+            Target { group: "", kind: "Secret", ..WORKER }
         ));
         let of = |name: &str| {
             grants("HTTPRoute", json!({"group": "tenon.dev", "kind": "Worker", "name": name}))

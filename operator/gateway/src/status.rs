@@ -15,8 +15,8 @@ use crate::objects::{
 };
 use crate::{CONTROLLER, Key};
 
-/// The condition that records the hosts which a route holds, separated by spaces. An operator that
-/// starts anew thereby knows the routes whose claims precede others.
+/// The condition that records the hosts that a route holds, separated by spaces. After a restart,
+/// an operator thus knows which claims precede others.
 const HOSTS: &str = "tenon.dev/Hosts";
 
 /// The reason why a route does not hold a host that it requests.
@@ -26,7 +26,7 @@ pub struct LostHost {
     pub message: String,
 }
 
-/// The facts about a route that other modules know.
+/// Facts about routes that this crate does not know.
 pub struct RouteFacts<'a> {
     /// Returns why a route does not hold a host, or `None` if it does.
     pub lost: &'a dyn Fn(&Key, &str) -> Option<LostHost>,
@@ -38,11 +38,12 @@ pub struct RouteFacts<'a> {
 pub fn recorded_hosts(route: &HttpRoute) -> BTreeSet<String> {
     let parents = route.status.iter().flat_map(|status| &status.parents);
     let ours = parents.filter(|parent| parent.controller_name == CONTROLLER);
-    let recorded = ours.flat_map(|parent| &parent.conditions).filter(|it| it.type_ == HOSTS);
-    recorded.flat_map(|it| it.message.split(' ')).map(str::to_owned).collect()
+    let conditions = ours.flat_map(|parent| &parent.conditions);
+    let recorded = conditions.filter(|condition| condition.type_ == HOSTS);
+    recorded.flat_map(|condition| condition.message.split(' ')).map(str::to_owned).collect()
 }
 
-/// The writer of the conditions of one object.
+/// The new conditions of one object, and what they are made from.
 struct Conditions<'a> {
     before: &'a [Condition],
     generation: Option<i64>,
@@ -64,7 +65,7 @@ impl Conditions<'_> {
 }
 
 impl Gateways {
-    /// Returns the status of a GatewayClass and the object, if the class is one of the platform.
+    /// Returns a GatewayClass and its new status, if the class belongs to the platform.
     pub fn class_status(
         &self,
         name: &str,
@@ -87,7 +88,7 @@ impl Gateways {
         Some((class, GatewayClassStatus { conditions: conditions.list }))
     }
 
-    /// Returns the status of a Gateway and the object, if it is one of the platform.
+    /// Returns a Gateway and its new status, if the Gateway belongs to the platform.
     pub fn gateway_status(
         &self,
         key: &Key,
@@ -97,14 +98,16 @@ impl Gateways {
         let gateway = &*served.object;
         let none = GatewayStatus::default();
         let before = gateway.status.as_ref().unwrap_or(&none);
-        let listeners: Vec<_> =
-            served.listeners.iter().map(|it| listener_status(served, it, before, now)).collect();
+        let listeners = served.listeners.iter();
+        let listeners =
+            listeners.map(|listener| listener_status(served, listener, before, now)).collect();
         let generation = gateway.metadata.generation;
         let before = &*before.conditions;
         let mut conditions = Conditions { before, generation, now, list: Vec::new() };
-        let is_valid = |it: &&ListenerState| it.accepted.is_ok() && it.conflict.is_none();
+        let is_valid =
+            |listener: &&ListenerState| listener.accepted.is_ok() && listener.conflict.is_none();
         let valid = served.listeners.iter().filter(is_valid).count();
-        let programmed = served.listeners.iter().filter(|it| it.programmed().is_some()).count();
+        let programmed = served.listeners.iter().filter_map(ListenerState::programmed).count();
         let total = served.listeners.len();
         let not_valid = "a listener cannot be served; see its conditions";
         if gateway.spec.tls.is_some() {
@@ -112,7 +115,7 @@ impl Gateways {
             conditions.set("Accepted", false, "InvalidParameters", message);
         } else if !gateway.spec.addresses.is_empty() {
             let message =
-                "spec.addresses: not supported; remove it, and set the Service of the routers";
+                "spec.addresses: not supported; remove it, and configure the routers' Service";
             conditions.set("Accepted", false, "UnsupportedAddress", message);
         } else if valid == total {
             conditions.set("Accepted", true, "Accepted", "the routers serve this Gateway");
@@ -124,7 +127,7 @@ impl Gateways {
                 "Programmed",
                 false,
                 "Invalid",
-                "no listener can be served; see their conditions",
+                "no listener can be served; see the conditions of the listeners",
             );
         } else if self.addresses.is_empty() {
             let message = "the routers' Service has no address yet";
@@ -140,8 +143,8 @@ impl Gateways {
         Some((gateway, status))
     }
 
-    /// Returns the status of a route and the object, if the route refers to a Gateway of the
-    /// platform or did so. Entries of other controllers are kept.
+    /// Returns a route and its new status, if the route refers to a Gateway of the platform or did
+    /// so. Entries of other controllers are kept.
     pub fn route_status(
         &self,
         key: &Key,
@@ -151,23 +154,23 @@ impl Gateways {
         let route = self.routes.get(key)?;
         let none = HttpRouteStatus::default();
         let before = route.object.status.as_ref().unwrap_or(&none);
-        let is_ours = |it: &&ParentStatus| it.controller_name == CONTROLLER;
-        if route.parents.is_empty() && !before.parents.iter().any(|it| is_ours(&it)) {
+        let is_ours = |parent: &ParentStatus| parent.controller_name == CONTROLLER;
+        if route.parents.is_empty() && !before.parents.iter().any(is_ours) {
             return None;
         }
         let (held, lost) = self.divide(key, route, facts);
         // Entries keep their places, so that controllers do not reorder them in turns.
         let mut parents = before.parents.clone();
-        let is_current = |it: &ParentStatus| {
-            !is_ours(&it) || route.parents.iter().any(|parent| parent.reference == it.parent_ref)
+        let is_current = |entry: &ParentStatus| {
+            !is_ours(entry)
+                || route.parents.iter().any(|parent| parent.reference == entry.parent_ref)
         };
         parents.retain(is_current);
         for parent in &route.parents {
-            let is_it = |it: &&mut ParentStatus| {
-                it.controller_name == CONTROLLER && it.parent_ref == parent.reference
-            };
-            let entry = parents.iter_mut().find(is_it);
-            let before = entry.as_ref().map(|it| it.conditions.clone()).unwrap_or_default();
+            let is_of_parent =
+                |entry: &&mut ParentStatus| is_ours(entry) && entry.parent_ref == parent.reference;
+            let entry = parents.iter_mut().find(is_of_parent);
+            let before = entry.as_ref().map(|entry| entry.conditions.clone()).unwrap_or_default();
             let generation = route.object.metadata.generation;
             let conditions = Conditions { before: &before, generation, now, list: Vec::new() };
             let conditions = parent_conditions(route, parent, &held, &lost, facts, conditions);
@@ -197,7 +200,7 @@ impl Gateways {
                 lost.insert(host.clone(), reason);
             } else if self.rules_and_left_out(host, &holds).1.contains(key) {
                 let message =
-                    format!("{host} has too many rules of older HTTPRoutes; remove some of them");
+                    format!("older HTTPRoutes have too many rules for {host}; remove some of them");
                 lost.insert(host.clone(), LostHost { reason: "TooManyRules", message });
             } else {
                 held.insert(host.clone());

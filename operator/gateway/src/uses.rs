@@ -1,4 +1,4 @@
-//! The objects that use others, in both directions. This module is pure.
+//! An index of which objects use which others, in both directions. This module is pure.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use crate::Key;
 
-/// The objects that use something, and what each of them uses.
+/// The users of each used thing, such as a host or a Gateway, and the things that each user uses.
 pub(crate) struct Uses<U> {
     users: HashMap<U, BTreeSet<Key>>,
     used: HashMap<Key, BTreeSet<U>>,
@@ -19,7 +19,7 @@ impl<U> Default for Uses<U> {
 }
 
 impl<U: Clone + Eq + Hash + Ord> Uses<U> {
-    /// Returns the objects that use something.
+    /// Returns the objects that use `used`.
     pub(crate) fn get<Q>(&self, used: &Q) -> BTreeSet<Key>
     where
         U: Borrow<Q>,

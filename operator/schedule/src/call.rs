@@ -81,13 +81,13 @@ impl Caller {
             ..InvokeHead::default()
         };
         let message = InvokeRequest { part: Some(invoke_request::Part::Head(head)) };
-        let whole = async {
+        let invocation = async {
             let mut runtime = self.runtime.clone();
             let mut response = runtime.invoke(stream::iter([message])).await?.into_inner();
             while response.message().await?.is_some() {}
             Ok(())
         };
-        whole.await.map_err(|status: Status| failure(&status))
+        invocation.await.map_err(|status: Status| failure(&status))
     }
 }
 

@@ -9,8 +9,8 @@
 //!
 //! The status states how far each schedule has progressed. The status is written *before* the
 //! Worker is called, with the resource version on which it is based: of two concurrent claims, only
-//! one succeeds, so there are never two calls for a time. If a replica ends between the write and
-//! the call, there is no call for that time. If a replica ends before the write, or cannot write,
+//! one succeeds, so there are never two calls for a time. If a replica stops between the write and
+//! the call, there is no call for that time. If a replica stops before the write, or cannot write,
 //! the next leader makes the call, up to [`CATCH_UP`] late.
 
 use jiff::{SignedDuration, Timestamp};

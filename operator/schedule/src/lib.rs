@@ -11,7 +11,8 @@
 //! - [`timer_queue`]: the next time of each Worker. Pure.
 //! - [`call`]: the call itself.
 //!
-//! The operator and `tenon dev` decide when to look at a schedule; this crate knows no cluster.
+//! The operator and `tenon dev` decide when to look at a schedule; this crate does not access a
+//! cluster.
 
 pub mod call;
 pub mod due;

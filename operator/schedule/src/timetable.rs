@@ -22,7 +22,8 @@ pub struct Timetable {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidSchedule {
     #[error(
-        "spec.schedules.cron: {cron:?} is not a cron expression ({why}); use five fields such as */15 9-17 * * MON-FRI"
+        "spec.schedules.cron: {cron:?} is not a cron expression ({why}); use five fields such as \
+         */15 9-17 * * MON-FRI"
     )]
     Cron { cron: String, why: String },
     #[error("spec.schedules.cron: {0:?} never matches; change its fields to match a time")]
@@ -243,18 +244,23 @@ mod tests {
     proptest! {
         #[test]
         fn every_time_is_a_whole_minute_and_later_than_the_previous_time(
-            minute in field(0..=59), hour in field(0..=23), day in field(1..=28), month in field(1..=12),
-            weekday in field(0..=6), zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Australia/Lord_Howe"]),
+            minute in field(0..=59), hour in field(0..=23),
+            day in field(1..=28), month in field(1..=12), weekday in field(0..=6),
+            zone in prop::sample::select(vec![
+                "UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Australia/Lord_Howe",
+            ]),
             from in 1_500_000_000_i64..2_000_000_000,
         ) {
-            let timetable = timetable(&format!("{minute} {hour} {day} {month} {weekday}"), zone).unwrap();
+            let cron = format!("{minute} {hour} {day} {month} {weekday}");
+            let timetable = timetable(&cron, zone).unwrap();
             let mut last = Timestamp::from_second(from).unwrap();
             for _ in 0..50 {
                 let Some(next) = timetable.next_after(last) else { break };
                 prop_assert!(next > last);
                 prop_assert_eq!(next.as_millisecond() % 60_000, 0);
                 // Any moment in between has the same next time.
-                let between = Timestamp::from_second((last.as_second() + next.as_second()) / 2).unwrap();
+                let middle = (last.as_second() + next.as_second()) / 2;
+                let between = Timestamp::from_second(middle).unwrap();
                 prop_assert_eq!(timetable.next_after(between), Some(next));
                 last = next;
             }

@@ -14,7 +14,8 @@ use crate::revision::SnapshotError;
 #[derive(Debug, thiserror::Error)]
 pub enum ArtifactError {
     #[error(
-        "spec.source.oci.image: the operator may not pull from {0}; use an allowed registry, or have an administrator add the registry to operator.registries of the chart"
+        "spec.source.oci.image: the operator may not pull from {0}; use an allowed registry, or \
+         have an administrator add the registry to operator.registries of the chart"
     )]
     NotAllowed(String),
     #[error("spec.source.oci.image: {0}")]
@@ -28,7 +29,8 @@ pub enum ArtifactError {
     #[error("spec.source.oci.image: {image} was not pulled within {} s; retrying", limit.as_secs())]
     TimedOut { image: String, limit: Duration },
     #[error(
-        "spec.assets: {image} has no static files; push them with tenon deploy --registry, or remove spec.assets"
+        "spec.assets: {image} has no static files; push them with tenon deploy --registry, or \
+         remove spec.assets"
     )]
     NoAssets { image: String },
     #[error(transparent)]

@@ -26,8 +26,8 @@ fn id(worker: &str) -> WorkerId {
     WorkerId::new(namespace, name)
 }
 
-fn claimer(worker: &str) -> Claimer {
-    Claimer::Worker(id(worker))
+fn claimant(worker: &str) -> Claimant {
+    Claimant::Worker(id(worker))
 }
 
 fn holder(claims: &Claims, worker: &str, claimed: &str) -> Holder {
@@ -40,7 +40,7 @@ fn the_oldest_claimant_holds_a_route() {
     assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Claimant);
     assert_eq!(
         claims.set(&id("a/old"), at(-1), Vec::new(), vec![route("shop/")]),
-        BTreeSet::from([claimer("a/new")])
+        BTreeSet::from([claimant("a/new")])
     );
     assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Worker(id("a/old")));
     assert_eq!(holder(&claims, "a/old", "shop/"), Holder::Claimant);
@@ -73,7 +73,7 @@ fn a_released_route_passes_to_the_next_claimant() {
     assert_eq!(holder(&claims, "b/new", "shop/"), Holder::Worker(id("a/old")));
     assert_eq!(
         claims.set(&id("a/old"), None, Vec::new(), Vec::new()),
-        BTreeSet::from([claimer("b/new")])
+        BTreeSet::from([claimant("b/new")])
     );
     assert_eq!(holder(&claims, "b/new", "shop/"), Holder::Claimant);
 }
@@ -112,7 +112,7 @@ fn the_hosts_of_a_wildcard_belong_to_its_namespace_except_those_claimed_before()
 fn a_new_wildcard_affects_the_claims_below_it() {
     let mut claims = claims(&[("b/had", "old.example.com/"), ("b/else", "example.org/")]);
     let affected = claims.set(&id("a/all"), at(9), Vec::new(), vec![route("*.example.com/")]);
-    assert_eq!(affected, BTreeSet::from([claimer("b/had")]));
+    assert_eq!(affected, BTreeSet::from([claimant("b/had")]));
 }
 
 #[test]
@@ -153,29 +153,29 @@ fn only_claims_of_namespaces_that_may_have_a_host_count() {
     ] {
         assert_eq!(holder(worker, claimed), expected, "{worker} {claimed}");
     }
-    let nobody = |_: &str, _: &str| false;
-    let own = claims.holder(&id("a/cart"), &route("cart.a.tenon.example/"), &nobody);
+    let permits_none = |_: &str, _: &str| false;
+    let own = claims.holder(&id("a/cart"), &route("cart.a.tenon.example/"), &permits_none);
     assert_eq!(own, Holder::Claimant, "a grant concerns the platform's domain");
 }
 
 #[test]
-fn a_changed_grant_concerns_the_claims_below_and_above_its_host() {
+fn a_changed_grant_affects_the_claims_below_and_above_its_host() {
     let claims = claims(&[
         ("a/exact", "shop.example.com/"),
         ("a/wide", "*.example.com/"),
         ("a/below", "x.shop.example.com/"),
         ("a/else", "example.org/"),
     ]);
-    let concerned = |host: &str| claims.concerned(host);
+    let affected = |host: &str| claims.affected_by_grants_of(host);
     assert_eq!(
-        concerned("shop.example.com"),
-        BTreeSet::from([claimer("a/exact"), claimer("a/wide")])
+        affected("shop.example.com"),
+        BTreeSet::from([claimant("a/exact"), claimant("a/wide")])
     );
     assert_eq!(
-        concerned("*.shop.example.com"),
-        BTreeSet::from([claimer("a/below"), claimer("a/wide")])
+        affected("*.shop.example.com"),
+        BTreeSet::from([claimant("a/below"), claimant("a/wide")])
     );
-    assert_eq!(claims.rivals_of(&claimer("a/wide")).len(), 3);
+    assert_eq!(claims.rivals_of(&claimant("a/wide")).len(), 3);
 }
 
 /// A restarted operator, or one on a restored cluster, sees the Workers in any order.
@@ -213,9 +213,9 @@ fn every_order_of_the_same_workers_gives_the_same_holders() {
     }
 }
 
-fn http_route(name: &str) -> Claimer {
+fn http_route(name: &str) -> Claimant {
     let (namespace, name) = name.split_once('/').unwrap();
-    Claimer::HttpRoute((namespace.to_owned(), name.to_owned()))
+    Claimant::HttpRoute((namespace.to_owned(), name.to_owned()))
 }
 
 #[test]
@@ -223,9 +223,9 @@ fn the_first_claim_decides_whether_workers_or_http_routes_hold_a_host() {
     let mut claims = claims(&[("a/cart", "shop.org/api")]);
     let shop = || vec![route("shop.org/")];
     let affected = claims.set(http_route("a/new"), at(9), Vec::new(), shop());
-    assert_eq!(affected, BTreeSet::from([claimer("a/cart")]));
-    let of = |claims: &Claims, claimer: Claimer, claimed: &str| {
-        claims.holder(claimer, &route(claimed), &|_, _| true)
+    assert_eq!(affected, BTreeSet::from([claimant("a/cart")]));
+    let of = |claims: &Claims, claimant: Claimant, claimed: &str| {
+        claims.holder(claimant, &route(claimed), &|_, _| true)
     };
     assert_eq!(of(&claims, http_route("a/new"), "shop.org/"), Holder::Worker(id("a/cart")));
     assert_eq!(holder(&claims, "a/cart", "shop.org/api"), Holder::Claimant);
@@ -248,9 +248,9 @@ fn the_host_that_covers_all_others_takes_none_from_other_namespaces() {
     let mut claims = claims(&[("b/cart", "shop.org/")]);
     assert!(claims.set(http_route("a/all"), at(-1), Vec::new(), vec![route("*/")]).is_empty());
     assert_eq!(holder(&claims, "b/cart", "shop.org/"), Holder::Claimant);
-    let all = |claimer| claims.holder(claimer, &route("*/"), &|_, _| true);
+    let all = |claimant| claims.holder(claimant, &route("*/"), &|_, _| true);
     assert_eq!(all(http_route("a/all")), Holder::Claimant);
     let first = Holder::HttpRoute(("a".to_owned(), "all".to_owned()));
     assert_eq!(all(http_route("b/other")), first);
-    assert_eq!(claims.concerned("shop.org").len(), 2);
+    assert_eq!(claims.affected_by_grants_of("shop.org").len(), 2);
 }

@@ -14,7 +14,13 @@ const PUBLIC: &str =
 pub struct ArtifactArgs {
     /// Hosts of the registries from which artifacts may be pulled, each a name such as ghcr.io or
     /// registry.example.com:5000, or a pattern such as *.pkg.dev. An empty list allows none.
-    #[arg(long, env = "TENON_REGISTRY", value_delimiter = ',', value_name = "HOST", default_value = PUBLIC)]
+    #[arg(
+        long,
+        env = "TENON_REGISTRY",
+        value_delimiter = ',',
+        value_name = "HOST",
+        default_value = PUBLIC
+    )]
     pub registry: Vec<String>,
     /// Allowed registries that are reached without TLS.
     #[arg(long, env = "TENON_PLAIN_HTTP_REGISTRY", value_delimiter = ',', value_name = "HOST")]
@@ -28,7 +34,12 @@ pub struct ArtifactArgs {
     #[arg(long, env = "TENON_CODE_CACHE_DIR", value_name = "DIRECTORY")]
     pub code_cache_dir: Option<PathBuf>,
     /// Capacity of --code-cache-dir, in MiB.
-    #[arg(long, env = "TENON_CODE_CACHE_MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(32..))]
+    #[arg(
+        long,
+        env = "TENON_CODE_CACHE_MIB",
+        default_value_t = 1024,
+        value_parser = clap::value_parser!(u32).range(32..)
+    )]
     pub code_cache_mib: u32,
     /// Directory for the static files of Workers. No other process may use it. Defaults to a
     /// temporary directory.
@@ -36,7 +47,12 @@ pub struct ArtifactArgs {
     pub assets_cache_dir: Option<PathBuf>,
     /// Capacity of --assets-cache-dir, in MiB. While a site is packed, up to twice 512 MiB more are
     /// in use.
-    #[arg(long, env = "TENON_ASSETS_CACHE_MIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(32..))]
+    #[arg(
+        long,
+        env = "TENON_ASSETS_CACHE_MIB",
+        default_value_t = 4096,
+        value_parser = clap::value_parser!(u32).range(32..)
+    )]
     pub assets_cache_mib: u32,
 }
 

@@ -13,22 +13,33 @@ pub struct PodArgs {
     /// Additional annotation of the nodes' Pods.
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
     pub node_annotation: Vec<(String, String)>,
-    /// Architectures of the nodes' image, such as amd64: the Pods run only on Kubernetes nodes with
-    /// one of them as their label kubernetes.io/arch. By default on all.
+    /// Architectures of the nodes' image, such as amd64. The Pods run only on Kubernetes nodes
+    /// whose label kubernetes.io/arch is one of them. By default, the Pods run on all Kubernetes
+    /// nodes.
     #[arg(long, env = "TENON_NODE_ARCHITECTURE", value_delimiter = ',', value_name = "NAME")]
     pub node_architecture: Vec<String>,
     /// Let the cluster assign the user and the group of the nodes' Pods, as OpenShift does. By
     /// default, they are those of the image.
     #[arg(long, env = "TENON_NODE_USER_ASSIGNED")]
     pub node_user_assigned: bool,
-    /// IP address on which nodes listen: :: for IPv6 and IPv4. By default on all of IPv4.
+    /// IP address on which nodes listen, such as :: for IPv6 and IPv4. By default, nodes listen on
+    /// all IPv4 addresses.
     #[arg(long, env = "TENON_NODE_LISTEN_IP", value_name = "IP")]
     pub node_listen_ip: Option<IpAddr>,
     /// ipFamilyPolicy of the Services of fronts. By default, the cluster chooses.
-    #[arg(long, env = "TENON_FRONT_IP_FAMILY_POLICY", value_parser = ["SingleStack", "PreferDualStack", "RequireDualStack"])]
+    #[arg(
+        long,
+        env = "TENON_FRONT_IP_FAMILY_POLICY",
+        value_parser = ["SingleStack", "PreferDualStack", "RequireDualStack"]
+    )]
     pub front_ip_family_policy: Option<String>,
     /// ipFamilies of the Services of fronts. By default, the cluster chooses.
-    #[arg(long, env = "TENON_FRONT_IP_FAMILIES", value_delimiter = ',', value_parser = ["IPv4", "IPv6"])]
+    #[arg(
+        long,
+        env = "TENON_FRONT_IP_FAMILIES",
+        value_delimiter = ',',
+        value_parser = ["IPv4", "IPv6"]
+    )]
     pub front_ip_families: Vec<String>,
 }
 

@@ -51,7 +51,7 @@ fn secret(value: &str) -> Secret {
 
 /// Returns the digest by which an index serves the Worker.
 fn digest(index: &Index) -> RevisionDigest {
-    let Service::Serving(deployment) = index.serving(&id()) else { panic!("not served") };
+    let ServingState::Serving(deployment) = index.serving(&id()) else { panic!("not served") };
     deployment.shares[0].digest.get()
 }
 

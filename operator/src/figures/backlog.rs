@@ -91,7 +91,8 @@ mod tests {
         assert!(backlog.add(report("cart", 5, "cart-2", 4)));
         backlog.put_back(cart.clone(), older);
         let pending = backlog.take(&cart).unwrap();
-        let requests: Vec<_> = pending.by_revision.values().map(|it| it.requests).collect();
+        let requests: Vec<_> =
+            pending.by_revision.values().map(|figures| figures.requests).collect();
         assert_eq!((requests, backlog.take(&cart)), (vec![3, 4], None));
     }
 

@@ -19,18 +19,19 @@ pub fn change(status: &WorkerStatus, pending: Option<&Pending>) -> Option<Change
         return status.rollout_figures.is_some().then_some(Change::Remove);
     };
     let current = measurement(status);
-    let pending = pending.filter(|it| it.measurement == current && current != 0)?;
+    let pending = pending.filter(|pending| pending.measurement == current && current != 0)?;
     let known = status.rollout_figures.as_ref();
     let known = known.filter(|known| known.since == rollout.step_started_at);
     let sum = |name: &String| {
         let mut known = known.into_iter().flat_map(|known| &known.revisions);
-        let mut sum = known.find(|it| it.revision == *name).map(counts).unwrap_or_default();
+        let known = known.find(|known| known.revision == *name);
+        let mut sum = known.map(counts).unwrap_or_default();
         pending.by_revision.get(name).into_iter().for_each(|added| sum.add(added));
         of_revision(name, &sum)
     };
     let names = || rollout.stable.iter().chain([&rollout.revision]);
-    let is_about_it = names().any(|name| pending.by_revision.contains_key(name));
-    is_about_it.then(|| {
+    let is_about_rollout = names().any(|name| pending.by_revision.contains_key(name));
+    is_about_rollout.then(|| {
         let since = rollout.step_started_at.clone();
         Change::Set(RolloutFigures { since, revisions: names().map(sum).collect() })
     })

@@ -110,8 +110,8 @@ pub fn verdict(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) 
     let text = |condition: &Condition| {
         (condition.status, condition.reason.clone(), condition.message.clone())
     };
-    let same = before.map(text) == Some(text(&condition));
-    if same && crash_loops == status.crash_loops && quarantine == status.quarantine {
+    let is_same = before.map(text) == Some(text(&condition));
+    if is_same && crash_loops == status.crash_loops && quarantine == status.quarantine {
         return None;
     }
     let stage = |condition: &Condition| (condition.status, condition.reason.clone());
@@ -125,11 +125,13 @@ fn quarantine(
     pending: &PendingReports,
     now: Timestamp,
 ) -> Option<Quarantine> {
-    let holds = |it: &&Quarantine| {
-        status.serves(&it.revision) && it.until.0 > now && !is_void(&it.since, pending)
+    let holds = |quarantine: &&Quarantine| {
+        status.serves(&quarantine.revision)
+            && quarantine.until.0 > now
+            && !is_void(&quarantine.since, pending)
     };
-    let [known, reported] =
-        [&status.quarantine, &pending.quarantine].map(|it| it.as_ref().filter(holds).cloned());
+    let [known, reported] = [&status.quarantine, &pending.quarantine]
+        .map(|quarantine| quarantine.as_ref().filter(holds).cloned());
     match (known, reported) {
         (Some(known), Some(reported)) if is_newer(&known, &reported) => {
             Some(longer(known, reported))
@@ -142,12 +144,15 @@ fn is_newer(known: &Quarantine, reported: &Quarantine) -> bool {
     reported.times > known.times || reported.until.0.duration_since(known.until.0) > SLACK
 }
 
-/// Returns the quarantine that ends later. Two quarantines of one revision are merged: the number
-/// of times is the higher one.
+/// Returns the quarantine that ends later. If both are of one revision, the result has the higher
+/// number of times.
 pub fn longer(one: Quarantine, other: Quarantine) -> Quarantine {
     let times = (one.revision == other.revision).then(|| one.times.max(other.times));
     // Compares all fields, so that replicas agree on two quarantines that end in the same second.
-    let rank = |it: &Quarantine| (it.until.0, it.since.0, it.cause as u8, it.node.clone());
+    let rank = |quarantine: &Quarantine| {
+        let Quarantine { until, since, cause, node, .. } = quarantine;
+        (until.0, since.0, *cause as u8, node.clone())
+    };
     let longer = if rank(&other) > rank(&one) { other } else { one };
     Quarantine { times: times.unwrap_or(longer.times), ..longer }
 }
@@ -250,8 +255,8 @@ fn quarantine_message(
     };
     let often = if *times > 1 { format!(", {times} times so far") } else { String::new() };
     format!(
-        "revision {revision} {how} {node}{often}: nodes refuse it until {}, and for twice as long each time; fix the code \
-         and apply it again",
+        "revision {revision} {how} {node}{often}: nodes refuse it until {}, and for twice as long \
+         each time; fix the code and apply it again",
         until.0
     )
 }
@@ -276,8 +281,8 @@ fn crash_loop_message(loops: &[CrashLoop]) -> String {
         count => format!("{count} nodes or more"),
     };
     format!(
-        "revision {revision} fails repeatedly with {} on {nodes}, which back off for longer each time; see the Worker's \
-         log",
+        "revision {revision} fails repeatedly with {} on {nodes}, which back off for longer each \
+         time; see the Worker's log",
         failures.join(", ")
     )
 }

@@ -13,7 +13,7 @@ use tenon_proto::id::WorkerId;
 
 use super::change::key;
 use super::{Index, PoolSettings, Touched, Watched};
-use crate::claims::Claimer;
+use crate::claims::Claimant;
 use crate::endpoints;
 use crate::owner;
 use crate::revision;
@@ -146,7 +146,8 @@ impl Index {
             Watched::Applied(grant) => self.grants.set(&grant.name_any(), Some(&grant.spec)),
             Watched::Deleted((_, name)) => self.grants.set(&name, None),
         };
-        let affected = hosts.iter().flat_map(|host| self.claims.concerned(host)).collect();
+        let affected =
+            hosts.iter().flat_map(|host| self.claims.affected_by_grants_of(host)).collect();
         self.touched_by_claims(affected)
     }
 
@@ -166,10 +167,10 @@ impl Index {
         // The routes of the namespace attach before their claims are compared.
         let mut touched = self.change_gateways(Changed::Namespace(&name));
         let workers = self.workers_by_namespace.get(&name).cloned().unwrap_or_default();
-        let claimers = workers.iter().map(Claimer::from).chain(self.http_routes_of(&name));
-        let claimers: BTreeSet<_> = claimers.collect();
-        let rivals = claimers.iter().flat_map(|claimer| self.claims.rivals_of(claimer));
-        let rivals = rivals.collect::<BTreeSet<_>>().into_iter().chain(claimers.iter().cloned());
+        let claimants = workers.iter().map(Claimant::from).chain(self.http_routes_of(&name));
+        let claimants: BTreeSet<_> = claimants.collect();
+        let rivals = claimants.iter().flat_map(|claimant| self.claims.rivals_of(claimant));
+        let rivals = rivals.collect::<BTreeSet<_>>().into_iter().chain(claimants.iter().cloned());
         touched.merge(self.touched_by_claims(rivals.collect()));
         touched
     }

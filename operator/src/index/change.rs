@@ -57,7 +57,7 @@ pub struct Touched {
     pub routers: Option<u32>,
     /// All pools, if one was created or deleted.
     pub pools: Option<Pools>,
-    /// The pools with a front, if one has got or lost it.
+    /// The pools with a front, if a pool has gained or lost its front.
     pub fronts: Option<BTreeSet<String>>,
     /// The hosts with changed rules; `None` if a host has none any longer.
     pub hosts: BTreeMap<String, Option<HostRules>>,

@@ -1,5 +1,5 @@
-//! Applies the changes of objects of the Gateway API, and answers what their statuses and the catalog
-//! need.
+//! Applies the changes of the Gateway API's objects, and returns what their statuses and the
+//! catalog need.
 //!
 //! [`tenon_gateway`] decides which hosts an HTTPRoute requests; the claims decide which of these it
 //! holds.
@@ -14,16 +14,16 @@ use tenon_gateway::objects::{
     ReferenceGrant, StatusAddress,
 };
 use tenon_gateway::status::{LostHost, RouteFacts, recorded_hosts};
-use tenon_gateway::{Changed, Effects, Ports, Subject, Surroundings};
+use tenon_gateway::{Changed, Effects, Lookups, Ports, Subject};
 use tenon_proto::catalog::{HostRules, Route};
 use tenon_proto::id::WorkerId;
 
 use super::change::{key, store};
 use super::{Index, Key, Touched, Watched};
-use crate::claims::{Claimer, Holder};
+use crate::claims::{Claimant, Holder};
 
-/// The status that an object of the Gateway API has, and the one that it should have.
-pub enum GatewayStatuses {
+/// The new status of an object of the Gateway API, and the resource version on which it is based.
+pub enum GatewayStatusUpdate {
     Class { name: String, version: Option<String>, status: GatewayClassStatus },
     Gateway { key: Key, version: Option<String>, status: GatewayStatus },
     Route { key: Key, version: Option<String>, status: HttpRouteStatus },
@@ -78,14 +78,14 @@ impl Index {
     /// Applies a change of the Gateway API's objects, or of those to which they refer.
     pub(super) fn change_gateways(&mut self, changed: Changed<'_>) -> Touched {
         let (namespaces, secrets) = (&self.namespaces, &self.secrets);
-        let around = Surroundings {
+        let lookups = Lookups {
             labels: &|name| namespaces.labels(name),
             secret: &|key| secrets.get(key).map(|secret| &**secret),
         };
         let Effects { claims, hosts, certificates, subjects } =
-            self.gateways.apply(changed, &around);
+            self.gateways.apply(changed, &lookups);
         let certificates = certificates.into_iter().map(|host| {
-            let certificate = self.gateways.certificate(&host, &around);
+            let certificate = self.gateways.certificate(&host, &lookups);
             (host, certificate)
         });
         let certificates = certificates.collect();
@@ -103,23 +103,24 @@ impl Index {
         touched
     }
 
-    /// Claims the hosts that an HTTPRoute requests. Those that its status records count as accepted.
-    fn claim_hosts(&mut self, key: &Key) -> BTreeSet<Claimer> {
-        let claimer = Claimer::HttpRoute(key.clone());
+    /// Claims the hosts that an HTTPRoute requests. Those that its status records count as
+    /// accepted.
+    fn claim_hosts(&mut self, key: &Key) -> BTreeSet<Claimant> {
+        let claimant = Claimant::HttpRoute(key.clone());
         let (since, hosts) = self.gateways.requested(key).unwrap_or_default();
         let recorded = self.gateways.route(key).map(recorded_hosts).unwrap_or_default();
-        let route = |host: &String| whole(host);
+        let route = |host: &String| all_paths(host);
         let accepted = hosts.iter().filter(|host| recorded.contains(*host)).map(route);
-        self.claims.set(claimer, since, accepted.collect(), hosts.iter().map(route).collect())
+        self.claims.set(claimant, since, accepted.collect(), hosts.iter().map(route).collect())
     }
 
     /// Returns the effect of changed claims.
-    pub(super) fn touched_by_claims(&self, affected: BTreeSet<Claimer>) -> Touched {
+    pub(super) fn touched_by_claims(&self, affected: BTreeSet<Claimant>) -> Touched {
         let mut touched = Touched::default();
-        for claimer in affected {
-            match claimer {
-                Claimer::Worker(id) => _ = touched.workers.insert(id),
-                Claimer::HttpRoute(key) => {
+        for claimant in affected {
+            match claimant {
+                Claimant::Worker(id) => _ = touched.workers.insert(id),
+                Claimant::HttpRoute(key) => {
                     for host in self.gateways.hosts_of(&key) {
                         touched.hosts.insert(host.clone(), self.host_rules(host));
                     }
@@ -134,23 +135,23 @@ impl Index {
     ///
     /// # Arguments
     /// * `affected` - the objects whose claims are affected.
-    /// * `has_appeared` - whether the Worker was created or deleted.
+    /// * `was_created_or_deleted` - otherwise, a Worker that exists was changed.
     pub(super) fn touched_by_worker(
         &mut self,
         id: &WorkerId,
-        affected: BTreeSet<Claimer>,
-        has_appeared: bool,
+        affected: BTreeSet<Claimant>,
+        was_created_or_deleted: bool,
     ) -> Touched {
         let mut touched = self.touched_by_claims(affected);
-        if has_appeared {
+        if was_created_or_deleted {
             touched.merge(self.change_gateways(Changed::Worker(id)));
         }
         touched.workers.insert(id.clone());
         touched
     }
 
-    pub(super) fn http_routes_of(&self, namespace: &str) -> BTreeSet<Claimer> {
-        self.gateways.routes_of(namespace).into_iter().map(Claimer::HttpRoute).collect()
+    pub(super) fn http_routes_of(&self, namespace: &str) -> BTreeSet<Claimant> {
+        self.gateways.routes_of(namespace).into_iter().map(Claimant::HttpRoute).collect()
     }
 
     fn host_rules(&self, host: &str) -> Option<HostRules> {
@@ -158,7 +159,7 @@ impl Index {
     }
 
     fn holder_of_host(&self, key: &Key, host: &str) -> Holder {
-        self.holder(Claimer::HttpRoute(key.clone()), &whole(host))
+        self.holder(Claimant::HttpRoute(key.clone()), &all_paths(host))
     }
 
     /// Returns the objects of the Gateway API that may need a status.
@@ -166,20 +167,20 @@ impl Index {
         self.gateways.subjects()
     }
 
-    /// Returns the status that an object of the Gateway API should have, if it has another one.
-    pub fn gateway_status(&self, subject: &Subject, now: Timestamp) -> Option<GatewayStatuses> {
+    /// Returns the status that an object of the Gateway API should have, if its status differs.
+    pub fn gateway_status(&self, subject: &Subject, now: Timestamp) -> Option<GatewayStatusUpdate> {
         match subject {
             Subject::Class(name) => {
                 let (class, status) = self.gateways.class_status(name, now)?;
                 let (name, version) = (name.clone(), class.resource_version());
                 let has_changed = class.status.as_ref() != Some(&status);
-                has_changed.then_some(GatewayStatuses::Class { name, version, status })
+                has_changed.then_some(GatewayStatusUpdate::Class { name, version, status })
             }
             Subject::Gateway(key) => {
                 let (gateway, status) = self.gateways.gateway_status(key, now)?;
                 let (key, version) = (key.clone(), gateway.resource_version());
                 let has_changed = gateway.status.as_ref() != Some(&status);
-                has_changed.then_some(GatewayStatuses::Gateway { key, version, status })
+                has_changed.then_some(GatewayStatusUpdate::Gateway { key, version, status })
             }
             Subject::Route(key) => {
                 let lost = |key: &Key, host: &str| lost(&self.holder_of_host(key, host), key, host);
@@ -188,14 +189,14 @@ impl Index {
                 let (route, status) = self.gateways.route_status(key, &facts, now)?;
                 let (key, version) = (key.clone(), route.resource_version());
                 let has_changed = route.status.as_ref() != Some(&status);
-                has_changed.then_some(GatewayStatuses::Route { key, version, status })
+                has_changed.then_some(GatewayStatusUpdate::Route { key, version, status })
             }
         }
     }
 }
 
-/// Returns the claim to all paths of a host.
-fn whole(host: &str) -> Route {
+/// Returns the route of all paths of a host.
+fn all_paths(host: &str) -> Route {
     Route { host: host.to_owned(), path: "/".to_owned() }
 }
 
@@ -251,7 +252,8 @@ fn addresses(service: &Service) -> Vec<StatusAddress> {
     });
     let outside: Vec<_> = outside.take(MAX_ADDRESSES).collect();
     let spec = service.spec.as_ref();
-    if !outside.is_empty() || spec.and_then(|it| it.type_.as_deref()) == Some("LoadBalancer") {
+    let type_ = spec.and_then(|spec| spec.type_.as_deref());
+    if !outside.is_empty() || type_ == Some("LoadBalancer") {
         return outside;
     }
     let inside = spec.and_then(|spec| spec.cluster_ip.as_ref());

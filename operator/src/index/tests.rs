@@ -94,9 +94,8 @@ fn a_config_map_affects_the_workers_that_name_it() {
     config_map.data = Some(BTreeMap::from([("worker.js".to_owned(), "1".to_owned())]));
     let touched = index.apply(Change::ConfigMap(applied(config_map)));
     assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
-    assert!(
-        matches!(index.candidate(&id("cart")).unwrap().source, SourceState::Modules(m) if m.len() == 1)
-    );
+    let source = index.candidate(&id("cart")).unwrap().source;
+    assert_eq!(source.modules().map(BTreeMap::len), Some(1));
 }
 
 #[test]
@@ -104,15 +103,15 @@ fn a_worker_is_served_once_its_status_names_an_existing_revision() {
     let mut index = Index::new("localhost");
     let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
     index.apply(Change::Worker(applied(cart.clone())));
-    assert!(matches!(index.serving(&id("cart")), Service::None));
+    assert!(matches!(index.serving(&id("cart")), ServingState::None));
 
     cart.status = Some(accepted("default", "cart.shop.localhost"));
     index.apply(Change::Worker(applied(cart.clone())));
-    assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
+    assert!(matches!(index.serving(&id("cart")), ServingState::Unresolved));
 
     let touched = index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
+    let ServingState::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     assert_eq!(serving.routes[0].host, "cart.shop.localhost");
 }
 
@@ -129,10 +128,10 @@ fn a_changed_secret_changes_the_digest_and_a_deleted_one_leaves_it_unresolved() 
     cart.status = Some(accepted("default", "cart.shop.localhost"));
     index.apply(Change::Worker(applied(cart.clone())));
     index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
-    assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
+    assert!(matches!(index.serving(&id("cart")), ServingState::Unresolved));
 
     let digest = |index: &Index| match index.serving(&id("cart")) {
-        Service::Serving(serving) => serving.shares[0].digest.get(),
+        ServingState::Serving(serving) => serving.shares[0].digest.get(),
         _ => panic!("not served"),
     };
     assert_eq!(
@@ -143,7 +142,7 @@ fn a_changed_secret_changes_the_digest_and_a_deleted_one_leaves_it_unresolved() 
     index.apply(Change::Secret(applied(secret("new"))));
     assert_ne!(digest(&index), old);
     index.apply(Change::Secret(Watched::Deleted(("shop".to_owned(), "keys".to_owned()))));
-    assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
+    assert!(matches!(index.serving(&id("cart")), ServingState::Unresolved));
 }
 
 #[test]
@@ -160,7 +159,7 @@ fn a_worker_without_its_secret_keeps_the_recorded_digest() {
     index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     index.apply(Change::Worker(applied(cart.clone())));
     index.apply(Change::Secret(applied(secret("value"))));
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
+    let ServingState::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     let unsalted = Revision { salt: Bytes::new(), ..(*serving.shares[0].revision).clone() };
     let digest = serving.shares[0].digest.get();
     assert_ne!(
@@ -173,10 +172,10 @@ fn a_worker_without_its_secret_keeps_the_recorded_digest() {
     let mut restarted = Index::new("localhost");
     restarted.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     restarted.apply(Change::Worker(applied(cart)));
-    let Service::Serving(held) = restarted.serving(&id("cart")) else { panic!("not served") };
+    let ServingState::Serving(held) = restarted.serving(&id("cart")) else { panic!("not served") };
     assert_eq!((held.shares[0].digest, &held.routes), (Digest::Held(digest), &serving.routes));
     restarted.apply(Change::Secret(applied(secret("value"))));
-    let Service::Serving(again) = restarted.serving(&id("cart")) else { panic!("not served") };
+    let ServingState::Serving(again) = restarted.serving(&id("cart")) else { panic!("not served") };
     assert_eq!(again.shares[0].digest, Digest::Resolved(digest));
 }
 
@@ -201,7 +200,7 @@ fn the_limits_of_a_pool_affect_its_workers_and_its_status_does_not() {
     let elsewhere = json!({"source": {"modules": {"worker.js": ""}}, "pool": "other"});
     index.apply(Change::Worker(applied(worker("elsewhere", elsewhere))));
     let granted = |index: &Index| match index.serving(&id("cart")) {
-        Service::Serving(serving) => serving.shares[0].revision.limits.cpu_ms,
+        ServingState::Serving(serving) => serving.shares[0].revision.limits.cpu_ms,
         _ => panic!("not served"),
     };
     assert_eq!(granted(&index), 1000);
@@ -265,7 +264,7 @@ fn the_accepted_revision_serves_regardless_of_the_spec() {
     asks.status = Some(accepted("default", "old.example.com"));
     index.apply(Change::Worker(applied(asks)));
     index.apply(Change::Revision(applied(snapshot_of(&good, "cart-1"))));
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
+    let ServingState::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     assert_eq!(serving.pool, "default");
     let hosts: Vec<_> = serving.routes.iter().map(|route| route.host.as_str()).collect();
     assert_eq!(hosts, ["old.example.com"]);
@@ -299,9 +298,10 @@ fn a_new_or_deleted_pool_affects_the_workers_that_request_it_and_those_in_it() {
 fn a_node_that_no_slice_lists_is_removed() {
     let slice = |name: &str, pods: &[&str]| -> EndpointSlice {
         let endpoints: Vec<_> =
-            pods.iter().map(|p| json!({"addresses": ["10.0.0.1"], "hostname": p})).collect();
+            pods.iter().map(|pod| json!({"addresses": ["10.0.0.1"], "hostname": pod})).collect();
+        let labels = json!({"tenon.dev/pool": "default"});
         serde_json::from_value(json!({
-            "metadata": {"name": name, "namespace": "tenon", "labels": {"tenon.dev/pool": "default"}},
+            "metadata": {"name": name, "namespace": "tenon", "labels": labels},
             "addressType": "IPv4",
             "ports": [{"name": "shard-0", "port": 7100}],
             "endpoints": endpoints,
@@ -347,10 +347,10 @@ fn the_accepted_traffic_divides_the_requests() {
         let cart = worker("cart", json!({"source": {"modules": {}}, "vars": {"V": code}}));
         index.apply(Change::Revision(applied(snapshot_of(&cart, name))));
     }
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it does not serve") };
+    let ServingState::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     assert_eq!(serving.shares.len(), 2, "cart-2, which the index does not have, stops the others");
     index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-2"))));
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
+    let ServingState::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     let shares = serving.shares.iter();
     let shares: Vec<_> = shares.map(|share| (&*share.revision.name, share.percent)).collect();
     assert_eq!(shares, [("cart-1", 90), ("cart-2", 10), ("cart-0", 0)]);
@@ -372,7 +372,7 @@ fn two_targets_of_one_revision_are_one_share() {
     cart.status = Some(status);
     index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
     index.apply(Change::Worker(applied(cart)));
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
+    let ServingState::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     assert_eq!((serving.shares.len(), serving.shares[0].percent), (1, 100));
     let entry = serving.entry().unwrap();
     assert_eq!(entry.variants[0].routes.len(), 1, "the preview is lost");

@@ -86,7 +86,7 @@ pub struct Settings {
     pub log: Vec<String>,
 }
 
-/// The IP families of a Service. What is not set, the cluster chooses.
+/// The IP families of a Service. The cluster chooses what is not set.
 #[derive(Clone, Debug, Default)]
 pub struct Families {
     pub policy: Option<String>,

@@ -36,7 +36,10 @@ pub enum Kind {
 
 /// The error for a referenced object or key that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: key {:?} of {} {} does not exist in namespace {namespace}; create the key", .reference.field, .reference.key, .reference.kind, .reference.name)]
+#[error(
+    "{}: key {:?} of {} {} does not exist in namespace {namespace}; create the key",
+    .reference.field, .reference.key, .reference.kind, .reference.name
+)]
 pub struct Missing {
     pub reference: Reference,
     pub namespace: String,
@@ -169,7 +172,9 @@ mod tests {
                     {"configMapKeyRef": {"name": "authorities", "key": "all.pem"}},
                     {"secretKeyRef": {"name": "inner", "key": "ca.crt"}},
                 ],
-                "proxy": {"url": "http://proxy.test:3128", "credentialsSecretRef": {"name": "proxy"}},
+                "proxy": {
+                    "url": "http://proxy.test:3128", "credentialsSecretRef": {"name": "proxy"},
+                },
             }},
         }))
         .unwrap()
@@ -210,8 +215,8 @@ mod tests {
         let mut objects = with_every_key(&references);
         objects.insert((Kind::Secret, "inner".to_owned()), BTreeMap::new());
         let message = digest("tenon-system", &references, &objects).unwrap_err().to_string();
-        let expected = "spec.egress.caCertificates[1]: key \"ca.crt\" of Secret inner does not exist in namespace \
-                        tenon-system; create the key";
+        let expected = "spec.egress.caCertificates[1]: key \"ca.crt\" of Secret inner does not \
+                        exist in namespace tenon-system; create the key";
         assert_eq!(message, expected);
     }
 

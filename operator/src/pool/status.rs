@@ -41,7 +41,7 @@ pub fn status(
     let ready = counts.ready_replicas.unwrap_or(0);
     let ready_of = format!("{ready} of {} nodes are ready", pool.spec.replicas);
     use Progress::{Reconciling, Stalled};
-    let (advance, reason, message) = match (obstacle, deployment) {
+    let (not_ready, reason, message) = match (obstacle, deployment) {
         (Some(Obstacle::Missing(missing)), _) => {
             (Some(Reconciling), "ReferenceMissing", missing.to_string())
         }
@@ -70,8 +70,8 @@ pub fn status(
         },
     };
     let generation = pool.metadata.generation;
-    let summary = condition(before, "Ready", advance.is_none(), reason, message, generation, now);
-    let advance = advance.map(|advance| progress(before, advance, &summary, now));
+    let summary = condition(before, "Ready", not_ready.is_none(), reason, message, generation, now);
+    let not_ready = not_ready.map(|kind| progress(before, kind, &summary, now));
     let labels: Vec<_> =
         selector(pool).iter().map(|(key, value)| format!("{key}={value}")).collect();
     RuntimePoolStatus {
@@ -79,7 +79,7 @@ pub fn status(
         replicas: counts.replicas.unwrap_or(0),
         ready_replicas: ready,
         selector: Some(labels.join(",")),
-        conditions: std::iter::once(summary).chain(advance).collect(),
+        conditions: std::iter::once(summary).chain(not_ready).collect(),
     }
 }
 
@@ -150,22 +150,28 @@ mod tests {
         (condition.status, condition.reason, condition.message)
     }
 
+    /// Returns the status of a Deployment that Kubernetes has observed at a generation.
+    fn counts(generation: i64, replicas: i32, updated: i32, ready: i32) -> serde_json::Value {
+        json!({
+            "observedGeneration": generation, "replicas": replicas,
+            "updatedReplicas": updated, "readyReplicas": ready,
+        })
+    }
+
     #[test]
     fn a_pool_is_ready_when_all_its_nodes_are_updated_and_ready() {
-        let (holds, reason, message) = ready(
-            json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}),
-        );
+        let (holds, reason, message) = ready(counts(2, 3, 3, 3));
         assert_eq!((holds, reason.as_str()), (ConditionStatus::True, "Serving"));
         assert_eq!(message, "3 of 3 nodes are ready");
 
         for not_yet in [
             json!({}),
-            json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 2}),
+            counts(2, 3, 3, 2),
             // Kubernetes has not observed the current generation.
-            json!({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}),
+            counts(1, 3, 3, 3),
             // The ready Pods are of the previous template.
-            json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 1, "readyReplicas": 3}),
-            json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 3, "readyReplicas": 4}),
+            counts(2, 4, 1, 3),
+            counts(2, 4, 3, 4),
         ] {
             let (holds, reason, _) = ready(not_yet.clone());
             assert_eq!(
@@ -235,8 +241,8 @@ mod tests {
             let computed = compute(Some(1), after.observed_generation, &after.conditions);
             assert_eq!(computed, expected, "{:?}", after.conditions);
             let (reason, observed) = (&after.conditions[0].reason, after.observed_generation);
-            let it = state("RuntimePool", reason, expected, Some(1), observed, &after.conditions);
-            states.push(it);
+            let conditions = &after.conditions;
+            states.push(state("RuntimePool", reason, expected, Some(1), observed, conditions));
             assert_eq!(compute(Some(2), after.observed_generation, &[]), Computed::InProgress);
         }
         check_golden("kstatus-pool.json", &states);

@@ -7,8 +7,8 @@
 //!                   them, they count as deleted
 //! ```
 //!
-//! Most clusters that lack the kinds lack them forever, so their absence is not an error, and only
-//! discovery is asked, to which every account has a right.
+//! Most clusters that lack the kinds never get them, so their absence is not an error, and only
+//! discovery is asked, which every account may use.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl Watch {
 async fn exist(client: &Client) -> Result<bool, kube::Error> {
     match client.list_api_group_resources(VERSION).await {
         Ok(list) => {
-            Ok(RESOURCES.iter().all(|name| list.resources.iter().any(|it| it.name == *name)))
+            Ok(RESOURCES.iter().all(|name| list.resources.iter().any(|found| found.name == *name)))
         }
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error),

@@ -169,8 +169,8 @@ where
     let key = key(&object);
     match object.0 {
         Ok(mut object) => {
-            // Managed fields are often the largest part of an object. Only the author of a Worker is
-            // used.
+            // Managed fields are often the largest part of an object. Only the author of a Worker
+            // is used.
             match kind {
                 "Worker" => author::keep(object.managed_fields_mut()),
                 _ => object.managed_fields_mut().clear(),

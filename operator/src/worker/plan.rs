@@ -66,8 +66,11 @@ pub struct Plan {
 pub struct Draft(Stage);
 
 enum Stage {
+    /// The modules have to be compiled.
     Source { spec: WorkerRevisionSpec, job: Job },
+    /// The artifact has to be pulled and compiled.
     Artifact(Source),
+    /// The code is compiled, or cannot become a revision.
     Settled(Result<WorkerRevisionSpec, Fault>),
 }
 
@@ -195,12 +198,12 @@ pub fn plan(
     let latest = latest_of(snapshot);
     let changed = match (&placed, snapshot, &rollout) {
         (Ok(placed), Some(_), _) => Some(placed.clone()),
-        // The rollout of what was accepted before does not depend on the spec that is not accepted.
+        // The rollout of what was accepted before does not depend on a spec that is not accepted.
         (_, _, Some(_)) => before
             .accepted
             .clone()
             .zip(traffic.ok())
-            .map(|(it, traffic)| Accepted { traffic, ..it }),
+            .map(|(accepted, traffic)| Accepted { traffic, ..accepted }),
         _ => traffic::rollback(candidate, &before, placed.as_ref().ok(), traffic),
     };
     let (rollout, next) = match (rollout, &changed) {
@@ -227,10 +230,10 @@ pub fn plan(
         .zip(accepted.as_ref())
         .filter(|_| !is_withdrawn)
         .map(|(latest, accepted)| Propagation::new(candidate, &before, latest, accepted));
-    let asks_routers = matches!(propagation, Some(Propagation::Asked(_)));
+    let asks_routers = matches!(propagation, Some(Propagation::Unacknowledged(_)));
     let programmed = match propagation {
         // This holds for a rollback as well, although the spec itself is not accepted.
-        Some(Propagation::Coming(fault) | Propagation::Asked(fault)) => Err(fault),
+        Some(Propagation::NotInCatalog(fault) | Propagation::Unacknowledged(fault)) => Err(fault),
         Some(Propagation::Done) | None => {
             placed.and_then(|_| programmed(candidate, serving.as_deref(), snapshot.is_some()))
         }
@@ -309,7 +312,7 @@ fn count_bound_secrets(candidate: &Candidate) -> Result<usize, Fault> {
 fn programmed(
     candidate: &Candidate,
     serving: Option<&str>,
-    current: bool,
+    is_current: bool,
 ) -> Result<String, Fault> {
     if let Some(invalid) =
         candidate.worker.spec.schedules.iter().find_map(|schedule| Timetable::of(schedule).err())
@@ -318,7 +321,7 @@ fn programmed(
     }
     match serving {
         None => Err(Fault::waiting("NoRevision", "no revision serves yet")),
-        Some(name) if !current => {
+        Some(name) if !is_current => {
             Err(Fault::waiting("Outdated", format!("revision {name} keeps serving")))
         }
         Some(name) => Ok(format!("revision {name} serves")),
@@ -364,9 +367,9 @@ fn status(
             Err(fault) => make(type_, fault.status(), fault.reason, &fault.message),
         })
         .collect();
-    let advance = fault.map(|fault| progress(&before.conditions, fault.progress, &summary, now));
+    let not_ready = fault.map(|fault| progress(&before.conditions, fault.progress, &summary, now));
     conditions.push(summary);
-    conditions.extend(advance);
+    conditions.extend(not_ready);
     conditions.extend(rollout.as_ref().map(|rollout| {
         let status = rollout::condition_status(rollout.phase);
         make(rollout::CONDITION, status, rollout.phase.as_str(), &rollout.message)

@@ -169,7 +169,8 @@ pub async fn run<K, E, Work, Done>(
             Some(key) = retries.next() => touch(&mut queue, key),
             Some(key) = repetitions.next() => touch(&mut queue, key),
             Some(ended) = running.join_next() => {
-                let (key, result) = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+                let (key, result) =
+                    ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
                 if let Err(error) = &result {
                     tracing::warn!(%key, %error, "cannot reconcile; retrying");
                 }

@@ -35,7 +35,8 @@ impl Table {
         let removed = response.removed_certificates.iter();
         removed.for_each(|host| drop(self.certificates.remove(host)));
         let certificates = response.certificates.into_iter();
-        self.certificates.extend(certificates.map(|it| (it.host.clone(), it)));
+        self.certificates
+            .extend(certificates.map(|certificate| (certificate.host.clone(), certificate)));
         if response.routers != 0 {
             self.routers = response.routers;
         }
@@ -88,7 +89,9 @@ fn table(state: &State) -> Table {
             Value::Worker(worker) => drop(table.workers.insert(worker.id.clone(), worker.clone())),
             Value::Node(node) => drop(table.nodes.insert(node.name.clone(), node.clone())),
             Value::Host(rules) => drop(table.hosts.insert(rules.host.clone(), rules.clone())),
-            Value::Certificate(it) => drop(table.certificates.insert(it.host.clone(), it.clone())),
+            Value::Certificate(certificate) => {
+                table.certificates.insert(certificate.host.clone(), certificate.clone());
+            }
             Value::Routers(count) => table.routers = *count,
         }
     }
@@ -259,17 +262,27 @@ fn event() -> impl Strategy<Value = Event> {
 
 proptest! {
     #[test]
-    fn a_watcher_that_catches_up_holds_the_deployed_state(events in prop::collection::vec(event(), 0..200)) {
+    fn a_watcher_that_catches_up_holds_the_deployed_state(
+        events in prop::collection::vec(event(), 0..200),
+    ) {
         let mut state = State::new("e".into());
         let (mut client, mut walk) = (Client::default(), state.walk(None, true));
         for event in events {
             match event {
-                Event::SetWorker(name, wall_ms) => drop(set(&mut state, &name.to_string(), wall_ms)),
-                Event::RemoveWorker(name) => drop(state.remove_worker(&WorkerId::new("shop", &name.to_string()))),
+                Event::SetWorker(name, wall_ms) => {
+                    set(&mut state, &name.to_string(), wall_ms);
+                }
+                Event::RemoveWorker(name) => {
+                    state.remove_worker(&WorkerId::new("shop", &name.to_string()));
+                }
                 Event::SetNode(name) => drop(state.set_node(node(&name.to_string()))),
                 Event::RemoveNode(name) => drop(state.remove_node(&name.to_string())),
                 Event::SetRouters(count) => drop(state.set_routers(count)),
-                Event::Read => state.next(&mut walk).unwrap().into_iter().for_each(|response| client.apply(response)),
+                Event::Read => {
+                    if let Some(response) = state.next(&mut walk).unwrap() {
+                        client.apply(response);
+                    }
+                }
                 Event::Reconnect => {
                     client.pending = Table::default();
                     walk = state.walk(client.cursor.as_ref(), true);

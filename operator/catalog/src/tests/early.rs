@@ -15,9 +15,9 @@ fn find(catalog: &Catalog, revision: Arc<Revision>, pool: &str) -> Arc<AtomicUsi
     let (pool, counted) = (pool.to_owned(), searches.clone());
     catalog.set_early_source(Arc::new(move |worker, digest| {
         counted.fetch_add(1, Ordering::Relaxed);
-        let is_it = worker == revision.worker && digest == revision.digest();
+        let is_found = worker == revision.worker && digest == revision.digest();
         let found = Early { revision: revision.clone(), pool: pool.clone() };
-        async move { is_it.then_some(found) }.boxed()
+        async move { is_found.then_some(found) }.boxed()
     }));
     searches
 }
@@ -44,7 +44,7 @@ async fn a_node_gets_a_revision_before_the_catalog_is_complete() {
 }
 
 #[tokio::test]
-async fn a_revision_whose_secret_has_not_been_listed_yet_is_searched() {
+async fn a_revision_whose_secret_has_not_been_listed_yet_is_searched_for() {
     let mut served = serve_new().await;
     let cart = revision("cart", "1");
     find(&served.catalog, cart.clone(), "default");

@@ -96,16 +96,16 @@ impl Installation {
         steps
     }
 
-    /// Runs an operator that ends after it has written `ends_after` Secrets. Returns the time of
+    /// Runs an operator that stops after it has written `stops_after` Secrets. Returns the time of
     /// its next run.
-    fn reconcile(&mut self, ends_after: usize) -> Timestamp {
+    fn reconcile(&mut self, stops_after: usize) -> Timestamp {
         let plan = self.plan();
         let (namespace, pools) = (NAMESPACE.to_owned(), self.pools.clone());
         let scope = SecretScope { namespace, owner: None, pools };
-        let written = self.stored.carry_out(&plan, &TERMS, &scope, self.now).unwrap();
+        let written = self.stored.secrets_to_write(&plan, &TERMS, &scope, self.now).unwrap();
         let waits = plan.steps.values().any(|step| *step == Step::Wait);
         assert!(plan.make_authority || !written.is_empty() || plan.keeps_all() || waits);
-        for secret in written.into_iter().take(ends_after) {
+        for secret in written.into_iter().take(stops_after) {
             self.store(secret);
         }
         plan.next_run
@@ -375,12 +375,12 @@ fn an_upgrade_issues_named_certificates_from_the_same_authority() {
     assert_eq!(installation.authorities.len(), 1);
 }
 
-/// Returns interruptions of an operator: the number of Secrets after which the operator ends, and
+/// Returns interruptions of an operator: the number of Secrets after which the operator stops, and
 /// the delay of the next run in minutes, up to a week.
 fn interruptions() -> impl Strategy<Value = Vec<(usize, i32)>> {
-    let ends = (0_usize..6, 0_i32..20);
+    let stops = (0_usize..6, 0_i32..20);
     let late = (Just(usize::MAX), prop_oneof![Just(0), 0_i32..20, 0_i32..7 * 24 * 60]);
-    prop::collection::vec(prop_oneof![ends, late], 60..100)
+    prop::collection::vec(prop_oneof![stops, late], 60..100)
 }
 
 proptest! {
@@ -396,17 +396,18 @@ proptest! {
         prop_assert!(state.newest.is_some());
         installation.lose_certificates();
         installation.reconcile(usize::MAX);
-        for (ends_after, late) in interruptions {
+        for (stops_after, late) in interruptions {
             // Pools come and go while the operator is interrupted.
             match late % 3 {
                 0 => installation.create_pool("brief"),
                 1 => installation.delete_pool("brief"),
                 _ => {}
             }
-            let again = installation.reconcile(ends_after);
+            let again = installation.reconcile(stops_after);
             installation.assert_mutual_trust();
-            // The successor of an operator that ended runs within a minute.
-            let next = if ends_after == usize::MAX { again } else { again.min(installation.now + MINUTE) };
+            // The successor of an operator that stopped runs within a minute.
+            let successor = installation.now + MINUTE;
+            let next = if stops_after == usize::MAX { again } else { again.min(successor) };
             installation.advance_to(next + MINUTE * late);
         }
     }

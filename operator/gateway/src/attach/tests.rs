@@ -9,7 +9,7 @@ use crate::references::ReferenceGrants;
 /// Attaches a route of the namespace `web` with these hostnames to a Gateway of the namespace
 /// `infra`, and returns the hosts.
 fn attached(
-    listeners_: Value,
+    listener_specs: Value,
     reference: Value,
     hostnames: &[&str],
 ) -> Result<Vec<String>, NotAttached> {
@@ -17,7 +17,7 @@ fn attached(
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "Gateway",
         "metadata": {"name": "gate", "namespace": "infra"},
-        "spec": {"gatewayClassName": "tenon", "listeners": listeners_},
+        "spec": {"gatewayClassName": "tenon", "listeners": listener_specs},
     }))
     .unwrap();
     let route: HttpRoute = serde_json::from_value(json!({
@@ -98,7 +98,7 @@ fn a_route_attaches_to_a_listener_that_cannot_be_served_and_has_no_host_there() 
 }
 
 #[test]
-fn only_references_to_gateways_are_those_of_the_platform() {
+fn only_a_reference_to_a_gateway_has_the_key_of_one() {
     let of = |reference: Value| gateway_key(&serde_json::from_value(reference).unwrap(), "web");
     let key = |namespace: &str| Some((namespace.to_owned(), "gate".to_owned()));
     assert_eq!(of(json!({"name": "gate"})), key("web"));

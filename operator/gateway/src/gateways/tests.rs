@@ -48,11 +48,11 @@ impl Cluster {
 
     fn apply(&mut self, changed: Changed<'_>) -> Effects {
         let (labels, is_gold) = (&self.labels, self.is_gold);
-        let around = Surroundings {
+        let lookups = Lookups {
             labels: &|name| (is_gold && name == "web").then_some(labels),
             secret: &|_| None,
         };
-        self.gateways.apply(changed, &around)
+        self.gateways.apply(changed, &lookups)
     }
 
     /// Sets the Gateway `infra/gate` with one listener.
@@ -66,7 +66,7 @@ impl Cluster {
         self.apply(Changed::Gateway(&key, Some(gateway)))
     }
 
-    /// Sets a route of the namespace `web` to the Worker of the same name.
+    /// Sets a route in the namespace `web`, to the Worker with the same name as the route.
     fn route(&mut self, name: &str, at: i64, hostnames: &[&str]) -> Effects {
         let key = key("web", name);
         let backend = json!({"group": "tenon.dev", "kind": "Worker", "name": name});
@@ -188,8 +188,8 @@ fn a_worker_of_another_namespace_needs_a_grant_there() {
         "hostnames": ["shop.io"],
         "rules": [{"backendRefs": [backend]}],
     });
-    let object_ = object("HTTPRoute", &route, 1, spec);
-    cluster.apply(Changed::Route(&route, Some(object_)));
+    let with_backend = object("HTTPRoute", &route, 1, spec);
+    cluster.apply(Changed::Route(&route, Some(with_backend)));
     assert_eq!(cluster.workers("shop.io"), [""]);
     let grant = key("api", "from-web");
     let spec = json!({
@@ -205,7 +205,7 @@ fn a_worker_of_another_namespace_needs_a_grant_there() {
 }
 
 #[test]
-fn without_the_kinds_no_host_has_rules() {
+fn no_host_has_rules_once_the_kinds_no_longer_exist() {
     let mut cluster = Cluster::new();
     cluster.gateway("tenon", "", all());
     cluster.route("cart", 1, &["shop.io"]);

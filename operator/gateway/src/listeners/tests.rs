@@ -1,4 +1,4 @@
-//! Tests which listeners routers serve, and the reasons against the others.
+//! Tests which listeners routers serve, and why they do not serve the others.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,8 @@ fn states(listeners: Value) -> Vec<ListenerState> {
 }
 
 fn https(reference: Value) -> Value {
-    json!([{"name": "https", "port": 443, "protocol": "HTTPS", "tls": {"certificateRefs": [reference]}}])
+    let tls = json!({"certificateRefs": [reference]});
+    json!([{"name": "https", "port": 443, "protocol": "HTTPS", "tls": tls}])
 }
 
 #[test]
@@ -75,7 +76,8 @@ fn listeners_of_one_port_need_one_protocol_and_different_hostnames() {
         })
     };
     let conflicts = |list: Value| -> Vec<_> {
-        states(list).iter().map(|it| it.conflict.as_ref().map(Conflict::reason)).collect()
+        let states = states(list);
+        states.iter().map(|state| state.conflict.as_ref().map(Conflict::reason)).collect()
     };
     assert_eq!(
         conflicts(json!([listener("a", "a.io", "HTTP"), listener("b", "b.io", "HTTP")])),

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::objects::{Gateway, StatusAddress};
-use crate::{Changed, Ports, Surroundings};
+use crate::{Changed, Lookups, Ports};
 
 fn key(namespace: &str, name: &str) -> Key {
     (namespace.to_owned(), name.to_owned())
 }
 
 fn apply(gateways: &mut Gateways, changed: Changed<'_>) {
-    gateways.apply(changed, &Surroundings { labels: &|_| None, secret: &|_| None });
+    gateways.apply(changed, &Lookups { labels: &|_| None, secret: &|_| None });
 }
 
 fn now() -> Timestamp {
@@ -57,9 +57,9 @@ fn http() -> Value {
 }
 
 fn conditions(list: &[Condition]) -> Vec<(&str, bool, &str)> {
-    assert!(list.iter().all(|it| it.observed_generation == Some(7)));
-    let of = |it: &Condition| it.status == ConditionStatus::True;
-    list.iter().map(|it| (&*it.type_, of(it), &*it.reason)).collect()
+    assert!(list.iter().all(|condition| condition.observed_generation == Some(7)));
+    let holds = |condition: &Condition| condition.status == ConditionStatus::True;
+    list.iter().map(|condition| (&*condition.type_, holds(condition), &*condition.reason)).collect()
 }
 
 #[test]
@@ -192,11 +192,11 @@ fn a_host_that_another_object_holds_makes_the_route_partially_invalid_or_not_acc
     assert_eq!(partial[3].message, "b.io");
     let none = of(&["a.io", "b.io"]);
     assert_eq!(conditions(&none)[0], ("Accepted", false, "HostConflict"));
-    assert!(none.iter().all(|it| it.type_ != HOSTS));
+    assert!(none.iter().all(|condition| condition.type_ != HOSTS));
 }
 
 #[test]
-fn references_that_are_not_resolved_have_their_reasons() {
+fn an_unresolved_reference_has_the_reason() {
     let mut gateways = gateways(http());
     for (backend, reason) in [
         (worker("none"), "BackendNotFound"),
@@ -225,7 +225,7 @@ fn a_route_that_does_not_attach_has_the_reason() {
 }
 
 #[test]
-fn entries_of_other_controllers_stay_and_obsolete_ones_of_the_platform_go() {
+fn entries_of_other_controllers_stay_and_obsolete_ones_of_the_platform_are_removed() {
     let mut gateways = gateways(http());
     let entry = |controller: &str, name: &str| {
         json!({
@@ -239,7 +239,7 @@ fn entries_of_other_controllers_stay_and_obsolete_ones_of_the_platform_go() {
     let entries: Vec<_> = status
         .parents
         .iter()
-        .map(|it| (&*it.controller_name, &*it.parent_ref.name, it.conditions.len()))
+        .map(|entry| (&*entry.controller_name, &*entry.parent_ref.name, entry.conditions.len()))
         .collect();
     assert_eq!(entries, [("x/y", "other", 0), (CONTROLLER, "gate", 3)]);
     let elsewhere = json!({"name": "unknown"});

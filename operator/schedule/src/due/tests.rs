@@ -131,18 +131,21 @@ fn a_clock_that_is_set_back_does_not_repeat_calls() {
 }
 
 proptest! {
-    /// Leaders decide at arbitrary times, and some of them end before they write.
+    /// Leaders decide at arbitrary times, and some of them stop before they write.
     #[test]
     fn every_time_leads_to_exactly_one_call_whichever_replica_leads(
         runs in prop::collection::vec((1_i64..280, any::<bool>()), 1..60),
-        cron in prop::sample::select(vec!["* * * * *", "*/7 * * * *", "0,30 * * * *", "15 3 * * *"]),
+        cron in prop::sample::select(vec![
+            "* * * * *", "*/7 * * * *", "0,30 * * * *", "15 3 * * *",
+        ]),
     ) {
         let begin = at("2026-10-24T23:58:30Z");
         let mut worker = worker_since(&[cron], "2026-10-24T23:58:30Z");
         let (mut now, mut written_at, mut calls) = (begin, begin, Vec::new());
         for (seconds, writes) in runs {
             // At least one leader writes within each catch-up window.
-            let writes = writes || (now + SignedDuration::from_secs(seconds)).duration_since(written_at) > CATCH_UP;
+            let next = now + SignedDuration::from_secs(seconds);
+            let writes = writes || next.duration_since(written_at) > CATCH_UP;
             now += SignedDuration::from_secs(if writes { seconds.min(20) } else { seconds });
             if now.duration_since(written_at) > CATCH_UP {
                 now = written_at + CATCH_UP;
@@ -159,7 +162,8 @@ proptest! {
         let schedule = &worker.spec.schedules[0];
         let timetable = Timetable::of(schedule).unwrap();
         let next = |time: &Timestamp| timetable.next_after(*time);
-        let expected: Vec<_> = std::iter::successors(next(&begin), next).take_while(|time| *time <= written_at).collect();
+        let times = std::iter::successors(next(&begin), next);
+        let expected: Vec<_> = times.take_while(|time| *time <= written_at).collect();
         prop_assert_eq!(calls.iter().collect::<BTreeSet<_>>().len(), calls.len());
         prop_assert_eq!(calls, expected);
     }

@@ -225,7 +225,8 @@ fn a_quarantine_names_revision_node_cause_end_and_remedy() {
     for part in [LATEST, "node-a", "2 times", "1970-01-01T00:17:00Z", "apply it again"] {
         assert!(message.contains(part), "{part}: {message}");
     }
-    assert!(verdict.event.is_some_and(|event| event.type_ == EventType::Warning && event.reason == "Quarantined"));
+    let event = verdict.event.unwrap();
+    assert_eq!((event.type_, event.reason.as_str()), (EventType::Warning, "Quarantined"));
     let hung = Quarantine { cause: QuarantineCause::Hung, ..crashed };
     let status = written(serving(), &in_quarantine(hung), at(1_000));
     assert!(
@@ -342,13 +343,17 @@ proptest! {
     #[test]
     fn replicas_with_reports_of_different_nodes_write_once_each(
         reports in proptest::collection::btree_map("node-[a-z]{2}", any_report(), 0..60),
-        quarantines in (proptest::option::of(any_quarantine()), proptest::option::of(any_quarantine())),
+        one_quarantine in proptest::option::of(any_quarantine()),
+        other_quarantine in proptest::option::of(any_quarantine()),
         now in 0..2_000_i64
     ) {
+        let is_even = |node: &str| node.bytes().last().is_some_and(|letter| letter & 1 == 0);
         let (one, other): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            reports.into_iter().partition(|(node, _)| node.bytes().last().is_some_and(|letter| letter & 1 == 0));
-        let one = PendingReports { by_node: one, quarantine: quarantines.0, redeployed_at: None };
-        let other = PendingReports { by_node: other, quarantine: quarantines.1, redeployed_at: None };
+            reports.into_iter().partition(|(node, _)| is_even(node));
+        let pending = |by_node, quarantine| {
+            PendingReports { by_node, quarantine, redeployed_at: None }
+        };
+        let (one, other) = (pending(one, one_quarantine), pending(other, other_quarantine));
         let status = written(written(serving(), &one, at(now)), &other, at(now));
         prop_assert!(verdict(&status, &one, at(now)).is_none());
         prop_assert!(verdict(&status, &other, at(now)).is_none());
@@ -375,24 +380,32 @@ proptest! {
         reported in proptest::collection::vec(any_quarantine(), 1..6), now in 0..2_000_i64
     ) {
         let status = |order: &mut dyn Iterator<Item = &Quarantine>| {
-            order.fold(serving(), |status, reported| written(status, &in_quarantine(reported.clone()), at(now)))
+            order.fold(serving(), |status, reported| {
+                written(status, &in_quarantine(reported.clone()), at(now))
+            })
         };
         let (one, other) = (status(&mut reported.iter()), status(&mut reported.iter().rev()));
         prop_assert_eq!(one.quarantine.is_some(), other.quarantine.is_some());
         if let (Some(one), Some(other)) = (one.quarantine, other.quarantine) {
             prop_assert_eq!(one.times, other.times);
             prop_assert!(since(&one.until, other.until.0) <= SLACK.unsigned_abs());
-            let valid = reported.iter().filter(|reported| reported.revision == LATEST && reported.until.0 > at(now));
+            let is_valid = |reported: &&Quarantine| {
+                reported.revision == LATEST && reported.until.0 > at(now)
+            };
+            let valid = reported.iter().filter(is_valid);
             let longest = valid.map(|reported| reported.until.0).max().unwrap();
             prop_assert!(since(&one.until, longest) <= SLACK.unsigned_abs());
         }
     }
 
     #[test]
-    fn a_worker_without_further_reports_becomes_healthy(pending in any_pending(), then in 0..2_000_i64) {
+    fn a_worker_without_further_reports_becomes_healthy(
+        pending in any_pending(), then in 0..2_000_i64
+    ) {
         let status = written(serving(), &pending, at(then));
         // A quarantine may outlast everything else that was reported.
-        let later = pending.quarantine.map_or(0, |reported| reported.until.0.as_second() - then).max(300);
+        let quarantine = pending.quarantine;
+        let later = quarantine.map_or(0, |reported| reported.until.0.as_second() - then).max(300);
         let status = written(status, &PendingReports::default(), at(then + later));
         prop_assert_ne!(healthy(&status), Some(ConditionStatus::False));
     }

@@ -15,7 +15,7 @@ fn object<K: serde::de::DeserializeOwned>(
     kind: &str,
     (namespace, name): (&str, &str),
     at: i64,
-    rest: Value,
+    spec_and_status: Value,
 ) -> Watched<K> {
     let created = Timestamp::from_second(at).unwrap().to_string();
     let mut object = json!({
@@ -23,7 +23,7 @@ fn object<K: serde::de::DeserializeOwned>(
         "kind": kind,
         "metadata": {"name": name, "namespace": namespace, "creationTimestamp": created},
     });
-    object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    object.as_object_mut().unwrap().extend(spec_and_status.as_object().unwrap().clone());
     Watched::Applied(Arc::new(serde_json::from_value(object).unwrap()))
 }
 
@@ -44,7 +44,7 @@ fn index() -> Index {
 /// Applies an HTTPRoute of the namespace `web`.
 fn apply_route(index: &mut Index, name: &str, at: i64, host: &str, status: Value) -> Touched {
     let backend = json!({"group": "tenon.dev", "kind": "Worker", "name": "cart"});
-    let rest = json!({
+    let spec_and_status = json!({
         "spec": {
             "parentRefs": [{"name": "gate", "namespace": "infra"}],
             "hostnames": [host],
@@ -52,28 +52,30 @@ fn apply_route(index: &mut Index, name: &str, at: i64, host: &str, status: Value
         },
         "status": status,
     });
-    index.apply(Change::HttpRoute(object(GROUP, "HTTPRoute", ("web", name), at, rest)))
+    index.apply(Change::HttpRoute(object(GROUP, "HTTPRoute", ("web", name), at, spec_and_status)))
 }
 
 /// Applies a Worker that requests a route.
 fn apply_worker(index: &mut Index, namespace: &str, at: i64, host: &str) -> Touched {
-    let rest = json!({"spec": {"source": {"modules": {"a.js": ""}}, "routes": [{"host": host}]}});
+    let spec = json!({"source": {"modules": {"a.js": ""}}, "routes": [{"host": host}]});
     let version = "tenon.dev/v1alpha1";
-    let worker: Watched<Worker> = object(version, "Worker", (namespace, "cart"), at, rest);
+    let spec = json!({"spec": spec});
+    let worker: Watched<Worker> = object(version, "Worker", (namespace, "cart"), at, spec);
     index.apply(Change::Worker(worker))
 }
 
 fn status(index: &Index, name: &str) -> HttpRouteStatus {
     let subject = Subject::Route(("web".to_owned(), name.to_owned()));
     match index.gateway_status(&subject, Timestamp::from_second(9).unwrap()).unwrap() {
-        GatewayStatuses::Route { status, .. } => status,
+        GatewayStatusUpdate::Route { status, .. } => status,
         _ => unreachable!(),
     }
 }
 
 fn reason(index: &Index, name: &str, type_: &str) -> Option<String> {
     let conditions = status(index, name).parents.remove(0).conditions;
-    conditions.into_iter().find(|it| it.type_ == type_).map(|it| it.reason)
+    let condition = conditions.into_iter().find(|condition| condition.type_ == type_);
+    condition.map(|condition| condition.reason)
 }
 
 #[test]
@@ -142,7 +144,7 @@ fn the_ports_and_addresses_of_gateways_are_those_of_the_routers_service() {
     let gateway = |index: &Index| {
         let subject = Subject::Gateway(("infra".to_owned(), "gate".to_owned()));
         match index.gateway_status(&subject, Timestamp::from_second(9).unwrap()).unwrap() {
-            GatewayStatuses::Gateway { status, .. } => status,
+            GatewayStatusUpdate::Gateway { status, .. } => status,
             _ => unreachable!(),
         }
     };

@@ -65,7 +65,7 @@ fn a_pool_that_no_longer_allows_a_namespace_still_serves_what_was_accepted() {
     index.apply(namespace("shop", &[]));
     index.apply(Change::Pool(applied(gold_pool())));
     assert_eq!(index.candidate(&id("cart")).unwrap().access, Access::Refused);
-    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
+    let ServingState::Serving(serving) = index.serving(&id("cart")) else { panic!("not served") };
     assert_eq!((serving.pool.as_str(), serving.routes.len()), ("default", 1));
 }
 
@@ -107,7 +107,7 @@ fn a_withdrawn_grant_takes_the_host_from_what_was_accepted() {
     index.apply(Change::Worker(applied(cart)));
     index.apply(Change::Worker(applied(with_host("else", "example.org"))));
     let hosts = |index: &Index| match index.serving(&id("cart")) {
-        Service::Serving(serving) => serving.routes.len(),
+        ServingState::Serving(serving) => serving.routes.len(),
         _ => panic!("not served"),
     };
     let holder = |index: &Index| index.candidate(&id("cart")).unwrap().routes[0].1.clone();

@@ -28,7 +28,7 @@ const ADMIN: &str = "admin";
 /// router learns that the Pod is draining.
 pub(super) const PRE_STOP_SECONDS: i64 = 5;
 /// Time, in seconds, that a node has to exit after the pre-stop hook and its pool's drain grace.
-const END_SECONDS: i64 = 5;
+const EXIT_SECONDS: i64 = 5;
 
 /// User and group of a node's processes, which the image defines.
 const USER: i64 = 65532;
@@ -81,7 +81,7 @@ pub(super) fn pod(
         tolerations: Some(spec.tolerations.iter().map(Toleration::for_pod).collect()),
         topology_spread_constraints: Some(spread(pool, selector)),
         termination_grace_period_seconds: Some(
-            PRE_STOP_SECONDS + i64::from(spec.drain_grace_seconds) + END_SECONDS,
+            PRE_STOP_SECONDS + i64::from(spec.drain_grace_seconds) + EXIT_SECONDS,
         ),
         security_context: Some(PodSecurityContext {
             run_as_non_root: Some(true),

@@ -91,7 +91,7 @@ fn ports_of_lanes_follow_those_of_shards_and_lanes_are_optional() {
     assert_eq!(lanes_and_ports(&pool), ("--lanes=0".to_owned(), Vec::new()));
 }
 
-/// The supervisor starts and ends the processes of its shards, and must not see the processes of
+/// The supervisor starts and stops the processes of its shards, and must not see the processes of
 /// other containers.
 #[test]
 fn a_nodes_supervisor_is_the_first_process_of_its_container_and_answers_the_probes() {
@@ -312,7 +312,9 @@ fn certificates_of_authorities_are_mounted_key_by_key() {
 fn a_proxys_credentials_are_not_in_arguments() {
     let mut pool = pool();
     let proxy = json!({
-        "url": "http://proxy.test:3128", "credentialsSecretRef": {"name": "proxy"}, "resolver": "Proxy",
+        "url": "http://proxy.test:3128",
+        "credentialsSecretRef": {"name": "proxy"},
+        "resolver": "Proxy",
     });
     pool.spec.egress.proxy = Some(serde_json::from_value(proxy).unwrap());
     let node = node(&pool);
@@ -375,7 +377,7 @@ fn clients_reach_the_nodes_of_a_pool_with_a_front_through_a_service_of_their_own
         "--https-certificates=/etc/tenon/https",
         "--trusted-proxies=10.0.0.0/8,fd00:1::/32",
     ] {
-        assert!(args.iter().any(|is| is == arg), "{args:?}");
+        assert!(args.iter().any(|found| found == arg), "{args:?}");
     }
     let mounts: Vec<_> =
         container.volume_mounts.iter().flatten().map(|mount| mount.mount_path.as_str()).collect();

@@ -23,7 +23,7 @@ pub(super) fn events(before: &WorkerStatus, after: &WorkerStatus) -> Vec<Event> 
 /// Returns the Event for the beginning or the end of a rollout.
 fn of_rollout(before: Option<&RolloutStatus>, after: Option<&RolloutStatus>) -> Option<Event> {
     let after = after?;
-    let was = before.filter(|before| before.revision == after.revision).map(|it| it.phase);
+    let was = before.filter(|before| before.revision == after.revision).map(|before| before.phase);
     if was == Some(after.phase) {
         return None;
     }

@@ -22,8 +22,8 @@ pub(super) const PROPAGATING: &str = "Propagating";
 /// The reason for a revision that no router has acknowledged for some time.
 pub(super) const NOT_ACKNOWLEDGED: &str = "NotAcknowledged";
 
-/// The reason for a host that is not granted to the Worker's namespace. The host is not served, even
-/// if it was accepted before.
+/// The reason for a host that is not granted to the Worker's namespace. The host is not served,
+/// even if it was accepted before.
 pub(super) const HOST_NOT_GRANTED: &str = "HostNotGranted";
 
 /// The reasons of a revision that routers have not acknowledged.

@@ -78,8 +78,8 @@ fn public_wildcard(route: &Route) -> Option<&str> {
     grants::is_public_suffix(name).then_some(&route.host)
 }
 
-/// Returns the fault of a route that the Worker may not have, because another Worker or the platform
-/// holds the route, or because its host is granted to other namespaces.
+/// Returns the fault of a route that the Worker may not have, because another Worker or the
+/// platform holds the route, or because its host is granted to other namespaces.
 ///
 /// # Arguments
 /// * `field` - the field of the spec that requests the route.
@@ -93,15 +93,17 @@ pub(super) fn taken(
     let message = match holder {
         Holder::Claimant => return None,
         Holder::Worker(other) if other.namespace() == namespace => format!(
-            "{field}: {host}{path} belongs to Worker {other}, which had it first; choose another host or path"
+            "{field}: {host}{path} belongs to Worker {other}, which had it first; choose another \
+             host or path"
         ),
         Holder::Worker(other) => format!(
-            "{field}: {host} belongs to namespace {}, whose Worker {other} had it first; choose another host",
+            "{field}: {host} belongs to namespace {}, whose Worker {other} had it first; choose \
+             another host",
             other.namespace()
         ),
         Holder::HttpRoute((owner, name)) => format!(
-            "{field}: {host} belongs to namespace {owner}, whose HTTPRoute {name} had it first; choose \
-             another host, or remove the host from the HTTPRoute"
+            "{field}: {host} belongs to namespace {owner}, whose HTTPRoute {name} had it first; \
+             choose another host, or remove the host from the HTTPRoute"
         ),
         Holder::Platform => format!(
             "{field}: {host} is in the platform's domain, where it is reserved; choose \
@@ -126,7 +128,8 @@ pub(super) fn digest(
     revision: Option<&str>,
 ) -> Option<String> {
     let name = revision?;
-    if let Some((revision, digest)) = candidate.serving.iter().find(|(it, _)| it.name == name) {
+    if let Some((revision, digest)) = candidate.serving.iter().find(|(known, _)| known.name == name)
+    {
         return (!revision.salt.is_empty()).then(|| digest.to_string());
     }
     let accepted = before.accepted.as_ref()?;

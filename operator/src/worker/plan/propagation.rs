@@ -23,9 +23,9 @@ pub(super) enum Propagation {
     /// A router serves the revision.
     Done,
     /// The revision is not in the catalog yet.
-    Coming(Fault),
+    NotInCatalog(Fault),
     /// The revision is in the catalog, and the leader must ask the routers whether they serve it.
-    Asked(Fault),
+    Unacknowledged(Fault),
 }
 
 impl Propagation {
@@ -43,15 +43,15 @@ impl Propagation {
         if was_acknowledged(before, revision, accepted) {
             return Self::Done;
         }
-        let coming =
+        let propagating =
             || Fault::waiting(PROPAGATING, format!("revision {revision} is on its way to routers"));
         match announced(candidate, revision, accepted) {
-            None => Self::Coming(coming()),
-            Some(Acknowledgement::Pending) => Self::Asked(coming()),
+            None => Self::NotInCatalog(propagating()),
+            Some(Acknowledgement::Pending) => Self::Unacknowledged(propagating()),
             Some(Acknowledgement::Given) => Self::Done,
             Some(Acknowledgement::Missing(why)) => {
                 let message = format!("no router has acknowledged revision {revision}: {why}");
-                Self::Asked(Fault::waiting(NOT_ACKNOWLEDGED, message))
+                Self::Unacknowledged(Fault::waiting(NOT_ACKNOWLEDGED, message))
             }
         }
     }
@@ -100,14 +100,14 @@ fn announced<'a>(
         *share += u32::try_from(target.percent).unwrap_or(0);
     }
     let hosts = accepted.traffic.iter().filter_map(|target| target.host.as_deref());
-    let is_it = entry.pool == accepted.pool
+    let is_same = entry.pool == accepted.pool
         && revision::accepted_routes(accepted).eq(entry.routes.iter().cloned())
         && entry.session_affinity == revision::session_affinity(accepted)
         && entry.strict_affinity == (accepted.affinity == Affinity::Strict)
         && has_rates(entry, accepted)
         && shares == announced_shares(entry)
         && hosts.collect::<BTreeSet<_>>() == preview_hosts(entry);
-    is_it.then_some(acknowledged)
+    is_same.then_some(acknowledged)
 }
 
 /// Returns the digest by which the catalog serves a revision, or the recorded digest, if there is

@@ -185,9 +185,11 @@ impl Situation<'_> {
         let Some(step) = self.spec.steps.get(number) else {
             return self.complete(Some(stable));
         };
-        // No two steps have the same beginning, because it identifies the figures of a step.
-        let earlier =
-            [self.known.map(|known| &known.step_started_at), self.figures.map(|it| &it.since)];
+        // The beginning of a step identifies its figures, so no two steps have the same one.
+        let earlier = [
+            self.known.map(|known| &known.step_started_at),
+            self.figures.map(|known| &known.since),
+        ];
         let earlier = earlier.into_iter().flatten().map(|time| time.0);
         let later =
             earlier.map(|time| time.checked_add(SignedDuration::from_secs(1)).unwrap_or(time));
@@ -200,7 +202,8 @@ impl Situation<'_> {
     /// Returns the status in a step that exists.
     ///
     /// # Arguments
-    /// * `reason` - why the step goes on after its duration, as the end of a sentence, or nothing.
+    /// * `reason` - the reason why the step continues after its duration: the end of a sentence, or
+    ///   an empty text.
     fn in_step(
         &self,
         number: usize,
@@ -218,7 +221,8 @@ impl Situation<'_> {
             percent,
             step_started_at: whole_seconds(began),
             message: format!(
-                "revision {} gets {percent} % of the requests, and {stable} the others, in step {} of {steps}{reason}",
+                "revision {} gets {percent} % of the requests, and {stable} the others, in step {} \
+                 of {steps}{reason}",
                 self.latest,
                 number + 1
             ),
@@ -243,7 +247,8 @@ impl Situation<'_> {
             phase: RolloutPhase::TakenBack,
             percent: 0,
             message: format!(
-                "revision {} was taken back, and {stable} gets all requests: {why}; change the code and apply it again",
+                "revision {} was taken back, and {stable} gets all requests: {why}; change the \
+                 code and apply it again",
                 self.latest
             ),
             ..known.clone()
@@ -260,7 +265,7 @@ impl Situation<'_> {
         };
         let of_step = self.figures.filter(is_about_step);
         let mut revisions = of_step.into_iter().flat_map(|figures| &figures.revisions);
-        revisions.find(|it| it.revision == name).map(counts).unwrap_or_default()
+        revisions.find(|known| known.revision == name).map(counts).unwrap_or_default()
     }
 }
 

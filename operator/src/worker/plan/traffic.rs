@@ -76,8 +76,8 @@ pub(super) fn servable(
 ) -> Result<Option<String>, Fault> {
     if latest != Some(name) && !has_revision(candidate, name) {
         let message = format!(
-            "{field}: WorkerRevision {name:?} does not exist or belongs to another Worker; choose one that `tenon \
-             revisions {}` lists",
+            "{field}: WorkerRevision {name:?} does not exist or belongs to another Worker; choose \
+             one that `tenon revisions {}` lists",
             candidate.id.name()
         );
         return Err(Fault::waiting("RevisionMissing", message));

@@ -10,9 +10,9 @@
 //! Workers delays neither other namespaces, nor other authors in its namespace. Within a lane, the
 //! newest change is served first, as in adaptive LIFO: a person waits for the change that was just
 //! made, and an order by age alone would make each change wait for the whole backlog. Every fourth
-//! turn goes to the key that has waited the longest, so a lane with constant changes still works off
-//! its backlog: the n-th oldest key is served within 4n turns of its lane, however often the author
-//! touches it or the others.
+//! turn goes to the key that has waited the longest, so a lane with constant changes still works
+//! off its backlog: the n-th oldest key is served within 4n turns of its lane, however often the
+//! author touches it or the others.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;

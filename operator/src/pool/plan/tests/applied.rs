@@ -20,12 +20,17 @@ fn the_applied_objects_have_these_fields_and_no_others() {
             "resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "1Gi"}},
             "egress": {
                 "caCertificates": [{"configMapKeyRef": {"name": "authorities", "key": "all.pem"}}],
-                "proxy": {"url": "http://proxy.test:3128", "credentialsSecretRef": {"name": "proxy"}},
+                "proxy": {
+                    "url": "http://proxy.test:3128", "credentialsSecretRef": {"name": "proxy"},
+                },
             },
             "runtimeClassName": "gvisor",
             "nodeSelector": {"disk": "fast"},
             "tolerations": [
-                {"key": "tenants", "operator": "Equal", "value": "a", "effect": "NoExecute", "tolerationSeconds": 30},
+                {
+                    "key": "tenants", "operator": "Equal", "value": "a", "effect": "NoExecute",
+                    "tolerationSeconds": 30,
+                },
                 {"operator": "Exists"},
             ],
             "topologySpread": [{
@@ -63,11 +68,12 @@ fn the_applied_objects_have_these_fields_and_no_others() {
     let mut labels_of_pods = labels.clone();
     labels_of_pods["team"] = json!("platform");
     let owner = json!({
-        "apiVersion": "tenon.dev/v1alpha1", "kind": "RuntimePool", "name": "fast", "uid": "u-2", "controller": true,
-        "blockOwnerDeletion": true,
+        "apiVersion": "tenon.dev/v1alpha1", "kind": "RuntimePool", "name": "fast", "uid": "u-2",
+        "controller": true, "blockOwnerDeletion": true,
     });
     let metadata = json!({
-        "name": "tenon-pool-fast", "namespace": "tenon-system", "labels": labels, "ownerReferences": [owner],
+        "name": "tenon-pool-fast", "namespace": "tenon-system", "labels": labels,
+        "ownerReferences": [owner],
     });
     assert_eq!(
         serde_json::to_value(service).unwrap(),
@@ -98,7 +104,10 @@ fn the_applied_objects_have_these_fields_and_no_others() {
             },
         })
     );
-    let secret = |name: &str, key: &str| json!({"name": name, "valueFrom": {"secretKeyRef": {"name": "proxy", "key": key}}});
+    let secret = |name: &str, key: &str| {
+        let reference = json!({"name": "proxy", "key": key});
+        json!({"name": name, "valueFrom": {"secretKeyRef": reference}})
+    };
     let container = json!({
         "name": "runtime-node",
         "image": "node:1",
@@ -164,7 +173,10 @@ fn the_applied_objects_have_these_fields_and_no_others() {
         "runtimeClassName": "gvisor",
         "nodeSelector": {"disk": "fast"},
         "tolerations": [
-            {"key": "tenants", "operator": "Equal", "value": "a", "effect": "NoExecute", "tolerationSeconds": 30},
+            {
+                "key": "tenants", "operator": "Equal", "value": "a", "effect": "NoExecute",
+                "tolerationSeconds": 30,
+            },
             {"operator": "Exists"},
         ],
         "topologySpreadConstraints": [{
@@ -198,7 +210,10 @@ fn the_applied_objects_have_these_fields_and_no_others() {
                 "replicas": 4,
                 "revisionHistoryLimit": 1,
                 "selector": {"matchLabels": selector},
-                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 0}},
+                "strategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 0},
+                },
                 "template": {
                     "metadata": {
                         "labels": labels_of_pods,

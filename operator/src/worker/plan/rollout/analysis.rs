@@ -21,7 +21,7 @@ const DEVIATIONS: f64 = 3.0;
 const SLOW: f64 = 0.01;
 
 /// Delay of the 99th percentile that is always allowed. A new revision has fewer requests at first,
-/// so that more of them meet code that is not optimized yet.
+/// so more of them meet code that is not optimized yet.
 const LEAST_DELAY: Duration = Duration::from_millis(5);
 
 /// The outcome of a comparison.
@@ -70,7 +70,8 @@ pub(super) fn judge(
     if of_new.estimate - of_stable.estimate > allowed { Verdict::Suspect } else { Verdict::Sound }
 }
 
-/// A share of requests, with bounds between which it is apart from chance.
+/// An observed share of requests, with the bounds between which the true share lies apart from
+/// chance.
 struct Share {
     estimate: f64,
     low: f64,
@@ -207,7 +208,8 @@ mod tests {
     proptest! {
         #[test]
         fn equal_revisions_are_never_worse(
-            requests in 0..10_000_u64, failed in 0..10_000_u64, counts in prop::collection::vec(0..1_000_u64, 0..BUCKETS),
+            requests in 0..10_000_u64, failed in 0..10_000_u64,
+            counts in prop::collection::vec(0..1_000_u64, 0..BUCKETS),
         ) {
             let latencies = Latencies::of(counts);
             let same = Figures { requests, failed: failed.min(requests), latencies };
@@ -217,7 +219,8 @@ mod tests {
         #[test]
         fn any_figures_have_a_verdict(
             new: (u64, u64), stable: (u64, u64),
-            fast in prop::collection::vec(any::<u64>(), 0..=BUCKETS), slow in prop::collection::vec(any::<u64>(), 0..=BUCKETS),
+            fast in prop::collection::vec(any::<u64>(), 0..=BUCKETS),
+            slow in prop::collection::vec(any::<u64>(), 0..=BUCKETS),
             min_requests: i32, max_error_percent: i32, max_p99_percent: i32,
         ) {
             let analysis = RolloutAnalysis { min_requests, max_error_percent, max_p99_percent };

@@ -300,7 +300,9 @@ proptest! {
             let after = &decision.status;
             if before.revision == after.revision {
                 match (before.phase, after.phase) {
-                    (RolloutPhase::Progressing, RolloutPhase::TakenBack) => prop_assert_eq!(after.percent, 0),
+                    (RolloutPhase::Progressing, RolloutPhase::TakenBack) => {
+                        prop_assert_eq!(after.percent, 0);
+                    }
                     (RolloutPhase::Progressing, _) => prop_assert!(after.percent >= before.percent),
                     (before, after) => prop_assert_eq!(before, after),
                 }
