@@ -23,7 +23,7 @@
   const STEP = 2 ** 18;
 
   internal.define("buffer", () => {
-    const { INSPECT, coded, hidden, invalid, needInteger, outOfRange } = internal.node;
+    const { INSPECT, coded, defineHidden, invalid, needInteger, outOfRange } = internal.node;
 
     class FastBuffer extends Uint8Array {}
 
@@ -117,7 +117,7 @@
     }
     ObjectSetPrototypeOf(Buffer, Uint8Array);
     Buffer.prototype = FastBuffer.prototype;
-    hidden(FastBuffer.prototype, { constructor: Buffer });
+    defineHidden(FastBuffer.prototype, { constructor: Buffer });
     ObjectDefineProperty(Buffer, "prototype", { __proto__: null, writable: false, enumerable: false });
 
     const species = {
@@ -288,7 +288,7 @@
     const text = internal.use("bufferText")({ FastBuffer, isBytes, needBytes, part });
     define(text.methods);
     define(internal.use("bufferNumbers")());
-    hidden(Buffer.prototype, { [INSPECT]: text.inspect });
+    defineHidden(Buffer.prototype, { [INSPECT]: text.inspect });
 
     const { Blob, File } = internal.blobs();
     return {

@@ -65,17 +65,17 @@
       let failure = null;
       let finished = false;
 
-      const leave = () => {
+      const removeListeners = () => {
         while (undo.length > 0) ArrayPrototypeShift(undo)();
       };
       const finish = () => {
-        leave();
+        removeListeners();
         finished = true;
         while (waiting.length > 0) ArrayPrototypeShift(waiting).resolve({ value: undefined, done: true });
         return PromiseResolve({ value: undefined, done: true });
       };
       const fail = (error) => {
-        leave();
+        removeListeners();
         if (waiting.length > 0) {
           finished = true;
           ArrayPrototypeShift(waiting).reject(error);

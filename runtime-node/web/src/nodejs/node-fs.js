@@ -19,9 +19,9 @@
 
     const exported = {};
 
-    // Returns the form of a call whose last argument is a callback. Wrong arguments throw; failures
-    // of the system call, which have its name, are passed to the callback. `more` returns further
-    // results.
+    // Returns the form of a call whose last argument is a callback. Invalid arguments throw. Errors
+    // of the system call, which have the property `syscall`, are passed to the callback. `more`
+    // returns further results.
     const withCallback = (call, /** @type {(...args: any[]) => any[]} */ more = () => []) => (...args) => {
       const callback = needFunction(args.pop(), "cb");
       let result;
@@ -46,8 +46,8 @@
       exported[`${name}Sync`] = transfers[name];
       exported[name] = withCallback(transfers[name], (fd, data) => [data]);
     }
-    // Also accepts read(fd, {buffer, …}, callback) and read(fd, callback). Without a buffer, makes
-    // one.
+    // Also accepts read(fd, {buffer, …}, callback) and read(fd, callback). Allocates a buffer if
+    // none is given.
     const { read } = exported;
     exported.read = (fd, given, ...rest) => {
       const { Buffer } = internal.use("buffer");

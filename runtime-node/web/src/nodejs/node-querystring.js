@@ -1,4 +1,4 @@
-// node:querystring.
+// node:querystring: query strings as objects, and escapes in them.
 //: module
 (function (internal) {
   "use strict";

@@ -12,6 +12,7 @@
 
   // ---- Errors
 
+  // Creates an error with a code, which its stack also shows.
   function coded(Constructor, code, message) {
     const error = new Constructor(message);
     error.code = code;
@@ -25,8 +26,8 @@
     return error;
   }
 
-  // Describes a value in the words of Node.js's error messages.
-  function given(value) {
+  // Describes a value as Node.js's error messages do.
+  function described(value) {
     if (value === undefined || value === null) return `${value}`;
     if (typeof value === "function") return `function ${value.name}`;
     if (typeof value === "object") {
@@ -41,7 +42,7 @@
 
   // `kind` is a phrase such as "of type string" or "an instance of Buffer".
   const invalid = (name, kind, value) =>
-    coded(TypeError, "ERR_INVALID_ARG_TYPE", `The ${argument(name)} must be ${kind}. Received ${given(value)}`);
+    coded(TypeError, "ERR_INVALID_ARG_TYPE", `The ${argument(name)} must be ${kind}. Received ${described(value)}`);
 
   const badValue = (name, value, why = "is invalid") =>
     coded(TypeError, "ERR_INVALID_ARG_VALUE", `The ${argument(name)} ${why}. Received ${internal.inspect(value)}`);
@@ -86,7 +87,7 @@
   const refused = (what, why) => coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", `${what} is not available in a Worker: ${why}`);
 
   // Defines properties as not enumerable, like the members of a class's prototype.
-  const hidden = (object, properties) => {
+  const defineHidden = (object, properties) => {
     const keys = ReflectOwnKeys(properties);
     for (let i = 0; i < keys.length; i++) {
       const descriptor = ReflectGetOwnPropertyDescriptor(properties, keys[i]);
@@ -102,7 +103,7 @@
 
   internal.define("shared", () => ({
     __proto__: null,
-    INSPECT, REJECTION, abortError, badValue, coded, given, hidden, invalid, needFunction, needInteger, needObject,
+    INSPECT, REJECTION, abortError, badValue, coded, defineHidden, invalid, needFunction, needInteger, needObject,
     needSignal, needString, outOfRange, refused,
   }));
 })

@@ -34,7 +34,7 @@
   }));
 
   internal.define("duplex", () => {
-    const { hidden } = internal.node;
+    const { defineHidden } = internal.node;
     const shared = internal.use("streamShared");
     const { construct, errors, fail } = shared;
     const made = { Duplex, Transform, PassThrough };
@@ -72,8 +72,8 @@
       if (!(this instanceof Transform)) return new Transform(options);
       // If the high-water mark of the readable side is 0, that of the writable side is 0 by
       // default.
-      const nothingIn = options?.readableHighWaterMark === 0 || options?.highWaterMark === 0;
-      ReflectApply(Duplex, this, [nothingIn ? { ...options, writableHighWaterMark: options.writableHighWaterMark || 0 } : options]);
+      const isUnbuffered = options?.readableHighWaterMark === 0 || options?.highWaterMark === 0;
+      ReflectApply(Duplex, this, [isUnbuffered ? { ...options, writableHighWaterMark: options.writableHighWaterMark || 0 } : options]);
       this._readableState.sync = false;
       this[WAITING] = null;
       shared.adopt(this, options, ["transform", "flush"]);
@@ -125,9 +125,9 @@
       if (shown[i] === "destroyed" || shown[i] === "closed" || shown[i] === "errored") continue;
       ObjectDefineProperty(own, shown[i], ReflectGetOwnPropertyDescriptor(properties, shown[i]));
     }
-    hidden(Duplex.prototype, own);
+    defineHidden(Duplex.prototype, own);
 
-    hidden(Transform.prototype, {
+    defineHidden(Transform.prototype, {
       _transform() {
         throw errors.unimplemented("_transform()");
       },
@@ -160,7 +160,7 @@
         flush(this, done);
       },
     });
-    hidden(PassThrough.prototype, {
+    defineHidden(PassThrough.prototype, {
       _transform(chunk, encoding, done) {
         done(null, chunk);
       },

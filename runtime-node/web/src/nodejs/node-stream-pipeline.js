@@ -9,7 +9,7 @@
   // prematurely.
   internal.define("finished", () => {
     const { abortError, invalid, needFunction, needObject, needSignal } = internal.node;
-    const { errors, isNodeStream, lifeOf, nextTick } = internal.use("streamShared");
+    const { errors, isNodeStream, lifecycleOf, nextTick } = internal.use("streamShared");
 
     return /** @param {any} [callback] */ (stream, options, callback) => {
       if (typeof options === "function") {
@@ -34,10 +34,10 @@
       if (!isNodeStream(stream)) throw invalid("stream", "an instance of Stream", stream);
 
       const reading = stream._readableState, writing = stream._writableState;
-      const life = lifeOf(stream);
+      const lifecycle = lifecycleOf(stream);
       const wantsReadable = options.readable ?? (reading !== undefined ? reading.readable : stream.readable === true);
       const wantsWritable = options.writable ?? (writing !== undefined ? writing.writable : stream.writable === true);
-      const willClose = life !== undefined && life.autoDestroy && life.emitClose && !life.closed &&
+      const willClose = lifecycle !== undefined && lifecycle.autoDestroy && lifecycle.emitClose && !lifecycle.closed &&
         (reading === undefined || wantsReadable === reading.readable) && (writing === undefined || wantsWritable === writing.writable);
       const isFinished = () => (writing !== undefined ? writing.finished : stream.writableFinished === true);
       const isEnded = () => (reading !== undefined ? reading.endEmitted : stream.readableEnded === true);
@@ -59,7 +59,7 @@
       };
       const onError = (error) => done(error);
       const onClose = () => {
-        const error = life?.errored ?? stream.errored;
+        const error = lifecycle?.errored ?? stream.errored;
         if (error && typeof error !== "boolean") return done(error);
         if (wantsReadable && !read && !isEnded() && reading !== undefined) return done(errors.premature());
         if (wantsWritable && !written && !isFinished() && writing !== undefined) return done(errors.premature());
@@ -80,9 +80,9 @@
         if (isAborted(options.signal)) nextTick(aborted);
         else forget = onAbort(options.signal, aborted);
       }
-      // The stream had ended before this call.
-      if (life?.closed) nextTick(onClose);
-      else if (life?.errorEmitted) {
+      // The stream may have ended before this call.
+      if (lifecycle?.closed) nextTick(onClose);
+      else if (lifecycle?.errorEmitted) {
         if (!willClose) nextTick(onClose);
       } else if (!wantsReadable && wantsWritable && written && !willClose) nextTick(onFinish);
       else if (!wantsWritable && wantsReadable && read && !willClose) nextTick(onEnd);
@@ -162,7 +162,6 @@
           for (let i = 0; i < members.length; i++) members[i](failure);
           inner.abort();
         }
-        if (waits > 0 && failure === undefined) return;
         called = true;
         forget?.();
         nextTick(callback, failure, value);
@@ -270,7 +269,7 @@
       run(streams, options, (error, value) => (error ? reject(error) : resolve(value)));
     });
 
-    // Combines several streams to one Duplex: writes go to the first stream, and reads come from
+    // Combines several streams into one Duplex: writes go to the first stream, and reads come from
     // the last.
     function compose(...given) {
       if (given.length === 0) throw errors.missing("streams");

@@ -71,7 +71,7 @@
       const source = this;
       const state = source._readableState;
       state.pipes.push(destination);
-      const ends = options?.end !== false && !(options === undefined && isStandard(destination));
+      const ends = options?.end !== false && !(options === undefined && isStandardOutput(destination));
       let cleaned = false;
 
       const onEnd = () => destination.end();
@@ -140,7 +140,7 @@
       return destination;
     }
 
-    function isStandard(destination) {
+    function isStandardOutput(destination) {
       const process = internal.use("process");
       return destination === process.stdout || destination === process.stderr;
     }
@@ -165,10 +165,10 @@
     // ---- Iteration
 
     async function* iterate(stream, destroyOnReturn) {
-      let awake = null;
+      let resolvePending = null;
       const wake = () => {
-        const waiting = awake;
-        awake = null;
+        const waiting = resolvePending;
+        resolvePending = null;
         waiting?.();
       };
       let over; // undefined: in progress; null: ended without an error
@@ -183,7 +183,7 @@
           if (chunk !== null) yield chunk;
           else if (over) throw over;
           else if (over === null) return;
-          else await new Promise((resolve) => (awake = resolve));
+          else await new Promise((resolve) => (resolvePending = resolve));
         }
       } catch (error) {
         over = error;

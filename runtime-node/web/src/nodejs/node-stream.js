@@ -7,7 +7,7 @@
 
   // A stream without `read()`: it emits "data" whether or not its consumer is ready.
   internal.define("legacyStream", () => {
-    const { hidden } = internal.node;
+    const { defineHidden } = internal.node;
     const EventEmitter = internal.use("events");
 
     function Stream(options) {
@@ -16,7 +16,7 @@
     ObjectSetPrototypeOf(Stream.prototype, EventEmitter.prototype);
     ObjectSetPrototypeOf(Stream, EventEmitter);
 
-    hidden(Stream.prototype, {
+    defineHidden(Stream.prototype, {
       pipe(destination, options) {
         const source = this;
         const onData = (chunk) => {
@@ -63,7 +63,7 @@
     const { Duplex, PassThrough, Transform } = internal.use("duplex");
     const { Writable } = internal.use("writable");
     const { compose, pipeline } = internal.use("pipeline");
-    const { isDestroyed, isDisturbed, isErrored, isReadable, isWritable } = shared.questions;
+    const { isDestroyed, isDisturbed, isErrored, isReadable, isWritable } = shared.predicates;
 
     const exported = {
       Duplex, PassThrough, Readable, Stream, Transform, Writable,

@@ -15,7 +15,7 @@
     const { Buffer } = internal.use("buffer");
     const { Duplex } = internal.use("duplex");
 
-    // Statuses of `codecPush`; see streams-compression.js.
+    // Statuses of `codecPush`, which `streams-compression.js` describes.
     const WANTS = 0, ENDED = 2, WRONG = 3, FULL = 4;
 
     const dataError = () => {
@@ -36,7 +36,7 @@
       if (data instanceof ArrayBuffer) return Buffer.from(data);
       throw invalid("buffer", "of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer", data);
     }
-    const mostOf = (options) => (options?.maxOutputLength === undefined ? Infinity
+    const maxOutputOf = (options) => (options?.maxOutputLength === undefined ? Infinity
       : needInteger(options.maxOutputLength, "options.maxOutputLength", 1));
 
     // Detects the format of data to unzip by its first bytes.
@@ -46,7 +46,7 @@
     // terminate the Worker between calls.
     function runSync(format, decompress, data, options) {
       const bytes = bytesOf(data);
-      const most = mostOf(options);
+      const most = maxOutputOf(options);
       const id = ops.codecOpen(format ?? kindOf(bytes), decompress);
       if (id === 0) throw coded(RangeError, "ERR_MEMORY_ALLOCATION_FAILED", "Failed to allocate memory");
       const pieces = [];
@@ -87,7 +87,7 @@
       }
       needFunction(callback, "callback");
       const bytes = bytesOf(data);
-      const most = mostOf(options);
+      const most = maxOutputOf(options);
       const stream = createStream(format ?? kindOf(bytes), decompress);
       const pieces = [];
       let total = 0;
