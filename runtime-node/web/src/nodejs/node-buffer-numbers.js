@@ -46,12 +46,12 @@
 
     function write(bytes, given, offset, size, isBigEndian, isSigned) {
       let value = +given;
-      const most = 2 ** (isSigned ? 8 * size - 1 : 8 * size) - 1;
-      const least = isSigned ? -most - 1 : 0;
-      if (value > most || value < least) {
+      const max = 2 ** (isSigned ? 8 * size - 1 : 8 * size) - 1;
+      const min = isSigned ? -max - 1 : 0;
+      if (value > max || value < min) {
         const range = size > 3
           ? isSigned ? `>= -(2 ** ${8 * size - 1}) and < 2 ** ${8 * size - 1}` : `>= 0 and < 2 ** ${8 * size}`
-          : `>= ${least} and <= ${most}`;
+          : `>= ${min} and <= ${max}`;
         throw outOfRange("value", range, value);
       }
       check(offset, size, TypedArrayPrototypeGetByteLength(bytes));
@@ -130,7 +130,7 @@
           [`write${name}${end}`](number, offset = 0) {
             if (range !== null) {
               if (typeof number !== "bigint") throw invalid("value", "of type bigint", number);
-              if (number < range.least || number > range.most) throw outOfRange("value", range.text, number);
+              if (number < range.min || number > range.max) throw outOfRange("value", range.text, number);
             }
             check(offset, size, TypedArrayPrototypeGetByteLength(this));
             value[0] = number;
@@ -144,9 +144,9 @@
     addConverted("Float", Float32Array, null);
     addConverted("Double", Float64Array, null);
     addConverted("BigInt64", BigInt64Array, {
-      least: -(2n ** 63n), most: 2n ** 63n - 1n, text: ">= -(2n ** 63n) and < 2n ** 63n",
+      min: -(2n ** 63n), max: 2n ** 63n - 1n, text: ">= -(2n ** 63n) and < 2n ** 63n",
     });
-    addConverted("BigUInt64", BigUint64Array, { least: 0n, most: 2n ** 64n - 1n, text: ">= 0n and < 2n ** 64n" });
+    addConverted("BigUInt64", BigUint64Array, { min: 0n, max: 2n ** 64n - 1n, text: ">= 0n and < 2n ** 64n" });
 
     // `readUint8` is an alias of `readUInt8`, and so on.
     /** @type {any[]} */

@@ -129,8 +129,8 @@
 
     // ---- Methods
 
-    const bound = (value, length, otherwise) => {
-      if (value === undefined) return otherwise;
+    const clamped = (value, length, fallback) => {
+      if (value === undefined) return fallback;
       const number = MathTrunc(+value);
       return !(number > 0) ? 0 : MathMin(number, length);
     };
@@ -144,8 +144,8 @@
     const methods = {
       toString(name, start, end) {
         const length = TypedArrayPrototypeGetByteLength(this);
-        const from = bound(start, length, 0);
-        const to = bound(end, length, length);
+        const from = clamped(start, length, 0);
+        const to = clamped(end, length, length);
         return from >= to ? "" : toText(this, encoding(name), from, to);
       },
       toLocaleString(name, start, end) {
@@ -197,7 +197,7 @@
       /** @this {Uint8Array} */
       methods[name] = function (start, end) {
         const length = TypedArrayPrototypeGetByteLength(this);
-        const from = bound(start, length, 0), to = bound(end, length, length);
+        const from = clamped(start, length, 0), to = clamped(end, length, length);
         return from >= to ? "" : toText(this, SLICES[name], from, to);
       };
     }
@@ -208,10 +208,10 @@
       };
     }
 
-    function position(value, name, most) {
+    function position(value, name, max) {
       if (typeof value !== "number") throw invalid(name, "of type number", value);
       if (value % 1 !== 0) throw outOfRange(name, "an integer", value);
-      if (value < 0 || value > most) throw outOfRange(name, `>= 0 && <= ${most}`, value);
+      if (value < 0 || value > max) throw outOfRange(name, `>= 0 && <= ${max}`, value);
       return value;
     }
 
@@ -343,12 +343,12 @@
       if (to !== ASCII && to !== LATIN1) return fromString(string, toName);
       // Characters that the target encoding lacks become question marks.
       const out = new FastBuffer(string.length);
-      const most = to === ASCII ? 0x7F : 0xFF;
+      const max = to === ASCII ? 0x7F : 0xFF;
       let length = 0;
       for (let i = 0; i < string.length; i++) {
         const unit = StringPrototypeCharCodeAt(string, i);
         if (isHigh(unit) && i + 1 < string.length) i++;
-        out[length++] = unit > most ? 0x3F : unit;
+        out[length++] = unit > max ? 0x3F : unit;
       }
       return part(out, 0, length);
     };

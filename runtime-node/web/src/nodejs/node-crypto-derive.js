@@ -54,8 +54,8 @@
       needFunction(callback, "callback");
       const name = webName(needString(digest, "digest"));
       if (name === undefined || keylen === 0) {
-        const made = pbkdf2Sync(password, salt, iterations, keylen, digest);
-        callLater(callback, null, made);
+        const key = pbkdf2Sync(password, salt, iterations, keylen, digest);
+        callLater(callback, null, key);
         return;
       }
       const secret = bytesOf(password, undefined, "password");
@@ -91,20 +91,20 @@
     }
     function hkdf(digest, ikm, salt, info, keylen, callback) {
       needFunction(callback, "callback");
-      const made = hkdfSync(digest, ikm, salt, info, keylen);
-      callLater(callback, null, made);
+      const key = hkdfSync(digest, ikm, salt, info, keylen);
+      callLater(callback, null, key);
     }
 
     // ---- scrypt
 
     // Returns an option by either of its names.
-    function option(options, name, alias, otherwise, most) {
+    function option(options, name, alias, fallback, max) {
       const short = options[name], long = options[alias];
       if (short !== undefined && long !== undefined) {
         throw coded(RangeError, "ERR_INCOMPATIBLE_OPTION_PAIR", `Option "${name}" cannot be used in combination with option "${alias}"`);
       }
       const value = short ?? long;
-      return value === undefined ? otherwise : needInteger(value, short === undefined ? alias : name, 0, most);
+      return value === undefined ? fallback : needInteger(value, short === undefined ? alias : name, 0, max);
     }
     const invalidCosts = (why) => coded(RangeError, "ERR_CRYPTO_INVALID_SCRYPT_PARAMS", `Invalid scrypt params: ${why}`);
 
@@ -116,8 +116,8 @@
       const n = option(options, "N", "cost", 16_384, 2 ** 32 - 1);
       const r = option(options, "r", "blockSize", 8, 2 ** 32 - 1);
       const p = option(options, "p", "parallelization", 1, 2 ** 32 - 1);
-      const most = options.maxmem === undefined ? MAX_MEMORY : needInteger(options.maxmem, "maxmem", 0);
-      if (128 * n * r > most) throw invalidCosts("memory limit exceeded");
+      const max = options.maxmem === undefined ? MAX_MEMORY : needInteger(options.maxmem, "maxmem", 0);
+      if (128 * n * r > max) throw invalidCosts("memory limit exceeded");
       if (!ops.scryptAllows(n, r, p)) throw invalidCosts("N must be a power of two, r at most 1024, and r * p at most 8192");
       if (TypedArrayPrototypeGetByteLength(saltBytes) > LONGEST_SALT) {
         throw outOfRange("salt", `of at most ${LONGEST_SALT} bytes`, TypedArrayPrototypeGetByteLength(saltBytes));

@@ -184,9 +184,9 @@
       const usages = toUsages(keyUsages, "toCryptoKey");
       const normalized = normalize("importKey", algorithm);
       const { importKey } = internal.cryptoSecrets()[normalized.name] ?? internal.cryptoPairs()[normalized.name];
-      const made = importKey(format, partOf(key, format), normalized, !!extractable, usages);
-      if (typeOfCryptoKey(made) !== "public" && usagesOf(made) === 0) throw useless();
-      return made;
+      const cryptoKey = importKey(format, partOf(key, format), normalized, !!extractable, usages);
+      if (typeOfCryptoKey(cryptoKey) !== "public" && usagesOf(cryptoKey) === 0) throw useless();
+      return cryptoKey;
     }
 
     // ---- Keys from JSON Web Keys (RFC 7517)

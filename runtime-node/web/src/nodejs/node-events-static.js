@@ -115,8 +115,8 @@
 
       ArrayPrototypePush(undo, listen(emitter, type, onEvent));
       if (type !== "error" && typeof emitter.on === "function") ArrayPrototypePush(undo, listen(emitter, "error", fail));
-      const ends = options.close ?? [];
-      for (let i = 0; i < ends.length; i++) ArrayPrototypePush(undo, listen(emitter, ends[i], finish));
+      const closeEvents = options.close ?? [];
+      for (let i = 0; i < closeEvents.length; i++) ArrayPrototypePush(undo, listen(emitter, closeEvents[i], finish));
       if (signal !== undefined) ArrayPrototypePush(undo, onAbort(signal, () => fail(abortError(signal))));
       return iterator;
     };

@@ -105,8 +105,8 @@
     ObjectSetPrototypeOf(ReadStream, Readable);
     defineHidden(ReadStream.prototype, shared);
     defineHidden(ReadStream.prototype, {
-      _read(most) {
-        const count = Math.min(most, this.pos === undefined ? this.end - this.bytesRead + 1 : this.end - this.pos + 1);
+      _read(max) {
+        const count = Math.min(max, this.pos === undefined ? this.end - this.bytesRead + 1 : this.end - this.pos + 1);
         if (count <= 0) {
           this.push(null);
           return;

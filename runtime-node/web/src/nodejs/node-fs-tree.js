@@ -120,9 +120,9 @@
       get size() {
         return this.#size;
       }
-      // Returns a copy of up to `most` bytes.
-      read(from, most) {
-        return this.#bytes.slice(from, Math.min(this.#size, from + most));
+      // Returns a copy of up to `max` bytes.
+      read(from, max) {
+        return this.#bytes.slice(from, Math.min(this.#size, from + max));
       }
       write(bytes, at) {
         const end = at + bytes.length;
@@ -155,8 +155,8 @@
       get size() {
         return ops.bundleLength(this.#name);
       }
-      read(from, most) {
-        return ops.bundleRead(this.#name, Math.min(from, 2 ** 32 - 1), Math.min(most, 2 ** 32 - 1));
+      read(from, max) {
+        return ops.bundleRead(this.#name, Math.min(from, 2 ** 32 - 1), Math.min(max, 2 ** 32 - 1));
       }
       write() {
         throw failure("EROFS", "write");
@@ -177,8 +177,8 @@
       get isEndless() {
         return this.name !== "null";
       }
-      read(from, most) {
-        const bytes = new Uint8Array(this.isEndless ? Math.min(most, ENDLESS) : 0);
+      read(from, max) {
+        const bytes = new Uint8Array(this.isEndless ? Math.min(max, ENDLESS) : 0);
         if (this.name === "random" && bytes.length > 0) ops.randomFill(bytes);
         return bytes;
       }

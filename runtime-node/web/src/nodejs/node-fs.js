@@ -11,8 +11,8 @@
     const { nextTick } = internal.use("process");
     const { existing, pathOf } = internal.use("fsTree");
     const { Dirent, Stats } = internal.use("fsStats");
-    const { calls: named } = internal.use("fsCalls");
-    const { calls: opens, transfers } = internal.use("fsOpen");
+    const { calls: pathCalls } = internal.use("fsCalls");
+    const { calls: fileCalls, transfers } = internal.use("fsOpen");
     const { ReadStream, WriteStream } = internal.use("fsStreams");
     const Dir = internal.use("fsDirectory");
     const constants = internal.use("fsConstants");
@@ -37,7 +37,7 @@
     };
 
     const opendir = (path, options = undefined) => new Dir(pathOf(path), options);
-    const all = { ...named, ...opens, opendir };
+    const all = { ...pathCalls, ...fileCalls, opendir };
     for (const name of Object.keys(all)) {
       exported[`${name}Sync`] = all[name];
       exported[name] = withCallback(all[name]);

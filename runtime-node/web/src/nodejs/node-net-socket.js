@@ -215,15 +215,15 @@
     // Starts an operation that returns a promise, or undefined if it is done. Calls `succeeded()`
     // or `done(error)` at its end.
     function settle(start, succeeded, done) {
-      let begun;
+      let promise;
       try {
-        begun = start();
+        promise = start();
       } catch (error) {
         done(lost(error));
         return;
       }
-      if (begun === undefined) succeeded();
-      else PromisePrototypeThen(begun, () => nextTick(succeeded), (error) => nextTick(done, lost(error)));
+      if (promise === undefined) succeeded();
+      else PromisePrototypeThen(promise, () => nextTick(succeeded), (error) => nextTick(done, lost(error)));
     }
 
     // ---- The class

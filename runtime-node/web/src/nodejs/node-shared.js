@@ -67,10 +67,10 @@
     }
     return value;
   }
-  function needInteger(value, name, least = -(2 ** 53) + 1, most = 2 ** 53 - 1) {
+  function needInteger(value, name, min = -(2 ** 53) + 1, max = 2 ** 53 - 1) {
     if (typeof value !== "number") throw invalid(name, "of type number", value);
     if (value % 1 !== 0) throw outOfRange(name, "an integer", value);
-    if (value < least || value > most) throw outOfRange(name, `>= ${least} && <= ${most}`, value);
+    if (value < min || value > max) throw outOfRange(name, `>= ${min} && <= ${max}`, value);
     return value;
   }
   function abortError(signal) {

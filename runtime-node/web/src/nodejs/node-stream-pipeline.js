@@ -110,10 +110,11 @@
     };
 
     // Writes all chunks of an iterable to a stream, and waits for `drain` while the stream is full.
-    async function pump(source, destination, ends) {
+    // Ends the stream if `endsDestination` is true.
+    async function pump(source, destination, endsDestination) {
       let wake = null;
       let failure;
-      let over = false;
+      let ended = false;
       const awaken = () => {
         const waiting = wake;
         wake = null;
@@ -121,21 +122,21 @@
       };
       const forget = finished(destination, { readable: false }, (error) => {
         failure = error;
-        over = true;
+        ended = true;
         awaken();
       });
       const drained = () => new Promise((resolve) => (wake = resolve));
       destination.on("drain", awaken);
       try {
         for await (const chunk of source) {
-          if (over) break;
-          if (!destination.write(chunk) && !over) await drained();
+          if (ended) break;
+          if (!destination.write(chunk) && !ended) await drained();
           if (failure) throw failure;
         }
         if (failure) throw failure;
-        if (ends && !over) {
+        if (endsDestination && !ended) {
           destination.end();
-          while (!over) await drained();
+          while (!ended) await drained();
           if (failure) throw failure;
         }
       } finally {
@@ -175,13 +176,13 @@
       // Adds a stream to the pipeline, which then waits for the end of the stream.
       const join = (stream, reads, writes) => {
         waits++;
-        let over = false;
+        let ended = false;
         members.push((error) => {
-          if (over && !(error && stream.errored === null && !stream.destroyed)) return;
+          if (ended && !(error && stream.errored === null && !stream.destroyed)) return;
           if (!stream.destroyed) stream.destroy(error);
         });
         finished(stream, { readable: reads, writable: writes }, (error) => {
-          over = true;
+          ended = true;
           settle(error);
         });
       };

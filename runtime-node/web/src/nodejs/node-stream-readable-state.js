@@ -7,7 +7,7 @@
 
   internal.define("readableState", () => {
     const { defineHidden } = internal.node;
-    const { begin, exposeLifecycle, highWaterMark } = internal.use("streamShared");
+    const { beginLifecycle, exposeLifecycle, highWaterMark } = internal.use("streamShared");
     const { Buffer } = internal.use("buffer");
     const { StringDecoder } = internal.use("string_decoder");
 
@@ -71,7 +71,7 @@
 
     class ReadableState {
       constructor(options, stream, isDuplex) {
-        defineHidden(this, { lifecycle: begin(stream, options) });
+        defineHidden(this, { lifecycle: beginLifecycle(stream, options) });
         this.objectMode = !!(options?.objectMode || (isDuplex && options?.readableObjectMode));
         this.highWaterMark = highWaterMark(options, this.objectMode, "readableHighWaterMark", isDuplex);
         this.buffer = new Queue();

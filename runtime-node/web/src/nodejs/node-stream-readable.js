@@ -174,19 +174,19 @@
 
     function read(n = undefined) {
       const state = this._readableState;
-      const asked = n === undefined ? NaN : +n;
-      if (asked > state.highWaterMark && !state.objectMode) {
+      const requested = n === undefined ? NaN : +n;
+      if (requested > state.highWaterMark && !state.objectMode) {
         let mark = 1;
-        while (mark < MathMin(asked, MAX_HIGH_WATER_MARK)) mark *= 2;
+        while (mark < MathMin(requested, MAX_HIGH_WATER_MARK)) mark *= 2;
         state.highWaterMark = mark;
       }
-      if (asked !== 0) state.emittedReadable = false;
+      if (requested !== 0) state.emittedReadable = false;
       else if (state.needReadable && (state.ended || (state.highWaterMark !== 0 ? state.length >= state.highWaterMark : state.length > 0))) {
         if (state.length === 0 && state.ended) end(this);
         else emitReadable(this);
         return null;
       }
-      let count = amountToRead(state, asked);
+      let count = amountToRead(state, requested);
       if (count === 0 && state.ended) {
         if (state.length === 0) end(this);
         return null;
@@ -202,7 +202,7 @@
           fail(this, error);
         }
         state.sync = false;
-        if (!state.reading) count = amountToRead(state, asked);
+        if (!state.reading) count = amountToRead(state, requested);
       }
       let chunk = null;
       if (count > 0 && state.length > 0) {
@@ -221,7 +221,7 @@
       }
       if (state.length === 0) {
         if (!state.ended) state.needReadable = true;
-        if (asked !== count && state.ended) end(this);
+        if (requested !== count && state.ended) end(this);
       }
       if (chunk !== null && !state.errored && !state.closeEmitted) {
         state.dataEmitted = true;

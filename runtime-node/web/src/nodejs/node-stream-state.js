@@ -36,7 +36,7 @@
     const lifecycleOf = (stream) => stream[LIFECYCLE];
 
     // Starts the lifecycle of a stream, unless the other side of the stream has started it.
-    function begin(stream, options) {
+    function beginLifecycle(stream, options) {
       if (stream[LIFECYCLE] === undefined) {
         ObjectDefineProperty(stream, LIFECYCLE, { __proto__: null, value: new Lifecycle(options), writable: true, configurable: true });
       }
@@ -93,7 +93,7 @@
     function tearDown(stream, error, done) {
       const lifecycle = lifecycleOf(stream);
       let called = false;
-      const over = (reason) => {
+      const finish = (reason) => {
         if (called) return;
         called = true;
         recordError(lifecycle, reason);
@@ -108,9 +108,9 @@
         });
       };
       try {
-        stream._destroy(error || null, over);
+        stream._destroy(error || null, finish);
       } catch (thrown) {
-        over(thrown);
+        finish(thrown);
       }
     }
 
@@ -145,12 +145,12 @@
       else emitError(stream, error);
     }
 
-    // Calls `_construct` if the stream has one, and then `begun`.
-    function construct(stream, begun) {
+    // Calls `_construct` if the stream has one, and then `onConstructed`.
+    function construct(stream, onConstructed) {
       if (typeof stream._construct !== "function") return;
       const lifecycle = lifecycleOf(stream);
       stream.once(CONSTRUCTED, (error) => {
-        if (!error) begun();
+        if (!error) onConstructed();
       });
       // The other side has already started construction.
       if (!lifecycle.constructed) return;
@@ -259,7 +259,7 @@
 
     return {
       __proto__: null,
-      addAbortSignal, adopt, begin, construct, destroy, emitClose, errors, exposeLifecycle, fail, highWaterMark, isIterable,
+      addAbortSignal, adopt, beginLifecycle, construct, destroy, emitClose, errors, exposeLifecycle, fail, highWaterMark, isIterable,
       isNodeStream, isReadableNode, isWebReadable, isWebWritable, isWritableNode, lifecycleOf, needFunction, nextTick, predicates,
       setDefaultHighWaterMark, undestroy,
       getDefaultHighWaterMark: (objectMode) => (objectMode ? DEFAULTS.objects : DEFAULTS.bytes),

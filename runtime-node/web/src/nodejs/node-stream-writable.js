@@ -9,7 +9,7 @@
   internal.define("writable", () => {
     const { abortError, defineHidden, invalid } = internal.node;
     const shared = internal.use("streamShared");
-    const { begin, construct, errors, fail, highWaterMark, nextTick } = shared;
+    const { beginLifecycle, construct, errors, fail, highWaterMark, nextTick } = shared;
     const { Buffer } = internal.use("buffer");
     const EventEmitter = internal.use("events");
     const Stream = internal.use("legacyStream");
@@ -20,7 +20,7 @@
 
     class WritableState {
       constructor(options, stream, isDuplex) {
-        defineHidden(this, { lifecycle: begin(stream, options) });
+        defineHidden(this, { lifecycle: beginLifecycle(stream, options) });
         this.objectMode = !!(options?.objectMode || (isDuplex && options?.writableObjectMode));
         this.highWaterMark = highWaterMark(options, this.objectMode, "writableHighWaterMark", isDuplex);
         this.decodeStrings = options?.decodeStrings !== false;
@@ -65,7 +65,7 @@
       defineHidden(this, { _writableState: new WritableState(options, this, isDuplex) });
       if (!isDuplex) {
         shared.adopt(this, options, ["write", "writev", "destroy", "final", "construct"]);
-        construct(this, () => begun(this));
+        construct(this, () => onConstructed(this));
       }
     }
     Writable.WritableState = WritableState;
@@ -81,7 +81,7 @@
       },
     });
 
-    const begun = (stream) => {
+    const onConstructed = (stream) => {
       if (!stream._writableState.writing) writeBuffered(stream);
       maybeFinish(stream);
     };
@@ -389,6 +389,6 @@
     Writable.fromWeb = (stream, options) => internal.use("streamWeb").writableFromWeb(stream, options);
     Writable.toWeb = (stream) => internal.use("streamWeb").writableToWeb(stream);
     defineHidden(Writable.prototype, internal.use("writableProperties"));
-    return { Writable, begun, members };
+    return { Writable, members, onConstructed };
   });
 })

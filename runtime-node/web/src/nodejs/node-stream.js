@@ -44,11 +44,11 @@
           [source, "data", onData], [destination, "drain", onDrain], [source, "error", onError], [destination, "error", onError],
         ];
         if (options?.end !== false) listeners.push([source, "end", onEnd], [source, "close", onClose]);
-        const ends = [[source, "end", clean], [source, "close", clean], [destination, "close", clean]];
+        const cleanupListeners = [[source, "end", clean], [source, "close", clean], [destination, "close", clean]];
         function clean() {
-          for (const [emitter, type, listener] of [...listeners, ...ends]) emitter.removeListener(type, listener);
+          for (const [emitter, type, listener] of [...listeners, ...cleanupListeners]) emitter.removeListener(type, listener);
         }
-        for (const [emitter, type, listener] of [...listeners, ...ends]) emitter.on(type, listener);
+        for (const [emitter, type, listener] of [...listeners, ...cleanupListeners]) emitter.on(type, listener);
         destination.emit("pipe", source);
         return destination;
       },

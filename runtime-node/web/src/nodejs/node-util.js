@@ -37,10 +37,10 @@
       const custom = (object, at) => {
         const method = object[INSPECT];
         if (typeof method !== "function" || method === inspect) return undefined;
-        const left = depth - at;
-        const shown = ReflectApply(method, object, [left, { ...settings, depth: left }, inspect]);
+        const remainingDepth = depth - at;
+        const shown = ReflectApply(method, object, [remainingDepth, { ...settings, depth: remainingDepth }, inspect]);
         if (shown === object) return undefined;
-        return typeof shown === "string" ? shown : inspect(shown, { ...settings, depth: left });
+        return typeof shown === "string" ? shown : inspect(shown, { ...settings, depth: remainingDepth });
       };
       return internal.inspectWith(value, {
         __proto__: null, depth, items: settings.maxArrayLength ?? Infinity, breakLength: settings.breakLength,
@@ -149,12 +149,12 @@
       }
       ObjectSetPrototypeOf(promised, ObjectGetPrototypeOf(original));
       defineHidden(promised, { [PROMISIFIED]: promised });
-      return adopt(promised, original);
+      return copyOwnProperties(promised, original);
     }
     promisify.custom = PROMISIFIED;
 
     // Copies the own properties of one function to another.
-    function adopt(wrapper, original) {
+    function copyOwnProperties(wrapper, original) {
       const keys = ReflectOwnKeys(original);
       for (let i = 0; i < keys.length; i++) {
         const own = ReflectGetOwnPropertyDescriptor(wrapper, keys[i]);
@@ -181,7 +181,7 @@
           },
         );
       }
-      adopt(called, original);
+      copyOwnProperties(called, original);
       return defineHidden(called, { name: `${original.name}Callbackified`, length: original.length + 1 });
     }
 
