@@ -50,13 +50,14 @@ type OfPrototype<Name extends string, T, Self = T> = {
   [K in keyof T as T[K] extends Function ? never : `${Name}PrototypeGet${Pascal<K>}`]: (self: Self) => T[K];
 };
 type Instance<C> = C extends { readonly prototype: infer T } ? T : never;
-type All<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer I) => void ? I : never;
-type OfConstructors = All<
+// The intersection of the members of a union.
+type Intersection<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer I) => void ? I : never;
+type OfConstructors = Intersection<
   {
     [N in keyof Constructors]: Statics<N, Constructors[N]> & OfPrototype<N, Instance<Constructors[N]>>;
   }[keyof Constructors]
 >;
-type OfNamespaces = All<{ [N in keyof Namespaces]: Statics<N, Namespaces[N]> }[keyof Namespaces]>;
+type OfNamespaces = Intersection<{ [N in keyof Namespaces]: Statics<N, Namespaces[N]> }[keyof Namespaces]>;
 type OfTypedArrays = OfPrototype<"TypedArray", Uint8Array<ArrayBuffer>, ArrayBufferView>;
 
 // Primordials that the rules above do not describe, or that accept more than TypeScript's own
@@ -122,7 +123,7 @@ declare global {
   type Outcome = Fetched | Failed | null;
   // The addresses of a host, or a failure.
   type Resolved = string[] | Failed;
-  // The kind of an event of a socket, and its values.
+  // A callback that receives the kind of an event of a socket, and the values of the event.
   type SocketCallback = (kind: number, first: any, second: any, third: any) => void;
 
   // The functions that native code calls by name.

@@ -44,7 +44,7 @@ impl<'s> Argument<'s> for Encoding {
         arguments: &mut Arguments<'s>,
     ) -> Result<Self, Thrown> {
         let encoding = arguments.take(scope).map(Self::from_number)?;
-        encoding.ok_or_else(|| Thrown::range_error("There is no encoding of this number"))
+        encoding.ok_or_else(|| Thrown::range_error("There is no encoding with this number"))
     }
 }
 

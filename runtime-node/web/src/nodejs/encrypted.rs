@@ -22,8 +22,9 @@ pub(crate) struct EncryptedKey<'s> {
     salt: v8::Local<'s, v8::ArrayBuffer>,
     /// The number of iterations, or N of scrypt.
     iterations: f64,
-    /// The other costs of scrypt.
+    /// The block size of scrypt; 0 for PBKDF2.
     r: u32,
+    /// The parallelization of scrypt; 0 for PBKDF2.
     p: u32,
     cipher: &'static str,
     iv: v8::Local<'s, v8::ArrayBuffer>,
@@ -91,7 +92,8 @@ fn read(encrypted: &[u8]) -> der::Result<(EncryptionScheme, &[u8])> {
     Ok(parts)
 }
 
-/// Writes a key that has been encrypted in CBC mode, with a key derived by PBKDF2 with SHA-256.
+/// Encodes an encrypted private key. `content` is the private key, encrypted in CBC mode with a key
+/// that was derived by PBKDF2 with SHA-256.
 #[op]
 pub(crate) fn encrypted_write<'s>(
     scope: &mut v8::PinScope<'s, '_>,

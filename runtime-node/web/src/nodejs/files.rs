@@ -52,18 +52,18 @@ pub(crate) fn bundle_length(scope: &mut v8::PinScope<'_, '_>, name: String) -> u
     module.and_then(|content| content.len().try_into().ok()).unwrap_or_default()
 }
 
-/// Returns up to `most` bytes of a module, beginning at the byte `from`.
+/// Returns up to `max_len` bytes of a module, beginning at the byte `from`.
 #[op]
 pub(crate) fn bundle_read<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     name: String,
     from: u32,
-    most: u32,
+    max_len: u32,
 ) -> Result<v8::Local<'s, v8::Uint8Array>, Thrown> {
     let state = State::of(scope);
     let content = state.revision.modules.get(&name).map(|content| &content[..]).unwrap_or_default();
     let from = (from as usize).min(content.len());
-    let to = from.saturating_add(most as usize).min(content.len());
+    let to = from.saturating_add(max_len as usize).min(content.len());
     let bytes = content[from..to].to_vec();
     let counted = make_room(scope, bytes.len()).and_then(|buffers| buffers.count(bytes));
     let counted = counted.ok_or_else(out_of_memory)?;

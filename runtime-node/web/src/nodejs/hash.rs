@@ -136,7 +136,8 @@ impl Hasher {
         out
     }
 
-    /// Returns the HMAC of `data` alone, with the same key; `None` for a hash without a key.
+    /// Restarts an HMAC with the same key. Returns the HMAC of `data` alone; `None` for a hash
+    /// without a key.
     fn restart(&mut self, data: &[u8]) -> Option<Vec<u8>> {
         let Self::Keyed(context) = self else { return None };
         // SAFETY: without a key and a function, the context keeps those that it has.
@@ -218,7 +219,8 @@ pub(crate) fn hash_update(scope: &mut v8::PinScope<'_, '_>, hasher: u32, bytes: 
     }
 }
 
-/// Writes a hasher's result into the view, returns its length in bytes, and drops the hasher.
+/// Writes a hasher's result into the view, and drops the hasher. Returns the length of the result
+/// in bytes; `undefined` if there is no such hasher.
 #[op]
 pub(crate) fn hash_finish(
     scope: &mut v8::PinScope<'_, '_>,

@@ -39,7 +39,9 @@ pub(crate) fn key_read<'s>(
         "pkcs1-public" => encoding::rsa_from_public(&der).map(Key::Rsa),
         "pkcs1-private" => encoding::rsa_from_private(&der).map(Key::Rsa),
         "sec1" => encoding::curve_from_private(&der).map(Key::Curve),
-        "certificate" => certified(&der).ok_or(KeyError::Malformed).and_then(encoding::from_spki),
+        "certificate" => {
+            subject_public_key_info(&der).ok_or(KeyError::Malformed).and_then(encoding::from_spki)
+        }
         _ => return Err(failed()),
     };
     keys::hold(scope, key.map_err(not_a_key)?)
@@ -47,9 +49,9 @@ pub(crate) fn key_read<'s>(
 
 /// Returns the `SubjectPublicKeyInfo` of a certificate (RFC 5280 §4.1). The signature of the
 /// certificate is not verified.
-fn certified(der: &[u8]) -> Option<&[u8]> {
-    let to_be_signed = SliceReader::new(inner(der)?).ok()?.tlv_bytes().ok()?;
-    let mut fields = SliceReader::new(inner(to_be_signed)?).ok()?;
+fn subject_public_key_info(der: &[u8]) -> Option<&[u8]> {
+    let to_be_signed = SliceReader::new(content_of(der)?).ok()?.tlv_bytes().ok()?;
+    let mut fields = SliceReader::new(content_of(to_be_signed)?).ok()?;
     // Certificates of version 1 do not contain their version.
     if fields.peek_byte()? == 0xA0 {
         fields.tlv_bytes().ok()?;
@@ -61,8 +63,8 @@ fn certified(der: &[u8]) -> Option<&[u8]> {
     fields.tlv_bytes().ok()
 }
 
-/// Returns the content of an element.
-fn inner(der: &[u8]) -> Option<&[u8]> {
+/// Returns the content of a DER element, without its tag and length.
+fn content_of(der: &[u8]) -> Option<&[u8]> {
     let mut reader = SliceReader::new(der).ok()?;
     let header = Header::decode(&mut reader).ok()?;
     reader.read_slice(header.length()).ok()
@@ -84,8 +86,8 @@ pub(crate) fn key_kind(key: KeyRef) -> &'static str {
     }
 }
 
-/// Generates a private RSA key on this thread. Gives up when the turn is over: the termination of
-/// the turn then ends the Worker's code.
+/// Generates a private RSA key on this thread. Stops when the turn is over: the termination of the
+/// turn then ends the Worker's code.
 #[op]
 pub(crate) fn rsa_generate_here<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -10,12 +10,12 @@
   const { isObject } = internal.webidl;
 
   internal.define("assert", () => {
-    const { coded, hidden, invalid, needFunction, needObject } = internal.node;
+    const { coded, defineHidden, invalid, needFunction, needObject } = internal.node;
     const { isDeepEqual, isDeepStrictEqual } = internal.use("equality");
     const isRegExp = (value) => internal.ops.isKind(value, "RegExp");
     const isError = (value) => internal.ops.isKind(value, "NativeError") || value instanceof Error;
 
-    const WORDS = {
+    const MESSAGES = {
       __proto__: null,
       "==": "Expected values to be loosely equal:",
       "!=": "Expected \"actual\" to be loosely unequal to:",
@@ -27,20 +27,20 @@
       notDeepStrictEqual: "Expected \"actual\" not to be strictly deep-equal to:",
     };
     function defaultMessage(operator, actual, expected) {
-      const words = WORDS[operator];
-      if (words === undefined) return "Failed";
+      const text = MESSAGES[operator];
+      if (text === undefined) return "Failed";
       const shown = internal.inspect(actual);
-      if (StringPrototypeStartsWith(operator, "not") || operator === "!=") return `${words} ${shown}`;
+      if (StringPrototypeStartsWith(operator, "not") || operator === "!=") return `${text} ${shown}`;
       const other = internal.inspect(expected);
       return shown.length + other.length < 60 && !shown.includes("\n") && !other.includes("\n")
-        ? `${words}\n\n${shown} !== ${other}\n` : `${words}\n\n+ actual\n${shown}\n\n- expected\n${other}\n`;
+        ? `${text}\n\n${shown} !== ${other}\n` : `${text}\n\n+ actual\n${shown}\n\n- expected\n${other}\n`;
     }
 
     class AssertionError extends Error {
       constructor(options) {
         const { message, actual, expected, operator, stackStartFn } = needObject(options, "options");
         super(message === undefined ? defaultMessage(operator, actual, expected) : `${message}`);
-        hidden(this, { name: "AssertionError" });
+        defineHidden(this, { name: "AssertionError" });
         this.generatedMessage = message === undefined;
         this.code = "ERR_ASSERTION";
         this.actual = actual;
@@ -87,8 +87,8 @@
       throwFailure(message, { operator: "fail", stackStartFn: fail });
     }
 
-    // Checks a thrown error against the expected class, expression, function or properties. Throws
-    // if the error does not match.
+    // Checks a thrown error against the expected class, regular expression, function or properties.
+    // Throws if the error does not match.
     function checkMatches(error, expected, message, from) {
       if (isRegExp(expected)) {
         if (RegExpPrototypeExec(expected, `${error}`) !== null) return;
@@ -169,10 +169,10 @@
     }
     function checkNotThrown(from, thrown, expected, message) {
       if (thrown === NOTHING) return;
-      const words = typeof expected === "string" ? expected : message;
+      const text = typeof expected === "string" ? expected : message;
       if (typeof expected === "function" && !(thrown instanceof expected)) throw thrown;
       if (isRegExp(expected) && RegExpPrototypeExec(expected, `${thrown}`) === null) throw thrown;
-      throwFailure(`Got unwanted ${from === doesNotThrow ? "exception" : "rejection"}${words === undefined ? "." : `: ${words}`}\nActual message: "${
+      throwFailure(`Got unwanted ${from === doesNotThrow ? "exception" : "rejection"}${text === undefined ? "." : `: ${text}`}\nActual message: "${
         thrown?.message}"`, { actual: thrown, expected, operator: from.name, stackStartFn: from });
     }
     function doesNotThrow(fn, expected, message) {
@@ -201,7 +201,7 @@
         { actual: string, expected: expression, operator: "doesNotMatch", stackStartFn: doesNotMatch });
     }
 
-    const loose = (a, b) => a == b || (a !== a && b !== b);
+    const isLooselyEqual = (a, b) => a == b || (a !== a && b !== b);
     const members = {
       AssertionError,
       deepEqual: comparison("deepEqual", isDeepEqual),
@@ -209,13 +209,13 @@
       doesNotMatch,
       doesNotReject,
       doesNotThrow,
-      equal: comparison("equal", loose),
+      equal: comparison("equal", isLooselyEqual),
       fail,
       ifError,
       match,
       notDeepEqual: comparison("notDeepEqual", (a, b) => !isDeepEqual(a, b)),
       notDeepStrictEqual: comparison("notDeepStrictEqual", (a, b) => !isDeepStrictEqual(a, b)),
-      notEqual: comparison("notEqual", (a, b) => !loose(a, b)),
+      notEqual: comparison("notEqual", (a, b) => !isLooselyEqual(a, b)),
       notStrictEqual: comparison("notStrictEqual", (a, b) => !ObjectIs(a, b)),
       ok,
       rejects,

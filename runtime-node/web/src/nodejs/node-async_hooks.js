@@ -2,8 +2,8 @@
 //
 // The storages' values are an immutable linked list. V8 carries the head of the list along with
 // promises, next to the number of the invocation (`engine::continuation`); a change of a value
-// creates another list. While no storage holds a value, V8 carries only the number, so that a
-// Worker without storages has no cost.
+// creates another list. While no storage holds a value, V8 carries only the number, so a Worker
+// without storages incurs no cost.
 //
 // A list may be kept, and entered while another invocation runs: the number next to it is always
 // that of the running invocation.
@@ -71,7 +71,7 @@
 
   internal.define("async_hooks", () => {
     const { enter, find, withValue, stores, within, without } = internal.use("asyncContext");
-    const { hidden, needFunction, needObject, needString } = internal.node;
+    const { defineHidden, needFunction, needObject, needString } = internal.node;
 
     class AsyncLocalStorage {
       // The storage's key in the list; `disable` replaces it.
@@ -159,7 +159,7 @@
         const bound = function (...args) {
           return within(list, fn, isBound ? thisArg : this, args);
         };
-        return hidden(bound, { name: `bound ${fn.name}`, length: fn.length });
+        return defineHidden(bound, { name: `bound ${fn.name}`, length: fn.length });
       }
 
       static bind(fn, type = undefined, ...rest) {

@@ -21,7 +21,7 @@
   internal.define("bufferText", () => ({ FastBuffer, isBytes, needBytes, part }) => {
     const { badValue, coded, invalid, needString, outOfRange } = internal.node;
 
-    // Native code uses the same numbers, except UTF8, which has functions of its own.
+    // Native code uses the same numbers, except for UTF8, which has functions of its own.
     const UTF8 = -1, ASCII = 0, LATIN1 = 1, UTF16 = 2, HEX = 3, BASE64 = 4, BASE64URL = 5;
     const ENCODINGS = {
       __proto__: null,
@@ -82,9 +82,9 @@
         let end = MathMin(at + step, length);
         if (kind === UTF8) end = characterEnd(string, at, end);
         const piece = at === 0 && end === length ? string : StringPrototypeSlice(string, at, end);
-        const rest = written === 0 ? bytes : part(bytes, written, room);
+        const target = written === 0 ? bytes : part(bytes, written, room);
         // The result is the number of code units read times 2³², plus the number of bytes written.
-        const done = kind === UTF8 ? ops.utf8Write(piece, rest) : ops.textToBytes(piece, rest, kind, end === length);
+        const done = kind === UTF8 ? ops.utf8Write(piece, target) : ops.textToBytes(piece, target, kind, end === length);
         const read = MathFloor(done / 2 ** 32);
         written += done % 2 ** 32;
         at += read;
@@ -105,23 +105,23 @@
 
     // ---- Bytes to text
 
-    function piece(bytes, kind) {
+    function decode(bytes, kind) {
       return kind === UTF8 ? /** @type {string} */ (ops.decode(bytes, "utf-8", false, true)) : ops.bytesToText(bytes, kind);
     }
 
     function toText(bytes, kind, start, end) {
       const size = end - start;
-      const long = kind === HEX ? size * 2 : kind === BASE64 || kind === BASE64URL ? size / 3 * 4 : kind === UTF16 ? size / 2 : size;
-      if (long > MAX_STRING) {
+      const characters = kind === HEX ? size * 2 : kind === BASE64 || kind === BASE64URL ? size / 3 * 4 : kind === UTF16 ? size / 2 : size;
+      if (characters > MAX_STRING) {
         throw coded(RangeError, "ERR_STRING_TOO_LONG", `Cannot create a string longer than 0x1fffffe8 characters`);
       }
-      if (size <= STEP) return piece(part(bytes, start, end), kind);
+      if (size <= STEP) return decode(part(bytes, start, end), kind);
       let text = "";
       for (let at = start; at < end;) {
         let to = MathMin(at + STEP, end);
         // Moves the boundary back to the start of a UTF-8 sequence.
         for (let i = 0; kind === UTF8 && to < end && i < 3 && (bytes[to] & 0xC0) === 0x80; i++) to--;
-        text += piece(part(bytes, at, to), kind);
+        text += decode(part(bytes, at, to), kind);
         at = to;
       }
       return text;
@@ -129,8 +129,8 @@
 
     // ---- Methods
 
-    const bound = (value, length, otherwise) => {
-      if (value === undefined) return otherwise;
+    const clamped = (value, length, fallback) => {
+      if (value === undefined) return fallback;
       const number = MathTrunc(+value);
       return !(number > 0) ? 0 : MathMin(number, length);
     };
@@ -144,8 +144,8 @@
     const methods = {
       toString(name, start, end) {
         const length = TypedArrayPrototypeGetByteLength(this);
-        const from = bound(start, length, 0);
-        const to = bound(end, length, length);
+        const from = clamped(start, length, 0);
+        const to = clamped(end, length, length);
         return from >= to ? "" : toText(this, encoding(name), from, to);
       },
       toLocaleString(name, start, end) {
@@ -197,7 +197,7 @@
       /** @this {Uint8Array} */
       methods[name] = function (start, end) {
         const length = TypedArrayPrototypeGetByteLength(this);
-        const from = bound(start, length, 0), to = bound(end, length, length);
+        const from = clamped(start, length, 0), to = clamped(end, length, length);
         return from >= to ? "" : toText(this, SLICES[name], from, to);
       };
     }
@@ -208,10 +208,10 @@
       };
     }
 
-    function position(value, name, most) {
+    function position(value, name, max) {
       if (typeof value !== "number") throw invalid(name, "of type number", value);
       if (value % 1 !== 0) throw outOfRange(name, "an integer", value);
-      if (value < 0 || value > most) throw outOfRange(name, `>= 0 && <= ${most}`, value);
+      if (value < 0 || value > max) throw outOfRange(name, `>= 0 && <= ${max}`, value);
       return value;
     }
 
@@ -291,19 +291,19 @@
       // overlaps[i] is the length of the longest proper prefix of the needle that is a suffix of
       // its first i + 1 bytes.
       const overlaps = new Int32Array(size);
-      for (let i = 1, same = 0; i < size; i++) {
-        while (same > 0 && byte(i) !== byte(same)) same = overlaps[same - 1];
-        if (byte(i) === byte(same)) same++;
-        overlaps[i] = same;
+      for (let i = 1, matched = 0; i < size; i++) {
+        while (matched > 0 && byte(i) !== byte(matched)) matched = overlaps[matched - 1];
+        if (byte(i) === byte(matched)) matched++;
+        overlaps[i] = matched;
       }
-      let same = 0;
+      let matched = 0;
       for (let at = backwards ? from + size - 1 : from; at >= 0 && at < length; at += backwards ? -1 : 1) {
-        while (same > 0 && bytes[at] !== byte(same)) same = overlaps[same - 1];
-        if (bytes[at] === byte(same)) same++;
-        if (same < size) continue;
+        while (matched > 0 && bytes[at] !== byte(matched)) matched = overlaps[matched - 1];
+        if (bytes[at] === byte(matched)) matched++;
+        if (matched < size) continue;
         const found = backwards ? at : at - size + 1;
         if (found % step === 0) return found;
-        same = overlaps[same - 1];
+        matched = overlaps[matched - 1];
       }
       return -1;
     }
@@ -343,12 +343,12 @@
       if (to !== ASCII && to !== LATIN1) return fromString(string, toName);
       // Characters that the target encoding lacks become question marks.
       const out = new FastBuffer(string.length);
-      const most = to === ASCII ? 0x7F : 0xFF;
+      const max = to === ASCII ? 0x7F : 0xFF;
       let length = 0;
       for (let i = 0; i < string.length; i++) {
         const unit = StringPrototypeCharCodeAt(string, i);
         if (isHigh(unit) && i + 1 < string.length) i++;
-        out[length++] = unit > most ? 0x3F : unit;
+        out[length++] = unit > max ? 0x3F : unit;
       }
       return part(out, 0, length);
     };

@@ -23,7 +23,7 @@
   const STEP = 2 ** 18;
 
   internal.define("buffer", () => {
-    const { INSPECT, coded, hidden, invalid, needInteger, outOfRange } = internal.node;
+    const { INSPECT, coded, defineHidden, invalid, needInteger, outOfRange } = internal.node;
 
     class FastBuffer extends Uint8Array {}
 
@@ -56,12 +56,12 @@
     function fromArrayBuffer(buffer, byteOffset, length) {
       const size = ArrayBufferPrototypeGetByteLength(buffer);
       const offset = byteOffset === undefined ? 0 : +byteOffset || 0;
-      const most = size - offset;
-      if (most < 0) throw coded(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", '"offset" is outside of buffer bounds');
+      const max = size - offset;
+      if (max < 0) throw coded(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", '"offset" is outside of buffer bounds');
       if (length === undefined) return new FastBuffer(buffer, offset);
       const wanted = +length;
       if (!(wanted > 0)) return new FastBuffer(buffer, offset, 0);
-      if (wanted > most) throw coded(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", '"length" is outside of buffer bounds');
+      if (wanted > max) throw coded(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", '"length" is outside of buffer bounds');
       return new FastBuffer(buffer, offset, wanted);
     }
 
@@ -117,7 +117,7 @@
     }
     ObjectSetPrototypeOf(Buffer, Uint8Array);
     Buffer.prototype = FastBuffer.prototype;
-    hidden(FastBuffer.prototype, { constructor: Buffer });
+    defineHidden(FastBuffer.prototype, { constructor: Buffer });
     ObjectDefineProperty(Buffer, "prototype", { __proto__: null, writable: false, enumerable: false });
 
     const species = {
@@ -199,8 +199,8 @@
     for (let i = 0; i < names.length; i++) Buffer[names[i]] = statics[names[i]];
 
     // Resolves a relative index, as `Array.prototype.slice` does.
-    const place = (value, length, otherwise) => {
-      const number = value === undefined ? otherwise : MathTrunc(+value);
+    const relativeIndex = (value, length, fallback) => {
+      const number = value === undefined ? fallback : MathTrunc(+value);
       if (NumberIsNaN(number)) return 0;
       return number < 0 ? (number + length > 0 ? number + length : 0) : MathMin(number, length);
     };
@@ -212,8 +212,8 @@
       },
       subarray(start, end) {
         const length = TypedArrayPrototypeGetByteLength(this);
-        const from = place(start, length, 0);
-        const to = place(end, length, length);
+        const from = relativeIndex(start, length, 0);
+        const to = relativeIndex(end, length, length);
         return part(this, from, to > from ? to : from);
       },
       equals(other) {
@@ -288,7 +288,7 @@
     const text = internal.use("bufferText")({ FastBuffer, isBytes, needBytes, part });
     define(text.methods);
     define(internal.use("bufferNumbers")());
-    hidden(Buffer.prototype, { [INSPECT]: text.inspect });
+    defineHidden(Buffer.prototype, { [INSPECT]: text.inspect });
 
     const { Blob, File } = internal.blobs();
     return {

@@ -7,7 +7,8 @@
   const { Error, RangeError, TypeError, TypedArrayPrototypeGetByteLength, Uint8Array } = internal.primordials;
   const { ops } = internal;
 
-  // The lengths of the key, the initialization vector and a block in bytes, and OpenSSL's number.
+  // For each cipher, the lengths of the key, the initialization vector and a block in bytes, and
+  // OpenSSL's number (NID).
   const CIPHERS = {
     __proto__: null,
     "aes-128-cbc": [16, 16, 16, 419], "aes-128-ctr": [16, 16, 1, 904], "aes-128-ecb": [16, 0, 16, 418], "aes-128-gcm": [16, 12, 1, 895],
@@ -24,10 +25,11 @@
     "aes128": "aes-128-cbc", "aes192": "aes-192-cbc", "aes256": "aes-256-cbc",
     "id-aes128-gcm": "aes-128-gcm", "id-aes192-gcm": "aes-192-gcm", "id-aes256-gcm": "aes-256-gcm",
   };
+  // The maximum length of an authentication tag, which is also the default, in bytes.
   const TAG = 16;
 
   internal.define("cryptoCiphers", () => {
-    const { coded, hidden, needInteger, needObject, needString } = internal.node;
+    const { coded, defineHidden, needInteger, needObject, needString } = internal.node;
     const { Buffer } = internal.use("buffer");
     const { Transform } = internal.use("duplex");
     const { StringDecoder } = internal.use("string_decoder");
@@ -48,11 +50,11 @@
     const invalidState = (what) => coded(Error, "ERR_CRYPTO_INVALID_STATE", `Invalid state for operation ${what}`);
 
     function open(name, encrypts, key, iv) {
-      const facts = CIPHERS[name];
-      if (facts === undefined) throw coded(Error, "ERR_CRYPTO_UNKNOWN_CIPHER", "Unknown cipher");
+      const parameters = CIPHERS[name];
+      if (parameters === undefined) throw coded(Error, "ERR_CRYPTO_UNKNOWN_CIPHER", "Unknown cipher");
       const secret = secretOf(key, undefined, "key");
-      const vector = iv === null && facts[1] === 0 ? new Uint8Array(0) : bytesOf(iv, undefined, "iv");
-      if (TypedArrayPrototypeGetByteLength(secret) !== facts[0]) {
+      const vector = iv === null && parameters[1] === 0 ? new Uint8Array(0) : bytesOf(iv, undefined, "iv");
+      if (TypedArrayPrototypeGetByteLength(secret) !== parameters[0]) {
         throw coded(RangeError, "ERR_CRYPTO_INVALID_KEYLEN", "Invalid key length");
       }
       const number = ops.cipherOpen(name, encrypts, secret, vector);
@@ -105,12 +107,12 @@
         const number = this.#number;
         try {
           if (isAuthenticated(this.#name) && !this.#encrypts && this.#tag === null) throw this.#failed();
-          const rest = ops.cipherFinish(number);
-          if (rest === undefined) throw this.#failed();
+          const output = ops.cipherFinish(number);
+          if (output === undefined) throw this.#failed();
           if (isAuthenticated(this.#name) && this.#encrypts) {
             this.#tag = Buffer.from(/** @type {ArrayBuffer} */ (ops.cipherTag(number, this.#tagLength ?? TAG)));
           }
-          return this.#output(Buffer.from(rest), outputEncoding, true);
+          return this.#output(Buffer.from(output), outputEncoding, true);
         } finally {
           forget(this);
           ops.cipherClose(number);
@@ -163,7 +165,7 @@
         };
       }
     }
-    hidden(Cipher.prototype, {
+    defineHidden(Cipher.prototype, {
       _transform(chunk, encoding, done) {
         this.push(this.update(chunk, encoding));
         done();

@@ -20,7 +20,7 @@
     // The maximum number of bytes per native call, because such a call cannot be terminated.
     const STEP = 2 ** 18;
     // The maximum value of most lengths and counts.
-    const MOST = 2 ** 31 - 1;
+    const MAX_INT32 = 2 ** 31 - 1;
 
     // Returns the bytes of a string or a buffer source.
     function bytesOf(value, encoding, name) {
@@ -29,7 +29,8 @@
       if (bytes === null) throw invalid(name, DATA, value);
       return bytes;
     }
-    const as = (bytes, encoding) =>
+    // Returns bytes as they are, or as text if there is an encoding.
+    const encoded = (bytes, encoding) =>
       (encoding === undefined || encoding === null || encoding === "buffer" ? bytes : bytes.toString(encoding));
 
     // Calls `use` with each part of the bytes in turn.
@@ -47,7 +48,8 @@
 
     // ---- Callbacks
 
-    const later = (callback, ...results) => setTimeout(() => {
+    // Calls back in a task of its own. Reports an exception of the callback as uncaught.
+    const callLater = (callback, ...results) => setTimeout(() => {
       try {
         ReflectApply(callback, undefined, results);
       } catch (error) {
@@ -62,11 +64,11 @@
         try {
           result = finish(value);
         } catch (error) {
-          later(callback, error);
+          callLater(callback, error);
           return;
         }
-        later(callback, null, result);
-      }, (error) => later(callback, error));
+        callLater(callback, null, result);
+      }, (error) => callLater(callback, error));
     };
 
     // ---- Native states
@@ -121,6 +123,6 @@
       __proto__: null, value, writable: true, enumerable: false, configurable: true,
     });
 
-    return { __proto__: null, DATA, MOST, as, bytesOf, inSteps, keeper, later, lazily, settle };
+    return { __proto__: null, DATA, MAX_INT32, bytesOf, callLater, encoded, inSteps, keeper, lazily, settle };
   });
 })

@@ -6,13 +6,14 @@
   const { Error, TypeError, Uint8Array } = internal.primordials;
   const { ops } = internal;
 
+  // The lengths of private keys, in bytes.
   const LENGTHS = { __proto__: null, "P-256": 32, "P-384": 48, "P-521": 66 };
   const CURVES = ["prime256v1", "secp384r1", "secp521r1"];
 
   internal.define("cryptoAgreement", () => {
     const { coded, needFunction, needObject } = internal.node;
     const { Buffer } = internal.use("buffer");
-    const { as, bytesOf, later } = internal.use("cryptoData");
+    const { bytesOf, callLater, encoded } = internal.use("cryptoData");
     const { converted, handleOf, kindOf, privateKeyOf, publicKeyOf, typeOf } = internal.use("cryptoKeyObjects");
     const { curveOf } = internal.use("cryptoGeneration");
 
@@ -24,9 +25,9 @@
       if (format !== undefined && format !== "uncompressed" && format !== "compressed" && format !== "hybrid") {
         throw coded(TypeError, "ERR_CRYPTO_ECDH_INVALID_FORMAT", `Invalid ECDH format: ${format}`);
       }
-      const converted = ops.pointConvert(curve, bytes, format === "compressed");
-      if (converted === undefined) throw invalidPoint();
-      const out = Buffer.from(converted);
+      const encoding = ops.pointConvert(curve, bytes, format === "compressed");
+      if (encoding === undefined) throw invalidPoint();
+      const out = Buffer.from(encoding);
       // The hybrid form also has the bit of the compressed form (SEC 1 §2.3.3).
       if (format === "hybrid") out[0] = 6 + out[out.length - 1] % 2;
       return out;
@@ -57,17 +58,17 @@
       computeSecret(otherPublicKey, inputEncoding = undefined, outputEncoding = undefined) {
         const other = point(this.#curve, bytesOf(otherPublicKey, inputEncoding, "otherPublicKey"), undefined);
         if (this.#private === null) throw noKey("private");
-        return as(agree(this.#private, ops.keyImport(this.#curve, "raw", other)), outputEncoding);
+        return encoded(agree(this.#private, ops.keyImport(this.#curve, "raw", other)), outputEncoding);
       }
 
       getPrivateKey(encoding = undefined) {
         if (this.#private === null) throw noKey("private");
-        return as(Buffer.from(ops.keyPart(this.#private, "d")), encoding);
+        return encoded(Buffer.from(ops.keyPart(this.#private, "d")), encoding);
       }
 
       getPublicKey(encoding = undefined, format = undefined) {
         if (this.#public === null) throw noKey("public");
-        return as(point(this.#curve, this.#public, format), encoding);
+        return encoded(point(this.#curve, this.#public, format), encoding);
       }
 
       setPrivateKey(key, encoding = undefined) {
@@ -89,7 +90,7 @@
       }
 
       static convertKey(key, curve, inputEncoding = undefined, outputEncoding = undefined, format = undefined) {
-        return as(point(curveOf(curve, "curve"), bytesOf(key, inputEncoding, "key"), format), outputEncoding);
+        return encoded(point(curveOf(curve, "curve"), bytesOf(key, inputEncoding, "key"), format), outputEncoding);
       }
     }
 
@@ -107,7 +108,7 @@
       }
       const secret = converted(() => agree(handleOf(privateKey), handleOf(publicKey)));
       if (callback === undefined) return secret;
-      later(callback, null, secret);
+      callLater(callback, null, secret);
       return undefined;
     }
 

@@ -11,14 +11,14 @@
     "prime256v1": "P-256", "secp256r1": "P-256", "p-256": "P-256", "secp384r1": "P-384", "p-384": "P-384",
     "secp521r1": "P-521", "p-521": "P-521",
   };
-  // The curves that have a type of key of their own.
+  // The curves whose keys have a type of their own.
   const OWN_CURVES = { __proto__: null, ed25519: "Ed25519", x25519: "X25519" };
-  // The lengths of generated moduli, in bits.
+  // The bounds of a generated modulus's length, and the step between lengths, in bits.
   const SHORTEST = 2048, LONGEST = 4096, STEP = 128;
 
   internal.define("cryptoGeneration", () => {
     const { badValue, coded, needFunction, needInteger, needObject, needString, outOfRange, refused } = internal.node;
-    const { later, settle } = internal.use("cryptoData");
+    const { callLater, settle } = internal.use("cryptoData");
     const { converted, make, makePublic } = internal.use("cryptoKeyObjects");
 
     // Returns the curve with this name in OpenSSL or Web Crypto.
@@ -46,7 +46,7 @@
     const generateKey = (type, options, callback) => {
       needFunction(callback, "callback");
       const key = generateKeySync(type, options);
-      later(callback, null, key);
+      callLater(callback, null, key);
     };
 
     // ---- Pairs
@@ -114,7 +114,7 @@
       const done = (error, pair) => (error ? callback(error) : callback(null, pair.publicKey, pair.privateKey));
       if (type !== "rsa") {
         const pair = pairOf(curveHandle(type, options), options);
-        later(done, null, pair);
+        callLater(done, null, pair);
         return;
       }
       const { exponent, modulusLength } = rsaArguments(options);

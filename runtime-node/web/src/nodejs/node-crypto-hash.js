@@ -9,16 +9,16 @@
 
   // The length of the longest digest, in bytes.
   const LONGEST = 64;
-  // The maximum length of the key of an HMAC in a native call, in bytes.
+  // The maximum length of an HMAC's key that native code receives, in bytes.
   const LONGEST_KEY = 2 ** 18;
   const HASHES = ["RSA-MD5", "RSA-RIPEMD160", "RSA-SHA1", "RSA-SHA224", "RSA-SHA256", "RSA-SHA384", "RSA-SHA512", "md5", "ripemd160",
     "sha1", "sha224", "sha256", "sha3-224", "sha3-256", "sha3-384", "sha3-512", "sha384", "sha512", "sha512-256"];
 
   internal.define("cryptoHashes", () => {
-    const { coded, hidden, needInteger, needString } = internal.node;
+    const { coded, defineHidden, needInteger, needString } = internal.node;
     const { Buffer } = internal.use("buffer");
     const { Transform } = internal.use("duplex");
-    const { as, bytesOf, inSteps, keeper, lazily } = internal.use("cryptoData");
+    const { bytesOf, encoded, inSteps, keeper, lazily } = internal.use("cryptoData");
 
     const { forget, keep } = keeper((number) => ops.hashClose(number));
 
@@ -32,9 +32,9 @@
     }
     const feed = (number, bytes) => inSteps(bytes, (part) => ops.hashUpdate(number, part));
     function finish(number) {
-      const room = new Uint8Array(LONGEST);
-      const length = ops.hashFinish(number, room);
-      return Buffer.from(room.buffer, 0, length);
+      const digest = new Uint8Array(LONGEST);
+      const length = ops.hashFinish(number, digest);
+      return Buffer.from(digest.buffer, 0, length);
     }
     // Returns the digest of bytes.
     function digestOf(name, bytes) {
@@ -82,7 +82,7 @@
         return this;
       }
     }
-    hidden(Hasher.prototype, {
+    defineHidden(Hasher.prototype, {
       _transform(chunk, encoding, done) {
         this.update(chunk, encoding);
         done();
@@ -93,6 +93,7 @@
       },
     });
 
+    // The token with which `copy` passes the number of a copied hasher instead of an algorithm.
     const COPY = { __proto__: null };
     class Hash extends Hasher {
       constructor(algorithm, options = undefined, copied = undefined) {
@@ -101,14 +102,14 @@
         if (length === undefined) return;
         needInteger(length, "options.outputLength", 0, 2 ** 32 - 1);
         if (length !== finish(copyOf(this)).length) {
-          throw coded(Error, "ERR_OSSL_EVP_NOT_XOF_OR_INVALID_LENGTH", "The digest of this hash has another length than outputLength");
+          throw coded(Error, "ERR_OSSL_EVP_NOT_XOF_OR_INVALID_LENGTH", "The digest of this hash does not have the length outputLength");
         }
       }
 
       digest(encoding = undefined) {
         const digest = take(this);
         if (digest === null) throw finalized();
-        return as(digest, encoding);
+        return encoded(digest, encoding);
       }
 
       copy(options = undefined) {
@@ -122,7 +123,7 @@
       }
 
       digest(encoding = undefined) {
-        return as(take(this) ?? Buffer.alloc(0), encoding);
+        return encoded(take(this) ?? Buffer.alloc(0), encoding);
       }
     }
 
@@ -141,7 +142,7 @@
         hash: (algorithm, data, encoding = "hex") => {
           const number = open(algorithm, undefined, "algorithm");
           feed(number, bytesOf(data, undefined, "input"));
-          return as(finish(number), encoding);
+          return encoded(finish(number), encoding);
         },
       },
     };

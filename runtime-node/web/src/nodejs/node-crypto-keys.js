@@ -24,10 +24,11 @@
   const PRIVATE_PARTS = ["d", "p", "q", "dp", "dq", "qi"];
 
   internal.define("cryptoKeyObjects", () => {
-    const { badValue, coded, hidden, invalid, needObject, needString } = internal.node;
+    const { badValue, coded, defineHidden, invalid, needObject, needString } = internal.node;
     const { Buffer } = internal.use("buffer");
     const { DATA, bytesOf } = internal.use("cryptoData");
 
+    // The token without which the constructor of a KeyObject throws.
     const CREATE = { __proto__: null };
     let handleOf, isKeyObject, kindOf, typeOf, isExtractable;
 
@@ -183,9 +184,9 @@
       const usages = toUsages(keyUsages, "toCryptoKey");
       const normalized = normalize("importKey", algorithm);
       const { importKey } = internal.cryptoSecrets()[normalized.name] ?? internal.cryptoPairs()[normalized.name];
-      const made = importKey(format, partOf(key, format), normalized, !!extractable, usages);
-      if (typeOfCryptoKey(made) !== "public" && usagesOf(made) === 0) throw useless();
-      return made;
+      const cryptoKey = importKey(format, partOf(key, format), normalized, !!extractable, usages);
+      if (typeOfCryptoKey(cryptoKey) !== "public" && usagesOf(cryptoKey) === 0) throw useless();
+      return cryptoKey;
     }
 
     // ---- Keys from JSON Web Keys (RFC 7517)
@@ -226,13 +227,13 @@
     const KEYS = `${DATA}, or an instance of KeyObject or CryptoKey`;
 
     // Returns a KeyObject for a KeyObject or a CryptoKey, and null for any other value.
-    const given = (value) => {
+    const keyObjectOf = (value) => {
       if (isKeyObject(value)) return value;
       return internal.cryptoKeys().isCryptoKey(value) ? KeyObject.from(value) : null;
     };
 
-    // Calls `read`, and converts an error of native code, which is a DOMException, to an error with
-    // a code, as Node.js has.
+    // Calls `read`. Converts an error of native code, which is a DOMException, to an error with a
+    // `code`, as in Node.js.
     const converted = (read) => {
       try {
         return read();
@@ -255,7 +256,7 @@
 
     // Returns a private key for an operation.
     const privateKeyOf = (argument, name = "key") => {
-      const key = given(argument) ?? (isObject(argument) ? given(argument.key) : null);
+      const key = keyObjectOf(argument) ?? (isObject(argument) ? keyObjectOf(argument.key) : null);
       if (key === null) return converted(() => read(argument, "private", name));
       if (typeOf(key) !== "private") throw wrongType(typeOf(key), "private");
       return key;
@@ -263,7 +264,7 @@
     // Returns a key with a public part for an operation: a public key, or a private key, which
     // contains one.
     const publicKeyOf = (argument, name = "key") => {
-      const key = given(argument) ?? (isObject(argument) ? given(argument.key) : null);
+      const key = keyObjectOf(argument) ?? (isObject(argument) ? keyObjectOf(argument.key) : null);
       const found = key ?? converted(() => read(argument, "any", name));
       if (typeOf(found) === "secret") throw wrongType("secret", "public or private");
       return found;
@@ -271,7 +272,7 @@
 
     // Returns the bytes of a secret, which is a KeyObject, a CryptoKey or data.
     const secretOf = (value, encoding, name) => {
-      const key = given(value);
+      const key = keyObjectOf(value);
       if (key === null) {
         if (isObject(value) && bufferSource(value) === null) throw invalid(name, KEYS, value);
         return bytesOf(value, encoding, name);
@@ -293,7 +294,7 @@
       return typeOf(found) === "public" ? found : makePublic(handleOf(found));
     };
 
-    hidden(KeyObject.prototype, {
+    defineHidden(KeyObject.prototype, {
       [internal.node.INSPECT]() {
         return `${this.constructor?.name ?? "KeyObject"} { type: '${typeOf(this)}' }`;
       },

@@ -1,4 +1,4 @@
-// node:crypto: keys in PEM (RFC 7468) and DER, also encrypted.
+// node:crypto: keys in PEM (RFC 7468) and DER, including encrypted ones.
 //: module
 (function (internal) {
   "use strict";
@@ -6,7 +6,7 @@
   const { Error, TypeError } = internal.primordials;
   const { ops } = internal;
 
-  // The format of the data with each label.
+  // The format of the data under each label of PEM.
   const FORMATS = {
     __proto__: null,
     "PUBLIC KEY": "spki", "RSA PUBLIC KEY": "pkcs1-public", "CERTIFICATE": "certificate", "X509 CERTIFICATE": "certificate",
@@ -23,9 +23,9 @@
   // examined.
   const LONGEST = 2 ** 18;
   const MOST_BLOCKS = 16;
-  // The number of iterations with which an exported key is encrypted.
+  // The number of PBKDF2 iterations that derive the encryption key of an exported key.
   const ITERATIONS = 10_000;
-  // The length of the keys of these ciphers, in bytes.
+  // The supported ciphers, with the lengths of their keys in bytes.
   const CIPHERS = { __proto__: null, "aes-128-cbc": 16, "aes-192-cbc": 24, "aes-256-cbc": 32 };
 
   internal.define("cryptoPem", () => {
@@ -100,7 +100,7 @@
       return make(isPrivate(format) ? "private" : "public", ops.keyRead(format, der));
     }
 
-    // Returns the content of a block, decrypted if the headers of the block state an encryption.
+    // Returns the content of a block, decrypted if the block's headers declare it encrypted.
     function contentOf(body, options) {
       const encrypted = body.indexOf("DEK-Info:");
       if (encrypted === -1) return Buffer.from(body, "base64");

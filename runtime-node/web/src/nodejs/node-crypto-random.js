@@ -8,26 +8,26 @@
   const { bufferSource } = internal.webidl;
 
   // The number of random bytes per native call.
-  const RANDOM = 2 ** 16;
+  const STEP = 2 ** 16;
 
   internal.define("cryptoRandom", () => {
     const { invalid, needFunction, needInteger, outOfRange } = internal.node;
     const { Buffer } = internal.use("buffer");
-    const { MOST, later } = internal.use("cryptoData");
+    const { MAX_INT32, callLater } = internal.use("cryptoData");
 
     function fill(bytes) {
       const length = TypedArrayPrototypeGetByteLength(bytes);
-      for (let at = 0; at < length; at += RANDOM) {
-        ops.randomFill(new Uint8Array(bytes.buffer, bytes.byteOffset + at, MathMin(RANDOM, length - at)));
+      for (let at = 0; at < length; at += STEP) {
+        ops.randomFill(new Uint8Array(bytes.buffer, bytes.byteOffset + at, MathMin(STEP, length - at)));
       }
       return bytes;
     }
     function randomBytes(size, callback = undefined) {
-      needInteger(size, "size", 0, MOST);
+      needInteger(size, "size", 0, MAX_INT32);
       if (callback !== undefined) needFunction(callback, "callback");
       const bytes = fill(Buffer.alloc(size));
       if (callback === undefined) return bytes;
-      later(callback, null, bytes);
+      callLater(callback, null, bytes);
       return undefined;
     }
     function randomFillSync(view, offset = 0, size = undefined) {
@@ -43,7 +43,7 @@
     function randomFill(view, ...rest) {
       const callback = needFunction(rest[rest.length - 1], "callback");
       const filled = randomFillSync(view, rest.length > 1 ? rest[0] : undefined, rest.length > 2 ? rest[1] : undefined);
-      later(callback, null, filled);
+      callLater(callback, null, filled);
     }
 
     // Returns a random integer. Random numbers from the incomplete last range are discarded, so
@@ -55,13 +55,13 @@
       const range = max - min;
       if (range <= 0) throw outOfRange("max", `greater than the value of "min" (${min})`, max);
       if (range > 2 ** 48 - 1) throw outOfRange("max - min", `<= ${2 ** 48 - 1}`, range);
-      const even = 2 ** 48 - (2 ** 48 % range);
+      const limit = 2 ** 48 - (2 ** 48 % range);
       const bytes = Buffer.alloc(6);
       let number;
-      do number = fill(bytes).readUIntBE(0, 6); while (number >= even);
+      do number = fill(bytes).readUIntBE(0, 6); while (number >= limit);
       const chosen = min + (number % range);
       if (callback === undefined) return chosen;
-      later(needFunction(callback, "callback"), null, chosen);
+      callLater(needFunction(callback, "callback"), null, chosen);
       return undefined;
     }
 

@@ -20,9 +20,11 @@
     const tooLarge = () =>
       coded(Error, "ERR_OSSL_RSA_DATA_TOO_LARGE_FOR_KEY_SIZE", "error:0200006E:rsa routines::data too large for key size");
 
-    const operation = (keyOf, usual, operations, failure) => (options, data) => {
+    // Returns a function such as `publicEncrypt`. `operations` has the names of the native
+    // operations by padding.
+    const operation = (keyOf, defaultPadding, operations, failure) => (options, data) => {
       const key = keyOf(options);
-      const { encoding, oaepHash = "sha1", oaepLabel, padding = usual } = isObject(options) ? options : {};
+      const { encoding, oaepHash = "sha1", oaepLabel, padding = defaultPadding } = isObject(options) ? options : {};
       const bytes = bytesOf(data, encoding, "buffer");
       if (kindOf(key) !== "RSA") {
         throw coded(Error, "ERR_OSSL_EVP_OPERATION_NOT_SUPPORTED_FOR_THIS_KEYTYPE",
@@ -37,9 +39,9 @@
       const hash = isOaep ? webName(oaepHash) : undefined;
       if (isOaep && hash === undefined) throw coded(TypeError, "ERR_OSSL_EVP_INVALID_DIGEST", `Invalid digest: ${oaepHash}`);
       const label = isOaep && oaepLabel !== undefined ? bytesOf(oaepLabel, encoding, "key.oaepLabel") : undefined;
-      const done = ops.rsaCrypt(name, handleOf(key), bytes, hash, label);
-      if (done === undefined) throw failure();
-      return Buffer.from(done);
+      const result = ops.rsaCrypt(name, handleOf(key), bytes, hash, label);
+      if (result === undefined) throw failure();
+      return Buffer.from(result);
     };
 
     return {

@@ -16,10 +16,10 @@
   const LONGEST = 2 ** 20;
 
   internal.define("cryptoSignatures", () => {
-    const { badValue, coded, hidden, needFunction, needInteger, outOfRange } = internal.node;
+    const { badValue, coded, defineHidden, needFunction, needInteger, outOfRange } = internal.node;
     const { Buffer } = internal.use("buffer");
     const { Writable } = internal.use("writable");
-    const { as, bytesOf, keeper, later, lazily, settle } = internal.use("cryptoData");
+    const { bytesOf, callLater, encoded, keeper, lazily, settle } = internal.use("cryptoData");
     const hashes = internal.use("cryptoHashes");
     const { handleOf, kindOf, privateKeyOf, publicKeyOf } = internal.use("cryptoKeyObjects");
 
@@ -81,7 +81,7 @@
         // Returns the name of the hash, and the digest of the data.
         take = (signing) => {
           const number = signing.#number;
-          if (number === null) throw coded(Error, "ERR_CRYPTO_INVALID_STATE", "The data has been signed or verified already");
+          if (number === null) throw coded(Error, "ERR_CRYPTO_INVALID_STATE", "The data has already been signed or verified");
           signing.#number = null;
           forget(signing);
           return { __proto__: null, hash: signing.#hash, digest: hashes.finish(number) };
@@ -96,12 +96,12 @@
       }
 
       update(data, encoding = undefined) {
-        if (this.#number === null) throw coded(Error, "ERR_CRYPTO_INVALID_STATE", "The data has been signed or verified already");
+        if (this.#number === null) throw coded(Error, "ERR_CRYPTO_INVALID_STATE", "The data has already been signed or verified");
         hashes.feed(this.#number, bytesOf(data, encoding, "data"));
         return this;
       }
     }
-    hidden(Signing.prototype, {
+    defineHidden(Signing.prototype, {
       _write(chunk, encoding, done) {
         this.update(chunk, encoding);
         done();
@@ -114,7 +114,7 @@
         const key = privateKeyOf(options, "options");
         if (kindOf(key) === "Ed25519") throw notSupported("Ed25519");
         const { hash, digest } = take(this);
-        return as(signDigest(key, schemeOf(key, options, hash), digest), encoding);
+        return encoded(signDigest(key, schemeOf(key, options, hash), digest), encoding);
       }
     }
     class Verify extends Signing {
@@ -145,15 +145,15 @@
 
     function sign(algorithm, data, key, callback = undefined) {
       if (callback !== undefined) needFunction(callback, "callback");
-      const used = privateKeyOf(key);
-      if (callback !== undefined && kindOf(used) === "RSA") {
-        signElsewhere(algorithm, data, key, used, callback);
+      const keyObject = privateKeyOf(key);
+      if (callback !== undefined && kindOf(keyObject) === "RSA") {
+        signElsewhere(algorithm, data, key, keyObject, callback);
         return undefined;
       }
-      const { scheme, digest } = prepare(used, key, algorithm, data);
-      const signature = signDigest(used, scheme, digest);
+      const { scheme, digest } = prepare(keyObject, key, algorithm, data);
+      const signature = signDigest(keyObject, scheme, digest);
       if (callback === undefined) return signature;
-      later(callback, null, signature);
+      callLater(callback, null, signature);
       return undefined;
     }
     // Signs with RSA on another thread.
@@ -170,12 +170,12 @@
 
     function verify(algorithm, data, key, signature, callback = undefined) {
       if (callback !== undefined) needFunction(callback, "callback");
-      const used = publicKeyOf(key);
+      const keyObject = publicKeyOf(key);
       const bytes = bytesOf(signature, undefined, "signature");
-      const { scheme, digest } = prepare(used, key, algorithm, data);
-      const isValid = verifyDigest(used, scheme, digest, bytes);
+      const { scheme, digest } = prepare(keyObject, key, algorithm, data);
+      const isValid = verifyDigest(keyObject, scheme, digest, bytes);
       if (callback === undefined) return isValid;
-      later(callback, null, isValid);
+      callLater(callback, null, isValid);
       return undefined;
     }
 

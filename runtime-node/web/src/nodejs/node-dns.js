@@ -57,7 +57,7 @@
     }
 
     // Calls `done(error)` or `done(null, …results)` when the promise that `start` returns is
-    // settled. Nothing is resolved for a call without a callback.
+    // settled. Throws, without calling `start`, if `done` is not a function.
     const whenSettled = (done, start, results) => {
       needFunction(done, "callback");
       PromisePrototypeThen(start(), (found) => nextTick(done, null, ...results(found)), (error) => nextTick(done, error));
@@ -71,7 +71,7 @@
         (found) => (all ? [found.map(entry)] : [found[0], isIP(found[0])]));
     }
     // With the option `ttl`, an address has a time to live, which is 0: the node caches the answer
-    // and judges its addresses again for each query, so a Worker should not keep them.
+    // and checks its addresses again for each query, so a Worker should not keep them.
     const records = (found, options) => (options?.ttl ? found.map((address) => ({ address, ttl: 0 })) : found);
     const resolver = (name, family) => (hostname, ...rest) =>
       whenSettled(rest[rest.length - 1], () => addresses(name, needString(hostname, "name"), family), (found) => [records(found, rest[0])]);

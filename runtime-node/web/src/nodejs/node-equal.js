@@ -122,38 +122,38 @@
 
       sets(a, b) {
         if (SetPrototypeGetSize(a) !== SetPrototypeGetSize(b)) return false;
-        const rest = [];
+        const unmatched = [];
         SetPrototypeForEach(b, (item) => {
-          if (!SetPrototypeHas(a, item)) ArrayPrototypePush(rest, item);
+          if (!SetPrototypeHas(a, item)) ArrayPrototypePush(unmatched, item);
         });
         let equal = true;
         SetPrototypeForEach(a, (item) => {
-          if (equal && !SetPrototypeHas(b, item)) equal = this.take(rest, (other) => this.equal(item, other));
+          if (equal && !SetPrototypeHas(b, item)) equal = this.take(unmatched, (other) => this.equal(item, other));
         });
         return equal;
       }
 
       maps(a, b) {
         if (MapPrototypeGetSize(a) !== MapPrototypeGetSize(b)) return false;
-        const rest = [];
+        const unmatched = [];
         MapPrototypeForEach(b, (value, key) => {
-          if (!MapPrototypeHas(a, key)) ArrayPrototypePush(rest, { key, value });
+          if (!MapPrototypeHas(a, key)) ArrayPrototypePush(unmatched, { key, value });
         });
         let equal = true;
         MapPrototypeForEach(a, (value, key) => {
           if (!equal) return;
           equal = MapPrototypeHas(b, key) ? this.equal(value, MapPrototypeGet(b, key))
-            : this.take(rest, (other) => this.equal(key, other.key) && this.equal(value, other.value));
+            : this.take(unmatched, (other) => this.equal(key, other.key) && this.equal(value, other.value));
         });
         return equal;
       }
 
-      // Removes the first equal item from `rest`, so that no item matches twice.
-      take(rest, isEqual) {
-        for (let i = 0; i < rest.length; i++) {
-          if (!isEqual(rest[i])) continue;
-          rest[i] = rest[rest.length - 1];
-          ArrayPrototypePop(rest);
+      // Removes the first equal item from `unmatched`, so that no item matches twice.
+      take(unmatched, isEqual) {
+        for (let i = 0; i < unmatched.length; i++) {
+          if (!isEqual(unmatched[i])) continue;
+          unmatched[i] = unmatched[unmatched.length - 1];
+          ArrayPrototypePop(unmatched);
           return true;
         }
         return false;

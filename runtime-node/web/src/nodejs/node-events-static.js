@@ -65,17 +65,17 @@
       let failure = null;
       let finished = false;
 
-      const leave = () => {
+      const removeListeners = () => {
         while (undo.length > 0) ArrayPrototypeShift(undo)();
       };
       const finish = () => {
-        leave();
+        removeListeners();
         finished = true;
         while (waiting.length > 0) ArrayPrototypeShift(waiting).resolve({ value: undefined, done: true });
         return PromiseResolve({ value: undefined, done: true });
       };
       const fail = (error) => {
-        leave();
+        removeListeners();
         if (waiting.length > 0) {
           finished = true;
           ArrayPrototypeShift(waiting).reject(error);
@@ -115,8 +115,8 @@
 
       ArrayPrototypePush(undo, listen(emitter, type, onEvent));
       if (type !== "error" && typeof emitter.on === "function") ArrayPrototypePush(undo, listen(emitter, "error", fail));
-      const ends = options.close ?? [];
-      for (let i = 0; i < ends.length; i++) ArrayPrototypePush(undo, listen(emitter, ends[i], finish));
+      const closeEvents = options.close ?? [];
+      for (let i = 0; i < closeEvents.length; i++) ArrayPrototypePush(undo, listen(emitter, closeEvents[i], finish));
       if (signal !== undefined) ArrayPrototypePush(undo, onAbort(signal, () => fail(abortError(signal))));
       return iterator;
     };

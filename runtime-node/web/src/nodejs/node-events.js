@@ -10,7 +10,7 @@
   const { queueMicrotask } = internal.platform;
 
   internal.define("events", () => {
-    const { REJECTION, coded, hidden, invalid, needFunction, outOfRange } = internal.node;
+    const { REJECTION, coded, defineHidden, invalid, needFunction, outOfRange } = internal.node;
 
     const MONITOR = Symbol("events.errorMonitor");
     const CAPTURE = Symbol("kCapture");
@@ -30,7 +30,7 @@
 
     /** @this {any} */
     EventEmitter.init = function (options) {
-      // An inherited `_events` does not count.
+      // An `_events` that is inherited from the prototype is another emitter's.
       if (this._events === undefined || this._events === ObjectGetPrototypeOf(this)._events) {
         this._events = { __proto__: null };
         this._eventsCount = 0;
@@ -40,7 +40,7 @@
       if (captures !== undefined && typeof captures !== "boolean") {
         throw invalid("options.captureRejections", "of type boolean", captures);
       }
-      hidden(this, { [CAPTURE]: captures ?? captureAll });
+      defineHidden(this, { [CAPTURE]: captures ?? captureAll });
     };
 
     const limitOf = (emitter) => emitter._maxListeners ?? defaultMaxListeners;
@@ -152,7 +152,7 @@
       }
     }
 
-    hidden(EventEmitter.prototype, {
+    defineHidden(EventEmitter.prototype, {
       _events: undefined,
       _eventsCount: 0,
       _maxListeners: undefined,
@@ -258,7 +258,7 @@
     const names = ReflectOwnKeys(members);
     for (let i = 0; i < names.length; i++) prototype[names[i]] = members[names[i]];
 
-    hidden(prototype, { [CAPTURE]: false });
+    defineHidden(prototype, { [CAPTURE]: false });
     EventEmitter.EventEmitter = EventEmitter;
     EventEmitter.errorMonitor = MONITOR;
     EventEmitter.captureRejectionSymbol = REJECTION;

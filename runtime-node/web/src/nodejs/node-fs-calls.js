@@ -8,13 +8,13 @@
   const { ops } = internal;
 
   internal.define("fsStats", () => {
-    const { hidden } = internal.node;
+    const { defineHidden } = internal.node;
     const { KINDS } = internal.use("fsTree");
     const kindOf = (stats) => Number(stats.mode) & 0o170000;
 
     /** @returns {void} */
     function Stats() {}
-    hidden(Stats.prototype, {
+    defineHidden(Stats.prototype, {
       isBlockDevice: () => false,
       isCharacterDevice() { return kindOf(this) === KINDS.device; },
       isDirectory() { return kindOf(this) === KINDS.directory; },
@@ -170,14 +170,14 @@
       const inode = existing(start, "scandir");
       if (inode.kind !== "directory") throw failure("ENOTDIR", "scandir", path);
       const found = [];
-      const left = [{ inode, path: start, prefix: "" }];
-      for (let at = left.pop(); at !== undefined; at = left.pop()) {
+      const pending = [{ inode, path: start, prefix: "" }];
+      for (let at = pending.pop(); at !== undefined; at = pending.pop()) {
         for (const name of at.inode.names().sort()) {
           const entry = at.inode.get(name);
           const shown = encoded(options?.withFileTypes ? name : at.prefix + name, options);
           found.push(options?.withFileTypes ? new Dirent(shown, at.path, entry.kind) : shown);
           if (options?.recursive === true && entry.kind === "directory") {
-            left.push({ inode: entry, path: `${at.path.replace(/\/$/, "")}/${name}`, prefix: `${at.prefix}${name}/` });
+            pending.push({ inode: entry, path: `${at.path.replace(/\/$/, "")}/${name}`, prefix: `${at.prefix}${name}/` });
           }
         }
       }
@@ -258,14 +258,14 @@
       if (real !== null && `${internal.use("path").resolve(pathOf(to, "dest"))}/`.startsWith(real)) {
         throw systemError("ERR_FS_CP_EINVAL", EINVAL, "cp", to, `Cannot copy ${from} to a subdirectory of self ${to}`);
       }
-      const left = [[pathOf(from), pathOf(to)]];
-      for (let pair = left.pop(); pair !== undefined; pair = left.pop()) {
+      const pending = [[pathOf(from), pathOf(to)]];
+      for (let pair = pending.pop(); pair !== undefined; pair = pending.pop()) {
         const [source, target] = pair;
         if (options?.filter !== undefined && !options.filter(source, target)) continue;
         const inode = existing(source, "cp", options?.dereference === true, from, to);
         if (inode.kind === "directory") {
           mkdir(target, { recursive: true });
-          for (const name of inode.names()) left.push([`${source}/${name}`, `${target}/${name}`]);
+          for (const name of inode.names()) pending.push([`${source}/${name}`, `${target}/${name}`]);
         } else if (find(target, "cp", false, from, to).inode !== undefined && (options?.force === false || options?.errorOnExist)) {
           if (options?.errorOnExist) {
             throw systemError("ERR_FS_CP_EEXIST", EEXIST, "cp", target,

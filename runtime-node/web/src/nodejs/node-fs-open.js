@@ -21,7 +21,7 @@
     const { badValue, coded, invalid, needInteger, outOfRange } = internal.node;
     const { Buffer } = internal.use("buffer");
     const tree = internal.use("fsTree");
-    const { addOpen, failure, find, openOf, own, pathOf, removeOpen } = tree;
+    const { addOpen, failure, find, invocationState, openOf, pathOf, removeOpen } = tree;
     const { nextTick } = internal.use("process");
     const { statsOf } = internal.use("fsStats");
     const { modeOf, setTimes } = internal.use("fsCalls");
@@ -43,8 +43,8 @@
     const reads = (flags) => (flags & O_WRONLY) === 0;
     const writes = (flags) => (flags & (O_WRONLY | O_RDWR)) !== 0;
 
-    // Opens the file at a path. Returns the open file: {inode, flags, position, path}.
-    function opened(path, flags, mode) {
+    // Opens or creates the file at a path. Returns the open file: {inode, flags, position, path}.
+    function openPath(path, flags, mode) {
       const name = pathOf(path);
       const found = find(name, "open", (flags & O_NOFOLLOW) === 0 && (flags & O_EXCL) === 0, path);
       let { inode } = found;
@@ -73,14 +73,14 @@
     // Logs the lines that the bytes complete. The invocation keeps the unfinished line of each
     // descriptor until the end of the tick.
     function print(fd, bytes) {
-      const unfinished = (own().unfinished ??= ["", "", ""]);
+      const unfinished = (invocationState().unfinished ??= ["", "", ""]);
       const text = unfinished[fd] + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
       const end = text.lastIndexOf("\n");
       if (end >= 0) log(fd, text.slice(0, end));
-      const rest = text.slice(end + 1);
-      if (rest !== "" && unfinished[fd] === "") nextTick(finishLine, unfinished, fd);
-      unfinished[fd] = rest;
-      if (rest.length > LONGEST_LINE) finishLine(unfinished, fd);
+      const remainder = text.slice(end + 1);
+      if (remainder !== "" && unfinished[fd] === "") nextTick(finishLine, unfinished, fd);
+      unfinished[fd] = remainder;
+      if (remainder.length > LONGEST_LINE) finishLine(unfinished, fd);
       return bytes.length;
     }
     function finishLine(unfinished, fd) {
@@ -138,7 +138,7 @@
       return { view: view.subarray(from, from + count), position: needPosition(position) };
     }
 
-    const open = (path, flags = "r", mode = 0o666) => addOpen(opened(path, flagsOf(flags), modeOf(mode ?? 0o666)), path);
+    const open = (path, flags = "r", mode = 0o666) => addOpen(openPath(path, flagsOf(flags), modeOf(mode ?? 0o666)), path);
 
     function read(fd, buffer, offset, length, position) {
       const { view, position: at } = partOf(buffer, offset, length, position);
@@ -156,7 +156,7 @@
     // ---- Whole files
 
     const optionsOf = (options) => (typeof options === "string" ? { encoding: options } : options ?? {});
-    const fileOf = (file, flags, mode) => (typeof file === "number" ? openOf(file, "read") : opened(file, flagsOf(flags), modeOf(mode ?? 0o666)));
+    const fileOf = (file, flags, mode) => (typeof file === "number" ? openOf(file, "read") : openPath(file, flagsOf(flags), modeOf(mode ?? 0o666)));
 
     function readFile(path, options = undefined) {
       const { encoding, flag = "r" } = optionsOf(options);
@@ -210,7 +210,7 @@
       },
       ftruncate: (fd, length = 0) => resize(openOf(fd, "ftruncate"), length),
       futimes: (fd, accessed, modified) => setTimes(changeable(fd, "futime"), accessed, modified),
-      truncate: (path, length = 0) => resize(typeof path === "number" ? openOf(path, "ftruncate") : opened(path, O_RDWR, 0o666), length),
+      truncate: (path, length = 0) => resize(typeof path === "number" ? openOf(path, "ftruncate") : openPath(path, O_RDWR, 0o666), length),
     };
     // These functions pass more than one result to a callback.
     const transfers = {

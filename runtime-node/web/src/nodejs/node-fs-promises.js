@@ -59,8 +59,8 @@
     const { coded, invalid, refused } = internal.node;
     const { Buffer } = internal.use("buffer");
     const EventEmitter = /** @type {any} */ (internal.use("events"));
-    const { calls: named } = internal.use("fsCalls");
-    const { calls: opens, transfers } = internal.use("fsOpen");
+    const { calls: pathCalls } = internal.use("fsCalls");
+    const { calls: fileCalls, transfers } = internal.use("fsOpen");
     const { ReadStream, WriteStream } = internal.use("fsStreams");
     const Dir = internal.use("fsDirectory");
     const constants = internal.use("fsConstants");
@@ -85,16 +85,16 @@
         await writeFile(this, data, options);
       }
       async chmod(mode) {
-        opens.fchmod(this.#open(), mode);
+        fileCalls.fchmod(this.#open(), mode);
       }
       async chown() {
-        opens.fchown(this.#open());
+        fileCalls.fchown(this.#open());
       }
       async close() {
         if (this.#fd === -1) return;
         const fd = this.#fd;
         this.#fd = -1;
-        opens.close(fd);
+        fileCalls.close(fd);
         this.emit("close");
       }
       createReadStream(options = undefined) {
@@ -104,14 +104,14 @@
         return new WriteStream(undefined, { ...options, fd: this });
       }
       async datasync() {
-        opens.fdatasync(this.#open());
+        fileCalls.fdatasync(this.#open());
       }
       async read(buffer = undefined, offset = undefined, length = undefined, position = undefined) {
         if (!ArrayBufferIsView(buffer)) ({ buffer = Buffer.alloc(16384), offset, length, position } = buffer ?? {});
         return { bytesRead: transfers.read(this.#open(), buffer, offset, length, position), buffer };
       }
       async readFile(options = undefined) {
-        return opens.readFile(this.#open(), options);
+        return fileCalls.readFile(this.#open(), options);
       }
       readLines(options = undefined) {
         return internal.find("readline").createInterface({ input: this.createReadStream(options), crlfDelay: 1 / 0 });
@@ -123,16 +123,16 @@
         return { bytesRead: transfers.readv(this.#open(), buffers, position), buffers };
       }
       async stat(options = undefined) {
-        return opens.fstat(this.#open(), options);
+        return fileCalls.fstat(this.#open(), options);
       }
       async sync() {
-        opens.fsync(this.#open());
+        fileCalls.fsync(this.#open());
       }
       async truncate(length = 0) {
-        opens.ftruncate(this.#open(), length);
+        fileCalls.ftruncate(this.#open(), length);
       }
       async utimes(accessed, modified) {
-        opens.futimes(this.#open(), accessed, modified);
+        fileCalls.futimes(this.#open(), accessed, modified);
       }
       async write(data, offset = undefined, length = undefined, position = undefined) {
         return { bytesWritten: transfers.write(this.#open(), data, offset, length, position), buffer: data };
@@ -156,32 +156,32 @@
     async function writeFile(file, data, options = undefined) {
       const target = targetOf(file);
       if (typeof data === "string" || ArrayBufferIsView(data)) {
-        opens.writeFile(target, data, options);
+        fileCalls.writeFile(target, data, options);
         return;
       }
       if (typeof data?.[SymbolAsyncIterator] !== "function" && typeof data?.[Symbol.iterator] !== "function") {
         throw invalid("data", "of type string or an instance of Buffer, TypedArray, DataView, or Stream", data);
       }
-      const fd = typeof target === "number" ? target : opens.open(target, options?.flag ?? "w", options?.mode);
+      const fd = typeof target === "number" ? target : fileCalls.open(target, options?.flag ?? "w", options?.mode);
       try {
-        for await (const chunk of data) opens.writeFile(fd, chunk, options);
+        for await (const chunk of data) fileCalls.writeFile(fd, chunk, options);
       } finally {
-        if (fd !== target) opens.close(fd);
+        if (fd !== target) fileCalls.close(fd);
       }
     }
 
     const promises = {};
-    for (const name of Object.keys(named)) promises[name] = asynchronous(named[name]);
+    for (const name of Object.keys(pathCalls)) promises[name] = asynchronous(pathCalls[name]);
     return ObjectAssign(promises, {
       constants, writeFile,
       appendFile: (file, data, options = undefined) => writeFile(file, data, { flag: "a", ...optionsOf(options) }),
       lchmod: asynchronous(() => {
         throw refused("fs.lchmod", "symbolic links have no permissions");
       }),
-      open: async (path, flags = "r", mode = 0o666) => new FileHandle(opens.open(path, flags, mode)),
+      open: async (path, flags = "r", mode = 0o666) => new FileHandle(fileCalls.open(path, flags, mode)),
       opendir: async (path, options = undefined) => new Dir(path, options),
-      readFile: async (file, options = undefined) => opens.readFile(targetOf(file), options),
-      truncate: async (path, length = 0) => opens.truncate(path, length),
+      readFile: async (file, options = undefined) => fileCalls.readFile(targetOf(file), options),
+      truncate: async (path, length = 0) => fileCalls.truncate(path, length),
       async *watch() {
         throw refused("fs.watch", "no other program changes the files of a Worker");
       },

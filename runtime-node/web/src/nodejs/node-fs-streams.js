@@ -6,7 +6,7 @@
   const { ObjectSetPrototypeOf, PromisePrototypeThen, ReflectApply, Symbol, Uint8Array } = internal.primordials;
 
   internal.define("fsStreams", () => {
-    const { hidden, needInteger, outOfRange } = internal.node;
+    const { defineHidden, needInteger, outOfRange } = internal.node;
     const { calls, transfers } = internal.use("fsOpen");
     const { pathOf } = internal.use("fsTree");
     const { Buffer } = internal.use("buffer");
@@ -36,7 +36,7 @@
       stream.mode = given.mode ?? 0o666;
       stream.autoClose = given.autoClose !== false;
       const handle = given.fd instanceof EventEmitter ? /** @type {any} */ (given.fd) : null;
-      hidden(stream, { [HANDLE]: handle });
+      defineHidden(stream, { [HANDLE]: handle });
       stream.fd = handle?.fd ?? given.fd ?? null;
       // The number of a closed descriptor may soon belong to another file.
       handle?.once("close", () => stream.close());
@@ -103,10 +103,10 @@
     }
     ObjectSetPrototypeOf(ReadStream.prototype, Readable.prototype);
     ObjectSetPrototypeOf(ReadStream, Readable);
-    hidden(ReadStream.prototype, shared);
-    hidden(ReadStream.prototype, {
-      _read(most) {
-        const count = Math.min(most, this.pos === undefined ? this.end - this.bytesRead + 1 : this.end - this.pos + 1);
+    defineHidden(ReadStream.prototype, shared);
+    defineHidden(ReadStream.prototype, {
+      _read(max) {
+        const count = Math.min(max, this.pos === undefined ? this.end - this.bytesRead + 1 : this.end - this.pos + 1);
         if (count <= 0) {
           this.push(null);
           return;
@@ -136,8 +136,8 @@
     }
     ObjectSetPrototypeOf(WriteStream.prototype, Writable.prototype);
     ObjectSetPrototypeOf(WriteStream, Writable);
-    hidden(WriteStream.prototype, shared);
-    hidden(WriteStream.prototype, {
+    defineHidden(WriteStream.prototype, shared);
+    defineHidden(WriteStream.prototype, {
       _write(chunk, encoding, callback) {
         later((error, count) => {
           if (!error) {

@@ -44,12 +44,12 @@
     const KINDS = { __proto__: null, device: 0o020000, directory: 0o040000, file: 0o100000, link: 0o120000 };
     let lastNumber = 0;
 
-    // A file, directory, symbolic link or device, which any number of entries of directories name.
+    // A file, directory, symbolic link or device, which any number of directory entries name.
     class Inode {
       kind;
       // The permissions.
       mode;
-      // True if a Worker cannot change the inode. It can still write to a device.
+      // Whether a Worker is unable to change the inode. It can still write to a device.
       isFixed;
       links = 1;
       number = ++lastNumber;
@@ -120,9 +120,9 @@
       get size() {
         return this.#size;
       }
-      // Returns a copy of up to `most` bytes.
-      read(from, most) {
-        return this.#bytes.slice(from, Math.min(this.#size, from + most));
+      // Returns a copy of up to `max` bytes.
+      read(from, max) {
+        return this.#bytes.slice(from, Math.min(this.#size, from + max));
       }
       write(bytes, at) {
         const end = at + bytes.length;
@@ -155,8 +155,8 @@
       get size() {
         return ops.bundleLength(this.#name);
       }
-      read(from, most) {
-        return ops.bundleRead(this.#name, Math.min(from, 2 ** 32 - 1), Math.min(most, 2 ** 32 - 1));
+      read(from, max) {
+        return ops.bundleRead(this.#name, Math.min(from, 2 ** 32 - 1), Math.min(max, 2 ** 32 - 1));
       }
       write() {
         throw failure("EROFS", "write");
@@ -177,8 +177,8 @@
       get isEndless() {
         return this.name !== "null";
       }
-      read(from, most) {
-        const bytes = new Uint8Array(this.isEndless ? Math.min(most, ENDLESS) : 0);
+      read(from, max) {
+        const bytes = new Uint8Array(this.isEndless ? Math.min(max, ENDLESS) : 0);
         if (this.name === "random" && bytes.length > 0) ops.randomFill(bytes);
         return bytes;
       }
@@ -195,7 +195,7 @@
         super(undefined, 0o555, true);
       }
       get(name) {
-        return name === "tmp" ? own().tmp : this.entries.get(name);
+        return name === "tmp" ? invocationState().tmp : this.entries.get(name);
       }
       names() {
         return ["bundle", "dev", "tmp"];
@@ -223,7 +223,7 @@
 
     // Returns the state of the running invocation: its directory /tmp, its open files and, after a
     // write to the descriptor 1 or 2, the unfinished lines of these descriptors.
-    function own() {
+    function invocationState() {
       const state = /** @type {any} */ (ops.invocationObject());
       if (state === undefined) throw failure("EPERM", "open", "/tmp");
       if (state.tmp === undefined) {
@@ -251,19 +251,20 @@
 
     // Finds the inode at a path: {directory, name, inode}. `directory` contains the inode as
     // `name`, or, if `inode` is undefined, would contain it. `name` is undefined for the root.
+    // Errors name the paths `first` and `dest`, which the Worker passed.
     /** @param {any} [dest] */
     function find(path, syscall, follow = true, first = path, dest = undefined) {
       const fail = (code) => failure(code, syscall, first, dest);
       if (path === "") throw fail("ENOENT");
       if (path.length > LONGEST_PATH) throw fail("ENAMETOOLONG");
-      const rest = path.split("/").reverse();
+      const remaining = path.split("/").reverse();
       // The working directory is the root.
       let directory = /** @type {any} */ (root);
       let links = 0;
       let name;
       let inode = /** @type {any} */ (root);
-      while (rest.length > 0) {
-        const part = rest.pop();
+      while (remaining.length > 0) {
+        const part = remaining.pop();
         if (part === "" || part === ".") {
           if (inode !== undefined && inode.kind !== "directory") throw fail("ENOTDIR");
           continue;
@@ -280,16 +281,16 @@
         directory = inode;
         name = part;
         inode = directory.get(part);
-        if (inode?.kind === "link" && (follow || rest.some((more) => more !== ""))) {
+        if (inode?.kind === "link" && (follow || remaining.some((more) => more !== ""))) {
           if (++links > MOST_LINKS) throw fail("ELOOP");
-          for (const more of inode.target.split("/").reverse()) rest.push(more);
+          for (const more of inode.target.split("/").reverse()) remaining.push(more);
           inode = inode.target[0] === "/" ? root : directory;
         }
       }
       return { directory, name, inode };
     }
     function nameIn(directory, inode) {
-      if (directory === root && inode === own().tmp) return "tmp";
+      if (directory === root && inode === invocationState().tmp) return "tmp";
       for (const [name, entry] of directory.entries) if (entry === inode) return name;
       return undefined;
     }
@@ -331,7 +332,7 @@
 
     const MOST_OPEN = 1024;
     function addOpen(entry, path) {
-      const { open } = own();
+      const { open } = invocationState();
       if (open.size >= MOST_OPEN) throw failure("EMFILE", "open", path);
       let fd = 3;
       while (open.has(fd)) fd++;
@@ -347,16 +348,16 @@
       return fd;
     }
     function openOf(fd, syscall) {
-      const entry = own().open.get(needDescriptor(fd));
+      const entry = invocationState().open.get(needDescriptor(fd));
       if (entry === undefined) throw failure("EBADF", syscall);
       return entry;
     }
     function removeOpen(fd) {
-      if (!own().open.delete(needDescriptor(fd))) throw failure("EBADF", "close");
+      if (!invocationState().open.delete(needDescriptor(fd))) throw failure("EBADF", "close");
     }
 
     return {
-      Device, Directory, File, KINDS, Link, addOpen, existing, failure, find, openOf, own, pathOf, realPath, removeOpen,
+      Device, Directory, File, KINDS, Link, addOpen, existing, failure, find, invocationState, openOf, pathOf, realPath, removeOpen,
       root, writable,
     };
   });

@@ -11,17 +11,17 @@
     const { nextTick } = internal.use("process");
     const { existing, pathOf } = internal.use("fsTree");
     const { Dirent, Stats } = internal.use("fsStats");
-    const { calls: named } = internal.use("fsCalls");
-    const { calls: opens, transfers } = internal.use("fsOpen");
+    const { calls: pathCalls } = internal.use("fsCalls");
+    const { calls: fileCalls, transfers } = internal.use("fsOpen");
     const { ReadStream, WriteStream } = internal.use("fsStreams");
     const Dir = internal.use("fsDirectory");
     const constants = internal.use("fsConstants");
 
     const exported = {};
 
-    // Returns the form of a call whose last argument is a callback. Wrong arguments throw; failures
-    // of the system call, which have its name, are passed to the callback. `more` returns further
-    // results.
+    // Returns the form of a call whose last argument is a callback. Invalid arguments throw. Errors
+    // of the system call, which have the property `syscall`, are passed to the callback. `more`
+    // returns further results.
     const withCallback = (call, /** @type {(...args: any[]) => any[]} */ more = () => []) => (...args) => {
       const callback = needFunction(args.pop(), "cb");
       let result;
@@ -37,7 +37,7 @@
     };
 
     const opendir = (path, options = undefined) => new Dir(pathOf(path), options);
-    const all = { ...named, ...opens, opendir };
+    const all = { ...pathCalls, ...fileCalls, opendir };
     for (const name of Object.keys(all)) {
       exported[`${name}Sync`] = all[name];
       exported[name] = withCallback(all[name]);
@@ -46,8 +46,8 @@
       exported[`${name}Sync`] = transfers[name];
       exported[name] = withCallback(transfers[name], (fd, data) => [data]);
     }
-    // Also accepts read(fd, {buffer, …}, callback) and read(fd, callback). Without a buffer, makes
-    // one.
+    // Also accepts read(fd, {buffer, …}, callback) and read(fd, callback). Allocates a buffer if
+    // none is given.
     const { read } = exported;
     exported.read = (fd, given, ...rest) => {
       const { Buffer } = internal.use("buffer");

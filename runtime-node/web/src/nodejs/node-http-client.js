@@ -1,8 +1,9 @@
 // node:http: ClientRequest, a request that is sent with `fetch`.
 //
-// The request is sent when it ends or, if it does not end in the tick of the first write, with the
-// rest of its body as a stream. Redirects are not followed, and content codings are decoded, as
-// `fetch` does: the headers of the response describe the decoded body.
+// A request that ends in the tick of its first write is sent with a complete body. Any other
+// request is sent after that tick, with a stream as its body. Redirects are not followed, and
+// content codings are decoded, as `fetch` does: the headers of the response describe the decoded
+// body.
 //: module
 (function (internal) {
   "use strict";
@@ -10,7 +11,7 @@
   const { ArrayIsArray, Error, ObjectSetPrototypeOf, ReflectApply, Symbol, TypeError } = internal.primordials;
 
   internal.define("httpClient", () => {
-    const { abortError, badValue, coded, hidden, invalid, needFunction, needSignal } = internal.node;
+    const { abortError, badValue, coded, defineHidden, invalid, needFunction, needSignal } = internal.node;
     const { lazy } = internal.hooks;
     const { Headers, URL, clearTimeout, setTimeout } = internal.platform;
     const { Buffer } = internal.use("buffer");
@@ -100,12 +101,12 @@
       this.reusedSocket = false;
       this.timeout = undefined;
       this.useChunkedEncodingByDefault = !BODILESS.includes(this.method);
-      hidden(this, {
+      defineHidden(this, {
         [TARGET]: originOf(protocol, host, port || undefined) + (path[0] === "/" ? path : `/${path}`),
         [CONTROLLER]: null,
         [TIMER]: undefined,
       });
-      // An origin without a path is the only URL of `OPTIONS *`.
+      // The URL of `OPTIONS *` is the origin without a path.
       if (path === "*") this[TARGET] = originOf(protocol, host, port || undefined);
 
       setAll(this, given.headers);
@@ -141,7 +142,7 @@
       }
     }
 
-    hidden(ClientRequest.prototype, {
+    defineHidden(ClientRequest.prototype, {
       _implicitHeader() {
         this._header = `${this.method} ${this.path} HTTP/1.1\r\n`;
         if (`${this.getHeader("expect") ?? ""}`.toLowerCase() === "100-continue") nextTick(() => this.emit("continue"));
@@ -151,7 +152,7 @@
         const headers = new Headers();
         const isBodiless = this.method === "GET" || this.method === "HEAD";
         for (let i = 0; i < list.length; i += 2) {
-          // `fetch` states the length of a body that is complete, and the host.
+          // `fetch` itself sets the host, and the length of a complete body.
           if (list[i] === "host" || (list[i] === "content-length" && (body === null || body.length !== undefined))) continue;
           headers.append(list[i], list[i + 1]);
         }
@@ -195,7 +196,7 @@
       },
     });
 
-    // The codes and system calls that stand for the stages at which `fetch` fails.
+    // The error code and the system call for each stage at which `fetch` fails.
     const CODES = {
       __proto__: null, connect: ["ECONNREFUSED", "connect"], policy: ["EACCES", "connect"], resolve: ["ENOTFOUND", "getaddrinfo"],
     };
@@ -223,7 +224,7 @@
         request.destroy();
       };
       message.once("close", finish);
-      // The response of a request without a listener is discarded.
+      // The body of a response is discarded if the request has no listener for it.
       if (!request.emit("response", message)) message._dump();
     }
 

@@ -24,7 +24,7 @@
   });
 
   internal.define("httpIncoming", () => {
-    const { abortError, coded, hidden } = internal.node;
+    const { abortError, coded, defineHidden } = internal.node;
     const { clearTimeout, setTimeout } = internal.platform;
     const Readable = internal.use("readable");
     const { isAborted, onAbort } = internal.abort();
@@ -60,7 +60,7 @@
       this.statusCode = null;
       this.statusMessage = null;
       this.socket = socket;
-      hidden(this, { [HEADERS]: null, [DISTINCT]: null, [READER]: null, [TIMER]: undefined });
+      defineHidden(this, { [HEADERS]: null, [DISTINCT]: null, [READER]: null, [TIMER]: undefined });
     }
     ObjectSetPrototypeOf(IncomingMessage.prototype, Readable.prototype);
     ObjectSetPrototypeOf(IncomingMessage, Readable);
@@ -89,7 +89,7 @@
       __proto__: null, value, writable: true, enumerable: true, configurable: true,
     });
 
-    hidden(IncomingMessage.prototype, {
+    defineHidden(IncomingMessage.prototype, {
       get connection() {
         return this.socket;
       },
@@ -145,7 +145,7 @@
           this.aborted = true;
           if (isFirst) this.emit("aborted");
         }
-        // Without a listener, a request whose client has left is not an error of the Worker.
+        // Without a listener, the disconnection of a client is not an error of the Worker.
         if (error && this.listenerCount("error") === 0) error = null;
         callback(error);
       },

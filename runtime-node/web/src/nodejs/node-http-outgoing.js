@@ -4,8 +4,8 @@
 //   message[DELIVER](body, isWhole)   sends the message, once. `body` is null, bytes if `isWhole`
 //                                     is true, or otherwise a ReadableStream
 //
-// Everything that a program writes before the end of a tick is sent together: a message that is
-// complete by then has no stream.
+// Everything that a program writes before the end of a tick is sent together: the body of a message
+// that is complete by then is not a stream.
 //: module
 (function (internal) {
   "use strict";
@@ -13,7 +13,7 @@
   const { ArrayIsArray, Error, Map, ObjectSetPrototypeOf, ReflectApply, Symbol, TypeError } = internal.primordials;
 
   internal.define("httpOutgoing", () => {
-    const { abortError, coded, hidden, invalid, needString } = internal.node;
+    const { abortError, coded, defineHidden, invalid, needString } = internal.node;
     const { lazy } = internal.hooks;
     const { Buffer } = internal.use("buffer");
     const { nextTick } = internal.use("process");
@@ -23,7 +23,7 @@
     // A map from names in lower case to [name, value].
     const HEADERS = Symbol("headers");
     const ENDING = Symbol("ending");
-    // Set until the first write schedules the end of the cork.
+    // True until the first write schedules `uncork` for the end of the tick.
     const HELD = Symbol("held");
     // The controller of the body's stream, and the callback of the last write while the stream is
     // full.
@@ -42,7 +42,7 @@
       if (value === undefined) throw coded(TypeError, "ERR_HTTP_INVALID_HEADER_VALUE", `Invalid value "undefined" for header "${name}"`);
       if (NOT_VALUE.test(`${value}`)) throw coded(TypeError, "ERR_INVALID_CHAR", `Invalid character in header content ["${name}"]`);
     }
-    const sent = (what) => coded(Error, "ERR_HTTP_HEADERS_SENT", `Cannot ${what} headers after they are sent to the client`);
+    const alreadySent = (what) => coded(Error, "ERR_HTTP_HEADERS_SENT", `Cannot ${what} headers after they are sent to the client`);
 
     /** @returns {void} */
     function OutgoingMessage(options) {
@@ -60,7 +60,7 @@
       this.strictContentLength = false;
       this.maxRequestsOnConnectionReached = false;
       this.socket = null;
-      hidden(this, { [HEADERS]: new Map(), [ENDING]: false, [HELD]: true, [CONTROLLER]: undefined, [WAITING]: null });
+      defineHidden(this, { [HEADERS]: new Map(), [ENDING]: false, [HELD]: true, [CONTROLLER]: undefined, [WAITING]: null });
       this.cork();
     }
     ObjectSetPrototypeOf(OutgoingMessage.prototype, Writable.prototype);
@@ -69,7 +69,7 @@
     // ---- Headers
 
     function checked(message, name, value, what) {
-      if (message._header !== null) throw sent(what);
+      if (message._header !== null) throw alreadySent(what);
       validateHeaderName(name);
       if (ArrayIsArray(value)) for (const each of value) validateHeaderValue(name, each);
       else validateHeaderValue(name, value);
@@ -88,7 +88,7 @@
       return list;
     }
 
-    hidden(OutgoingMessage.prototype, {
+    defineHidden(OutgoingMessage.prototype, {
       setHeader(name, value) {
         this[HEADERS].set(checked(this, name, value, "set"), [name, value]);
         return this;
@@ -100,7 +100,7 @@
         return this;
       },
       setHeaders(headers) {
-        if (this._header !== null) throw sent("set");
+        if (this._header !== null) throw alreadySent("set");
         if (ArrayIsArray(headers) || typeof headers?.keys !== "function" || typeof headers.get !== "function") {
           throw invalid("headers", "an instance of Headers or Map", headers);
         }
@@ -128,7 +128,7 @@
       },
       removeHeader(name) {
         needString(name, "name");
-        if (this._header !== null) throw sent("remove");
+        if (this._header !== null) throw alreadySent("remove");
         this[HEADERS].delete(name.toLowerCase());
       },
       // The runtime neither sends nor receives trailers.
@@ -252,6 +252,6 @@
       message[DELIVER](body, false);
     }
 
-    return { DELIVER, HEADERS, OutgoingMessage, listOf, sent, validateHeaderName, validateHeaderValue };
+    return { DELIVER, HEADERS, OutgoingMessage, alreadySent, listOf, validateHeaderName, validateHeaderValue };
   });
 })

@@ -15,17 +15,18 @@
   } = internal.primordials;
 
   internal.define("httpServer", () => {
-    const { badValue, coded, hidden, invalid, needFunction } = internal.node;
+    const { badValue, coded, defineHidden, invalid, needFunction } = internal.node;
     const { Headers, Response, URL } = internal.platform;
     const { nextTick } = internal.use("process");
     const EventEmitter = internal.use("events");
     const STATUS_CODES = internal.use("httpStatus");
     const newSocket = internal.use("httpSocket");
     const { IncomingMessage, receive } = internal.use("httpIncoming");
-    const { DELIVER, OutgoingMessage, listOf, sent } = internal.use("httpOutgoing");
+    const { DELIVER, OutgoingMessage, alreadySent, listOf } = internal.use("httpOutgoing");
 
     // ---- Responses
 
+    // The {resolve, reject} of the promise that `handle` returns, or null.
     const RESPOND = Symbol("respond");
 
     function ServerResponse(request, options) {
@@ -35,16 +36,16 @@
       this.statusMessage = undefined;
       this.sendDate = true;
       this._hasBody = request?.method !== "HEAD";
-      hidden(this, { [RESPOND]: null });
+      defineHidden(this, { [RESPOND]: null });
     }
     ObjectSetPrototypeOf(ServerResponse.prototype, OutgoingMessage.prototype);
     ObjectSetPrototypeOf(ServerResponse, OutgoingMessage);
 
     const isBodiless = (status) => status === 204 || status === 205 || status === 304;
 
-    hidden(ServerResponse.prototype, {
+    defineHidden(ServerResponse.prototype, {
       writeHead(statusCode, reason, headers) {
-        if (this._header !== null) throw sent("write");
+        if (this._header !== null) throw alreadySent("write");
         const status = statusCode | 0;
         if (status < 100 || status > 999) {
           throw coded(RangeError, "ERR_HTTP_INVALID_STATUS_CODE", `Invalid status code: ${statusCode}`);
@@ -78,7 +79,7 @@
       _destroy(error, callback) {
         const reason = error ?? coded(Error, "ECONNRESET", "The response was destroyed before it was sent");
         this[RESPOND]?.reject(reason);
-        // Without a listener, a client that has left is not an error of the Worker.
+        // Without a listener, the disconnection of a client is not an error of the Worker.
         const shown = error && this.listenerCount("error") === 0 ? null : error;
         ReflectApply(OutgoingMessage.prototype._destroy, this, [error, () => callback(shown)]);
       },
@@ -100,7 +101,7 @@
         callback?.();
       },
     });
-    hidden(ServerResponse.prototype, { writeHeader: ServerResponse.prototype.writeHead });
+    defineHidden(ServerResponse.prototype, { writeHeader: ServerResponse.prototype.writeHead });
 
     // Sets headers that are given as [name, value, …] or [[name, value], …]. All values of a name
     // are sent.
@@ -143,7 +144,7 @@
       this.maxHeadersCount = null;
       this.maxRequestsPerSocket = 0;
       this.connections = 0;
-      hidden(this, {
+      defineHidden(this, {
         [PORT]: 0,
         _requestClass: options?.IncomingMessage ?? IncomingMessage,
         _responseClass: options?.ServerResponse ?? ServerResponse,
@@ -174,7 +175,7 @@
       return port;
     }
 
-    hidden(Server.prototype, {
+    defineHidden(Server.prototype, {
       listen(...given) {
         const callback = typeof given[given.length - 1] === "function" ? given[given.length - 1] : null;
         const first = given[0] === callback ? undefined : given[0];

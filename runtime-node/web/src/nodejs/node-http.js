@@ -38,7 +38,7 @@
   // An Agent has the properties that packages read, but manages no connections: the client of
   // `fetch` pools them itself.
   internal.define("httpAgent", () => {
-    const { hidden, refused } = internal.node;
+    const { defineHidden, refused } = internal.node;
     const EventEmitter = internal.use("events");
 
     /** @returns {void} */
@@ -61,7 +61,7 @@
     }
     ObjectSetPrototypeOf(Agent.prototype, EventEmitter.prototype);
     ObjectSetPrototypeOf(Agent, EventEmitter);
-    hidden(Agent.prototype, {
+    defineHidden(Agent.prototype, {
       createConnection() {
         throw refused("Agent.createConnection", "requests are sent with fetch");
       },

@@ -18,15 +18,15 @@
   const { clearTimeout, setTimeout } = internal.platform;
 
   internal.define("netSocket", () => {
-    const { coded, hidden, invalid, needFunction, outOfRange, refused } = internal.node;
+    const { coded, defineHidden, invalid, needFunction, outOfRange, refused } = internal.node;
     const { Buffer } = internal.use("buffer");
     const { Duplex } = internal.use("duplex");
     const { isIP } = internal.use("netAddresses");
     const { nextTick } = internal.use("process");
 
-    // The symbols of a Socket's Link, and of the method that continues once the connection is
+    // The symbols of a Socket's Connection, and of the method that continues once the connection is
     // established.
-    const LINK = Symbol("link"), ESTABLISHED = Symbol("established");
+    const CONNECTION = Symbol("connection"), ESTABLISHED = Symbol("established");
     const LONGEST_TIMEOUT = 2 ** 31 - 1, PORTS = 65_535;
 
     // The codes of errors, by the stage at which a connection failed.
@@ -35,8 +35,10 @@
       tls: "EPROTO",
     };
 
-    // A Socket's connection.
-    class Link {
+    // The native connection of a Socket, and the Socket's use of it.
+    class Connection {
+      // The invocation that owns the native connection, and the connection's number; 0 before
+      // `connect`.
       owner = 0;
       number = 0;
       host = undefined;
@@ -56,7 +58,7 @@
       // time of the last use.
       limit = 0;
       timer = 0;
-      used = 0;
+      lastUsed = 0;
     }
 
     const failure = ({ stage, message }, { host, port }) => {
@@ -74,20 +76,20 @@
 
     // ---- Time
 
-    function arm(socket, link, delay) {
-      link.timer = setTimeout(() => {
-        link.timer = 0;
-        const idle = DateNow() - link.used;
-        if (idle < link.limit) arm(socket, link, link.limit - idle);
+    function arm(socket, connection, delay) {
+      connection.timer = setTimeout(() => {
+        connection.timer = 0;
+        const idle = DateNow() - connection.lastUsed;
+        if (idle < connection.limit) arm(socket, connection, connection.limit - idle);
         else socket.emit("timeout");
       }, delay);
     }
 
     // Records that the Socket was used, and restarts its timeout.
-    function noteUse(socket, link) {
-      if (link.limit === 0) return;
-      link.used = DateNow();
-      if (link.timer === 0) arm(socket, link, link.limit);
+    function noteUse(socket, connection) {
+      if (connection.limit === 0) return;
+      connection.lastUsed = DateNow();
+      if (connection.timer === 0) arm(socket, connection, connection.limit);
     }
 
     // ---- Connecting
@@ -116,19 +118,19 @@
     function begin(socket, options) {
       const port = portOf(options);
       if (socket.destroyed) restart(socket);
-      const link = socket[LINK];
-      link.host = options.host === undefined || options.host === null ? "localhost" : `${options.host}`;
-      link.port = port;
+      const connection = socket[CONNECTION];
+      connection.host = options.host === undefined || options.host === null ? "localhost" : `${options.host}`;
+      connection.port = port;
       socket.connecting = true;
-      noteUse(socket, link);
-      follow(socket, () => ops.tcpConnect(link.host, port, false), () => socket[ESTABLISHED](link));
+      noteUse(socket, connection);
+      follow(socket, () => ops.tcpConnect(connection.host, port, false), () => socket[ESTABLISHED](connection));
     }
 
     // Follows a connection that `connect` begins. Calls `next` when it is open.
     function follow(socket, connect, next) {
-      const link = socket[LINK];
+      const connection = socket[CONNECTION];
       const fail = (error) => {
-        if (socket[LINK] === link) socket.destroy(error);
+        if (socket[CONNECTION] === connection) socket.destroy(error);
       };
       let connecting;
       try {
@@ -137,91 +139,91 @@
         nextTick(fail, error);
         return;
       }
-      link.owner = connecting.owner;
-      link.number = connecting.number;
+      connection.owner = connecting.owner;
+      connection.number = connecting.number;
       PromisePrototypeThen(connecting.outcome, (failed) => {
-        if (socket[LINK] !== link || socket.destroyed) return;
-        if (failed !== null) nextTick(fail, failure(failed, link));
+        if (socket[CONNECTION] !== connection || socket.destroyed) return;
+        if (failed !== null) nextTick(fail, failure(failed, connection));
         else nextTick(next);
       }, (error) => nextTick(fail, error));
     }
 
     // Lets reads and writes begin, after `announce` has emitted the events of the connection.
     function open(socket, announce) {
-      const link = socket[LINK];
+      const connection = socket[CONNECTION];
       if (socket.destroyed) return;
-      link.isOpen = true;
+      connection.isOpen = true;
       socket.connecting = false;
-      noteUse(socket, link);
+      noteUse(socket, connection);
       announce();
-      const { waiting } = link;
-      link.waiting = [];
-      for (let i = 0; i < waiting.length; i++) waiting[i].go(link);
-      if (link.isAwaited) socket._read();
+      const { waiting } = connection;
+      connection.waiting = [];
+      for (let i = 0; i < waiting.length; i++) waiting[i].go(connection);
+      if (connection.isAwaited) socket._read();
       else if (!socket.destroyed && !socket.isPaused()) socket.read(0);
     }
 
     // Resets a Socket that has been destroyed, so that it can connect again.
     function restart(socket) {
-      const { limit } = socket[LINK];
+      const { limit } = socket[CONNECTION];
       socket._undestroy();
-      hidden(socket, { [LINK]: new Link() });
-      socket[LINK].limit = limit;
+      defineHidden(socket, { [CONNECTION]: new Connection() });
+      socket[CONNECTION].limit = limit;
       ReflectApply(Duplex, socket, [{ allowHalfOpen: socket.allowHalfOpen, emitClose: false }]);
     }
 
     // ---- Bytes
 
-    function received(socket, link, bytes) {
-      link.isReading = false;
-      if (socket[LINK] !== link || link.isTaken || socket.destroyed) return;
-      noteUse(socket, link);
+    function received(socket, connection, bytes) {
+      connection.isReading = false;
+      if (socket[CONNECTION] !== connection || connection.isTaken || socket.destroyed) return;
+      noteUse(socket, connection);
       if (bytes === null) {
         socket.push(null);
         return;
       }
       const length = TypedArrayPrototypeGetByteLength(bytes);
-      link.bytesRead += length;
+      connection.bytesRead += length;
       socket.push(Buffer.from(TypedArrayPrototypeGetBuffer(bytes), TypedArrayPrototypeGetByteOffset(bytes), length));
     }
 
-    function readFailed(socket, link, error) {
-      link.isReading = false;
-      if (socket[LINK] === link && !link.isTaken) socket.destroy(lost(error));
+    function readFailed(socket, connection, error) {
+      connection.isReading = false;
+      if (socket[CONNECTION] === connection && !connection.isTaken) socket.destroy(lost(error));
     }
 
     function send(socket, bytes, done) {
-      whenOpen(socket, done, (link) => {
-        noteUse(socket, link);
+      whenOpen(socket, done, (connection) => {
+        noteUse(socket, connection);
         const written = () => {
-          link.bytesWritten += bytes.length;
-          noteUse(socket, link);
+          connection.bytesWritten += bytes.length;
+          noteUse(socket, connection);
           done();
         };
-        settle(() => ops.tcpWrite(link.owner, link.number, bytes), written, done);
+        settle(() => ops.tcpWrite(connection.owner, connection.number, bytes), written, done);
       });
     }
 
-    // Calls `go(link)` when the connection is open, or `done(error)` if it never opens.
+    // Calls `go(connection)` when the connection is open, or `done(error)` if it never opens.
     function whenOpen(socket, done, go) {
-      const link = socket[LINK];
-      if (link.isOpen) go(link);
-      else if (socket.connecting) link.waiting.push({ go, done });
+      const connection = socket[CONNECTION];
+      if (connection.isOpen) go(connection);
+      else if (socket.connecting) connection.waiting.push({ go, done });
       else done(closed());
     }
 
     // Starts an operation that returns a promise, or undefined if it is done. Calls `succeeded()`
     // or `done(error)` at its end.
     function settle(start, succeeded, done) {
-      let begun;
+      let promise;
       try {
-        begun = start();
+        promise = start();
       } catch (error) {
         done(lost(error));
         return;
       }
-      if (begun === undefined) succeeded();
-      else PromisePrototypeThen(begun, () => nextTick(succeeded), (error) => nextTick(done, lost(error)));
+      if (promise === undefined) succeeded();
+      else PromisePrototypeThen(promise, () => nextTick(succeeded), (error) => nextTick(done, lost(error)));
     }
 
     // ---- The class
@@ -230,7 +232,7 @@
     function Socket(options = undefined) {
       if (!(this instanceof Socket)) return new Socket(options);
       if (typeof options === "number" || (options?.fd !== undefined && options.fd !== null)) {
-        throw refused("A Socket of a file descriptor", "descriptors refer only to files; connect to a host and port");
+        throw refused("A Socket for a file descriptor", "descriptors refer only to files; connect to a host and port");
       }
       ReflectApply(Duplex, this, [{
         allowHalfOpen: !!options?.allowHalfOpen,
@@ -241,13 +243,13 @@
         signal: options?.signal,
         writableHighWaterMark: options?.writableHighWaterMark,
       }]);
-      hidden(this, { [LINK]: new Link() });
+      defineHidden(this, { [CONNECTION]: new Connection() });
       this.connecting = false;
     }
     ObjectSetPrototypeOf(Socket.prototype, Duplex.prototype);
     ObjectSetPrototypeOf(Socket, Duplex);
 
-    hidden(Socket.prototype, {
+    defineHidden(Socket.prototype, {
       connect(...args) {
         const { options, callback } = normalized(args);
         if (this.connecting) throw coded(Error, "ERR_SOCKET_CONNECTING", "Socket is already connecting");
@@ -262,20 +264,20 @@
         });
       },
       _read() {
-        const link = this[LINK];
-        if (link.isReading || link.isTaken) return;
-        link.isAwaited = !link.isOpen;
-        if (!link.isOpen) return;
-        link.isReading = true;
+        const connection = this[CONNECTION];
+        if (connection.isReading || connection.isTaken) return;
+        connection.isAwaited = !connection.isOpen;
+        if (!connection.isOpen) return;
+        connection.isReading = true;
         let reading;
         try {
-          reading = ops.tcpRead(link.owner, link.number);
+          reading = ops.tcpRead(connection.owner, connection.number);
         } catch (error) {
-          nextTick(readFailed, this, link, error);
+          nextTick(readFailed, this, connection, error);
           return;
         }
         PromisePrototypeThen(
-          reading, (bytes) => nextTick(received, this, link, bytes), (error) => nextTick(readFailed, this, link, error),
+          reading, (bytes) => nextTick(received, this, connection, bytes), (error) => nextTick(readFailed, this, connection, error),
         );
       },
       _write(chunk, encoding, done) {
@@ -285,18 +287,18 @@
         send(this, Buffer.concat(chunks.map(({ chunk }) => chunk)), done);
       },
       _final(done) {
-        whenOpen(this, done, (link) => settle(() => ops.tcpFinish(link.owner, link.number), done, done));
+        whenOpen(this, done, (connection) => settle(() => ops.tcpFinish(connection.owner, connection.number), done, done));
       },
       _destroy(error, done) {
-        const link = this[LINK];
-        this.connecting = link.isOpen = false;
-        clearTimeout(link.timer);
-        if (link.number !== 0 && !link.isTaken) ops.tcpDrop(link.owner, link.number);
-        const { waiting } = link;
-        link.waiting = [];
+        const connection = this[CONNECTION];
+        this.connecting = connection.isOpen = false;
+        clearTimeout(connection.timer);
+        if (connection.number !== 0 && !connection.isTaken) ops.tcpDrop(connection.owner, connection.number);
+        const { waiting } = connection;
+        connection.waiting = [];
         for (let i = 0; i < waiting.length; i++) waiting[i].done(error ?? closedEarly());
         done(error);
-        link.partner?.destroy();
+        connection.partner?.destroy();
         nextTick(() => this.emit("close", error !== null && error !== undefined));
       },
       destroySoon() {
@@ -305,7 +307,7 @@
         else this.once("finish", () => this.destroy());
       },
       resetAndDestroy() {
-        return this.destroy(this[LINK].number === 0 ? closed() : undefined);
+        return this.destroy(this[CONNECTION].number === 0 ? closed() : undefined);
       },
       setTimeout(milliseconds, callback = undefined) {
         if (typeof milliseconds !== "number") throw invalid("msecs", "of type number", milliseconds);
@@ -318,11 +320,11 @@
           if (milliseconds === 0) this.removeListener("timeout", callback);
           else this.once("timeout", callback);
         }
-        const link = this[LINK];
-        clearTimeout(link.timer);
-        link.timer = 0;
-        link.limit = milliseconds > LONGEST_TIMEOUT ? LONGEST_TIMEOUT : milliseconds;
-        noteUse(this, link);
+        const connection = this[CONNECTION];
+        clearTimeout(connection.timer);
+        connection.timer = 0;
+        connection.limit = milliseconds > LONGEST_TIMEOUT ? LONGEST_TIMEOUT : milliseconds;
+        noteUse(this, connection);
         return this;
       },
       // The following settings have no effect: small writes are never delayed, the kernel probes
@@ -347,13 +349,13 @@
         return this.writableLength;
       },
       get bytesRead() {
-        return this[LINK].bytesRead;
+        return this[CONNECTION].bytesRead;
       },
       get bytesWritten() {
-        return this[LINK].bytesWritten + this.writableLength;
+        return this[CONNECTION].bytesWritten + this.writableLength;
       },
       get pending() {
-        return !this[LINK].isOpen;
+        return !this[CONNECTION].isOpen;
       },
       get readyState() {
         if (this.connecting) return "opening";
@@ -361,17 +363,17 @@
         return this.writable ? "writeOnly" : "closed";
       },
       get timeout() {
-        return this[LINK].limit || undefined;
+        return this[CONNECTION].limit || undefined;
       },
       get remoteAddress() {
-        return this[LINK].isOpen ? this[LINK].host : undefined;
+        return this[CONNECTION].isOpen ? this[CONNECTION].host : undefined;
       },
       get remoteFamily() {
         const family = isIP(this.remoteAddress);
         return family === 0 ? undefined : `IPv${family}`;
       },
       get remotePort() {
-        return this[LINK].isOpen ? this[LINK].port : undefined;
+        return this[CONNECTION].isOpen ? this[CONNECTION].port : undefined;
       },
       localAddress: undefined,
       localFamily: undefined,
@@ -380,18 +382,18 @@
 
     // Takes over the connection of a Socket. Returns {owner, number}.
     function take(plain, taker) {
-      const link = plain[LINK];
-      if (!link.isOpen || plain.destroyed) throw coded(TypeError, "ERR_SOCKET_CLOSED", "Socket is closed");
-      link.isTaken = true;
-      link.isOpen = false;
-      link.partner = taker;
-      const own = taker[LINK];
-      own.partner = plain;
-      own.host = link.host;
-      own.port = link.port;
-      return { __proto__: null, owner: link.owner, number: link.number };
+      const connection = plain[CONNECTION];
+      if (!connection.isOpen || plain.destroyed) throw coded(TypeError, "ERR_SOCKET_CLOSED", "Socket is closed");
+      connection.isTaken = true;
+      connection.isOpen = false;
+      connection.partner = taker;
+      const target = taker[CONNECTION];
+      target.partner = plain;
+      target.host = connection.host;
+      target.port = connection.port;
+      return { __proto__: null, owner: connection.owner, number: connection.number };
     }
 
-    return { __proto__: null, ESTABLISHED, LINK, Socket, follow, normalized, open, take };
+    return { __proto__: null, CONNECTION, ESTABLISHED, Socket, follow, normalized, open, take };
   });
 })

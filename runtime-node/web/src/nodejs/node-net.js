@@ -67,7 +67,7 @@
     function Server() {
       throw noServer("net.Server");
     }
-    const nothing = () => {};
+    const noop = () => {};
 
     return {
       Server, Socket, Stream: Socket, connect, createConnection: connect, isIP, isIPv4, isIPv6,
@@ -77,8 +77,8 @@
       // A connection always tries the addresses of both families.
       getDefaultAutoSelectFamily: () => true,
       getDefaultAutoSelectFamilyAttemptTimeout: () => 250,
-      setDefaultAutoSelectFamily: nothing,
-      setDefaultAutoSelectFamilyAttemptTimeout: nothing,
+      setDefaultAutoSelectFamily: noop,
+      setDefaultAutoSelectFamilyAttemptTimeout: noop,
     };
   });
 })

@@ -13,15 +13,15 @@
     const isAbsolute = (path) => StringPrototypeStartsWith(needString(path, "path"), "/");
 
     // Splits a path into segments. Drops `.`, resolves `..` against the preceding segment, and
-    // keeps a leading `..` only if `above` is true.
-    function segments(path, above) {
+    // keeps a leading `..` only if `keepsParents` is true.
+    function segments(path, keepsParents) {
       const parts = StringPrototypeSplit(path, "/");
       const kept = [];
       for (let i = 0; i < parts.length; i++) {
         if (parts[i] === "" || parts[i] === ".") continue;
         if (parts[i] !== "..") ArrayPrototypePush(kept, parts[i]);
         else if (kept.length > 0 && kept[kept.length - 1] !== "..") ArrayPrototypePop(kept);
-        else if (above) ArrayPrototypePush(kept, "..");
+        else if (keepsParents) ArrayPrototypePush(kept, "..");
       }
       return kept;
     }
@@ -58,11 +58,11 @@
       needString(to, "to");
       const start = segments(resolve(from), false);
       const end = segments(resolve(to), false);
-      let same = 0;
-      while (same < start.length && same < end.length && start[same] === end[same]) same++;
+      let common = 0;
+      while (common < start.length && common < end.length && start[common] === end[common]) common++;
       const steps = [];
-      for (let i = same; i < start.length; i++) ArrayPrototypePush(steps, "..");
-      for (let i = same; i < end.length; i++) ArrayPrototypePush(steps, end[i]);
+      for (let i = common; i < start.length; i++) ArrayPrototypePush(steps, "..");
+      for (let i = common; i < end.length; i++) ArrayPrototypePush(steps, end[i]);
       return ArrayPrototypeJoin(steps, "/");
     }
 
@@ -101,9 +101,9 @@
       const root = isAbsolute(path) ? "/" : "";
       const base = basename(path);
       const ext = extname(path);
-      const within = StringPrototypeIndexOf(StringPrototypeSlice(path, 0, lastEnd(path)), "/") >= 0;
+      const hasSlash = StringPrototypeIndexOf(StringPrototypeSlice(path, 0, lastEnd(path)), "/") >= 0;
       return {
-        root, dir: within && path !== "" ? dirname(path) : "", base, ext,
+        root, dir: hasSlash && path !== "" ? dirname(path) : "", base, ext,
         name: StringPrototypeSlice(base, 0, base.length - ext.length),
       };
     }

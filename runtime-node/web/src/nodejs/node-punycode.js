@@ -8,18 +8,18 @@
   internal.define("punycode", () => {
     // The parameters of RFC 3492 §5.
     const BASE = 36, T_MIN = 1, T_MAX = 26, SKEW = 38, DAMP = 700, FIRST_BIAS = 72, FIRST_CODE = 128;
-    const MOST = 2 ** 31 - 1;
+    const MAX_INT32 = 2 ** 31 - 1;
 
     const overflow = () => new RangeError("Overflow: input needs wider integers to process");
     const threshold = (k, bias) => (k <= bias ? T_MIN : k >= bias + T_MAX ? T_MAX : k - bias);
 
-    // RFC 3492 §6.1.
+    // Returns the next bias (RFC 3492 §6.1).
     function adapt(delta, count, isFirst) {
-      let rest = isFirst ? MathFloor(delta / DAMP) : MathFloor(delta / 2);
-      rest += MathFloor(rest / count);
+      let scaled = isFirst ? MathFloor(delta / DAMP) : MathFloor(delta / 2);
+      scaled += MathFloor(scaled / count);
       let k = 0;
-      for (; rest > ((BASE - T_MIN) * T_MAX) / 2; k += BASE) rest = MathFloor(rest / (BASE - T_MIN));
-      return k + MathFloor(((BASE - T_MIN + 1) * rest) / (rest + SKEW));
+      for (; scaled > ((BASE - T_MIN) * T_MAX) / 2; k += BASE) scaled = MathFloor(scaled / (BASE - T_MIN));
+      return k + MathFloor(((BASE - T_MIN + 1) * scaled) / (scaled + SKEW));
     }
 
     const toDigit = (value) => StringFromCodePoint(value < 26 ? value + 0x61 : value + 22);
@@ -35,7 +35,8 @@
       encode: (codes) => codes.map((code) => StringFromCodePoint(code)).join(""),
     };
 
-    // RFC 3492 §6.3. Each round encodes the occurrences of the smallest code that is left.
+    // Encodes a label (RFC 3492 §6.3). Each round encodes the occurrences of the smallest remaining
+    // code point.
     function encode(text) {
       const codes = ucs2.decode(`${text}`);
       let encoded = codes.filter((code) => code < FIRST_CODE).map((code) => StringFromCodePoint(code)).join("");
@@ -43,22 +44,22 @@
       if (basic > 0) encoded += "-";
       let code = FIRST_CODE, delta = 0, bias = FIRST_BIAS;
       for (let done = basic; done < codes.length; delta++, code++) {
-        let next = MOST;
+        let next = MAX_INT32;
         for (const each of codes) if (each >= code && each < next) next = each;
-        if (next - code > MathFloor((MOST - delta) / (done + 1))) throw overflow();
+        if (next - code > MathFloor((MAX_INT32 - delta) / (done + 1))) throw overflow();
         delta += (next - code) * (done + 1);
         code = next;
         for (const each of codes) {
-          if (each < code && ++delta > MOST) throw overflow();
+          if (each < code && ++delta > MAX_INT32) throw overflow();
           if (each !== code) continue;
-          let rest = delta;
+          let q = delta;
           for (let k = BASE; ; k += BASE) {
             const t = threshold(k, bias);
-            if (rest < t) break;
-            encoded += toDigit(t + ((rest - t) % (BASE - t)));
-            rest = MathFloor((rest - t) / (BASE - t));
+            if (q < t) break;
+            encoded += toDigit(t + ((q - t) % (BASE - t)));
+            q = MathFloor((q - t) / (BASE - t));
           }
-          encoded += toDigit(rest);
+          encoded += toDigit(q);
           bias = adapt(delta, done + 1, done === basic);
           delta = 0;
           done++;
@@ -67,7 +68,7 @@
       return encoded;
     }
 
-    // RFC 3492 §6.2.
+    // Decodes a label (RFC 3492 §6.2).
     function decode(given) {
       const text = `${given}`;
       const end = Math.max(text.lastIndexOf("-"), 0);
@@ -83,11 +84,11 @@
           if (i >= text.length) throw new RangeError("Invalid input");
           const digit = fromDigit(text.charCodeAt(i++));
           if (digit >= BASE) throw new RangeError("Invalid input");
-          if (digit > MathFloor((MOST - at) / weight)) throw overflow();
+          if (digit > MathFloor((MAX_INT32 - at) / weight)) throw overflow();
           at += digit * weight;
           const t = threshold(k, bias);
           if (digit < t) break;
-          if (weight > MathFloor(MOST / (BASE - t))) throw overflow();
+          if (weight > MathFloor(MAX_INT32 / (BASE - t))) throw overflow();
           weight *= BASE - t;
         }
         const count = codes.length + 1;

@@ -1,4 +1,4 @@
-// node:querystring.
+// node:querystring: query strings as objects, and escapes in them.
 //: module
 (function (internal) {
   "use strict";
@@ -70,12 +70,12 @@
       parse(text, separator = "&", equals = "=", options = undefined) {
         const fields = { __proto__: null };
         if (typeof text !== "string" || text === "") return fields;
-        const most = typeof options?.maxKeys === "number" ? options.maxKeys : MAX_KEYS;
+        const max = typeof options?.maxKeys === "number" ? options.maxKeys : MAX_KEYS;
         const unescape = options?.decodeURIComponent ?? querystring.unescape;
-        const parts = most > 0
-          ? StringPrototypeSplit(text, `${separator || "&"}`, most) : StringPrototypeSplit(text, `${separator || "&"}`);
-        const sign = `${equals || "="}`;
-        const plain = (part) => {
+        const parts = max > 0
+          ? StringPrototypeSplit(text, `${separator || "&"}`, max) : StringPrototypeSplit(text, `${separator || "&"}`);
+        const equalsSign = `${equals || "="}`;
+        const decodeField = (part) => {
           const spaced = StringPrototypeReplaceAll(part, "+", " ");
           if (unescape === querystring.unescape && StringPrototypeIndexOf(spaced, "%") < 0) return spaced;
           try {
@@ -86,9 +86,9 @@
         };
         for (let i = 0; i < parts.length; i++) {
           if (parts[i] === "") continue;
-          const at = StringPrototypeIndexOf(parts[i], sign);
-          const name = plain(at < 0 ? parts[i] : StringPrototypeSlice(parts[i], 0, at));
-          const value = at < 0 ? "" : plain(StringPrototypeSlice(parts[i], at + sign.length));
+          const at = StringPrototypeIndexOf(parts[i], equalsSign);
+          const name = decodeField(at < 0 ? parts[i] : StringPrototypeSlice(parts[i], 0, at));
+          const value = at < 0 ? "" : decodeField(StringPrototypeSlice(parts[i], at + equalsSign.length));
           if (fields[name] === undefined) fields[name] = value;
           else if (typeof fields[name] === "string") fields[name] = [fields[name], value];
           else ArrayPrototypePush(fields[name], value);

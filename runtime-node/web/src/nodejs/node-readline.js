@@ -6,7 +6,7 @@
   const { Error, ObjectAssign, ObjectSetPrototypeOf, Promise, ReflectApply, SymbolAsyncIterator, SymbolDispose } = internal.primordials;
 
   internal.define("readline", () => {
-    const { abortError, coded, hidden, needFunction } = internal.node;
+    const { abortError, coded, defineHidden, needFunction } = internal.node;
     const EventEmitter = internal.use("events");
     const { StringDecoder } = internal.use("string_decoder");
     const { nextTick } = internal.use("process");
@@ -30,8 +30,8 @@
       const decoder = new StringDecoder("utf8");
       let endedWithReturn = false;
 
-      // Emits the lines of a text. The last line is kept until it ends.
-      const give = (text) => {
+      // Emits the lines that a text completes. Keeps the last line until it ends.
+      const emitLines = (text) => {
         if (text === "") return;
         const whole = endedWithReturn && text[0] === "\n" ? text.slice(1) : text;
         endedWithReturn = text.endsWith("\r");
@@ -39,15 +39,15 @@
         this.line = lines.pop() ?? "";
         for (const line of lines) emitLine(this, line);
       };
-      const onData = (chunk) => give(typeof chunk === "string" ? chunk : decoder.write(chunk));
+      const onData = (chunk) => emitLines(typeof chunk === "string" ? chunk : decoder.write(chunk));
       const onEnd = () => {
-        give(decoder.end());
+        emitLines(decoder.end());
         if (this.line !== "") emitLine(this, this.line);
         this.line = "";
         this.close();
       };
       const onError = (error) => this.emit("error", error);
-      hidden(this, {
+      defineHidden(this, {
         _question: null,
         _forget: () => {
           this.input?.removeListener("data", onData);
@@ -72,14 +72,14 @@
     ObjectSetPrototypeOf(Interface.prototype, EventEmitter.prototype);
     ObjectSetPrototypeOf(Interface, EventEmitter);
 
-    function emitLine(lines, line) {
-      const question = lines._question;
-      lines._question = null;
+    function emitLine(reader, line) {
+      const question = reader._question;
+      reader._question = null;
       if (question !== null) question(line);
-      else lines.emit("line", line);
+      else reader.emit("line", line);
     }
 
-    hidden(Interface.prototype, {
+    defineHidden(Interface.prototype, {
       close() {
         if (this.closed) return;
         this.closed = true;
@@ -145,7 +145,7 @@
       }
     }
     ObjectSetPrototypeOf(PromiseInterface.prototype, Interface.prototype);
-    hidden(PromiseInterface.prototype, {
+    defineHidden(PromiseInterface.prototype, {
       question(query, options = undefined) {
         return new Promise((resolve, reject) => {
           if (options?.signal) {

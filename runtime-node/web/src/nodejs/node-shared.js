@@ -12,6 +12,7 @@
 
   // ---- Errors
 
+  // Creates an error with a code, which its stack also shows.
   function coded(Constructor, code, message) {
     const error = new Constructor(message);
     error.code = code;
@@ -25,8 +26,8 @@
     return error;
   }
 
-  // Describes a value in the words of Node.js's error messages.
-  function given(value) {
+  // Describes a value as Node.js's error messages do.
+  function described(value) {
     if (value === undefined || value === null) return `${value}`;
     if (typeof value === "function") return `function ${value.name}`;
     if (typeof value === "object") {
@@ -41,7 +42,7 @@
 
   // `kind` is a phrase such as "of type string" or "an instance of Buffer".
   const invalid = (name, kind, value) =>
-    coded(TypeError, "ERR_INVALID_ARG_TYPE", `The ${argument(name)} must be ${kind}. Received ${given(value)}`);
+    coded(TypeError, "ERR_INVALID_ARG_TYPE", `The ${argument(name)} must be ${kind}. Received ${described(value)}`);
 
   const badValue = (name, value, why = "is invalid") =>
     coded(TypeError, "ERR_INVALID_ARG_VALUE", `The ${argument(name)} ${why}. Received ${internal.inspect(value)}`);
@@ -66,10 +67,10 @@
     }
     return value;
   }
-  function needInteger(value, name, least = -(2 ** 53) + 1, most = 2 ** 53 - 1) {
+  function needInteger(value, name, min = -(2 ** 53) + 1, max = 2 ** 53 - 1) {
     if (typeof value !== "number") throw invalid(name, "of type number", value);
     if (value % 1 !== 0) throw outOfRange(name, "an integer", value);
-    if (value < least || value > most) throw outOfRange(name, `>= ${least} && <= ${most}`, value);
+    if (value < min || value > max) throw outOfRange(name, `>= ${min} && <= ${max}`, value);
     return value;
   }
   function abortError(signal) {
@@ -86,7 +87,7 @@
   const refused = (what, why) => coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", `${what} is not available in a Worker: ${why}`);
 
   // Defines properties as not enumerable, like the members of a class's prototype.
-  const hidden = (object, properties) => {
+  const defineHidden = (object, properties) => {
     const keys = ReflectOwnKeys(properties);
     for (let i = 0; i < keys.length; i++) {
       const descriptor = ReflectGetOwnPropertyDescriptor(properties, keys[i]);
@@ -102,7 +103,7 @@
 
   internal.define("shared", () => ({
     __proto__: null,
-    INSPECT, REJECTION, abortError, badValue, coded, given, hidden, invalid, needFunction, needInteger, needObject,
+    INSPECT, REJECTION, abortError, badValue, coded, defineHidden, invalid, needFunction, needInteger, needObject,
     needSignal, needString, outOfRange, refused,
   }));
 })

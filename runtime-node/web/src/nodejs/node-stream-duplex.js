@@ -34,10 +34,10 @@
   }));
 
   internal.define("duplex", () => {
-    const { hidden } = internal.node;
+    const { defineHidden } = internal.node;
     const shared = internal.use("streamShared");
     const { construct, errors, fail } = shared;
-    const made = { Duplex, Transform, PassThrough };
+    const classes = { Duplex, Transform, PassThrough };
 
     /** @returns {void} */
     function Duplex(options) {
@@ -57,10 +57,10 @@
     }
     const adopt = (stream, options) => {
       shared.adopt(stream, options, ["read", "write", "writev", "destroy", "final", "construct"]);
-      construct(stream, () => begun(stream));
+      construct(stream, () => onConstructed(stream));
     };
-    const begun = (stream) => {
-      internal.use("writable").begun(stream);
+    const onConstructed = (stream) => {
+      internal.use("writable").onConstructed(stream);
       if (stream._readableState.needReadable) stream.read(0);
     };
 
@@ -72,8 +72,8 @@
       if (!(this instanceof Transform)) return new Transform(options);
       // If the high-water mark of the readable side is 0, that of the writable side is 0 by
       // default.
-      const nothingIn = options?.readableHighWaterMark === 0 || options?.highWaterMark === 0;
-      ReflectApply(Duplex, this, [nothingIn ? { ...options, writableHighWaterMark: options.writableHighWaterMark || 0 } : options]);
+      const isUnbuffered = options?.readableHighWaterMark === 0 || options?.highWaterMark === 0;
+      ReflectApply(Duplex, this, [isUnbuffered ? { ...options, writableHighWaterMark: options.writableHighWaterMark || 0 } : options]);
       this._readableState.sync = false;
       this[WAITING] = null;
       shared.adopt(this, options, ["transform", "flush"]);
@@ -117,17 +117,17 @@
     // The members that a Duplex has from Writable besides those from Readable.
     const { members } = internal.use("writable");
     const names = ["write", "end", "_write", "_writev", "cork", "uncork", "setDefaultEncoding", "destroy"];
-    const own = { __proto__: null };
-    for (let i = 0; i < names.length; i++) own[names[i]] = members[names[i]];
+    const writableMembers = { __proto__: null };
+    for (let i = 0; i < names.length; i++) writableMembers[names[i]] = members[names[i]];
     const properties = internal.use("writableProperties");
-    const shown = ReflectOwnKeys(properties);
-    for (let i = 0; i < shown.length; i++) {
-      if (shown[i] === "destroyed" || shown[i] === "closed" || shown[i] === "errored") continue;
-      ObjectDefineProperty(own, shown[i], ReflectGetOwnPropertyDescriptor(properties, shown[i]));
+    const propertyNames = ReflectOwnKeys(properties);
+    for (let i = 0; i < propertyNames.length; i++) {
+      if (propertyNames[i] === "destroyed" || propertyNames[i] === "closed" || propertyNames[i] === "errored") continue;
+      ObjectDefineProperty(writableMembers, propertyNames[i], ReflectGetOwnPropertyDescriptor(properties, propertyNames[i]));
     }
-    hidden(Duplex.prototype, own);
+    defineHidden(Duplex.prototype, writableMembers);
 
-    hidden(Transform.prototype, {
+    defineHidden(Transform.prototype, {
       _transform() {
         throw errors.unimplemented("_transform()");
       },
@@ -160,7 +160,7 @@
         flush(this, done);
       },
     });
-    hidden(PassThrough.prototype, {
+    defineHidden(PassThrough.prototype, {
       _transform(chunk, encoding, done) {
         done(null, chunk);
       },
@@ -200,20 +200,18 @@
         },
       });
       const finished = internal.use("finished");
-      const take = (kept) => {
-        const callback = kept();
-        callback?.();
-      };
+      // Calls the callback that `take` returns, if there is one.
+      const callTaken = (take) => take()?.();
       if (readable !== undefined) {
-        readable.on("readable", () => take(() => { const next = onRead; onRead = null; return next; }));
+        readable.on("readable", () => callTaken(() => { const next = onRead; onRead = null; return next; }));
         readable.on("end", () => duplex.push(null));
         finished(readable, { writable: false }, (error) => error && duplex.destroy(error));
       }
       if (writable !== undefined) {
-        writable.on("drain", () => take(() => { const next = onDrain; onDrain = null; return next; }));
+        writable.on("drain", () => callTaken(() => { const next = onDrain; onDrain = null; return next; }));
         finished(writable, { readable: false }, (error) => {
           if (error) duplex.destroy(error);
-          else take(() => { const next = onFinish; onFinish = null; return next; });
+          else callTaken(() => { const next = onFinish; onFinish = null; return next; });
         });
       }
       return duplex;
@@ -250,6 +248,6 @@
       const web = internal.use("streamWeb");
       return { readable: web.readableToWeb(duplex), writable: web.writableToWeb(duplex) };
     };
-    return made;
+    return classes;
   });
 })

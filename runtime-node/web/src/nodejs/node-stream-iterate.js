@@ -178,13 +178,13 @@
         return all;
       },
       async some(fn, options) {
-        for await (const found of kept(this, needFunction(fn, "fn"), optionsOf(options))) return found !== NONE;
+        for await (const _found of kept(this, needFunction(fn, "fn"), optionsOf(options))) return true;
         return false;
       },
       async every(fn, options) {
         needFunction(fn, "fn");
         const not = async (chunk, given) => !(await fn(chunk, given));
-        for await (const found of kept(this, not, optionsOf(options))) return found === NONE;
+        for await (const _found of kept(this, not, optionsOf(options))) return false;
         return true;
       },
       async find(fn, options) {
@@ -194,15 +194,15 @@
       async reduce(fn, ...rest) {
         needFunction(fn, "reducer");
         const { signal } = optionsOf(rest[1]);
-        let some = rest.length > 0;
+        let hasValue = rest.length > 0;
         let value = rest[0];
         throwIfAborted(signal);
         for await (const chunk of this) {
           throwIfAborted(signal);
-          value = some ? await fn(value, chunk, { signal }) : chunk;
-          some = true;
+          value = hasValue ? await fn(value, chunk, { signal }) : chunk;
+          hasValue = true;
         }
-        if (!some) throw coded(TypeError, "ERR_MISSING_ARGS", "Reduce of an empty stream requires an initial value");
+        if (!hasValue) throw coded(TypeError, "ERR_MISSING_ARGS", "Reduce of an empty stream requires an initial value");
         return value;
       },
     };

@@ -9,7 +9,7 @@
   // prematurely.
   internal.define("finished", () => {
     const { abortError, invalid, needFunction, needObject, needSignal } = internal.node;
-    const { errors, isNodeStream, lifeOf, nextTick } = internal.use("streamShared");
+    const { errors, isNodeStream, lifecycleOf, nextTick } = internal.use("streamShared");
 
     return /** @param {any} [callback] */ (stream, options, callback) => {
       if (typeof options === "function") {
@@ -34,10 +34,10 @@
       if (!isNodeStream(stream)) throw invalid("stream", "an instance of Stream", stream);
 
       const reading = stream._readableState, writing = stream._writableState;
-      const life = lifeOf(stream);
+      const lifecycle = lifecycleOf(stream);
       const wantsReadable = options.readable ?? (reading !== undefined ? reading.readable : stream.readable === true);
       const wantsWritable = options.writable ?? (writing !== undefined ? writing.writable : stream.writable === true);
-      const willClose = life !== undefined && life.autoDestroy && life.emitClose && !life.closed &&
+      const willClose = lifecycle !== undefined && lifecycle.autoDestroy && lifecycle.emitClose && !lifecycle.closed &&
         (reading === undefined || wantsReadable === reading.readable) && (writing === undefined || wantsWritable === writing.writable);
       const isFinished = () => (writing !== undefined ? writing.finished : stream.writableFinished === true);
       const isEnded = () => (reading !== undefined ? reading.endEmitted : stream.readableEnded === true);
@@ -59,7 +59,7 @@
       };
       const onError = (error) => done(error);
       const onClose = () => {
-        const error = life?.errored ?? stream.errored;
+        const error = lifecycle?.errored ?? stream.errored;
         if (error && typeof error !== "boolean") return done(error);
         if (wantsReadable && !read && !isEnded() && reading !== undefined) return done(errors.premature());
         if (wantsWritable && !written && !isFinished() && writing !== undefined) return done(errors.premature());
@@ -80,9 +80,9 @@
         if (isAborted(options.signal)) nextTick(aborted);
         else forget = onAbort(options.signal, aborted);
       }
-      // The stream had ended before this call.
-      if (life?.closed) nextTick(onClose);
-      else if (life?.errorEmitted) {
+      // The stream may have ended before this call.
+      if (lifecycle?.closed) nextTick(onClose);
+      else if (lifecycle?.errorEmitted) {
         if (!willClose) nextTick(onClose);
       } else if (!wantsReadable && wantsWritable && written && !willClose) nextTick(onFinish);
       else if (!wantsWritable && wantsReadable && read && !willClose) nextTick(onEnd);
@@ -110,10 +110,11 @@
     };
 
     // Writes all chunks of an iterable to a stream, and waits for `drain` while the stream is full.
-    async function pump(source, destination, ends) {
+    // Ends the stream if `endsDestination` is true.
+    async function pump(source, destination, endsDestination) {
       let wake = null;
       let failure;
-      let over = false;
+      let ended = false;
       const awaken = () => {
         const waiting = wake;
         wake = null;
@@ -121,21 +122,21 @@
       };
       const forget = finished(destination, { readable: false }, (error) => {
         failure = error;
-        over = true;
+        ended = true;
         awaken();
       });
       const drained = () => new Promise((resolve) => (wake = resolve));
       destination.on("drain", awaken);
       try {
         for await (const chunk of source) {
-          if (over) break;
-          if (!destination.write(chunk) && !over) await drained();
+          if (ended) break;
+          if (!destination.write(chunk) && !ended) await drained();
           if (failure) throw failure;
         }
         if (failure) throw failure;
-        if (ends && !over) {
+        if (endsDestination && !ended) {
           destination.end();
-          while (!over) await drained();
+          while (!ended) await drained();
           if (failure) throw failure;
         }
       } finally {
@@ -162,7 +163,6 @@
           for (let i = 0; i < members.length; i++) members[i](failure);
           inner.abort();
         }
-        if (waits > 0 && failure === undefined) return;
         called = true;
         forget?.();
         nextTick(callback, failure, value);
@@ -176,13 +176,13 @@
       // Adds a stream to the pipeline, which then waits for the end of the stream.
       const join = (stream, reads, writes) => {
         waits++;
-        let over = false;
+        let ended = false;
         members.push((error) => {
-          if (over && !(error && stream.errored === null && !stream.destroyed)) return;
+          if (ended && !(error && stream.errored === null && !stream.destroyed)) return;
           if (!stream.destroyed) stream.destroy(error);
         });
         finished(stream, { readable: reads, writable: writes }, (error) => {
-          over = true;
+          ended = true;
           settle(error);
         });
       };
@@ -270,7 +270,7 @@
       run(streams, options, (error, value) => (error ? reject(error) : resolve(value)));
     });
 
-    // Combines several streams to one Duplex: writes go to the first stream, and reads come from
+    // Combines several streams into one Duplex: writes go to the first stream, and reads come from
     // the last.
     function compose(...given) {
       if (given.length === 0) throw errors.missing("streams");

@@ -71,7 +71,7 @@
       const source = this;
       const state = source._readableState;
       state.pipes.push(destination);
-      const ends = options?.end !== false && !(options === undefined && isStandard(destination));
+      const endsDestination = options?.end !== false && !(options === undefined && isStandardOutput(destination));
       let cleaned = false;
 
       const onEnd = () => destination.end();
@@ -126,7 +126,7 @@
         if (drained !== null && state.awaitDrainWriters.has(destination)) drained();
       }
 
-      const atEnd = ends ? onEnd : unpipe;
+      const atEnd = endsDestination ? onEnd : unpipe;
       if (state.endEmitted) nextTick(atEnd);
       else source.once("end", atEnd);
       destination.on("unpipe", onUnpipe);
@@ -140,7 +140,7 @@
       return destination;
     }
 
-    function isStandard(destination) {
+    function isStandardOutput(destination) {
       const process = internal.use("process");
       return destination === process.stdout || destination === process.stderr;
     }
@@ -165,15 +165,16 @@
     // ---- Iteration
 
     async function* iterate(stream, destroyOnReturn) {
-      let awake = null;
+      let resolvePending = null;
       const wake = () => {
-        const waiting = awake;
-        awake = null;
+        const waiting = resolvePending;
+        resolvePending = null;
         waiting?.();
       };
-      let over; // undefined: in progress; null: ended without an error
+      // undefined: in progress; null: ended without an error; otherwise the error.
+      let outcome;
       const forget = internal.use("finished")(stream, { writable: false }, (error) => {
-        over = error ?? null;
+        outcome = error ?? null;
         wake();
       });
       stream.on("readable", wake);
@@ -181,16 +182,16 @@
         for (;;) {
           const chunk = stream.destroyed ? null : stream.read();
           if (chunk !== null) yield chunk;
-          else if (over) throw over;
-          else if (over === null) return;
-          else await new Promise((resolve) => (awake = resolve));
+          else if (outcome) throw outcome;
+          else if (outcome === null) return;
+          else await new Promise((resolve) => (resolvePending = resolve));
         }
       } catch (error) {
-        over = error;
+        outcome = error;
         throw error;
       } finally {
-        if ((over || destroyOnReturn) && (over === undefined || over || stream._readableState?.autoDestroy)) {
-          stream.destroy(over && over !== stream.errored ? over : null);
+        if ((outcome || destroyOnReturn) && (outcome === undefined || outcome || stream._readableState?.autoDestroy)) {
+          stream.destroy(outcome && outcome !== stream.errored ? outcome : null);
         } else {
           stream.removeListener("readable", wake);
           forget();

@@ -6,8 +6,8 @@
   const { Set, SymbolIterator } = internal.primordials;
 
   internal.define("readableState", () => {
-    const { hidden } = internal.node;
-    const { begin, highWaterMark, shows } = internal.use("streamShared");
+    const { defineHidden } = internal.node;
+    const { beginLifecycle, exposeLifecycle, highWaterMark } = internal.use("streamShared");
     const { Buffer } = internal.use("buffer");
     const { StringDecoder } = internal.use("string_decoder");
 
@@ -41,14 +41,14 @@
         }
         return chunk;
       }
-      all() {
+      takeAll() {
         const list = this.#list.slice(this.#first);
         this.#list = [];
         this.#first = 0;
         return list;
       }
       // Takes the first `n` bytes or code units.
-      takeOf(n) {
+      takeUnits(n) {
         const first = this.first();
         if (n < first.length) {
           this.#list[this.#first] = first.slice(n);
@@ -57,7 +57,7 @@
         if (n === first.length) return this.take();
         const parts = [];
         for (let left = n; left > 0;) {
-          const part = left < this.first().length ? this.takeOf(left) : this.take();
+          const part = left < this.first().length ? this.takeUnits(left) : this.take();
           left -= part.length;
           parts.push(part);
         }
@@ -71,7 +71,7 @@
 
     class ReadableState {
       constructor(options, stream, isDuplex) {
-        hidden(this, { life: begin(stream, options) });
+        defineHidden(this, { lifecycle: beginLifecycle(stream, options) });
         this.objectMode = !!(options?.objectMode || (isDuplex && options?.readableObjectMode));
         this.highWaterMark = highWaterMark(options, this.objectMode, "readableHighWaterMark", isDuplex);
         this.buffer = new Queue();
@@ -106,7 +106,7 @@
         return this.pipes.length;
       }
     }
-    shows(ReadableState);
+    exposeLifecycle(ReadableState);
 
     return { Queue, ReadableState, joined };
   });

@@ -6,7 +6,7 @@
   const { ArrayBufferIsView, MathMin, NumberIsNaN, ObjectSetPrototypeOf, ReflectApply } = internal.primordials;
 
   internal.define("readable", () => {
-    const { hidden, invalid } = internal.node;
+    const { defineHidden, invalid } = internal.node;
     const shared = internal.use("streamShared");
     const { construct, errors, fail, nextTick } = shared;
     const { Buffer } = internal.use("buffer");
@@ -16,16 +16,16 @@
     const { ReadableState, joined } = internal.use("readableState");
 
     // The maximum to which `read(n)` raises the high-water mark.
-    const MOST = 0x40000000;
+    const MAX_HIGH_WATER_MARK = 0x40000000;
     /** @returns {void} */
     function Readable(options) {
       if (!(this instanceof Readable)) return new Readable(options);
       const isDuplex = this instanceof internal.use("duplex").Duplex;
       if (this._events === undefined) ReflectApply(Stream, this, [options]);
-      hidden(this, { _readableState: new ReadableState(options, this, isDuplex) });
+      defineHidden(this, { _readableState: new ReadableState(options, this, isDuplex) });
       if (!isDuplex) {
         shared.adopt(this, options, ["read", "destroy", "construct"]);
-        construct(this, () => more(this));
+        construct(this, () => maybeReadMore(this));
       }
     }
     Readable.ReadableState = ReadableState;
@@ -48,11 +48,13 @@
       throw invalid("chunk", "of type string or an instance of Buffer, TypedArray, or DataView", chunk);
     }
 
+    // Adds a chunk to the buffer, at the front if `front` is true, or emits it. Returns whether the
+    // stream wants more.
     function put(stream, chunk, encoding, front) {
       const state = stream._readableState;
       if (chunk === null) {
         state.reading = false;
-        atEnd(stream);
+        endInput(stream);
         return false;
       }
       if (!state.objectMode) {
@@ -65,13 +67,13 @@
         if (chunk.length === 0) {
           if (!front) {
             state.reading = false;
-            more(stream);
+            maybeReadMore(stream);
           }
           return wantsMore(state);
         }
       } else if (chunk === undefined && !front) {
         state.reading = false;
-        more(stream);
+        maybeReadMore(stream);
         return wantsMore(state);
       }
       if (front ? state.endEmitted : state.ended) {
@@ -84,7 +86,7 @@
         if (state.decoder !== null && typeof chunk !== "string") {
           chunk = state.decoder.write(chunk);
           if (!state.objectMode && chunk.length === 0) {
-            more(stream);
+            maybeReadMore(stream);
             return wantsMore(state);
           }
         }
@@ -99,19 +101,19 @@
         else state.buffer.add(chunk);
         if (state.needReadable) emitReadable(stream);
       }
-      more(stream);
+      maybeReadMore(stream);
       return wantsMore(state);
     }
     const wantsMore = (state) => !state.ended && (state.length < state.highWaterMark || state.length === 0);
 
-    function atEnd(stream) {
+    function endInput(stream) {
       const state = stream._readableState;
       if (state.ended) return;
       if (state.decoder !== null) {
-        const rest = state.decoder.end();
-        if (rest.length > 0) {
-          state.buffer.add(rest);
-          state.length += state.objectMode ? 1 : rest.length;
+        const tail = state.decoder.end();
+        if (tail.length > 0) {
+          state.buffer.add(tail);
+          state.length += state.objectMode ? 1 : tail.length;
         }
       }
       state.ended = true;
@@ -124,7 +126,7 @@
     }
 
     // Reads ahead up to the high-water mark.
-    function more(stream) {
+    function maybeReadMore(stream) {
       const state = stream._readableState;
       if (state.readingMore || !state.constructed) return;
       state.readingMore = true;
@@ -162,7 +164,7 @@
     }
 
     // Returns the amount that `read(n)` takes; NaN stands for no argument.
-    function share(state, n) {
+    function amountToRead(state, n) {
       if (n <= 0 || (state.length === 0 && state.ended)) return 0;
       if (state.objectMode) return 1;
       if (NumberIsNaN(n)) return state.flowing && state.length > 0 ? state.buffer.first().length : state.length;
@@ -172,19 +174,19 @@
 
     function read(n = undefined) {
       const state = this._readableState;
-      const asked = n === undefined ? NaN : +n;
-      if (asked > state.highWaterMark && !state.objectMode) {
+      const requested = n === undefined ? NaN : +n;
+      if (requested > state.highWaterMark && !state.objectMode) {
         let mark = 1;
-        while (mark < MathMin(asked, MOST)) mark *= 2;
+        while (mark < MathMin(requested, MAX_HIGH_WATER_MARK)) mark *= 2;
         state.highWaterMark = mark;
       }
-      if (asked !== 0) state.emittedReadable = false;
+      if (requested !== 0) state.emittedReadable = false;
       else if (state.needReadable && (state.ended || (state.highWaterMark !== 0 ? state.length >= state.highWaterMark : state.length > 0))) {
         if (state.length === 0 && state.ended) end(this);
         else emitReadable(this);
         return null;
       }
-      let count = share(state, asked);
+      let count = amountToRead(state, requested);
       if (count === 0 && state.ended) {
         if (state.length === 0) end(this);
         return null;
@@ -200,15 +202,15 @@
           fail(this, error);
         }
         state.sync = false;
-        if (!state.reading) count = share(state, asked);
+        if (!state.reading) count = amountToRead(state, requested);
       }
       let chunk = null;
       if (count > 0 && state.length > 0) {
         if (state.objectMode) chunk = state.buffer.take();
         else if (count >= state.length) {
           count = state.length;
-          chunk = state.buffer.length === 1 ? state.buffer.take() : joined(state.buffer.all());
-        } else chunk = state.buffer.takeOf(count);
+          chunk = state.buffer.length === 1 ? state.buffer.take() : joined(state.buffer.takeAll());
+        } else chunk = state.buffer.takeUnits(count);
       }
       if (chunk === null) {
         state.needReadable = state.length <= state.highWaterMark;
@@ -219,7 +221,7 @@
       }
       if (state.length === 0) {
         if (!state.ended) state.needReadable = true;
-        if (asked !== count && state.ended) end(this);
+        if (requested !== count && state.ended) end(this);
       }
       if (chunk !== null && !state.errored && !state.closeEmitted) {
         state.dataEmitted = true;
@@ -296,7 +298,7 @@
         const state = this._readableState;
         state.decoder = new StringDecoder(encoding);
         state.encoding = state.decoder.encoding;
-        const text = state.buffer.all().map((chunk) => state.decoder.write(chunk)).join("");
+        const text = state.buffer.takeAll().map((chunk) => state.decoder.write(chunk)).join("");
         if (text !== "") state.buffer.add(text);
         state.length = text.length;
         return this;
@@ -342,8 +344,8 @@
         this.destroy(error);
       },
     };
-    hidden(Readable.prototype, members);
-    hidden(Readable.prototype, internal.use("readableRest")({ Readable, flow }));
+    defineHidden(Readable.prototype, members);
+    defineHidden(Readable.prototype, internal.use("readableRest")({ Readable, flow }));
     return /** @type {typeof Readable & Members} */ (Readable);
   });
 })

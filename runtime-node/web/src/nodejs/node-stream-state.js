@@ -1,6 +1,6 @@
-// node:stream: shared code of the readable and the writable side of a stream.
+// node:stream: the code that the readable and the writable side of a stream share.
 //
-// A stream has one life cycle, regardless of its sides: it is constructed, may fail once, is
+// A stream has one lifecycle, regardless of its sides: it is constructed, may fail once, is
 // destroyed, and is closed. The state object of each side exposes it under the names that packages
 // use.
 //: module
@@ -13,11 +13,11 @@
     const { coded, invalid, needFunction, needSignal, abortError, badValue } = internal.node;
     const { nextTick } = internal.use("process");
 
-    const LIFE = Symbol("life");
+    const LIFECYCLE = Symbol("lifecycle");
     const CONSTRUCTED = Symbol("constructed");
     const DEFAULTS = { __proto__: null, bytes: 65536, objects: 16 };
 
-    class Life {
+    class Lifecycle {
       constructed = true;
       destroyed = false;
       errored = null;
@@ -33,24 +33,24 @@
     }
     const NAMES = ["constructed", "destroyed", "errored", "errorEmitted", "closed", "closeEmitted", "autoDestroy", "emitClose"];
 
-    const lifeOf = (stream) => stream[LIFE];
+    const lifecycleOf = (stream) => stream[LIFECYCLE];
 
-    // Starts the life cycle of a stream, unless the other side of the stream has started it.
-    function begin(stream, options) {
-      if (stream[LIFE] === undefined) {
-        ObjectDefineProperty(stream, LIFE, { __proto__: null, value: new Life(options), writable: true, configurable: true });
+    // Starts the lifecycle of a stream, unless the other side of the stream has started it.
+    function beginLifecycle(stream, options) {
+      if (stream[LIFECYCLE] === undefined) {
+        ObjectDefineProperty(stream, LIFECYCLE, { __proto__: null, value: new Lifecycle(options), writable: true, configurable: true });
       }
-      return stream[LIFE];
+      return stream[LIFECYCLE];
     }
 
-    // Defines accessors on a state class that expose the life cycle's properties.
-    function shows(State) {
+    // Defines accessors on a state class that expose the lifecycle's properties.
+    function exposeLifecycle(State) {
       for (let i = 0; i < NAMES.length; i++) {
         const name = NAMES[i];
         ObjectDefineProperty(State.prototype, name, {
           __proto__: null, configurable: true, enumerable: true,
-          get() { return this.life[name]; },
-          set(value) { this.life[name] = value; },
+          get() { return this.lifecycle[name]; },
+          set(value) { this.lifecycle[name] = value; },
         });
       }
     }
@@ -73,31 +73,31 @@
     // ---- Destruction
 
     function emitError(stream, error) {
-      const life = lifeOf(stream);
-      if (life.errorEmitted) return;
-      life.errorEmitted = true;
+      const lifecycle = lifecycleOf(stream);
+      if (lifecycle.errorEmitted) return;
+      lifecycle.errorEmitted = true;
       stream.emit("error", error);
     }
     function emitClose(stream) {
-      const life = lifeOf(stream);
-      life.closeEmitted = true;
-      if (life.emitClose) stream.emit("close");
+      const lifecycle = lifecycleOf(stream);
+      lifecycle.closeEmitted = true;
+      if (lifecycle.emitClose) stream.emit("close");
     }
 
-    function recordError(life, error) {
+    function recordError(lifecycle, error) {
       if (!error) return;
       error.stack; // captures the stack
-      life.errored ??= error;
+      lifecycle.errored ??= error;
     }
 
     function tearDown(stream, error, done) {
-      const life = lifeOf(stream);
+      const lifecycle = lifecycleOf(stream);
       let called = false;
-      const over = (reason) => {
+      const finish = (reason) => {
         if (called) return;
         called = true;
-        recordError(life, reason);
-        life.closed = true;
+        recordError(lifecycle, reason);
+        lifecycle.closed = true;
         if (typeof done === "function") done(reason);
         nextTick(() => {
           try {
@@ -108,53 +108,53 @@
         });
       };
       try {
-        stream._destroy(error || null, over);
+        stream._destroy(error || null, finish);
       } catch (thrown) {
-        over(thrown);
+        finish(thrown);
       }
     }
 
     function destroy(error, done) {
-      const life = lifeOf(this);
-      if (life.destroyed) {
+      const lifecycle = lifecycleOf(this);
+      if (lifecycle.destroyed) {
         if (typeof done === "function") done();
         return this;
       }
-      recordError(life, error);
-      life.destroyed = true;
-      if (life.constructed) tearDown(this, error, done);
+      recordError(lifecycle, error);
+      lifecycle.destroyed = true;
+      if (lifecycle.constructed) tearDown(this, error, done);
       else this.once(CONSTRUCTED, (reason) => tearDown(this, error ?? reason, done));
       return this;
     }
 
     function undestroy() {
-      this[LIFE] = new Life(lifeOf(this));
+      this[LIFECYCLE] = new Lifecycle(lifecycleOf(this));
     }
 
     // Fails the stream. If `sync` is true, the failure occurs within a call by the user, and the
     // event follows in the next tick.
     function fail(stream, error, sync = false) {
-      const life = lifeOf(stream);
-      if (life.destroyed) return;
-      if (life.autoDestroy) {
+      const lifecycle = lifecycleOf(stream);
+      if (lifecycle.destroyed) return;
+      if (lifecycle.autoDestroy) {
         stream.destroy(error);
         return;
       }
-      recordError(life, error);
+      recordError(lifecycle, error);
       if (sync) nextTick(() => emitError(stream, error));
       else emitError(stream, error);
     }
 
-    // Calls `_construct` if the stream has one, and then `begun`.
-    function construct(stream, begun) {
+    // Calls `_construct` if the stream has one, and then `onConstructed`.
+    function construct(stream, onConstructed) {
       if (typeof stream._construct !== "function") return;
-      const life = lifeOf(stream);
+      const lifecycle = lifecycleOf(stream);
       stream.once(CONSTRUCTED, (error) => {
-        if (!error) begun();
+        if (!error) onConstructed();
       });
       // The other side has already started construction.
-      if (!life.constructed) return;
-      life.constructed = false;
+      if (!lifecycle.constructed) return;
+      lifecycle.constructed = false;
       nextTick(() => {
         let called = false;
         const done = (error = undefined) => {
@@ -163,8 +163,8 @@
             return;
           }
           called = true;
-          life.constructed = true;
-          if (life.destroyed) stream.emit(CONSTRUCTED, error);
+          lifecycle.constructed = true;
+          if (lifecycle.destroyed) stream.emit(CONSTRUCTED, error);
           else if (error) {
             fail(stream, error, true);
             stream.emit(CONSTRUCTED, error);
@@ -181,7 +181,7 @@
     // ---- Predicates
 
     const isNodeStream = (value) =>
-      typeof value === "object" && value !== null && (value[LIFE] !== undefined || value._readableState !== undefined ||
+      typeof value === "object" && value !== null && (value[LIFECYCLE] !== undefined || value._readableState !== undefined ||
         value._writableState !== undefined || (typeof value.write === "function" && typeof value.on === "function") ||
         (typeof value.pipe === "function" && typeof value.on === "function"));
     const isReadableNode = (value) =>
@@ -195,18 +195,18 @@
     const isWebReadable = (value) => internal.isReadableStream(value);
     const isWebWritable = (value) => internal.streams().isWritable(value);
 
-    const questions = {
-      isDestroyed: (stream) => (isNodeStream(stream) ? stream.destroyed === true || lifeOf(stream)?.destroyed === true : null),
+    const predicates = {
+      isDestroyed: (stream) => (isNodeStream(stream) ? stream.destroyed === true || lifecycleOf(stream)?.destroyed === true : null),
       isDisturbed: (stream) =>
         isWebReadable(stream) ? internal.streams().isDisturbed(stream)
           : !!(stream && (stream._readableState?.dataEmitted || stream.readableDidRead || stream.readableAborted)),
       isErrored: (stream) =>
         isWebReadable(stream) ? internal.streams().isErrored(stream)
-          : !!(stream && (stream.readableErrored ?? stream.writableErrored ?? lifeOf(stream)?.errored)),
+          : !!(stream && (stream.readableErrored ?? stream.writableErrored ?? lifecycleOf(stream)?.errored)),
       isReadable: (stream) => {
         if (isWebReadable(stream)) return !internal.streams().isClosed(stream) && !internal.streams().isErrored(stream);
         if (typeof stream?.readable !== "boolean") return null;
-        return isReadableNode(stream) && stream.readable && !stream.destroyed && !lifeOf(stream)?.errored &&
+        return isReadableNode(stream) && stream.readable && !stream.destroyed && !lifecycleOf(stream)?.errored &&
           !stream._readableState?.endEmitted;
       },
       isWritable: (stream) => {
@@ -259,9 +259,9 @@
 
     return {
       __proto__: null,
-      addAbortSignal, adopt, begin, construct, destroy, emitClose, errors, fail, highWaterMark, isIterable, isNodeStream,
-      isReadableNode, isWebReadable, isWebWritable, isWritableNode, lifeOf, needFunction, nextTick, questions,
-      setDefaultHighWaterMark, shows, undestroy,
+      addAbortSignal, adopt, beginLifecycle, construct, destroy, emitClose, errors, exposeLifecycle, fail, highWaterMark, isIterable,
+      isNodeStream, isReadableNode, isWebReadable, isWebWritable, isWritableNode, lifecycleOf, needFunction, nextTick, predicates,
+      setDefaultHighWaterMark, undestroy,
       getDefaultHighWaterMark: (objectMode) => (objectMode ? DEFAULTS.objects : DEFAULTS.bytes),
     };
   });

@@ -160,7 +160,7 @@
     function writableToWeb(stream) {
       if (!isWritableNode(stream)) throw invalid("streamWritable", "an instance of stream.Writable", stream);
       const WritableStream = lazy("WritableStream");
-      const mark = stream.writableObjectMode
+      const strategy = stream.writableObjectMode
         ? new (lazy("CountQueuingStrategy"))({ highWaterMark: stream.writableHighWaterMark })
         : { highWaterMark: stream.writableHighWaterMark, size: (chunk) => chunk?.byteLength ?? chunk?.length ?? 1 };
       let controller;
@@ -205,7 +205,7 @@
             stream.end();
           });
         },
-      }, mark);
+      }, strategy);
     }
 
     return { duplexFromWeb, readableFromWeb, readableToWeb, writableFromWeb, writableToWeb };

@@ -7,20 +7,20 @@
     ReflectApply, SymbolAsyncDispose, SymbolHasInstance } = internal.primordials;
 
   internal.define("writable", () => {
-    const { abortError, hidden, invalid } = internal.node;
+    const { abortError, defineHidden, invalid } = internal.node;
     const shared = internal.use("streamShared");
-    const { begin, construct, errors, fail, highWaterMark, nextTick } = shared;
+    const { beginLifecycle, construct, errors, fail, highWaterMark, nextTick } = shared;
     const { Buffer } = internal.use("buffer");
     const EventEmitter = internal.use("events");
     const Stream = internal.use("legacyStream");
 
     const { Queue } = internal.use("readableState");
 
-    const nothing = () => {};
+    const noop = () => {};
 
     class WritableState {
       constructor(options, stream, isDuplex) {
-        hidden(this, { life: begin(stream, options) });
+        defineHidden(this, { lifecycle: beginLifecycle(stream, options) });
         this.objectMode = !!(options?.objectMode || (isDuplex && options?.writableObjectMode));
         this.highWaterMark = highWaterMark(options, this.objectMode, "writableHighWaterMark", isDuplex);
         this.decodeStrings = options?.decodeStrings !== false;
@@ -30,7 +30,7 @@
         this.buffered = /** @type {InstanceType<typeof Queue> & Iterable<any>} */ (new Queue());
         this.flushing = false;
         this.corked = 0;
-        // Set while `_write` or `_writev` is in progress.
+        // True while `_write` or `_writev` is in progress.
         this.writing = false;
         this.sync = true;
         this.writelen = 0;
@@ -46,7 +46,7 @@
         this.pendingcb = 0;
         this.onFinished = [];
         // Callbacks of finished writes, which are called together in the next tick.
-        this.over = null;
+        this.afterWriteCallbacks = null;
       }
       getBuffer() {
         return [...this.buffered];
@@ -55,17 +55,17 @@
         return this.buffered.length;
       }
     }
-    shared.shows(WritableState);
+    shared.exposeLifecycle(WritableState);
 
     /** @returns {void} */
     function Writable(options) {
       const isDuplex = this instanceof internal.use("duplex").Duplex;
       if (!isDuplex && !isOwn(this)) return new Writable(options);
       if (this._events === undefined) ReflectApply(Stream, this, [options]);
-      hidden(this, { _writableState: new WritableState(options, this, isDuplex) });
+      defineHidden(this, { _writableState: new WritableState(options, this, isDuplex) });
       if (!isDuplex) {
         shared.adopt(this, options, ["write", "writev", "destroy", "final", "construct"]);
-        construct(this, () => begun(this));
+        construct(this, () => onConstructed(this));
       }
     }
     Writable.WritableState = WritableState;
@@ -81,7 +81,7 @@
       },
     });
 
-    const begun = (stream) => {
+    const onConstructed = (stream) => {
       if (!stream._writableState.writing) writeBuffered(stream);
       maybeFinish(stream);
     };
@@ -101,7 +101,7 @@
       }
       if (!encoding) encoding = state.defaultEncoding;
       else if (encoding !== "buffer" && !Buffer.isEncoding(encoding)) throw errors.encoding(encoding);
-      if (typeof callback !== "function") callback = nothing;
+      if (typeof callback !== "function") callback = noop;
       if (chunk === null) throw errors.nullValues();
       if (!state.objectMode) {
         if (typeof chunk === "string") {
@@ -134,8 +134,8 @@
       return room && !state.errored && !state.destroyed;
     }
 
-    // Starts a `_write` or `_writev` through `give`. Calls `callback` when the write is done.
-    function send(stream, length, callback, give) {
+    // Starts a `_write` or `_writev` with `start`. Calls `callback` when the write is done.
+    function send(stream, length, callback, start) {
       const state = stream._writableState;
       state.writelen = length;
       state.writing = true;
@@ -161,18 +161,18 @@
         }
         if (state.buffered.length > 0) writeBuffered(stream);
         if (!sync) afterWrites(stream, [callback]);
-        else if (state.over !== null) state.over.push(callback);
+        else if (state.afterWriteCallbacks !== null) state.afterWriteCallbacks.push(callback);
         else {
-          state.over = [callback];
+          state.afterWriteCallbacks = [callback];
           nextTick(() => {
-            const { over } = state;
-            state.over = null;
-            afterWrites(stream, over);
+            const { afterWriteCallbacks } = state;
+            state.afterWriteCallbacks = null;
+            afterWrites(stream, afterWriteCallbacks);
           });
         }
       };
       if (state.destroyed) written(errors.destroyed("write"));
-      else give(written);
+      else start(written);
       state.sync = false;
     }
 
@@ -201,7 +201,7 @@
     function dropBuffered(stream) {
       const state = stream._writableState;
       if (state.writing) return;
-      const dropped = state.buffered.all();
+      const dropped = state.buffered.takeAll();
       for (let i = 0; i < dropped.length; i++) {
         const { chunk, callback } = dropped[i];
         state.length -= state.objectMode ? 1 : chunk.length;
@@ -219,7 +219,7 @@
       // stack does not grow.
       if (state.flushing || state.corked > 0 || state.destroyed || !state.constructed) return;
       if (typeof stream._writev === "function" && state.buffered.length > 1) {
-        const all = state.buffered.all();
+        const all = state.buffered.takeAll();
         state.pendingcb -= all.length - 1;
         all.allBuffers = all.every(({ encoding }) => encoding === "buffer");
         const callback = (error) => {
@@ -385,10 +385,10 @@
         });
       },
     };
-    hidden(Writable.prototype, members);
+    defineHidden(Writable.prototype, members);
     Writable.fromWeb = (stream, options) => internal.use("streamWeb").writableFromWeb(stream, options);
     Writable.toWeb = (stream) => internal.use("streamWeb").writableToWeb(stream);
-    hidden(Writable.prototype, internal.use("writableProperties"));
-    return { Writable, begun, members };
+    defineHidden(Writable.prototype, internal.use("writableProperties"));
+    return { Writable, members, onConstructed };
   });
 })

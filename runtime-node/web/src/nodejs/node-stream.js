@@ -7,7 +7,7 @@
 
   // A stream without `read()`: it emits "data" whether or not its consumer is ready.
   internal.define("legacyStream", () => {
-    const { hidden } = internal.node;
+    const { defineHidden } = internal.node;
     const EventEmitter = internal.use("events");
 
     function Stream(options) {
@@ -16,7 +16,7 @@
     ObjectSetPrototypeOf(Stream.prototype, EventEmitter.prototype);
     ObjectSetPrototypeOf(Stream, EventEmitter);
 
-    hidden(Stream.prototype, {
+    defineHidden(Stream.prototype, {
       pipe(destination, options) {
         const source = this;
         const onData = (chunk) => {
@@ -44,11 +44,11 @@
           [source, "data", onData], [destination, "drain", onDrain], [source, "error", onError], [destination, "error", onError],
         ];
         if (options?.end !== false) listeners.push([source, "end", onEnd], [source, "close", onClose]);
-        const ends = [[source, "end", clean], [source, "close", clean], [destination, "close", clean]];
+        const cleanupListeners = [[source, "end", clean], [source, "close", clean], [destination, "close", clean]];
         function clean() {
-          for (const [emitter, type, listener] of [...listeners, ...ends]) emitter.removeListener(type, listener);
+          for (const [emitter, type, listener] of [...listeners, ...cleanupListeners]) emitter.removeListener(type, listener);
         }
-        for (const [emitter, type, listener] of [...listeners, ...ends]) emitter.on(type, listener);
+        for (const [emitter, type, listener] of [...listeners, ...cleanupListeners]) emitter.on(type, listener);
         destination.emit("pipe", source);
         return destination;
       },
@@ -63,7 +63,7 @@
     const { Duplex, PassThrough, Transform } = internal.use("duplex");
     const { Writable } = internal.use("writable");
     const { compose, pipeline } = internal.use("pipeline");
-    const { isDestroyed, isDisturbed, isErrored, isReadable, isWritable } = shared.questions;
+    const { isDestroyed, isDisturbed, isErrored, isReadable, isWritable } = shared.predicates;
 
     const exported = {
       Duplex, PassThrough, Readable, Stream, Transform, Writable,

@@ -16,7 +16,8 @@
       };
     }
     for (const name of classes) {
-      // A function and not a class, because packages inherit from it by either kind of constructor.
+      // A function and not a class, because packages inherit from it both with classes and with
+      // constructor functions.
       const refuse = function () {
         throw refused(`${module}.${name}`, why);
       };
@@ -26,16 +27,16 @@
     return exported;
   }
 
-  const processes = "there are no other processes";
-  const threads = "a Worker has one thread";
-  const datagrams = "there are no datagram sockets";
+  const noProcesses = "there are no other processes";
+  const oneThread = "a Worker has one thread";
+  const noDatagrams = "there are no datagram sockets";
 
-  internal.define("child_process", () => refusing("child_process", processes,
+  internal.define("child_process", () => refusing("child_process", noProcesses,
     ["exec", "execFile", "execFileSync", "execSync", "fork", "spawn", "spawnSync"], ["ChildProcess"]));
 
   internal.define("cluster", () => {
     const cluster = new (internal.use("events"))();
-    return ObjectAssign(cluster, refusing("cluster", processes, ["fork"], ["Worker"]), {
+    return ObjectAssign(cluster, refusing("cluster", noProcesses, ["fork"], ["Worker"]), {
       SCHED_NONE: 1, SCHED_RR: 2, disconnect() {}, isMaster: true, isPrimary: true, isWorker: false, schedulingPolicy: 2, settings: {},
       setupMaster() {}, setupPrimary() {}, workers: {},
     });
@@ -45,7 +46,7 @@
     const { lazy } = internal.hooks;
     const environment = new Map();
     return {
-      ...refusing("worker_threads", threads, ["moveMessagePortToContext", "postMessageToThread"], ["Worker"]),
+      ...refusing("worker_threads", oneThread, ["moveMessagePortToContext", "postMessageToThread"], ["Worker"]),
       MessageChannel: lazy("MessageChannel"),
       MessagePort: lazy("MessagePort"),
       SHARE_ENV: SymbolFor("nodejs.worker_threads.SHARE_ENV"),
@@ -68,7 +69,7 @@
     };
   });
 
-  internal.define("dgram", () => refusing("dgram", datagrams, ["createSocket"], ["Socket"]));
+  internal.define("dgram", () => refusing("dgram", noDatagrams, ["createSocket"], ["Socket"]));
 
   internal.define("http2", () => ({
     ...refusing("http2", "requests are sent with fetch, and received by the router",

@@ -12,9 +12,9 @@
   const { ops } = internal;
 
   internal.define("tls", () => {
-    const { coded, hidden, invalid, refused } = internal.node;
+    const { coded, defineHidden, invalid, refused } = internal.node;
     const { Buffer } = internal.use("buffer");
-    const { ESTABLISHED, LINK, Socket, follow, normalized, open, take } = internal.use("netSocket");
+    const { CONNECTION, ESTABLISHED, Socket, follow, normalized, open, take } = internal.use("netSocket");
     const { isIP } = internal.use("netAddresses");
     const { nextTick } = internal.use("process");
 
@@ -38,7 +38,7 @@
       if (options?.isServer) throw refused("A TLS server", "a Worker cannot listen; its handler receives the requests");
     }
 
-    // Returns the authorities of the options as one text of PEM, or undefined.
+    // Returns the authorities in the options as one PEM text, or undefined.
     function authorities(options) {
       const given = options?.ca ?? options?.secureContext?.context?.ca;
       if (!isGiven(given)) return undefined;
@@ -54,8 +54,8 @@
       return texts.join("\n");
     }
 
-    // Returns the name that the server's certificate must have, or undefined for the host to which
-    // the connection leads.
+    // Returns the name that the server's certificate must have, or undefined if that is the
+    // connection's host.
     const nameOf = ({ servername }) =>
       (!isGiven(servername) || servername === "" || isIP(servername) !== 0 ? undefined : `${servername}`);
 
@@ -68,7 +68,7 @@
       const given = options ?? {};
       const ca = authorities(given);
       ReflectApply(Socket, this, [given]);
-      hidden(this, { tlsOptions: { ...given, ca } });
+      defineHidden(this, { tlsOptions: { ...given, ca } });
       this.encrypted = true;
       this.authorized = false;
       this.authorizationError = null;
@@ -85,7 +85,7 @@
     // Takes over the connection of a Socket once it is open and all of its writes are done.
     function wrap(secured, plain) {
       if (!isPlain(plain)) {
-        throw refused("tls over another stream than a net.Socket", "TLS runs only over a connection of net.Socket");
+        throw refused("tls over a stream other than a net.Socket", "TLS runs only over the connection of a net.Socket");
       }
       secured.connecting = true;
       const begin = () => {
@@ -103,7 +103,7 @@
         if (plain.writableLength > 0) plain.write("", begin);
         else begin();
       };
-      const isUnconnected = plain[LINK].number === 0 && !plain.destroyed;
+      const isUnconnected = plain[CONNECTION].number === 0 && !plain.destroyed;
       if (plain.connecting || isUnconnected) plain.once("connect", flush);
       else flush();
       plain.once("close", () => secured.destroy());
@@ -133,40 +133,40 @@
       const { tlsOptions } = secured;
       const { checkServerIdentity: custom } = tlsOptions;
       if (typeof custom !== "function" || custom === checkServerIdentity) return undefined;
-      return custom(nameOf(tlsOptions) ?? secured[LINK].host, {});
+      return custom(nameOf(tlsOptions) ?? secured[CONNECTION].host, {});
     }
 
-    const nothing = () => {};
-    hidden(TLSSocket.prototype, {
-      [ESTABLISHED](link) {
+    const noop = () => {};
+    defineHidden(TLSSocket.prototype, {
+      [ESTABLISHED](connection) {
         // The connection does not use TLS yet.
         this.emit("connect");
-        if (!this.destroyed) handshake(this, link);
+        if (!this.destroyed) handshake(this, connection);
       },
-      disableRenegotiation: nothing,
-      enableTrace: nothing,
+      disableRenegotiation: noop,
+      enableTrace: noop,
       exportKeyingMaterial() {
         throw refused("exportKeyingMaterial", "the keys belong to the node");
       },
       getCertificate: () => ({}),
-      getCipher: nothing,
+      getCipher: noop,
       getEphemeralKeyInfo: () => ({}),
-      getFinished: nothing,
+      getFinished: noop,
       getPeerCertificate: () => ({}),
-      getPeerFinished: nothing,
-      getPeerX509Certificate: nothing,
+      getPeerFinished: noop,
+      getPeerX509Certificate: noop,
       getProtocol: () => null,
-      getSession: nothing,
+      getSession: noop,
       getSharedSigalgs: () => [],
-      getTLSTicket: nothing,
-      getX509Certificate: nothing,
+      getTLSTicket: noop,
+      getX509Certificate: noop,
       isSessionReused: () => false,
       renegotiate: () => false,
       setMaxSendFragment: () => true,
       setServername(name) {
         this.servername = this.tlsOptions.servername = name;
       },
-      setSession: nothing,
+      setSession: noop,
     });
 
     // ---- The module
@@ -194,7 +194,7 @@
       }
     }
 
-    // The node has verified the certificate of a connection that is open.
+    // Accepts every certificate, because the node has verified that of an open connection.
     const checkServerIdentity = () => undefined;
 
     const noServer = (what) => refused(what, "a Worker cannot listen; its handler receives the requests");

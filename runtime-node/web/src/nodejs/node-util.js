@@ -17,7 +17,7 @@
   const CONTROL = /[\u001B\u009B][[\]()#;?]*(?:(?:(?:[a-zA-Z\d]*(?:;[a-zA-Z\d]*)*)?\u0007)|(?:(?:\d{1,4}(?:;\d{0,4})*)?[\dA-PR-TZcf-ntqry=><~]))/g;
 
   internal.define("util", () => {
-    const { INSPECT, coded, hidden, invalid, needFunction, needObject, needString } = internal.node;
+    const { INSPECT, coded, defineHidden, invalid, needFunction, needObject, needString } = internal.node;
     const { isDeepStrictEqual } = internal.use("equality");
     const types = internal.use("utilTypes");
 
@@ -37,10 +37,10 @@
       const custom = (object, at) => {
         const method = object[INSPECT];
         if (typeof method !== "function" || method === inspect) return undefined;
-        const left = depth - at;
-        const shown = ReflectApply(method, object, [left, { ...settings, depth: left }, inspect]);
+        const remainingDepth = depth - at;
+        const shown = ReflectApply(method, object, [remainingDepth, { ...settings, depth: remainingDepth }, inspect]);
         if (shown === object) return undefined;
-        return typeof shown === "string" ? shown : inspect(shown, { ...settings, depth: left });
+        return typeof shown === "string" ? shown : inspect(shown, { ...settings, depth: remainingDepth });
       };
       return internal.inspectWith(value, {
         __proto__: null, depth, items: settings.maxArrayLength ?? Infinity, breakLength: settings.breakLength,
@@ -136,7 +136,7 @@
         : original === timers.setImmediate ? timers.promises.setImmediate
         : original[PROMISIFIED];
       if (custom !== undefined && custom !== null) {
-        return hidden(needFunction(custom, "util.promisify.custom"), { [PROMISIFIED]: custom });
+        return defineHidden(needFunction(custom, "util.promisify.custom"), { [PROMISIFIED]: custom });
       }
       function promised(...args) {
         return new Promise((resolve, reject) => {
@@ -148,13 +148,13 @@
         });
       }
       ObjectSetPrototypeOf(promised, ObjectGetPrototypeOf(original));
-      hidden(promised, { [PROMISIFIED]: promised });
-      return adopt(promised, original);
+      defineHidden(promised, { [PROMISIFIED]: promised });
+      return copyOwnProperties(promised, original);
     }
     promisify.custom = PROMISIFIED;
 
     // Copies the own properties of one function to another.
-    function adopt(wrapper, original) {
+    function copyOwnProperties(wrapper, original) {
       const keys = ReflectOwnKeys(original);
       for (let i = 0; i < keys.length; i++) {
         const own = ReflectGetOwnPropertyDescriptor(wrapper, keys[i]);
@@ -169,20 +169,20 @@
       function called(...args) {
         const callback = needFunction(args[args.length - 1], "last argument");
         args.length -= 1;
-        const callBack = (...results) => queueMicrotask(() => ReflectApply(callback, this, results));
+        const callLater = (...results) => queueMicrotask(() => ReflectApply(callback, this, results));
         PromisePrototypeThen(
           (async () => await ReflectApply(original, this, args))(),
-          (value) => callBack(null, value),
+          (value) => callLater(null, value),
           (reason) => {
-            if (reason) return callBack(reason);
+            if (reason) return callLater(reason);
             const error = coded(Error, "ERR_FALSY_VALUE_REJECTION", "Promise was rejected with falsy value");
             error.reason = reason;
-            return callBack(error);
+            return callLater(error);
           },
         );
       }
-      adopt(called, original);
-      return hidden(called, { name: `${original.name}Callbackified`, length: original.length + 1 });
+      copyOwnProperties(called, original);
+      return defineHidden(called, { name: `${original.name}Callbackified`, length: original.length + 1 });
     }
 
     // ---- Other functions
@@ -214,7 +214,7 @@
     }
 
     // Returns a function that logs if the environment variable NODE_DEBUG lists the section.
-    function debuglog(section, found = undefined) {
+    function debuglog(section, callback = undefined) {
       const name = StringPrototypeToUpperCase(needString(section, "set"));
       let enabled;
       const isEnabled = () => {
@@ -226,7 +226,7 @@
         if (isEnabled()) internal.console.error(`${name} ${format(...values)}`);
       };
       ObjectDefineProperty(log, "enabled", { __proto__: null, get: isEnabled, enumerable: true });
-      if (typeof found === "function") found(log);
+      if (typeof callback === "function") callback(log);
       return log;
     }
 

@@ -15,7 +15,7 @@
     const { Buffer } = internal.use("buffer");
     const { Duplex } = internal.use("duplex");
 
-    // Statuses of `codecPush`; see streams-compression.js.
+    // Statuses of `codecPush`, which `streams-compression.js` describes.
     const WANTS = 0, ENDED = 2, WRONG = 3, FULL = 4;
 
     const dataError = () => {
@@ -28,7 +28,7 @@
       error.errno = -5;
       return error;
     };
-    const tooLarge = (most) => coded(RangeError, "ERR_BUFFER_TOO_LARGE", `Cannot create a Buffer larger than ${most} bytes`);
+    const tooLarge = (max) => coded(RangeError, "ERR_BUFFER_TOO_LARGE", `Cannot create a Buffer larger than ${max} bytes`);
 
     function bytesOf(data) {
       if (typeof data === "string") return Buffer.from(data);
@@ -36,7 +36,7 @@
       if (data instanceof ArrayBuffer) return Buffer.from(data);
       throw invalid("buffer", "of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer", data);
     }
-    const mostOf = (options) => (options?.maxOutputLength === undefined ? Infinity
+    const maxOutputOf = (options) => (options?.maxOutputLength === undefined ? Infinity
       : needInteger(options.maxOutputLength, "options.maxOutputLength", 1));
 
     // Detects the format of data to unzip by its first bytes.
@@ -46,7 +46,7 @@
     // terminate the Worker between calls.
     function runSync(format, decompress, data, options) {
       const bytes = bytesOf(data);
-      const most = mostOf(options);
+      const max = maxOutputOf(options);
       const id = ops.codecOpen(format ?? kindOf(bytes), decompress);
       if (id === 0) throw coded(RangeError, "ERR_MEMORY_ALLOCATION_FAILED", "Failed to allocate memory");
       const pieces = [];
@@ -54,18 +54,19 @@
       try {
         for (let at = 0; ;) {
           const last = at >= TypedArrayPrototypeGetByteLength(bytes);
-          const done = ops.codecPush(id, bytes, at, last && !decompress);
-          const status = done % 8, rest = MathFloor(done / 8);
-          at += rest % 2 ** 20;
-          const made = MathFloor(rest / 2 ** 20);
+          // The result is status + 8 · (bytes read + 2²⁰ · bytes produced).
+          const result = ops.codecPush(id, bytes, at, last && !decompress);
+          const status = result % 8, counts = MathFloor(result / 8);
+          at += counts % 2 ** 20;
+          const produced = MathFloor(counts / 2 ** 20);
           if (status === WRONG) throw dataError();
           if (status === FULL) throw coded(RangeError, "ERR_MEMORY_ALLOCATION_FAILED", "Failed to allocate memory");
-          if (made > 0) {
-            const piece = new Uint8Array(made);
+          if (produced > 0) {
+            const piece = new Uint8Array(produced);
             ops.codecTake(piece);
             pieces.push(piece);
-            total += made;
-            if (total > most) throw tooLarge(most);
+            total += produced;
+            if (total > max) throw tooLarge(max);
           }
           if (status === ENDED) return Buffer.concat(pieces);
           if (last && status === WANTS) throw endError();
@@ -87,14 +88,14 @@
       }
       needFunction(callback, "callback");
       const bytes = bytesOf(data);
-      const most = mostOf(options);
+      const max = maxOutputOf(options);
       const stream = createStream(format ?? kindOf(bytes), decompress);
       const pieces = [];
       let total = 0;
       stream.on("data", (piece) => {
         pieces.push(piece);
         total += piece.length;
-        if (total > most) stream.destroy(tooLarge(most));
+        if (total > max) stream.destroy(tooLarge(max));
       });
       internal.use("finished")(stream, (error) => {
         if (!error) callback(null, Buffer.concat(pieces));

@@ -1,7 +1,7 @@
-// Built-in modules: those of Node.js, for Workers with the compatibility flag `nodejs_compat`,
-// `cloudflare:sockets` and `cloudflare:workers`.
+// Built-in modules: those of Node.js, for Workers with the compatibility flag `nodejs_compat`, and
+// `cloudflare:node`, `cloudflare:sockets` and `cloudflare:workers`.
 //
-// The snapshot contains nothing of their files, `node-*.js`, `sockets.js` and `workers.js`, which
+// The snapshot contains none of their files, `node-*.js`, `sockets.js` and `workers.js`, which
 // mark themselves as modules: an isolate compiles and runs a file when its Worker first needs it.
 // The primordials and the platform's functions that the files use are captured before a Worker can
 // change them, as for late files (see later.js).

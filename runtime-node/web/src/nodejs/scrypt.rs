@@ -29,11 +29,11 @@ use crate::ops::MaybePromise;
 const BLOCK: usize = 16;
 
 /// The maximum of r. A step computes at least one block of 128 r bytes.
-pub(crate) const MOST_R: usize = 1 << 10;
+pub(crate) const MAX_R: usize = 1 << 10;
 
 /// The maximum length of all chunks together, in bytes. PBKDF2 hashes them again for every 32 bytes
 /// of the key.
-const MOST_CHUNKS: usize = 1 << 20;
+const MAX_CHUNKS: usize = 1 << 20;
 
 /// The number of bytes mixed between two checks of the clock: about ten microseconds of work.
 const STRIDE: usize = 16 << 10;
@@ -56,8 +56,8 @@ impl Costs {
         let is_valid = n.is_power_of_two()
             && n > 1
             && u32::try_from(n).is_ok()
-            && (1..=MOST_R).contains(&r)
-            && (1..=MOST_CHUNKS).contains(&chunks);
+            && (1..=MAX_R).contains(&r)
+            && (1..=MAX_CHUNKS).contains(&chunks);
         is_valid.then_some(Self { n, r, p })
     }
 
@@ -66,7 +66,7 @@ impl Costs {
         2 * self.r * BLOCK
     }
 
-    /// Returns the memory of a derivation, in bytes; `None` if no address space has so much.
+    /// Returns the memory of a derivation, in bytes; `None` if it exceeds the address space.
     fn memory(self, len: usize) -> Option<usize> {
         let table = self.words().checked_mul(4)?.checked_mul(self.n)?;
         table.checked_add(2 * self.words() * 4 * self.p)?.checked_add(len)
@@ -74,9 +74,9 @@ impl Costs {
 
     /// Returns a lower bound on the CPU time on any processor.
     fn at_least(self) -> Duration {
-        const NANOSECONDS: u64 = 16;
+        const NANOSECONDS_PER_BLOCK: u64 = 16;
         let blocks = (2 * self.r * self.p) as u64 * self.n as u64;
-        Duration::from_nanos(blocks.saturating_mul(NANOSECONDS))
+        Duration::from_nanos(blocks.saturating_mul(NANOSECONDS_PER_BLOCK))
     }
 }
 
@@ -90,10 +90,10 @@ struct Scrypt {
 }
 
 enum Phase {
-    /// PBKDF2 expands the password to the chunks.
+    /// PBKDF2 expands the password into the chunks.
     Expand(Pbkdf2),
     Mix(Chunks),
-    /// PBKDF2 compresses the chunks to the key.
+    /// PBKDF2 compresses the chunks into the key.
     Compress(Pbkdf2),
     Failed,
 }
@@ -146,8 +146,9 @@ struct Chunks {
     table: Vec<u32>,
     /// Space for the output of a step.
     mixed: Vec<u32>,
+    /// The index of the chunk that is being mixed.
     chunk: usize,
-    /// The number of steps of the chunk so far, out of 2 N.
+    /// The number of steps that this chunk has taken, out of 2 N.
     step: usize,
 }
 
@@ -176,8 +177,8 @@ impl Chunks {
                     self.table[self.step * words..][..words].copy_from_slice(chunk);
                 } else {
                     // N is a power of two, of at most 32 bits.
-                    let place = chunk[words - BLOCK] as usize & (self.costs.n - 1);
-                    let other = &self.table[place * words..][..words];
+                    let index = chunk[words - BLOCK] as usize & (self.costs.n - 1);
+                    let other = &self.table[index * words..][..words];
                     chunk.iter_mut().zip(other).for_each(|(word, other)| *word ^= other);
                 }
                 mix(chunk, &mut self.mixed);
@@ -215,11 +216,11 @@ fn mix(chunk: &[u32], mixed: &mut [u32]) {
     let mut sum = *blocks.last().expect("a chunk has at least two blocks");
     let half = blocks.len() / 2;
     let (out, _) = mixed.as_chunks_mut::<BLOCK>();
-    for (place, block) in blocks.iter().enumerate() {
+    for (index, block) in blocks.iter().enumerate() {
         sum.iter_mut().zip(block).for_each(|(word, other)| *word ^= other);
         salsa(&mut sum);
-        // Blocks with an even place come before those with an odd place.
-        out[place / 2 + place % 2 * half] = sum;
+        // Blocks with an even index come before those with an odd index.
+        out[index / 2 + index % 2 * half] = sum;
     }
 }
 
@@ -365,7 +366,7 @@ mod tests {
     #[test]
     fn costs_beyond_the_bounds_are_refused() {
         assert!(Costs::new(1 << 14, 8, 1).is_some());
-        assert!(Costs::new(2, MOST_R, 8).is_some());
+        assert!(Costs::new(2, MAX_R, 8).is_some());
         for (n, r, p) in [
             (0, 8, 1),
             (1, 8, 1),
@@ -373,12 +374,12 @@ mod tests {
             (1 << 32, 8, 1),
             (16, 0, 1),
             (16, 8, 0),
-            (16, MOST_R + 1, 1),
-            (16, MOST_R, 9),
+            (16, MAX_R + 1, 1),
+            (16, MAX_R, 9),
             (16, usize::MAX, usize::MAX),
         ] {
             assert!(Costs::new(n, r, p).is_none(), "{n} {r} {p}");
         }
-        assert!(Costs::new(1 << 31, MOST_R, 1).unwrap().memory(usize::MAX).is_none());
+        assert!(Costs::new(1 << 31, MAX_R, 1).unwrap().memory(usize::MAX).is_none());
     }
 }

@@ -20,8 +20,8 @@ use crate::crypto::sign::Scheme;
 /// takes a few milliseconds.
 const LONGEST: usize = 1 << 20;
 
-/// The length of the salt of RSA-PSS: a number of bytes, or -1 for that of the digest, or -2 for
-/// the longest one.
+/// The length of the salt of RSA-PSS: a number of bytes, or -1 for the length of the digest, or -2
+/// for the maximum.
 type Salt = f64;
 
 fn scheme(name: &str, hash: Option<Hash>, salt: Option<Salt>) -> Result<Scheme, Thrown> {
@@ -37,7 +37,7 @@ fn scheme(name: &str, hash: Option<Hash>, salt: Option<Salt>) -> Result<Scheme, 
 /// Signs a digest or, with Ed25519, a message. Returns `undefined` if the key cannot sign it.
 ///
 /// # Arguments
-/// * `scheme` - `pkcs1`, `pss`, `ecdsa` or `ed25519`.
+/// * `name` - the scheme: `pkcs1`, `pss`, `ecdsa` or `ed25519`.
 #[op]
 pub(crate) fn digest_sign<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -71,7 +71,7 @@ pub(crate) fn digest_verify(
     Ok(digest.len() <= LONGEST && scheme.verify(&key, &digest, &signature))
 }
 
-/// Converts a signature of ECDSA from r and s of equal length to a sequence of two integers (RFC
+/// Converts an ECDSA signature from r and s of equal length to a DER sequence of two integers (RFC
 /// 3279 §2.2.3).
 #[op]
 pub(crate) fn ecdsa_to_der<'s>(
@@ -82,8 +82,8 @@ pub(crate) fn ecdsa_to_der<'s>(
     buffer(scope, der)
 }
 
-/// Converts a signature of ECDSA from a sequence of two integers to r and s of `len` bytes each;
-/// `undefined` if the signature is malformed.
+/// Converts an ECDSA signature from a DER sequence of two integers to r and s of `len` bytes each.
+/// Returns `undefined` if the signature is malformed.
 #[op]
 pub(crate) fn ecdsa_from_der<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -121,7 +121,7 @@ fn from_der(der: &[u8], len: usize) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Encrypts or decrypts with an RSA key; `undefined` if the key cannot process the data.
+/// Encrypts or decrypts with an RSA key. Returns `undefined` if the key cannot process the data.
 ///
 /// # Arguments
 /// * `operation` - `encrypt-oaep`, `decrypt-oaep`, `encrypt-v1.5`, `sign` or `recover`.

@@ -82,8 +82,10 @@ class Writer {
  *   memory `2, ...limits`, a global `3, type, mutable`
  * - `functions`: `{type, locals, code}`: the index of its type; `[count, type]` of locals; its instructions, without the
  *   last `end`
- * - `tables`: `[type, ...limits]`, `memories`: limits; limits are `0, least` or `1, least, most`
+ * - `tables`: `[type, ...limits]`, `memories`: limits; limits are `0, min` or `1, min, max`
  * - `globals`: `[type, mutable, ...instructions]`
+ * - `tags`: the types of exceptions
+ * - `start`: the index of the function that runs at instantiation, not a list
  * - `exports`: `[name, kind, index]`
  * - `elements`: `[offset, indices of functions]` in the first table
  * - `data`: `[offset, bytes]` in the first memory
@@ -121,10 +123,10 @@ export function assemble({
   list(5, memories, limits);
   list(13, tags, (to, type) => to.bytes([0]).number(type));
   list(6, globals, (to, [type, mutable, ...code]) => to.bytes([type, mutable]).bytes(code).bytes([op.end]));
-  list(7, exports, (to, [name, kind, place]) => to.string(name).bytes([kind]).number(place));
+  list(7, exports, (to, [name, kind, index]) => to.string(name).bytes([kind]).number(index));
   if (start !== null) section(8, (to) => to.number(start));
-  list(9, elements, (to, [offset, places]) =>
-    to.bytes([0, ...constant(offset), op.end]).list(places, (place) => to.number(place)));
+  list(9, elements, (to, [offset, indices]) =>
+    to.bytes([0, ...constant(offset), op.end]).list(indices, (index) => to.number(index)));
   list(10, functions, (to, { locals = [], code }) => {
     const body = new Writer();
     body.list(locals, ([count, type]) => body.number(count).bytes([type]));
@@ -141,9 +143,8 @@ export function assemble({
 /** Returns the bytes of a module with one function, which is exported as `run`, and with the other given sections. */
 export const program = (code, { parameters = [], results = [], locals = [], ...rest } = {}) =>
   assemble({
-    types: [[parameters, results], ...(rest.types ?? [])],
     functions: [{ type: 0, locals, code }],
     ...rest,
-    ...(rest.types && { types: [[parameters, results], ...rest.types] }),
+    types: [[parameters, results], ...(rest.types ?? [])],
     exports: [["run", 0, (rest.imports ?? []).filter(([, , kind]) => kind === 0).length], ...(rest.exports ?? [])],
   });

@@ -30,7 +30,10 @@ export function equal(actual, expected, what = "") {
   }
 }
 
-/** Checks that `body` throws an error of this name, whose message contains `part`. */
+/**
+ * Checks that `body` throws an error with this name and a message that contains `part`. Returns the
+ * error.
+ */
 export function throws(name, body, part = "") {
   let returned;
   try {
@@ -41,7 +44,10 @@ export function throws(name, body, part = "") {
   throw new Error(`expected ${name} from ${body}, got ${show(returned)}`);
 }
 
-/** Checks that the promise is rejected with an error of this name, whose message contains `part`. */
+/**
+ * Checks that the promise is rejected with an error with this name and a message that contains
+ * `part`. Resolves to the error. `what` begins the message if the promise is fulfilled.
+ */
 export async function rejects(name, promise, part = "", what = "") {
   let value;
   try {

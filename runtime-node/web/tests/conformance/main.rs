@@ -35,7 +35,7 @@ const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance"
 /// modules.
 const NODEJS: &str = "nodejs";
 
-/// The modules that every Worker may import: named checks, an assembler of WebAssembly, and the
+/// The modules that every Worker may import: named checks, a WebAssembly assembler, and the
 /// fixtures of several Workers.
 const SHARED: [&str; 4] = ["check.js", "assembler.js", "key-fixtures.js", "stream-fixtures.js"];
 

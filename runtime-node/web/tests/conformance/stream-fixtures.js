@@ -3,7 +3,7 @@
 export const error1 = Object.assign(new Error("one"), { name: "one" });
 export const error2 = Object.assign(new Error("two"), { name: "two" });
 
-/** Returns a function that throws an error of this name. */
+/** Returns a function that throws an error with this name. */
 export const failing = (name = "thrown") => () => {
   throw Object.assign(new Error(name), { name });
 };
@@ -15,13 +15,6 @@ export const later = (ms = 0) => new Promise((resolve) => setTimeout(resolve, ms
 export const pending = async (promise) => {
   const mark = {};
   return (await Promise.race([promise, later().then(() => mark)])) === mark;
-};
-
-/** Returns a promise, with the functions that fulfill and reject it. */
-export const gate = () => {
-  let open, fail;
-  const promise = new Promise((resolve, reject) => ((open = resolve), (fail = reject)));
-  return { promise, open, fail };
 };
 
 export const bytes = (...values) => new Uint8Array(values);
@@ -43,17 +36,16 @@ export const collect = async (stream) => {
 };
 
 /**
- * Returns a sink that records the calls of its methods in `events`, and forwards them to the methods
- * of `how`.
+ * Returns a sink that records the calls of its methods in `events`, and forwards them to `methods`.
  */
-export const recorder = (how = {}) => {
+export const recorder = (methods = {}) => {
   const events = [];
   const sink = { events };
   for (const key of ["start", "write", "close", "abort"]) {
     sink[key] = (...args) => {
       if (key !== "start") events.push(key === "close" ? "close" : [key, args[0]]);
       else sink.controller = args[0];
-      return how[key]?.(...args);
+      return methods[key]?.(...args);
     };
   }
   return sink;

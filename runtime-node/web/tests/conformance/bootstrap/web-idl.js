@@ -1,4 +1,4 @@
-// Checks that every interface meets the requirements of Web IDL, and that changes of built-in
+// Checks that every interface meets the requirements of Web IDL, and that changes to built-in
 // objects do not affect the interfaces.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
@@ -30,7 +30,7 @@ const COMMON = [
 const PAIRS = { entries: 0, forEach: 1, keys: 0, values: 0, append: 2, delete: 1, get: 1, has: 1, set: 2 };
 // The same for the interfaces that have a body.
 const BODY = { arrayBuffer: 0, blob: 0, bytes: 0, formData: 0, json: 0, text: 0, textStream: 0 };
-// The numbers of required arguments: of the constructor, of each method, and of each static method.
+// The numbers of arguments that the constructor, each method and each static method require.
 const REQUIRED = {
   AbortController: [0, { abort: 0 }],
   AbortSignal: [0, { throwIfAborted: 0 }, { abort: 0, any: 1, timeout: 1 }],
@@ -230,7 +230,7 @@ check("internal objects are unreachable", () => {
   for (const name of ["internal", "primordials", "ops", "SharedArrayBuffer"]) equal(name in globalThis, false, name);
 });
 
-check("changes of built-in objects do not affect the interfaces", async () => {
+check("changes to built-in objects do not affect the interfaces", async () => {
   const { defineProperty, getOwnPropertyDescriptor } = Object;
   const hostile = () => {
     throw new Error("hostile");

@@ -51,7 +51,7 @@ check("callbacks visit each element of a long array, with its index", () => {
   equal(visited, 3 * (LONG - 1));
 });
 
-check("results of callbacks decide what a long array yields", () => {
+check("the results of callbacks determine what the methods of a long array return", () => {
   const isEnd = (element) => element === undefined || element === LONG - 1;
   equal([long.find(isEnd), long.findIndex(isEnd), long.some(isEnd), long.every(isEnd)], [undefined, HOLE, true, false]);
   equal([long.every((element) => element !== undefined), long.find((element) => element < 0)], [true, undefined]);
@@ -94,7 +94,7 @@ check("elements that a callback adds to a long array are not visited, and those 
   equal(visited, LONG - 1);
 });
 
-check("the results of methods of a subclass are of the subclass", () => {
+check("methods of a subclass return instances of the subclass", () => {
   class List extends Array {}
   const list = List.from({ length: 2 ** 21 + 1 }, (_, i) => i);
   equal([list.slice(-1) instanceof List, list.filter((i) => i > 2 ** 21 - 1).length], [true, 1]);

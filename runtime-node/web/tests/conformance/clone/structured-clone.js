@@ -240,7 +240,7 @@ check("a buffer is transferred", () => {
   equal(unseen.detached, true);
 });
 
-check("transferred buffers are found at any place in a value", () => {
+check("transferred buffers are found anywhere in a value", () => {
   const a = new ArrayBuffer(1), b = new ArrayBuffer(2), c = new ArrayBuffer(3);
   const value = { a, list: [b, c], map: new Map([[a, b], ["k", c], [b, 1]]), set: new Set([c, 1, a]), error: new Error("m", { cause: b }) };
   const { list, map, set, error, ...rest } = clone(value, { transfer: [a, b, c] });

@@ -6,7 +6,7 @@ const shows = (expected, value) => logs("INFO", expected, () => console.log(valu
 
 about("console");
 
-check("each method has its level", () => {
+check("each method logs at its own level", () => {
   logs("DEBUG", "d", () => console.debug("d"));
   logs("INFO", "l", () => console.log("l"));
   logs("INFO", "i", () => console.info("i"));
@@ -16,8 +16,7 @@ check("each method has its level", () => {
 });
 
 check("values are joined by spaces, and strings are unchanged", () => {
-  logs("INFO", "a 1 true null undefined 'nested'".replace("'nested'", "[ 'nested' ]"), () =>
-    console.log("a", 1, true, null, undefined, ["nested"]));
+  logs("INFO", "a 1 true null undefined [ 'nested' ]", () => console.log("a", 1, true, null, undefined, ["nested"]));
 });
 
 check("format specifiers are replaced", () => {
@@ -67,7 +66,7 @@ check("functions and classes are shown by name", () => {
   shows("[Function: f] { x: 1 }", Object.assign(function f() {}, { x: 1 }));
 });
 
-check("dates, expressions, promises and boxes are shown by their content", () => {
+check("dates, regular expressions, promises and wrapper objects are shown with their content", () => {
   shows("1970-01-01T00:00:00.000Z", new Date(0));
   shows("Invalid Date", new Date(NaN));
   shows("/a\\/b/giu", /a\/b/giu);
@@ -88,8 +87,7 @@ check("depth, length and size are bounded", () => {
   shows("{ a: { a: { a: { a: { a: [Object] } } } } }", { a: { a: { a: { a: { a: { a: 1 } } } } } });
   const many = Array.from({ length: 102 }, () => 0);
   shows(`[\n  ${many.slice(0, 100).join(",\n  ")},\n  ... 2 more items\n]`, many);
-  logs("INFO", `{ s: '${"x".repeat(10_000)}'... 1 more character }`.replace("{ ", "{\n  ").replace(" }", "\n}"), () =>
-    console.log({ s: "x".repeat(10_001) }));
+  shows(`{\n  s: '${"x".repeat(10_000)}'... 1 more character\n}`, { s: "x".repeat(10_001) });
   shows("[ <10001 empty items>, ... 4294957294 more items ]", new Array(2 ** 32 - 1));
 });
 
@@ -144,9 +142,7 @@ check("errors are shown with name, message, cause and properties", () => {
 check("platform objects are shown with their state", () => {
   shows("Headers { a: '1', 'b-c': '2' }", new Headers({ "b-c": "2", a: "1" }));
   shows("URLSearchParams { a: '1' }", new URLSearchParams("a=1"));
-  logs("INFO", [
-    "Request {", "  method: 'GET',", "  url: 'https://h/',", "  headers: Headers {},", "  bodyUsed: false", "}",
-  ].join("\n").replace(/\n\s*/g, " ").replace("{ }", "{}"), () => console.log(new Request("https://h")));
+  shows("Request { method: 'GET', url: 'https://h/', headers: Headers {}, bodyUsed: false }", new Request("https://h"));
   shows("AbortSignal { aborted: true, reason: 1 }", AbortSignal.abort(1));
 });
 

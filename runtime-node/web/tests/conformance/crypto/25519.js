@@ -29,12 +29,12 @@ const KEYS = {
   Ed25519: {
     spki: "302a300506032b6570032100d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
     pkcs8: "302e020100300506032b6570042204209d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
-    raw: "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a", secret: ["sign"], open: ["verify"],
+    raw: "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a", privateUsages: ["sign"], publicUsages: ["verify"],
   },
   X25519: {
     spki: "302a300506032b656e032100dd802ca898162f1d608d80ff02bd89c8f73d1fde2d8a704d3ac84ffa77755c71",
     pkcs8: "302e020100300506032b656e0422042077076d0a7318a57d3c16c17251b26645df4c2f92ebc099abca9ccc3dd1a2b4b0",
-    raw: "dd802ca898162f1d608d80ff02bd89c8f73d1fde2d8a704d3ac84ffa77755c71", secret: ["deriveKey", "deriveBits"], open: [],
+    raw: "dd802ca898162f1d608d80ff02bd89c8f73d1fde2d8a704d3ac84ffa77755c71", privateUsages: ["deriveKey", "deriveBits"], publicUsages: [],
   },
 };
 // The prefix of the encodings, before the 32 bytes of the key.
@@ -46,13 +46,13 @@ about("SubtleCrypto: Ed25519, X25519");
 check("Ed25519 produces the signatures of RFC 8032", async () => {
   for (const [d, raw, message, signature] of SIGNATURES) {
     const key = await importPrivate("Ed25519", d, ["sign"]);
-    const open = await subtle.importKey("raw", bytes(raw), "Ed25519", true, ["verify"]);
+    const publicKey = await subtle.importKey("raw", bytes(raw), "Ed25519", true, ["verify"]);
     equal(hex(await subtle.sign("Ed25519", key, bytes(message))), signature);
-    equal(await subtle.verify({ name: "ed25519" }, open, bytes(signature), bytes(message)), true);
-    equal(await subtle.verify("Ed25519", open, bytes(signature), text("another")), false);
-    equal(await subtle.verify("Ed25519", open, bytes(signature).fill(0, 40), bytes(message)), false);
-    for (const length of [0, 32, 63, 65]) equal(await subtle.verify("Ed25519", open, new Uint8Array(length), bytes(message)), false);
-    await rejects("InvalidAccessError", subtle.sign("Ed25519", open, bytes(message)));
+    equal(await subtle.verify({ name: "ed25519" }, publicKey, bytes(signature), bytes(message)), true);
+    equal(await subtle.verify("Ed25519", publicKey, bytes(signature), text("another")), false);
+    equal(await subtle.verify("Ed25519", publicKey, bytes(signature).fill(0, 40), bytes(message)), false);
+    for (const length of [0, 32, 63, 65]) equal(await subtle.verify("Ed25519", publicKey, new Uint8Array(length), bytes(message)), false);
+    await rejects("InvalidAccessError", subtle.sign("Ed25519", publicKey, bytes(message)));
     await rejects("InvalidAccessError", subtle.verify("Ed25519", key, bytes(signature), bytes(message)));
   }
 });
@@ -109,34 +109,34 @@ check("keys are generated as pairs", async () => {
 });
 
 check("keys are exported as they were imported", async () => {
-  for (const [name, { spki, pkcs8, raw, secret, open }] of Object.entries(KEYS)) {
-    const key = await subtle.importKey("pkcs8", bytes(pkcs8), name, true, secret);
-    const publicKey = await subtle.importKey("raw", bytes(raw), name, true, open);
-    equal([key.type, key.algorithm, key.usages, publicKey.type], ["private", { name }, secret, "public"]);
+  for (const [name, { spki, pkcs8, raw, privateUsages, publicUsages }] of Object.entries(KEYS)) {
+    const key = await subtle.importKey("pkcs8", bytes(pkcs8), name, true, privateUsages);
+    const publicKey = await subtle.importKey("raw", bytes(raw), name, true, publicUsages);
+    equal([key.type, key.algorithm, key.usages, publicKey.type], ["private", { name }, privateUsages, "public"]);
     equal([hex(await subtle.exportKey("pkcs8", key)), hex(await subtle.exportKey("spki", publicKey)), hex(await subtle.exportKey("raw", publicKey))], [pkcs8, spki, raw]);
-    equal(hex(await subtle.exportKey("raw", await subtle.importKey("spki", bytes(spki), name, true, open))), raw);
+    equal(hex(await subtle.exportKey("raw", await subtle.importKey("spki", bytes(spki), name, true, publicUsages))), raw);
     const jwk = await subtle.exportKey("jwk", key);
-    equal(jwk, { kty: "OKP", crv: name, x: base64(bytes(raw)), d: base64(bytes(pkcs8).slice(16)), key_ops: secret, ext: true });
-    equal(await subtle.exportKey("jwk", publicKey), { kty: "OKP", crv: name, x: base64(bytes(raw)), key_ops: open, ext: true });
-    equal(hex(await subtle.exportKey("pkcs8", await subtle.importKey("jwk", jwk, name, true, secret))), pkcs8);
+    equal(jwk, { kty: "OKP", crv: name, x: base64(bytes(raw)), d: base64(bytes(pkcs8).slice(16)), key_ops: privateUsages, ext: true });
+    equal(await subtle.exportKey("jwk", publicKey), { kty: "OKP", crv: name, x: base64(bytes(raw)), key_ops: publicUsages, ext: true });
+    equal(hex(await subtle.exportKey("pkcs8", await subtle.importKey("jwk", jwk, name, true, privateUsages))), pkcs8);
     await rejects("InvalidAccessError", subtle.exportKey("raw", key));
     await rejects("InvalidAccessError", subtle.exportKey("spki", key));
     await rejects("InvalidAccessError", subtle.exportKey("pkcs8", publicKey));
-    await rejects("SyntaxError", subtle.importKey("raw", bytes(raw), name, true, secret));
+    await rejects("SyntaxError", subtle.importKey("raw", bytes(raw), name, true, privateUsages));
     await rejects("SyntaxError", subtle.importKey("pkcs8", bytes(pkcs8), name, true, ["verify"]));
     await rejects("SyntaxError", subtle.importKey("pkcs8", bytes(pkcs8), name, true, []));
   }
 });
 
 check("invalid key data is a DataError", async () => {
-  for (const [name, { spki, pkcs8, secret, open }] of Object.entries(KEYS)) {
+  for (const [name, { spki, pkcs8, privateUsages, publicUsages }] of Object.entries(KEYS)) {
     const other = name === "X25519" ? KEYS.Ed25519 : KEYS.X25519;
-    for (const length of [0, 31, 33]) await rejects("DataError", subtle.importKey("raw", new Uint8Array(length), name, true, open));
+    for (const length of [0, 31, 33]) await rejects("DataError", subtle.importKey("raw", new Uint8Array(length), name, true, publicUsages));
     for (const data of [other.spki, pkcs8, spki.slice(2), spki + "00", spki.slice(0, -2), ""]) {
-      await rejects("DataError", subtle.importKey("spki", bytes(data), name, true, open));
+      await rejects("DataError", subtle.importKey("spki", bytes(data), name, true, publicUsages));
     }
     for (const data of [other.pkcs8, spki, pkcs8.slice(0, -2), pkcs8 + "00", ""]) {
-      await rejects("DataError", subtle.importKey("pkcs8", bytes(data), name, true, secret));
+      await rejects("DataError", subtle.importKey("pkcs8", bytes(data), name, true, privateUsages));
     }
   }
 });

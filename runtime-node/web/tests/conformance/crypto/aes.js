@@ -84,7 +84,7 @@ check("AES-CTR rejects data for which the counter would repeat", async () => {
   await rejects("OperationError", subtle.encrypt(algorithm, key, new Uint8Array(65)));
 });
 
-// The test cases 1 to 6, 10 and 16 of the specification of GCM.
+// Test cases 1, 2, 4 to 6, 10 and 16 of the specification of GCM.
 const GCM = [
   { key: "00".repeat(16), iv: "00".repeat(12), plain: "", aad: "", cipher: "", tag: "58e2fccefa7e3061367f1d57a4e7455a" },
   {
@@ -156,18 +156,18 @@ check("a short tag of AES-GCM is a prefix of the full tag", async () => {
   await rejects("TypeError", subtle.encrypt({ name: "AES-GCM", iv: bytes(iv), tagLength: 256 }, imported, bytes(plain)));
 });
 
-check("changed or truncated data, and data of another key, is not decrypted", async () => {
+check("data that was changed, truncated or encrypted with another key is not decrypted", async () => {
   const key = await importAes("AES-GCM", KEYS[128]);
   const other = await importAes("AES-GCM", KEYS[256]);
   const algorithm = { name: "AES-GCM", iv: new Uint8Array(12), additionalData: text("about") };
   const encrypted = new Uint8Array(await subtle.encrypt(algorithm, key, text("secret")));
   const changed = encrypted.slice();
   changed[0] ^= 1;
-  for (const [given, by, data] of [
+  for (const [parameters, decryptionKey, data] of [
     [algorithm, key, changed], [algorithm, key, encrypted.slice(1)], [algorithm, key, encrypted.slice(0, 15)], [algorithm, key, new Uint8Array(0)],
     [algorithm, other, encrypted], [{ ...algorithm, additionalData: text("About") }, key, encrypted],
     [{ ...algorithm, iv: new Uint8Array(13) }, key, encrypted], [{ ...algorithm, tagLength: 120 }, key, encrypted],
-  ]) await rejects("OperationError", subtle.decrypt(given, by, data));
+  ]) await rejects("OperationError", subtle.decrypt(parameters, decryptionKey, data));
 });
 
 check("AES-CBC rejects data without valid padding", async () => {

@@ -184,25 +184,25 @@ check("ECDH takes a private key, and a public key of the same algorithm and curv
 });
 
 check("keys are exported as they were imported", async () => {
-  for (const [name, secret, open] of [["ECDSA", ["sign"], ["verify"]], ["ECDH", ["deriveKey", "deriveBits"], []]]) {
+  for (const [name, privateUsages, publicUsages] of [["ECDSA", ["sign"], ["verify"]], ["ECDH", ["deriveKey", "deriveBits"], []]]) {
     await each(async (namedCurve, { x, y, d, spki, pkcs8 }) => {
       const algorithm = { name, namedCurve };
       const jwk = { kty: "EC", crv: namedCurve, x, y, d };
-      const key = await subtle.importKey("pkcs8", bytes(pkcs8), algorithm, true, secret);
-      const publicKey = await subtle.importKey("spki", bytes(spki), algorithm, true, open);
+      const key = await subtle.importKey("pkcs8", bytes(pkcs8), algorithm, true, privateUsages);
+      const publicKey = await subtle.importKey("spki", bytes(spki), algorithm, true, publicUsages);
       equal([base64(await subtle.exportKey("pkcs8", key)), base64(await subtle.exportKey("spki", publicKey))], [pkcs8, spki]);
-      equal(await subtle.exportKey("jwk", key), { ...jwk, key_ops: secret, ext: true });
-      equal(await subtle.exportKey("jwk", publicKey), { kty: "EC", crv: namedCurve, x, y, key_ops: open, ext: true });
+      equal(await subtle.exportKey("jwk", key), { ...jwk, key_ops: privateUsages, ext: true });
+      equal(await subtle.exportKey("jwk", publicKey), { kty: "EC", crv: namedCurve, x, y, key_ops: publicUsages, ext: true });
       equal(base64(await subtle.exportKey("raw", publicKey)), base64(point({ x, y })));
-      equal(base64(await subtle.exportKey("pkcs8", await subtle.importKey("jwk", jwk, algorithm, true, secret))), pkcs8);
-      equal(base64(await subtle.exportKey("spki", await subtle.importKey("raw", point({ x, y }), algorithm, true, open))), spki);
+      equal(base64(await subtle.exportKey("pkcs8", await subtle.importKey("jwk", jwk, algorithm, true, privateUsages))), pkcs8);
+      equal(base64(await subtle.exportKey("spki", await subtle.importKey("raw", point({ x, y }), algorithm, true, publicUsages))), spki);
       await rejects("InvalidAccessError", subtle.exportKey("raw", key));
       await rejects("InvalidAccessError", subtle.exportKey("spki", key));
       await rejects("InvalidAccessError", subtle.exportKey("pkcs8", publicKey));
       await rejects("SyntaxError", subtle.importKey("pkcs8", bytes(pkcs8), algorithm, true, ["verify"]));
-      await rejects("SyntaxError", subtle.importKey("raw", point({ x, y }), algorithm, true, secret));
+      await rejects("SyntaxError", subtle.importKey("raw", point({ x, y }), algorithm, true, privateUsages));
       await rejects("SyntaxError", subtle.importKey("jwk", jwk, algorithm, true, ["verify"]));
-      await rejects("SyntaxError", subtle.importKey("jwk", { ...jwk, d: undefined }, algorithm, true, secret));
+      await rejects("SyntaxError", subtle.importKey("jwk", { ...jwk, d: undefined }, algorithm, true, privateUsages));
       await rejects("SyntaxError", subtle.importKey("pkcs8", bytes(pkcs8), algorithm, true, []));
     });
   }

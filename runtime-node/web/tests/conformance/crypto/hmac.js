@@ -41,7 +41,7 @@ check("signatures match the standards", async () => {
   }
 });
 
-check("a signature that is changed, truncated, longer or of other data is invalid", async () => {
+check("a signature that is changed, truncated, extended or of other data is invalid", async () => {
   const key = await importHmac(text("key"), "SHA-256");
   const signature = new Uint8Array(await subtle.sign("HMAC", key, text("data")));
   const changed = signature.slice();

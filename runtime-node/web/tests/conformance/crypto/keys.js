@@ -1,5 +1,5 @@
 // Checks of CryptoKey, SubtleCrypto and Crypto (Web Cryptography §10, §13, §14): the attributes of
-// keys, and the order in which arguments are checked. `timingSafeEqual` is an addition of
+// keys, and the order in which arguments are checked. `timingSafeEqual` is an addition by
 // Cloudflare.
 import { about, check, equal, logs, rejects, throws } from "../check.js";
 export { default } from "../check.js";

@@ -88,7 +88,7 @@ const PSS = [
     "hqd3GyuCxnc7Qgth_tbL2SrVqsCcz8O-3233M0ynUhxGPlhfOWf6FR38z-wU-YlAPqkHLD7mVxAfSisGQzpu1b0vXJuFwYilmB_vob26o29le8" +
     "sN5XHqI3IDbQ"],
 ];
-// "plain", encrypted: hash, label, result.
+// Encryptions of "plain": hash, label, result.
 const OAEP = [
   ["SHA-1", "", "PFpoEKjq2p2jOyR6BA8gb4ZvaTbklYWi6ol_EXroI-G919GknAQRWzN3u4XWab0BOl961-1uQToOoNJv7dh3MKILEuFHaRHwt6DoQgEyhtjJAR" +
     "en1uJiM-kv-7Xr97hHfVMCX5JTN6ljN_jS3catiHgRMdnOEjuQ4qlZMQsMd_9j_WDr4hRJ7QkzWnP92EKkBmWRqFldNkm6t0lBlD4d-mVE3oQ_" +
@@ -133,8 +133,8 @@ check("the JSON Web Signature of RFC 7515 is reproduced with its key", async () 
   "pGlUPQGe77Rw";
   const key = await subtle.importKey("jwk", JWK, algorithm, false, ["sign"]);
   equal(base64(await subtle.sign("RSASSA-PKCS1-v1_5", key, input)), signature);
-  const open = await subtle.importKey("jwk", PUBLIC_JWK, algorithm, true, ["verify"]);
-  equal(await subtle.verify("RSASSA-PKCS1-v1_5", open, bytes(signature), input), true);
+  const publicKey = await subtle.importKey("jwk", PUBLIC_JWK, algorithm, true, ["verify"]);
+  equal(await subtle.verify("RSASSA-PKCS1-v1_5", publicKey, bytes(signature), input), true);
 });
 
 check("signatures of PKCS #1 match those of another implementation", async () => {
@@ -156,15 +156,15 @@ check("only the signed data is verified", async () => {
   for (const name of SIGNING) {
     for (const hash of HASHES) {
       const key = await importPrivate(name, hash, ["sign"]);
-      const open = await importPublic(name, hash, ["verify"]);
+      const publicKey = await importPublic(name, hash, ["verify"]);
       for (const salt of name === "RSA-PSS" ? [0, 1, 64] : [0]) {
         const signature = new Uint8Array(await subtle.sign(parameters(name, salt), key, text("data")));
-        equal([signature.length, await subtle.verify(parameters(name, salt), open, signature, text("data"))], [256, true], `${name} ${hash}`);
-        equal(await subtle.verify(parameters(name, salt), open, signature, text("Data")), false);
-        equal(await subtle.verify(parameters(name, salt), open, signature.slice(1), text("data")), false);
-        equal(await subtle.verify(parameters(name, salt), open, new Uint8Array(0), text("data")), false);
+        equal([signature.length, await subtle.verify(parameters(name, salt), publicKey, signature, text("data"))], [256, true], `${name} ${hash}`);
+        equal(await subtle.verify(parameters(name, salt), publicKey, signature, text("Data")), false);
+        equal(await subtle.verify(parameters(name, salt), publicKey, signature.slice(1), text("data")), false);
+        equal(await subtle.verify(parameters(name, salt), publicKey, new Uint8Array(0), text("data")), false);
         signature[100] ^= 1;
-        equal(await subtle.verify(parameters(name, salt), open, signature, text("data")), false);
+        equal(await subtle.verify(parameters(name, salt), publicKey, signature, text("data")), false);
       }
     }
   }
@@ -190,12 +190,12 @@ check("OAEP decrypts what another implementation has encrypted", async () => {
 check("OAEP encrypts at most as many bytes as the key allows", async () => {
   for (const [hash, most] of [["SHA-1", 214], ["SHA-256", 190], ["SHA-384", 158], ["SHA-512", 126]]) {
     const key = await importPrivate("RSA-OAEP", hash, ["decrypt"]);
-    const open = await importPublic("RSA-OAEP", hash, ["encrypt"]);
+    const publicKey = await importPublic("RSA-OAEP", hash, ["encrypt"]);
     for (const length of [0, 1, most]) {
-      const encrypted = await subtle.encrypt("RSA-OAEP", open, new Uint8Array(length).fill(7));
+      const encrypted = await subtle.encrypt("RSA-OAEP", publicKey, new Uint8Array(length).fill(7));
       equal([encrypted.byteLength, new Uint8Array(await subtle.decrypt("RSA-OAEP", key, encrypted))], [256, new Uint8Array(length).fill(7)]);
     }
-    await rejects("OperationError", subtle.encrypt("RSA-OAEP", open, new Uint8Array(most + 1)), "too long");
+    await rejects("OperationError", subtle.encrypt("RSA-OAEP", publicKey, new Uint8Array(most + 1)), "too long");
     for (const length of [0, 255, 256, 257]) await rejects("OperationError", subtle.decrypt("RSA-OAEP", key, new Uint8Array(length)));
   }
 });
@@ -203,9 +203,9 @@ check("OAEP encrypts at most as many bytes as the key allows", async () => {
 check("private and public keys permit only their own operations", async () => {
   for (const name of SIGNING) {
     const key = await importPrivate(name, "SHA-256", ["sign"]);
-    const open = await importPublic(name, "SHA-256", ["verify"]);
-    equal([key.type, key.usages, open.type, open.usages], ["private", ["sign"], "public", ["verify"]]);
-    await rejects("InvalidAccessError", subtle.sign(parameters(name), open, text("data")));
+    const publicKey = await importPublic(name, "SHA-256", ["verify"]);
+    equal([key.type, key.usages, publicKey.type, publicKey.usages], ["private", ["sign"], "public", ["verify"]]);
+    await rejects("InvalidAccessError", subtle.sign(parameters(name), publicKey, text("data")));
     await rejects("InvalidAccessError", subtle.verify(parameters(name), key, new Uint8Array(256), text("data")));
     await rejects("SyntaxError", importPrivate(name, "SHA-256", ["verify"]), "private key");
     await rejects("SyntaxError", importPublic(name, "SHA-256", ["sign"]), "public key");
@@ -229,21 +229,21 @@ check("keys are exported as they were imported", async () => {
     "RSA-OAEP": ["RSA-OAEP", "RSA-OAEP-256", "RSA-OAEP-384", "RSA-OAEP-512"],
   };
   for (const [name, algs] of Object.entries(names)) {
-    const [secret, open] = name === "RSA-OAEP" ? [["decrypt"], ["encrypt"]] : [["sign"], ["verify"]];
+    const [privateUsages, publicUsages] = name === "RSA-OAEP" ? [["decrypt"], ["encrypt"]] : [["sign"], ["verify"]];
     for (let i = 0; i < HASHES.length; i++) {
-      const key = await importPrivate(name, HASHES[i], secret);
-      const publicKey = await importPublic(name, HASHES[i], open);
+      const key = await importPrivate(name, HASHES[i], privateUsages);
+      const publicKey = await importPublic(name, HASHES[i], publicUsages);
       equal([base64(await subtle.exportKey("pkcs8", key)), base64(await subtle.exportKey("spki", publicKey))], [PKCS8, SPKI]);
       const jwk = await subtle.exportKey("jwk", key);
-      equal(jwk, { kty: "RSA", alg: algs[i], n: JWK.n, e: JWK.e, d: JWK.d, p: JWK.p, q: JWK.q, dp: JWK.dp, dq: JWK.dq, qi: JWK.qi, key_ops: secret, ext: true });
-      equal(await subtle.exportKey("jwk", publicKey), { kty: "RSA", alg: algs[i], n: JWK.n, e: JWK.e, key_ops: open, ext: true });
-      const again = await subtle.importKey("jwk", jwk, { name, hash: HASHES[i] }, true, secret);
+      equal(jwk, { kty: "RSA", alg: algs[i], n: JWK.n, e: JWK.e, d: JWK.d, p: JWK.p, q: JWK.q, dp: JWK.dp, dq: JWK.dq, qi: JWK.qi, key_ops: privateUsages, ext: true });
+      equal(await subtle.exportKey("jwk", publicKey), { kty: "RSA", alg: algs[i], n: JWK.n, e: JWK.e, key_ops: publicUsages, ext: true });
+      const again = await subtle.importKey("jwk", jwk, { name, hash: HASHES[i] }, true, privateUsages);
       equal(base64(await subtle.exportKey("pkcs8", again)), PKCS8);
       await rejects("InvalidAccessError", subtle.exportKey("spki", key));
       await rejects("InvalidAccessError", subtle.exportKey("pkcs8", publicKey));
       await rejects("NotSupportedError", subtle.exportKey("raw", publicKey));
     }
-    await rejects("NotSupportedError", subtle.importKey("raw", bytes(SPKI), { name, hash: "SHA-1" }, true, open));
+    await rejects("NotSupportedError", subtle.importKey("raw", bytes(SPKI), { name, hash: "SHA-1" }, true, publicUsages));
   }
 });
 

@@ -78,12 +78,12 @@ check("AbortSignal.any of an aborted signal fires no event", async () => {
 
 check("a dependent signal with a listener is not garbage-collected", async () => {
   const controller = new AbortController();
-  let told = 0;
+  let fired = 0;
   for (let i = 0; i < 2000; i++) {
     const signal = AbortSignal.any([controller.signal]);
-    if (i % 100 === 0) signal.addEventListener("abort", () => told++);
+    if (i % 100 === 0) signal.addEventListener("abort", () => fired++);
     if (i % 500 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   }
   controller.abort();
-  equal(told, 20);
+  equal(fired, 20);
 });

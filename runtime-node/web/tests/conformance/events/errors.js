@@ -10,7 +10,7 @@ const dueTurns = () => new Promise((resolve) => setTimeout(resolve, 2));
  * Runs `body` and the turns that are due after it, and returns the events of `type` at the global
  * scope. Their default is prevented if `prevent` is true.
  */
-async function heard(type, body, prevent = true) {
+async function eventsDuring(type, body, prevent = true) {
   const events = [];
   const listener = (event) => {
     events.push(event);
@@ -30,15 +30,15 @@ about("reportError");
 
 check("reportError fires an error event at the global scope", async () => {
   const error = new TypeError("mine");
-  const [event, ...rest] = await heard("error", () => reportError(error));
+  const [event, ...rest] = await eventsDuring("error", () => reportError(error));
   equal([rest.length, event instanceof ErrorEvent, event.type, event.error === error, event.message, event.cancelable, event.isTrusted],
     [0, true, "error", true, "Uncaught TypeError: mine", true, true]);
   equal([event.filename.endsWith("errors.js"), event.lineno > 20, event.colno > 0, event.target === globalThis], [true, true, true, true]);
   throws("TypeError", () => reportError());
 });
 
-check("anything can be reported", async () => {
-  const events = await heard("error", () => {
+check("any value can be reported", async () => {
+  const events = await eventsDuring("error", () => {
     for (const value of [1, null, undefined, "text", { a: 1 }]) reportError(value);
   });
   equal(events.map(({ error }) => error), [1, null, undefined, "text", { a: 1 }]);
@@ -46,12 +46,12 @@ check("anything can be reported", async () => {
 
 check("an error is logged unless its event's default is prevented", async () => {
   logs("ERROR", "Uncaught 'not prevented'", () => {});
-  const events = await heard("error", () => reportError("not prevented"), false);
+  const events = await eventsDuring("error", () => reportError("not prevented"), false);
   equal(events.length, 1);
 });
 
-check("exceptions of timers, microtasks and listeners are reported", async () => {
-  const events = await heard("error", async () => {
+check("exceptions in timers, microtasks and listeners are reported", async () => {
+  const events = await eventsDuring("error", async () => {
     setTimeout(() => { throw 1; });
     queueMicrotask(() => { throw 2; });
     const target = new EventTarget();
@@ -63,7 +63,7 @@ check("exceptions of timers, microtasks and listeners are reported", async () =>
   equal(events.map(({ error }) => (error instanceof TypeError ? "TypeError" : error)), [3, "TypeError", 2, 1]);
 });
 
-check("an exception of an error listener is logged, and fires no event", async () => {
+check("an exception in an error listener is logged, and fires no event", async () => {
   logs("ERROR", "Uncaught 'inner'", () => {});
   let fired = 0;
   const listener = (event) => {
@@ -99,14 +99,14 @@ about("unhandledrejection, rejectionhandled");
 check("an unhandled rejection fires an event", async () => {
   const reason = new Error("left alone");
   let promise;
-  const [event, ...rest] = await heard("unhandledrejection", () => { promise = Promise.reject(reason); });
+  const [event, ...rest] = await eventsDuring("unhandledrejection", () => { promise = Promise.reject(reason); });
   equal([rest.length, event instanceof PromiseRejectionEvent, event.promise === promise, event.reason === reason, event.cancelable, event.isTrusted],
     [0, true, true, true, true, true]);
   await promise.catch(() => {});
 });
 
 check("a rejection that is handled within the turn fires no event", async () => {
-  const events = await heard("unhandledrejection", async () => {
+  const events = await eventsDuring("unhandledrejection", async () => {
     const promise = Promise.reject(1);
     await null;
     await promise.catch(() => {});
@@ -116,16 +116,16 @@ check("a rejection that is handled within the turn fires no event", async () => 
 
 check("an unhandled rejection is logged unless its event's default is prevented", async () => {
   logs("ERROR", "unhandled rejection: not prevented", () => {});
-  const events = await heard("unhandledrejection", () => { Promise.reject("not prevented"); }, false);
+  const events = await eventsDuring("unhandledrejection", () => { Promise.reject("not prevented"); }, false);
   equal(events.length, 1);
 });
 
 check("a rejection that is handled later fires rejectionhandled", async () => {
   let promise;
-  await heard("unhandledrejection", () => { promise = Promise.reject("late"); });
-  const [event] = await heard("rejectionhandled", () => { promise.catch(() => {}); });
+  await eventsDuring("unhandledrejection", () => { promise = Promise.reject("late"); });
+  const [event] = await eventsDuring("rejectionhandled", () => { promise.catch(() => {}); });
   equal([event.type, event.promise === promise, event.reason, event.cancelable], ["rejectionhandled", true, "late", false]);
-  const none = await heard("rejectionhandled", () => { promise.catch(() => {}); });
+  const none = await eventsDuring("rejectionhandled", () => { promise.catch(() => {}); });
   equal(none, []);
 });
 

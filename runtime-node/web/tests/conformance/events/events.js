@@ -69,7 +69,7 @@ check("propagation can be stopped immediately", () => {
 
 about("EventTarget");
 
-check("an exception of a listener stops neither the others nor the caller", () => {
+check("an exception in a listener stops neither the other listeners nor the caller", () => {
   const target = new EventTarget();
   const seen = [];
   const errors = [];

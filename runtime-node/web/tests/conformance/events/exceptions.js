@@ -13,7 +13,7 @@ check("a DOMException is an error with a code", () => {
   equal(typeof error.stack, "string");
 });
 
-check("a DOMException is an Error", () => {
+check("a DOMException has the stack and the cause of an Error, and can be extended", () => {
   const error = new DOMException("message", { name: "AbortError", cause: 1 });
   equal([Error.isError(error), error instanceof Error, `${error}`, error.cause], [true, true, "AbortError: message", 1]);
   equal(Object.getPrototypeOf(DOMException) === Function.prototype, true);

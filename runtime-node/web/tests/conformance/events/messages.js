@@ -1,7 +1,8 @@
-import { about, check, equal, logs, rejects, throws } from "../check.js";
+import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 
-const turn = () => new Promise((resolve) => setTimeout(resolve, 2));
+/** Waits until the turns that are due have run. */
+const dueTurns = () => new Promise((resolve) => setTimeout(resolve, 2));
 const next = (port) => new Promise((resolve) => { port.onmessage = resolve; });
 
 about("MessagePort");
@@ -30,7 +31,7 @@ check("messages arrive in later turns, one by one and in order", async () => {
   };
   for (let i = 0; i < 3; i++) port1.postMessage(i);
   seen.push("now");
-  await turn();
+  await dueTurns();
   equal(seen, ["now", 0, "after 0", 1, "after 1", 2, "after 2"]);
 });
 
@@ -40,16 +41,16 @@ check("a port waits until it is started", async () => {
   port2.addEventListener("message", ({ data }) => seen.push(data));
   port1.postMessage(1);
   port1.postMessage(2);
-  await turn();
+  await dueTurns();
   equal(seen, []);
   port2.start();
   port2.start();
   port1.postMessage(3);
-  await turn();
+  await dueTurns();
   equal(seen, [1, 2, 3]);
   const other = new MessageChannel();
   other.port1.postMessage("kept");
-  await turn();
+  await dueTurns();
   equal((await next(other.port2)).data, "kept");
 });
 
@@ -63,7 +64,7 @@ check("a closed port neither sends nor receives", async () => {
   port1.close();
   port1.postMessage("after");
   port2.postMessage("unread");
-  await turn();
+  await dueTurns();
   equal(seen, ["before", "close"]);
   throws("DataCloneError", () => port1.postMessage(() => {}));
 });
@@ -86,7 +87,7 @@ check("buffers and ports can be transferred", async () => {
 check("queued messages of a port are transferred with it", async () => {
   const { port1, port2 } = new MessageChannel();
   port1.postMessage("early");
-  await turn();
+  await dueTurns();
   const carrier = new MessageChannel();
   const got = next(carrier.port2);
   carrier.port1.postMessage(null, [port2]);
@@ -94,7 +95,7 @@ check("queued messages of a port are transferred with it", async () => {
   const [port] = (await got).ports;
   const seen = [];
   port.onmessage = ({ data }) => seen.push(data);
-  await turn();
+  await dueTurns();
   equal(seen, ["early", "late"]);
 });
 
@@ -106,7 +107,7 @@ check("a port cannot be sent through itself, and is lost if sent through its pee
   throws("TypeError", () => port1.postMessage());
   throws("TypeError", () => port1.postMessage(1, 1));
   port1.postMessage("lost", [port2]);
-  await turn();
+  await dueTurns();
 });
 
 about("MessageChannel");
@@ -133,7 +134,7 @@ check("a handler that throws does not delay the next message", async () => {
   };
   port1.postMessage(1);
   port1.postMessage(2);
-  await turn();
+  await dueTurns();
   globalThis.onerror = null;
   equal(seen, ["Uncaught Error: mine", 2]);
 });

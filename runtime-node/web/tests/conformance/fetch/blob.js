@@ -44,7 +44,7 @@ check("a Blob is not affected by later changes to its source or to copies of its
   equal(await blob.text(), "aa");
 });
 
-check("the type is in lower case, and empty if a character of it is not printable", () => {
+check("the type is in lower case, and empty if one of its characters is not printable", () => {
   const type = (type) => new Blob([], { type }).type;
   equal([type("Text/HTML; Charset=X"), type("a\u00e9"), type("a\u007f"), type("a\t"), type("no type at all"), type(null)],
     ["text/html; charset=x", "", "", "", "no type at all", "null"]);

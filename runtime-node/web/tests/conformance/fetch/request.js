@@ -49,12 +49,12 @@ check("a URL object is accepted", () => {
 });
 
 check("a body sets the content type", async () => {
-  const of = (body, headers) => new Request("https://h", { method: "POST", body, headers }).headers.get("content-type");
-  equal(of("x"), "text/plain;charset=UTF-8");
-  equal(of(new URLSearchParams("a=b")), "application/x-www-form-urlencoded;charset=UTF-8");
-  equal(of(new Uint8Array(1)), null);
-  equal(of("x", { "Content-Type": "a/b" }), "a/b");
-  equal(of(null), null);
+  const contentTypeOf = (body, headers) => new Request("https://h", { method: "POST", body, headers }).headers.get("content-type");
+  equal(contentTypeOf("x"), "text/plain;charset=UTF-8");
+  equal(contentTypeOf(new URLSearchParams("a=b")), "application/x-www-form-urlencoded;charset=UTF-8");
+  equal(contentTypeOf(new Uint8Array(1)), null);
+  equal(contentTypeOf("x", { "Content-Type": "a/b" }), "a/b");
+  equal(contentTypeOf(null), null);
 });
 
 check("a request created from a request inherits its members and takes its body", async () => {

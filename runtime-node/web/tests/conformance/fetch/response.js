@@ -17,7 +17,7 @@ check("status and text are checked", () => {
   equal(new Response("", { status: 404 }).ok, false);
   equal(new Response("", { status: "201" }).status, 201);
   for (const status of [0, 100, 101, 199, 600, 1000, NaN]) throws("RangeError", () => new Response("", { status }));
-  for (const statusText of ["\n", "\0", "ü".repeat(1) + "\u{100}"]) throws("TypeError", () => new Response("", { statusText }));
+  for (const statusText of ["\n", "\0", "ü\u{100}"]) throws("TypeError", () => new Response("", { statusText }));
   throws("TypeError", () => new Response("", 1));
 });
 

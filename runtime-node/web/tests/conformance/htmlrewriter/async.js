@@ -73,7 +73,7 @@ check("content that an asynchronous handler removes is removed", async () => {
   equal([html, seen], ["<div>new</div>c", [true]]);
 });
 
-check("a rejected promise of a handler is the error of the new body", async () => {
+check("the new body fails with the reason for which a handler's promise is rejected", async () => {
   const fails = async () => {
     await later();
     throw new RangeError("late");
@@ -206,7 +206,7 @@ check("a character may be split between the pieces of a stream", async () => {
   equal(html, "&lt;\u00e9\u20ac\u{1d11e}&gt;<p>");
 });
 
-check("streams that fail, or that are not UTF-8, are errors of the new body", async () => {
+check("streams that fail, or that are not UTF-8, fail the new body", async () => {
   const insert = (content) => rewrite("<p>", new HTMLRewriter().on("p", { element: (p) => void p.before(content) }));
   await rejects("TypeError", insert(ReadableStream.from([new Uint8Array([0xff])])), "UTF-8");
   await rejects("TypeError", insert(ReadableStream.from([new Uint8Array([0xe2, 0x82])])), "UTF-8");

@@ -8,7 +8,7 @@ const elements = (html, selector, element) => rewrite(html, new HTMLRewriter().o
 
 about("HTMLRewriter");
 
-check("selectors match names, classes, ids, attributes, places, and combinations of these", async () => {
+check("selectors match names, classes, ids, attributes, positions, and combinations of these", async () => {
   const page = "<main id=m><p class='a b' lang=en-US title='x y'>1</p><p>2<b>3</b></p></main><p data-x=Yes>4</p>";
   const matched = async (selector) => {
     const found = [];
@@ -109,7 +109,7 @@ check("attributes are read as they are written, without regard to the case of th
   });
 });
 
-check("changed attributes keep their place, and the other attributes their source", async () => {
+check("changed attributes keep their place, and the other attributes keep their source text", async () => {
   const change = (p) => {
     equal(p.setAttribute("B", "\"<&>'").setAttribute("new", 1).removeAttribute("C").removeAttribute("absent"), p);
     equal([...p.attributes], [["a", "x"], ["b", "\"<&>'"], ["d", ""], ["new", "1"]]);
@@ -152,7 +152,7 @@ check("renaming an element renames both tags", async () => {
   equal(html, "<Section a=b>x<Section>y</Section></Section>");
 });
 
-check("elements have the namespace of their document", async () => {
+check("elements have the namespace of HTML, SVG or MathML", async () => {
   const found = [];
   const page = "<a></a><svg><a /><foreignObject><a></a></foreignObject></svg><math><a /></math>";
   await elements(page, "a", (a) => void found.push(a.namespaceURI));

@@ -29,7 +29,7 @@ check("comments are read, changed, replaced and removed", async () => {
   });
 });
 
-check("markup that HTML treats as a comment has a text", async () => {
+check("markup that HTML treats as a comment is read as one", async () => {
   const seen = [];
   const page = "<?xml version='1'?><!x></ y><!-->";
   equal(await rewrite(page, new HTMLRewriter().onDocument({ comments: ({ text }) => void seen.push(text) })), page);
@@ -50,7 +50,7 @@ check("a text node is a sequence of chunks, the last of which is marked and may 
   equal(nodes, ["one", "two", "&amp;"]);
 });
 
-check("text is changed around a chunk, and in its place", async () => {
+check("text is inserted around a chunk, or replaces it", async () => {
   const changed = (change) => rewrite("<p>x<b></b></p>", new HTMLRewriter().on("p", {
     text(chunk) {
       if (!chunk.lastInTextNode) change(chunk);
@@ -71,7 +71,7 @@ check("scripts, styles and text areas are text", async () => {
   equal(seen.join(""), "script:a<b>style:ctextarea:<d>title:&lt;");
 });
 
-check("a document has handlers of its type, comments, text and end", async () => {
+check("handlers of a document receive its doctype, comments, text and end", async () => {
   const seen = [];
   const page = "<!DOCTYPE html PUBLIC \"p\" \"s\"><!--a-->b<p>c<!--d--></p>";
   const html = await rewrite(page, new HTMLRewriter().onDocument({
@@ -139,7 +139,7 @@ check("tokens cannot be constructed, and their methods reject other receivers", 
   }));
 });
 
-check("documents are read and written in the encoding of their type", async () => {
+check("documents are read and written in the encoding that their content type names", async () => {
   const latin = new Uint8Array([0x3c, 0x70, 0x20, 0x61, 0x3d, 0xe4, 0x3e, 0xfc, 0x3c, 0x2f, 0x70, 0x3e]); // <p a=ä>ü</p>
   for (const type of ["text/html; charset=iso-8859-1", "text/html;charset=\"latin1\"", "text/html; charset=windows-1252"]) {
     const seen = [];
@@ -169,7 +169,7 @@ check("an encoding that is unknown or not compatible with ASCII is rejected", as
   equal(await rewrite("x", new HTMLRewriter(), { headers: { "content-type": "nonsense" } }), "x");
 });
 
-check("bytes that are malformed pass unless they are in a text that has handlers", async () => {
+check("malformed bytes pass unchanged unless they are in text that has handlers", async () => {
   const page = await bytes("<a>", new Uint8Array([0xff]), "</a><b>", new Uint8Array([0xff, 0xe2, 0x82]), "</b>");
   const out = await new HTMLRewriter().on("b", { text() {} }).transform(new Response(page)).arrayBuffer();
   const expected = await bytes("<a>", new Uint8Array([0xff]), "</a><b>\ufffd\ufffd</b>");

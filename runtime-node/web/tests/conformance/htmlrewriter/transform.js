@@ -101,7 +101,7 @@ check("handlers run only when the new body is read", async () => {
   equal([runs, (await reader.read()).done], [1, true]);
 });
 
-check("an exception of a handler is the error of the new body, and cancels the old one", async () => {
+check("an exception in a handler fails the new body, and cancels the old one", async () => {
   const error = new RangeError("no");
   const fails = () => {
     throw error;
@@ -120,7 +120,7 @@ check("an exception of a handler is the error of the new body, and cancels the o
   equal(await new HTMLRewriter().transform(new Response("ok")).text(), "ok");
 });
 
-check("an error of the old body is the error of the new one", async () => {
+check("an error in the old body fails the new one", async () => {
   const error = new RangeError("broken");
   const body = new ReadableStream({
     pull(controller) {

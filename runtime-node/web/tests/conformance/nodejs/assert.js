@@ -21,7 +21,7 @@ check("assert and ok require a truthy value", () => {
   throws("RangeError", () => assert(false, new RangeError("own")), "own");
 });
 
-check("equal is loose, strictEqual is not", () => {
+check("equal is loose, and strictEqual is strict", () => {
   holds(() => assert.equal(1, "1"));
   holds(() => assert.equal(NaN, NaN));
   fails(() => assert.equal(1, 2));

@@ -198,7 +198,7 @@ check("a store is kept when a promise is rejected", async () => {
   });
 });
 
-check("the handlers of an HTMLRewriter have the store of the call of transform", async () => {
+check("the handlers of an HTMLRewriter run with the store of the call to transform", async () => {
   const storage = new AsyncLocalStorage();
   const seen = [];
   const see = () => void seen.push(storage.getStore());

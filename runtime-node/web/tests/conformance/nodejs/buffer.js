@@ -3,6 +3,7 @@ import bare from "buffer";
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 
+// Checks that `body` throws an error with this code.
 const coded = (code, body) => equal(throws(code.startsWith("ERR_OUT") || code.includes("BUFFER") ? "RangeError" : "TypeError", body).code, code);
 const hex = (bytes) => bytes.toString("hex");
 
@@ -70,7 +71,7 @@ check("text can be encoded and decoded in every encoding", () => {
   equal(Buffer.from([255, 0, 16]).toString("hex"), "ff0010");
   equal(Buffer.from("abcd").toString("base64"), "YWJjZA==");
   equal(Buffer.from([0xFB, 0xEF, 0xFF, 1]).toString("base64url"), "--__AQ");
-  for (const base64 of ["YWJjZA==", "YWJjZA", " YWJj\nZA=", "YW-JjZA".replace("-", "")]) {
+  for (const base64 of ["YWJjZA==", "YWJjZA", " YWJj\nZA="]) {
     equal(Buffer.from(base64, "base64").toString(), "abcd", base64);
   }
   equal(hex(Buffer.from("--__AQ", "base64")), "fbefff01");
@@ -88,10 +89,9 @@ check("invalid UTF-8 and lone surrogates become the replacement character, and a
 
 check("long text, which is converted in pieces, round-trips", () => {
   const text = "aé€😀".repeat(300_000);
-  for (const encoding of ["utf8", "utf16le", "base64", "hex", "latin1"]) {
+  for (const encoding of ["utf8", "base64", "hex", "latin1"]) {
     const bytes = encoding === "latin1" ? Buffer.from(text.replace(/[^a-é]/gu, ""), encoding) : Buffer.from(text);
     const round = Buffer.from(bytes.toString(encoding), encoding);
-    if (encoding === "utf16le") continue;
     equal(round.equals(bytes), true, encoding);
   }
   equal(Buffer.from(text, "utf16le").toString("utf16le") === text, true);
@@ -201,7 +201,7 @@ check("swaps change the order of bytes", () => {
   coded("ERR_INVALID_BUFFER_SIZE", () => Buffer.alloc(3).swap16());
 });
 
-check("integers are written and read", () => {
+check("numbers of fixed sizes are written and read", () => {
   const bytes = Buffer.alloc(8);
   for (const [name, value, size, text] of [
     ["UInt8", 0xFE, 1, "fe"], ["Int8", -2, 1, "fe"], ["UInt16LE", 0x1234, 2, "3412"], ["UInt16BE", 0x1234, 2, "1234"],

@@ -95,9 +95,9 @@ check("invalid arguments and states of ciphers are refused", () => {
   const padded = createDecipheriv("aes-128-cbc", key, iv);
   padded.update(Buffer.alloc(32));
   equal(throws("Error", () => padded.final()).code, "ERR_OSSL_BAD_DECRYPT");
-  const open = createCipheriv("aes-128-cbc", key, iv).setAutoPadding(false);
-  open.update("a");
-  equal(throws("Error", () => open.final()).code, "ERR_OSSL_WRONG_FINAL_BLOCK_LENGTH");
+  const unpadded = createCipheriv("aes-128-cbc", key, iv).setAutoPadding(false);
+  unpadded.update("a");
+  equal(throws("Error", () => unpadded.final()).code, "ERR_OSSL_WRONG_FINAL_BLOCK_LENGTH");
 });
 
 check("ciphers are described", () => {

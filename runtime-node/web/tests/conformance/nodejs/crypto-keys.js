@@ -241,7 +241,7 @@ check("a KeyObject describes its key", () => {
   equal(createSecretKey(Buffer.from("abd")).equals(key), false);
 });
 
-check("secret keys are keys of HMACs", () => {
+check("a secret key can be the key of an HMAC", () => {
   const expected = createHmac("sha256", "a key").update("x").digest("hex");
   equal(createHmac("sha256", createSecretKey(Buffer.from("a key"))).update("x").digest("hex"), expected);
   throws("TypeError", () => createHmac("sha256", createPublicKey(RSA.spki)));

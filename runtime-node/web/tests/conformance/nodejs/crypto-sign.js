@@ -75,7 +75,7 @@ check("a signature is valid only for its data, key, hash and encoding", async ()
   equal(sign("sha256", DATA, { key: P384, dsaEncoding: "ieee-p1363" }).length, 96);
 });
 
-check("signing and verifying are streams", async () => {
+check("Sign and Verify are streams", async () => {
   const signing = createSign("sha256");
   await pipeline(Readable.from([Buffer.from("The quick "), Buffer.from("brown fox")]), signing);
   equal(signing.sign(RSA, "base64"), NODEJS.pkcs1);

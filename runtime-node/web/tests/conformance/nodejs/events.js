@@ -87,11 +87,9 @@ check("an error event without a listener is thrown", () => {
 check("rejections of listeners are captured if captureRejections is set", async () => {
   const emitter = new EventEmitter({ captureRejections: true });
   emitter.on("x", async () => { throw new TypeError("async"); });
-  const seen = once(emitter, "error").then(() => "no", () => "no");
   const error = new Promise((resolve) => emitter.on("error", resolve));
   emitter.emit("x");
   equal((await error).message, "async");
-  await seen;
   class Own extends EventEmitter {
     [captureRejectionSymbol](error, type, ...args) { this.got = [error.message, type, ...args]; }
   }

@@ -40,7 +40,7 @@ check("a server receives the method, URL, headers and body of a request", async 
   });
 });
 
-check("a request is a Readable, a response a Writable", async () => {
+check("a request is a Readable, and a response is a Writable", async () => {
   const send = serve((req, res) => {
     equal([req instanceof Readable, req instanceof IncomingMessage, res instanceof Writable, res instanceof OutgoingMessage, res instanceof ServerResponse], [true, true, true, true, true]);
     equal([res.req === req, req.socket === res.socket, req.connection.encrypted, req.socket.remoteAddress], [true, true, true, "192.0.2.7"]);
@@ -106,7 +106,8 @@ check("headers of a response can be read and changed until they are sent", async
   });
   const response = await send();
   equal([...response.headers], [["content-length", "1"], ["three", "3"], ["two", "a, b, c"]]);
-  throws("TypeError", () => validateHeaderName("")); throws("TypeError", () => validateHeaderValue("a", "\0"));
+  throws("TypeError", () => validateHeaderName(""));
+  throws("TypeError", () => validateHeaderValue("a", "\0"));
 });
 
 check("a response that continues after a tick is a stream with backpressure", async () => {
@@ -180,7 +181,7 @@ check("a response that is destroyed fails the request, or breaks its body", asyn
   await rejects("TypeError", serve(() => { throw new TypeError("thrown"); })(), "thrown");
 });
 
-check("a client that leaves closes the request and the response", async () => {
+check("a client that disconnects closes the request and the response", async () => {
   const controller = new AbortController();
   const seen = [];
   const response = await serve((req, res) => {

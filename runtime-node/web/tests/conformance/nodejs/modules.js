@@ -81,7 +81,7 @@ check("an interface emits the lines of a stream", async () => {
   reader.on("line", (line) => lines.push(line));
   input.write("one\ntw");
   input.write("o\r");
-  input.write("\nthree\r\n\nä".slice(0, -1));
+  input.write("\nthree\r\n\n");
   input.write(Buffer.from([0xc3]));
   input.end(Buffer.from([0xa4]));
   await once(reader, "close");

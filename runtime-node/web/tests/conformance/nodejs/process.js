@@ -67,14 +67,14 @@ check("nextTick runs after the current code and before timers", async () => {
 check("immediates run in a later turn unless they are cleared", async () => {
   equal([later === globalThis.setImmediate, timers.setTimeout === setTimeout], [true, true]);
   const seen = [];
-  const taken = setImmediate(() => seen.push("taken back"));
-  clearImmediate(taken);
+  const cleared = setImmediate(() => seen.push("cleared"));
+  clearImmediate(cleared);
   clearImmediate(undefined);
-  await new Promise((resolve) => setImmediate((value) => { seen.push(value); resolve(); }, "came"));
-  equal(seen, ["came"]);
+  await new Promise((resolve) => setImmediate((value) => { seen.push(value); resolve(); }, "ran"));
+  equal(seen, ["ran"]);
 });
 
-check("promises of timers resolve with the value, or reject with the abort", async () => {
+check("promises of timers resolve with the value, or reject if they are aborted", async () => {
   equal([await after(1, "x"), await soon("y"), await scheduler.wait(1)], ["x", "y", undefined]);
   const controller = new AbortController();
   const waits = after(10_000, null, { signal: controller.signal });

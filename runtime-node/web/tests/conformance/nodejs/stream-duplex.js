@@ -1,5 +1,5 @@
 // Checks of node:stream: Duplex and Transform.
-import { Duplex, Readable, Transform, Writable, promises } from "node:stream";
+import { Duplex, Readable, Transform, Writable } from "node:stream";
 import { once } from "node:events";
 import { about, check, equal } from "../check.js";
 export { default } from "../check.js";

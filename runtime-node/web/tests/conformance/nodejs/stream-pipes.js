@@ -101,7 +101,7 @@ check("finished reports every way in which a stream ends", async () => {
   const writable = new Writable({ write(chunk, encoding, callback) { callback(); } });
   setTimeout(() => writable.end("x"));
   equal(await outcome(writable), "well");
-  equal(await outcome(writable), "well", "when it is over already");
+  equal(await outcome(writable), "well", "when it has already ended");
   const failing = new Readable({ read() { this.destroy(new Error("x")); } }).resume();
   equal(await outcome(failing), "x");
   const premature = new Readable({ read() {} });

@@ -1,6 +1,5 @@
 // Checks of node:stream: Writable.
 import { Writable } from "node:stream";
-import { buffer, text } from "node:stream/consumers";
 import { once } from "node:events";
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";

@@ -1,6 +1,5 @@
 // Checks of node:stream: the module, and Readable.
 import Stream, { Duplex, PassThrough, Readable, Transform, Writable, getDefaultHighWaterMark, pipeline, promises } from "node:stream";
-import { buffer, text } from "node:stream/consumers";
 import { pipeline as pipelinePromise } from "node:stream/promises";
 import EventEmitter, { once } from "node:events";
 import { about, check, equal, rejects, throws } from "../check.js";

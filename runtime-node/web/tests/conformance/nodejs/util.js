@@ -5,7 +5,7 @@ export { default } from "../check.js";
 
 about("node:util");
 
-check("format replaces its specifiers by values", () => {
+check("format replaces its specifiers with values", () => {
   equal(format("%s %s", "a", "b", "c"), "a b c");
   equal(format("%d %i %f", "42.5", "42.5", "42.5"), "42.5 42 42.5");
   equal(format("%s %d %i", 7n, 7n, 7n), "7n 7n 7n");

@@ -35,10 +35,10 @@ check("pending reads get chunks as they arrive", async () => {
 });
 
 check("a view is transferred to the stream, and is filled with the queued bytes", async () => {
-  const it = make();
-  it.controller.enqueue(bytes(1, 2, 3));
-  it.controller.enqueue(bytes(4, 5));
-  const reader = it.byob;
+  const fixture = make();
+  fixture.controller.enqueue(bytes(1, 2, 3));
+  fixture.controller.enqueue(bytes(4, 5));
+  const reader = fixture.byob;
   const mine = new Uint8Array(10);
   const read = reader.read(mine.subarray(2, 6));
   equal([mine.buffer.detached, mine.length], [true, 0]);
@@ -49,25 +49,25 @@ check("a view is transferred to the stream, and is filled with the queued bytes"
 
 check("views are returned with their type and offset", async () => {
   for (const View of [Int8Array, Uint8ClampedArray, Int16Array, Uint32Array, Float16Array, Float32Array, Float64Array, BigInt64Array, DataView]) {
-    const it = make();
-    it.controller.enqueue(new Uint8Array(24).fill(1));
-    const { value } = await it.byob.read(new View(new ArrayBuffer(32), 8));
+    const fixture = make();
+    fixture.controller.enqueue(new Uint8Array(24).fill(1));
+    const { value } = await fixture.byob.read(new View(new ArrayBuffer(32), 8));
     equal([value.constructor === View, value.byteOffset, value.byteLength], [true, 8, 24], View.name);
   }
   class Mine extends Uint8Array {}
-  const it = make();
-  it.controller.enqueue(bytes(1));
-  equal((await it.byob.read(new Mine(1))).value.constructor === Uint8Array, true);
+  const fixture = make();
+  fixture.controller.enqueue(bytes(1));
+  equal((await fixture.byob.read(new Mine(1))).value.constructor === Uint8Array, true);
 });
 
 check("only whole elements are returned; the rest waits", async () => {
-  const it = make();
-  it.controller.enqueue(bytes(1, 2, 3));
-  const reader = it.byob;
+  const fixture = make();
+  fixture.controller.enqueue(bytes(1, 2, 3));
+  const reader = fixture.byob;
   equal(numbers((await reader.read(new Uint16Array(4))).value), [1, 2]);
   const read = reader.read(new Uint16Array(4));
   equal(await pending(read), true);
-  it.controller.enqueue(bytes(4, 5));
+  fixture.controller.enqueue(bytes(4, 5));
   equal(numbers((await read).value), [3, 4]);
   equal(numbers((await reader.read(new Uint8Array(4))).value), [5]);
 });
@@ -75,7 +75,7 @@ check("only whole elements are returned; the rest waits", async () => {
 about("ReadableStreamBYOBRequest");
 
 check("a source may fill the view in place", async () => {
-  const it = make({
+  const fixture = make({
     pull(c) {
       const { view } = c.byobRequest;
       equal([view.constructor === Uint8Array, view.byteOffset, view.byteLength], [true, 2, 4]);
@@ -84,57 +84,57 @@ check("a source may fill the view in place", async () => {
       equal(c.byobRequest, null);
     },
   });
-  const { value } = await it.byob.read(new Uint8Array(new ArrayBuffer(8), 2, 4));
+  const { value } = await fixture.byob.read(new Uint8Array(new ArrayBuffer(8), 2, 4));
   equal([value, value.buffer.byteLength], [bytes(1, 2, 3), 8]);
 });
 
 check("byobRequest is the same object until it is responded to", async () => {
-  const it = make();
-  equal(it.controller.byobRequest, null);
-  const reader = it.byob;
+  const fixture = make();
+  equal(fixture.controller.byobRequest, null);
+  const reader = fixture.byob;
   const read = reader.read(new Uint8Array(4));
-  const request = it.controller.byobRequest;
-  equal([request === it.controller.byobRequest, request.view === request.view, `${request}`], [true, true, "[object ReadableStreamBYOBRequest]"]);
+  const request = fixture.controller.byobRequest;
+  equal([request === fixture.controller.byobRequest, request.view === request.view, `${request}`], [true, true, "[object ReadableStreamBYOBRequest]"]);
   request.view[0] = 1;
   request.respond(1);
-  equal([request.view, it.controller.byobRequest], [null, null]);
+  equal([request.view, fixture.controller.byobRequest], [null, null]);
   throws("TypeError", () => request.respond(1));
   throws("TypeError", () => request.respondWithNewView(bytes(1)));
   equal((await read).value, bytes(1));
 });
 
 check("respond takes a count that fits", async () => {
-  const it = make();
-  const reader = it.byob;
+  const fixture = make();
+  const reader = fixture.byob;
   reader.read(new Uint8Array(4)).catch(() => {});
-  const request = it.controller.byobRequest;
+  const request = fixture.controller.byobRequest;
   throws("TypeError", () => request.respond());
   for (const bad of [-1, NaN, Infinity, 2 ** 53, "a"]) throws("TypeError", () => request.respond(bad));
   throws("RangeError", () => request.respond(5));
   throws("TypeError", () => request.respond(0));
-  it.controller.byobRequest.respond("4");
+  fixture.controller.byobRequest.respond("4");
 });
 
 check("respond counts up to a whole element", async () => {
-  const it = make();
-  const read = it.byob.read(new Uint32Array(2));
-  it.controller.byobRequest.view.set([1, 2, 3]);
-  it.controller.byobRequest.respond(3);
+  const fixture = make();
+  const read = fixture.byob.read(new Uint32Array(2));
+  fixture.controller.byobRequest.view.set([1, 2, 3]);
+  fixture.controller.byobRequest.respond(3);
   equal(await pending(read), true);
-  const { view } = it.controller.byobRequest;
+  const { view } = fixture.controller.byobRequest;
   equal([view.byteOffset, view.byteLength], [3, 5]);
   view.set([4, 5]);
-  it.controller.byobRequest.respond(2);
+  fixture.controller.byobRequest.respond(2);
   equal(numbers((await read).value), [1, 2, 3, 4]);
   // The fifth byte has been kept.
-  equal(it.controller.desiredSize, -1);
+  equal(fixture.controller.desiredSize, -1);
 });
 
 check("respondWithNewView takes another buffer in place of the one that the source received", async () => {
-  const it = make();
-  const reader = it.byob;
+  const fixture = make();
+  const reader = fixture.byob;
   const read = reader.read(new Uint8Array(4));
-  const request = it.controller.byobRequest;
+  const request = fixture.controller.byobRequest;
   throws("TypeError", () => request.respondWithNewView());
   throws("TypeError", () => request.respondWithNewView(new ArrayBuffer(4)));
   throws("RangeError", () => request.respondWithNewView(bytes(1, 2, 3))); // another buffer size
@@ -149,11 +149,11 @@ check("respondWithNewView takes another buffer in place of the one that the sour
 });
 
 check("a view whose buffer the source has transferred cannot be filled", async () => {
-  const it = make();
-  it.byob.read(new Uint8Array(4)).catch(() => {});
-  it.controller.byobRequest.view.buffer.transfer();
-  throws("TypeError", () => it.controller.enqueue(bytes(1)), "detached");
-  throws("TypeError", () => it.controller.byobRequest.respond(1), "detached");
+  const fixture = make();
+  fixture.byob.read(new Uint8Array(4)).catch(() => {});
+  fixture.controller.byobRequest.view.buffer.transfer();
+  throws("TypeError", () => fixture.controller.enqueue(bytes(1)), "detached");
+  throws("TypeError", () => fixture.controller.byobRequest.respond(1), "detached");
 });
 
 about("ReadableStreamBYOBReader");
@@ -175,18 +175,18 @@ check("read rejects empty views", async () => {
 });
 
 check("min is the number of elements to wait for", async () => {
-  const it = make();
-  const reader = it.byob;
+  const fixture = make();
+  const reader = fixture.byob;
   const read = reader.read(new Uint8Array(5), { min: 3 });
-  it.controller.enqueue(bytes(1, 2));
+  fixture.controller.enqueue(bytes(1, 2));
   equal(await pending(read), true);
-  it.controller.enqueue(bytes(3, 4, 5, 6));
+  fixture.controller.enqueue(bytes(3, 4, 5, 6));
   equal((await read).value, bytes(1, 2, 3, 4, 5));
   const words = reader.read(new Uint16Array(4), { min: 2 });
-  it.controller.enqueue(bytes(7, 8)); // with the 6th byte three
+  fixture.controller.enqueue(bytes(7, 8)); // three bytes, with the byte 6 that is still queued
   equal(await pending(words), true);
-  it.controller.byobRequest.view[0] = 9;
-  it.controller.byobRequest.respond(1);
+  fixture.controller.byobRequest.view[0] = 9;
+  fixture.controller.byobRequest.respond(1);
   equal(numbers((await words).value), [6, 7, 8, 9]);
 });
 
@@ -203,22 +203,22 @@ check("min must be at least one and fit into the view", async () => {
 });
 
 check("fewer elements than min are returned at the end", async () => {
-  const it = make();
-  const reader = it.byob;
+  const fixture = make();
+  const reader = fixture.byob;
   const read = reader.read(new Uint8Array(4), { min: 4 });
-  it.controller.enqueue(bytes(1, 2));
-  it.controller.close();
-  it.controller.byobRequest.respond(0);
+  fixture.controller.enqueue(bytes(1, 2));
+  fixture.controller.close();
+  fixture.controller.byobRequest.respond(0);
   equal(await read, { value: bytes(1, 2), done: true });
 });
 
 check("at the end, views are returned empty", async () => {
-  const it = make();
-  const reader = it.byob;
+  const fixture = make();
+  const reader = fixture.byob;
   const reads = [reader.read(new Uint8Array(4)), reader.read(new Uint16Array(3))];
-  it.controller.close();
+  fixture.controller.close();
   equal(await pending(reads[0]), true); // the source still has the view
-  it.controller.byobRequest.respond(0);
+  fixture.controller.byobRequest.respond(0);
   const [first, second] = await Promise.all(reads);
   equal([first.done, first.value.length, first.value.buffer.byteLength], [true, 0, 4]);
   equal([second.done, second.value.constructor === Uint16Array, second.value.length], [true, true, 0]);
@@ -228,34 +228,34 @@ check("at the end, views are returned empty", async () => {
 });
 
 check("the view of a closed stream takes no bytes", async () => {
-  const it = make();
-  it.byob.read(new Uint8Array(4)).catch(() => {});
-  it.controller.close();
-  const request = it.controller.byobRequest;
+  const fixture = make();
+  fixture.byob.read(new Uint8Array(4)).catch(() => {});
+  fixture.controller.close();
+  const request = fixture.controller.byobRequest;
   throws("TypeError", () => request.respond(1));
   throws("TypeError", () => request.respondWithNewView(bytes(1, 2, 3, 4)));
   request.respondWithNewView(bytes(1, 2, 3, 4).subarray(0, 0));
 });
 
 check("pending views are filled in order", async () => {
-  const it = make();
-  const reader = it.byob;
+  const fixture = make();
+  const reader = fixture.byob;
   const reads = [1, 2, 3].map((n) => reader.read(new Uint8Array(n)));
-  it.controller.enqueue(bytes(1, 2, 3, 4, 5));
+  fixture.controller.enqueue(bytes(1, 2, 3, 4, 5));
   equal((await Promise.all(reads)).map(({ value }) => [...value]), [[1], [2, 3], [4, 5]]);
 });
 
 check("the source keeps the view of a released reader, and the next reader gets its bytes", async () => {
-  const it = make();
-  const reader = it.byob;
+  const fixture = make();
+  const reader = fixture.byob;
   const reads = [reader.read(new Uint8Array(4)), reader.read(new Uint8Array(4))];
-  const request = it.controller.byobRequest;
+  const request = fixture.controller.byobRequest;
   reader.releaseLock();
   for (const read of reads) await rejects("TypeError", read);
   await rejects("TypeError", reader.read(new Uint8Array(1)));
   await rejects("TypeError", reader.closed);
   request.view.set([1, 2, 3]);
-  const next = it.byob;
+  const next = fixture.byob;
   const read = next.read(new Uint8Array(2));
   request.respond(3);
   equal((await read).value, bytes(1, 2));
@@ -263,13 +263,13 @@ check("the source keeps the view of a released reader, and the next reader gets 
 });
 
 check("releasing a reader with a pending read keeps the stream usable", async () => {
-  const it = make({ autoAllocateChunkSize: 8 });
-  const plain = it.stream.getReader();
+  const fixture = make({ autoAllocateChunkSize: 8 });
+  const plain = fixture.stream.getReader();
   const read = plain.read();
-  const request = it.controller.byobRequest;
+  const request = fixture.controller.byobRequest;
   plain.releaseLock();
   await rejects("TypeError", read);
-  const again = it.stream.getReader();
+  const again = fixture.stream.getReader();
   const waiting = again.read();
   request.view.set([1, 2]);
   request.respond(2);

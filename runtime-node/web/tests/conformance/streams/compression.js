@@ -87,7 +87,7 @@ check("a chunk that is not bytes fails both sides", async () => {
 about("DecompressionStream");
 
 check("malformed data cannot be decompressed", async () => {
-  for (const format of FORMATS) await rejects("TypeError", decompress(format, new Uint8Array(100).fill(0xFF)), "");
+  for (const format of FORMATS) await rejects("TypeError", decompress(format, new Uint8Array(100).fill(0xFF)));
   const gzip = await compress("gzip", utf8("some text"));
   for (const at of [0, 1, 2, gzip.length - 1, gzip.length - 8]) {
     const broken = gzip.slice();
@@ -147,7 +147,7 @@ check("decompression stops while the output is not read", async () => {
   const writer = writable.getWriter();
   const written = writer.write(bomb);
   const reader = readable.getReader();
-  let size = (await reader.read()).value.length;
+  const size = (await reader.read()).value.length;
   await later();
   equal(await Promise.race([written, later().then(() => "waits")]), "waits");
   await reader.cancel("enough");

@@ -165,7 +165,7 @@ check("a size that throws or is invalid fails the stream and enqueue", async () 
   equal((await sized.getReader().read()).value, "x");
 });
 
-check("a controller can be called again from within what it calls", async () => {
+check("a controller may be called from the functions that it calls", async () => {
   let controller;
   const stream = new ReadableStream({ start: (c) => void (controller = c) }, {
     size() {

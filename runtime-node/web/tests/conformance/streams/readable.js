@@ -1,6 +1,6 @@
 // Checks of ReadableStream and its default reader (Streams §4.2, §4.4).
 import { about, check, equal, rejects, throws } from "../check.js";
-import { collect, error1, failing, of, pending } from "../stream-fixtures.js";
+import { collect, error1, failing, of } from "../stream-fixtures.js";
 export { default } from "../check.js";
 
 about("ReadableStream");

@@ -120,7 +120,7 @@ check("an error of the transformer fails both sides", async () => {
 
 about("TransformStreamDefaultController");
 
-check("error of the controller fails both sides", async () => {
+check("the controller's method error fails both sides", async () => {
   let controller;
   const stream = new TransformStream({ start: (c) => void (controller = c) });
   const writer = stream.writable.getWriter();
@@ -206,7 +206,7 @@ check("only the first of cancel, abort and close calls the transformer", async (
   equal(events, ["c"]);
 });
 
-check("cancel rejects with an error of the controller during the cancellation", async () => {
+check("cancel rejects with the error that the controller reports during the cancellation", async () => {
   let controller;
   const stream = new TransformStream({
     start: (c) => void (controller = c),
@@ -226,7 +226,7 @@ check("a strategy that fails on the readable side fails both", async () => {
   await rejects("one", stream.readable.getReader().closed);
 });
 
-check("a transformer can be called again from within", async () => {
+check("a transformer may fail the stream while it transforms a chunk", async () => {
   const stream = new TransformStream({
     transform(chunk, c) {
       c.enqueue(chunk);

@@ -1,12 +1,12 @@
 // Checks of aborting a WritableStream, and WritableStreamDefaultController (Streams §5.2, §5.4).
 import { about, check, equal, rejects } from "../check.js";
-import { error1, error2, gate, later, pending, recorder } from "../stream-fixtures.js";
+import { error1, error2, later, pending, recorder } from "../stream-fixtures.js";
 export { default } from "../check.js";
 
 about("WritableStream");
 
 check("aborting discards the queue and aborts the sink", async () => {
-  const write = gate();
+  const write = Promise.withResolvers();
   const sink = recorder({ write: () => write.promise });
   const stream = new WritableStream(sink);
   const writer = stream.getWriter();
@@ -18,7 +18,7 @@ check("aborting discards the queue and aborts the sink", async () => {
   await rejects("one", writer.ready);
   await rejects("TypeError", writer.write(), "closed");
   equal([sink.events, await pending(aborted)], [[["write", "a"]], true]); // the abort waits for the write in flight
-  write.open();
+  write.resolve();
   equal(await first, undefined);
   await rejects("one", second);
   await rejects("one", closed);
@@ -36,12 +36,12 @@ check("a failed abort rejects with its error, and the stream has the reason of t
 });
 
 check("an abort waits until start is done", async () => {
-  const start = gate();
+  const start = Promise.withResolvers();
   const sink = recorder({ start: () => start.promise });
   const aborted = new WritableStream(sink).abort(error1);
   await later();
   equal(sink.events, []);
-  start.open();
+  start.resolve();
   await aborted;
   equal(sink.events, [["abort", error1]]);
   const failing = recorder({ start: () => Promise.reject(error2) });
@@ -50,23 +50,23 @@ check("an abort waits until start is done", async () => {
 });
 
 check("an abort during a close has the result of the close", async () => {
-  const close = gate();
+  const close = Promise.withResolvers();
   const sink = recorder({ close: () => close.promise });
   const writer = new WritableStream(sink).getWriter();
   await writer.ready;
   const closed = writer.close();
   await later();
   const aborted = writer.abort(error1);
-  close.open();
+  close.resolve();
   equal([await closed, await aborted, await writer.closed, sink.events], [undefined, undefined, undefined, ["close"]]);
   await rejects("one", writer.ready);
-  const bad = gate();
+  const bad = Promise.withResolvers();
   const other = new WritableStream({ close: () => bad.promise }).getWriter();
   await other.ready;
   const closing = other.close();
   await later();
   const aborting = other.abort(error1);
-  bad.fail(error2);
+  bad.reject(error2);
   await rejects("two", closing);
   await rejects("two", aborting);
   await rejects("one", other.closed);
@@ -75,7 +75,7 @@ check("an abort during a close has the result of the close", async () => {
 about("WritableStreamDefaultController");
 
 check("the controller's signal is aborted immediately, with the reason", async () => {
-  const write = gate();
+  const write = Promise.withResolvers();
   const sink = recorder({ write: () => write.promise });
   const writer = new WritableStream(sink).getWriter();
   await writer.ready;
@@ -86,7 +86,7 @@ check("the controller's signal is aborted immediately, with the reason", async (
   signal.addEventListener("abort", () => events.push(signal.reason));
   const aborted = writer.abort(error1);
   equal([events, signal.aborted], [[error1], true]);
-  write.fail(error2);
+  write.reject(error2);
   await aborted;
   // A signal that is created after the abort is already aborted.
   const late = recorder();
@@ -114,7 +114,7 @@ check("a listener of the signal may abort and error the stream", async () => {
 });
 
 check("error fails the stream after the write in flight", async () => {
-  const write = gate();
+  const write = Promise.withResolvers();
   const sink = recorder({ write: () => write.promise });
   const writer = new WritableStream(sink).getWriter();
   await writer.ready;
@@ -123,7 +123,7 @@ check("error fails the stream after the write in flight", async () => {
   sink.controller.error(error2);
   await rejects("one", writer.ready);
   equal([await pending(writer.closed), writer.desiredSize], [true, null]);
-  write.open();
+  write.resolve();
   equal(await first, undefined);
   await rejects("one", second);
   await rejects("one", writer.closed);
@@ -141,19 +141,19 @@ check("error has no effect on a stream that is closed", async () => {
 about("WritableStream");
 
 check("an abort after an error rejects with that error", async () => {
-  const write = gate();
+  const write = Promise.withResolvers();
   const sink = recorder({ write: () => write.promise });
   const writer = new WritableStream(sink).getWriter();
   await writer.ready;
   writer.write("a").catch(() => {});
   sink.controller.error(error1);
   const aborted = writer.abort(error2);
-  write.open();
+  write.resolve();
   await rejects("one", aborted);
   equal(sink.events, [["write", "a"]]);
 });
 
-check("a strategy may release the writer, or close or abort the stream, while it measures", async () => {
+check("a strategy may release the writer, or close or abort the stream, while it measures a chunk", async () => {
   let writer;
   const released = new WritableStream({}, { size: () => (writer.releaseLock(), 1) });
   writer = released.getWriter();

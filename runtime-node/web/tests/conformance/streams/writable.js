@@ -1,6 +1,6 @@
 // Checks of WritableStream and its writer (Streams §5), and the queuing strategies (§7).
 import { about, check, equal, rejects, throws } from "../check.js";
-import { error1, gate, later, pending, recorder } from "../stream-fixtures.js";
+import { error1, later, pending, recorder } from "../stream-fixtures.js";
 export { default } from "../check.js";
 
 about("WritableStream");
@@ -31,13 +31,13 @@ check("start is called immediately, and its exception is thrown", async () => {
 });
 
 check("nothing is written before start is done", async () => {
-  const start = gate();
+  const start = Promise.withResolvers();
   const sink = recorder({ start: () => start.promise });
   const writer = new WritableStream(sink).getWriter();
   const written = writer.write("a");
   await later();
   equal([sink.events, await pending(written)], [[], true]);
-  start.open();
+  start.resolve();
   await written;
   equal(sink.events, [["write", "a"]]);
 });
@@ -78,7 +78,7 @@ check("a sink's methods are called on it, with the arguments of the standard", a
 about("WritableStreamDefaultWriter");
 
 check("desiredSize and ready signal backpressure", async () => {
-  const write = gate();
+  const write = Promise.withResolvers();
   const writer = new WritableStream({ write: () => write.promise }, { highWaterMark: 3, size: (x) => x }).getWriter();
   await writer.ready;
   equal(writer.desiredSize, 3);
@@ -88,7 +88,7 @@ check("desiredSize and ready signal backpressure", async () => {
   writer.write(2);
   equal([writer.desiredSize, writer.ready === ready, await pending(writer.ready)], [-1, false, true]);
   const waiting = writer.ready;
-  write.open();
+  write.resolve();
   await waiting;
   equal(waiting === writer.ready, true);
   await later();

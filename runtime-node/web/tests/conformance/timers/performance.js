@@ -54,22 +54,22 @@ check("a measure is between marks, times, the time origin and now", () => {
   performance.mark("a", { startTime: 10 });
   performance.mark("b", { startTime: 30 });
   performance.mark("a", { startTime: 20 });
-  const of = (...args) => {
+  const measured = (...args) => {
     const { startTime, duration, detail } = performance.measure("m", ...args);
     return [startTime, duration, detail];
   };
-  equal(of("a", "b"), [20, 10, null]);
-  equal(of({ start: "a", end: "b", detail: { x: 1 } }), [20, 10, { x: 1 }]);
-  equal(of({ start: 1, end: 5 }), [1, 4, null]);
-  equal(of({ start: 1, duration: 5 }), [1, 5, null]);
-  equal(of({ end: "b", duration: 5 }), [25, 5, null]);
-  equal(of({ end: 7 }), [0, 7, null]);
-  equal(of(undefined, "b"), [0, 30, null]);
-  equal(of({}, "b"), [0, 30, null]);
-  const [start, duration] = of();
+  equal(measured("a", "b"), [20, 10, null]);
+  equal(measured({ start: "a", end: "b", detail: { x: 1 } }), [20, 10, { x: 1 }]);
+  equal(measured({ start: 1, end: 5 }), [1, 4, null]);
+  equal(measured({ start: 1, duration: 5 }), [1, 5, null]);
+  equal(measured({ end: "b", duration: 5 }), [25, 5, null]);
+  equal(measured({ end: 7 }), [0, 7, null]);
+  equal(measured(undefined, "b"), [0, 30, null]);
+  equal(measured({}, "b"), [0, 30, null]);
+  const [start, duration] = measured();
   equal([start, duration > 0], [0, true]);
   equal(performance.measure("m", "a").startTime, 20);
-  equal(of({ start: "b", end: "a" }), [30, -10, null]);
+  equal(measured({ start: "b", end: "a" }), [30, -10, null]);
 });
 
 check("invalid measures are rejected", () => {

@@ -78,11 +78,7 @@ check("an imported function gets no receiver, and its exception is propagated", 
   call(function () { "use strict"; receiver = this; })();
   equal(receiver, undefined);
   const error = new Error("mine");
-  try {
-    call(() => { throw error; })();
-  } catch (caught) {
-    equal(caught === error, true);
-  }
+  equal(throws("Error", call(() => { throw error; })) === error, true);
 });
 
 check("a start function runs when the instance is created, and its trap is an error", () => {

@@ -1,6 +1,6 @@
 // Checks of Memory, Table and Global (WebAssembly JavaScript Interface).
 import { about, check, equal, throws } from "../check.js";
-import { assemble, constant, externref, f32, funcref, i32, i64, op, program } from "../assembler.js";
+import { assemble, constant, funcref, i32, op, program } from "../assembler.js";
 export { default } from "../check.js";
 
 const ADD = assemble({

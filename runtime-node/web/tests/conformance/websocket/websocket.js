@@ -6,7 +6,8 @@ import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 
 const next = (socket, type) => new Promise((resolve) => socket.addEventListener(type, resolve, { once: true }));
-const turn = () => new Promise((resolve) => setTimeout(resolve, 2));
+/** Waits until the turns that are due have run. */
+const dueTurns = () => new Promise((resolve) => setTimeout(resolve, 2));
 
 /** Returns two accepted sockets that are connected to each other. */
 function pair() {
@@ -176,8 +177,8 @@ check("messages arrive in order, each in its own turn", async () => {
   one.send(12);
   one.send(null);
   equal(seen, []);
-  await turn();
-  await turn();
+  await dueTurns();
+  await dueTurns();
   equal(seen, ["a", "after", "", "after", "\ufffd", "after", "12", "after", "null", "after"]);
 });
 
@@ -208,7 +209,7 @@ check("messages that are sent before the peer accepts are delivered after it has
   const [one, other] = Object.values(new WebSocketPair());
   one.accept();
   one.send("early");
-  await turn();
+  await dueTurns();
   const heard = next(other, "message");
   other.accept();
   equal((await heard).data, "early");
@@ -272,10 +273,10 @@ check("handlers may be set, replaced and removed, and keep their position among 
   other.addEventListener("message", () => seen.push("listener"));
   other.onmessage = () => seen.push("handler");
   one.send("x");
-  await turn();
+  await dueTurns();
   other.onmessage = null;
   one.send("y");
-  await turn();
+  await dueTurns();
   equal(seen, ["handler", "listener", "listener"]);
 });
 
