@@ -10,7 +10,6 @@ export default {
     if (waiting === null) return new Promise((resolve) => (waiting = resolve, setTimeout(() => {}, 20)));
     waiting(response);
     waiting = null;
-    const { text } = response;
     return response.bodyUsed ? new Response('mine') : response;
   },
 };

@@ -10,7 +10,7 @@ export default {
       try { one.close(); } catch {}
       page.send('x');
       page.close();
-      return new Response(`${page.readyState} ${page.readyState}`);
+      return new Response(`${one.readyState} ${page.readyState}`);
     }
     const [one, other] = Object.values(new WebSocketPair());
     one.accept();

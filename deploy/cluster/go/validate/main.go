@@ -1,8 +1,8 @@
-// Command judge checks objects as the API server does before it stores them: with Kubernetes' own
+// Command validate checks objects as the API server does before it stores them: with Kubernetes' own
 // defaults and validation, and with the profile `restricted` of the Pod Security Standards. It
 // needs no cluster. Kinds that are not Kubernetes' own are skipped.
 //
-//	judge < OBJECTS.yaml
+//	validate < OBJECTS.yaml
 //
 // The program prints each fault, and fails if there is one.
 package main
@@ -25,21 +25,21 @@ import (
 )
 
 func main() {
-	judged, faults, err := judge(os.Stdin)
+	checked, faults, err := check(os.Stdin)
 	for _, fault := range faults {
 		fmt.Println(fault)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "judge:", err)
+		fmt.Fprintln(os.Stderr, "validate:", err)
 	}
 	if err != nil || len(faults) > 0 {
 		os.Exit(1)
 	}
-	fmt.Fprintf(os.Stderr, "judge: %d objects\n", judged)
+	fmt.Fprintf(os.Stderr, "validate: %d objects\n", checked)
 }
 
-// judge returns the number of objects and their faults.
-func judge(input io.Reader) (judged int, faults []string, err error) {
+// check returns the number of objects and their faults.
+func check(input io.Reader) (checked int, faults []string, err error) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		return 0, nil, err
@@ -48,10 +48,10 @@ func judge(input io.Reader) (judged int, faults []string, err error) {
 	for {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
-			return judged, faults, nil
+			return checked, faults, nil
 		}
 		if err != nil {
-			return judged, faults, err
+			return checked, faults, err
 		}
 		// The decoder sets defaults, as it does for a request.
 		object, kind, err := legacyscheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
@@ -59,18 +59,18 @@ func judge(input io.Reader) (judged int, faults []string, err error) {
 			continue
 		}
 		if err != nil {
-			return judged, faults, fmt.Errorf("%w in\n%s", err, document)
+			return checked, faults, fmt.Errorf("%w in\n%s", err, document)
 		}
-		judged++
+		checked++
 		legacyscheme.Scheme.Default(object)
 		accessor, err := meta.Accessor(object)
 		if err != nil {
-			return judged, faults, err
+			return checked, faults, err
 		}
 		name := kind.Kind + "/" + accessor.GetName()
 		found, err := validate(object)
 		if err != nil {
-			return judged, faults, fmt.Errorf("%s: %w", name, err)
+			return checked, faults, fmt.Errorf("%s: %w", name, err)
 		}
 		for _, fault := range found {
 			faults = append(faults, name+": "+fault.Error())

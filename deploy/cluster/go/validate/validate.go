@@ -82,7 +82,7 @@ func validate(object runtime.Object) (field.ErrorList, error) {
 	case *scheduling.PriorityClass:
 		return schedulingvalidation.ValidatePriorityClass(object), nil
 	default:
-		return nil, fmt.Errorf("no validation of %T; add it to deploy/cluster/go/judge/validate.go", internal)
+		return nil, fmt.Errorf("no validation of %T; add it to deploy/cluster/go/validate/validate.go", internal)
 	}
 }
 

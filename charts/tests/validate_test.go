@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The program `judge` runs the API server's validation, and that of Pod Security admission.
+// The program `validate` runs the API server's validation, and that of Pod Security admission.
 func TestTheAPIServerWouldAcceptEveryObject(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "judge")
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "./judge")
+	program := filepath.Join(t.TempDir(), "validate")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "./validate")
 	build.Dir, build.Env = "../../deploy/cluster/go", append(build.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	judge := func(objects ...object) (string, error) {
+	validate := func(objects ...object) (string, error) {
 		var input strings.Builder
 		for _, o := range objects {
 			text, err := yaml.Marshal(o.Object)
@@ -39,7 +39,7 @@ func TestTheAPIServerWouldAcceptEveryObject(t *testing.T) {
 				own = append(own, o)
 			}
 		}
-		if output, err := judge(own...); err != nil || output != fmt.Sprintf("judge: %d objects\n", len(own)) {
+		if output, err := validate(own...); err != nil || output != fmt.Sprintf("validate: %d objects\n", len(own)) {
 			t.Errorf("%s: %v:\n%s", name, err, output)
 		}
 	}
@@ -47,7 +47,7 @@ func TestTheAPIServerWouldAcceptEveryObject(t *testing.T) {
 	deployment := render(t, ``).find(t, "Deployment/tenon-router")
 	spec, _ := deployment.at("spec", "template", "spec").(map[string]any)
 	spec["hostNetwork"], spec["restartPolicy"] = true, "Never"
-	output, err := judge(deployment)
+	output, err := validate(deployment)
 	for _, fault := range []string{"spec.template.spec.restartPolicy", "restricted: host namespaces"} {
 		if err == nil || !strings.Contains(output, "Deployment/tenon-router: "+fault) {
 			t.Errorf("%v: the output lacks %q:\n%s", err, fault, output)
