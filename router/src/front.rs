@@ -26,13 +26,13 @@
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
 //!   [`accept_encoding`]: the parts of a request that the router interprets.
-//! - [`rule`]: what the rules of HTTPRoutes change in a request and its response.
+//! - [`rule`]: the changes that rules of HTTPRoutes make to a request and its response.
 //! - [`head`]: the request, as its Worker gets it.
 //! - [`span`]: the span of a request, and its trace.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
 //!   to https, and the way to HTTP/3.
-//! - [`response`], [`error`]: what the client receives; [`trailers`]: what follows a body, in both
-//!   directions.
+//! - [`response`], [`error`]: the response that the client receives; [`trailers`]: the fields after
+//!   a body, in both directions.
 //! - [`pages`]: the pages that a developer's browser gets instead of failures.
 //! - [`compress`], [`compressed`]: responses in the content codings that clients accept.
 //! - [`assets`]: static files, which need no Worker.
@@ -137,14 +137,12 @@ enum ListenerKind {
 
 impl Listeners<TcpListener> {
     async fn accept(&self) -> io::Result<(ListenerKind, TcpStream, SocketAddr)> {
+        let https = OptionFuture::from(self.https.as_ref().map(TcpListener::accept));
+        let internal = OptionFuture::from(self.internal.as_ref().map(TcpListener::accept));
         let (kind, accepted) = tokio::select! {
             accepted = self.clients.accept() => (ListenerKind::Clients(Scheme::Http), accepted),
-            Some(accepted) = OptionFuture::from(self.https.as_ref().map(TcpListener::accept)) => {
-                (ListenerKind::Clients(Scheme::Https), accepted)
-            }
-            Some(accepted) = OptionFuture::from(self.internal.as_ref().map(TcpListener::accept)) => {
-                (ListenerKind::Internal, accepted)
-            }
+            Some(accepted) = https => (ListenerKind::Clients(Scheme::Https), accepted),
+            Some(accepted) = internal => (ListenerKind::Internal, accepted),
         };
         accepted.map(|(stream, peer)| (kind, stream, peer))
     }
@@ -329,9 +327,10 @@ impl Front {
         }
     }
 
+    /// Serves a connection on a task of its own.
     fn admit(&self, kind: ListenerKind, stream: TcpStream, peer: SocketAddr) {
         let (thread, stage_rx) = (self.thread.clone(), self.stage_rx.clone());
-        let gauge = Counted::new(&thread);
+        let gauge = ConnectionCount::new(&thread);
         match kind {
             ListenerKind::Clients(_) | ListenerKind::Given => {
                 let (scheme, arrival) = match kind {
@@ -416,16 +415,16 @@ async fn sweep(thread: Rc<RouterThread>) {
 }
 
 /// Counts a connection in the gauge until this value is dropped.
-struct Counted(Rc<RouterThread>);
+struct ConnectionCount(Rc<RouterThread>);
 
-impl Counted {
+impl ConnectionCount {
     fn new(thread: &Rc<RouterThread>) -> Self {
         thread.metrics.connections.inc();
         Self(thread.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionCount {
     fn drop(&mut self) {
         self.0.metrics.connections.dec();
     }

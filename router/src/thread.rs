@@ -127,7 +127,7 @@ pub(crate) struct Shared {
     pub(crate) pages: Option<Arc<dyn Pages>>,
     pub(crate) sites: Sites,
     /// The rate limits of clients.
-    pub(crate) limited_clients: Arc<rate::Clients>,
+    pub(crate) limited_clients: Arc<rate::ClientBuckets>,
     /// Receives the figures of measured Workers.
     pub(crate) counted_tx: mpsc::Sender<Counted>,
     pub(crate) spans: Option<RecorderParts>,
@@ -226,8 +226,8 @@ impl RouterThread {
                 }
                 return Ok(());
             }
-            let ends = |_| Status::unavailable("the router is shutting down");
-            changes_rx.changed().await.map_err(ends)?;
+            let shutting_down = |_| Status::unavailable("the router is shutting down");
+            changes_rx.changed().await.map_err(shutting_down)?;
         }
     }
 
@@ -256,7 +256,7 @@ impl RouterThread {
         self.tunnels.take(&accounts.tunnels).ok_or_else(overloaded)
     }
 
-    /// Returns whether a request that fails has a span, although it is not sampled.
+    /// Returns whether a request that fails has a span even if it is not sampled.
     pub(crate) fn records_failures(&self) -> bool {
         self.spans.as_ref().is_some_and(|spans| spans.records_errors())
     }

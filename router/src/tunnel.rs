@@ -40,7 +40,7 @@ use tenon_proto::runtime::invoke_response::Part;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::spawn_local;
 
-use crate::meters::{Meters, Way};
+use crate::meters::{Direction, Meters};
 use crate::tunnel::closing::{Code, Frames};
 use crate::tunnel::slots::TunnelSlot;
 use crate::upstream::exchange::{Reply, Rest, SLOW_CLIENT};
@@ -135,7 +135,7 @@ impl Client {
         match written.await? {
             0 => Err(io::ErrorKind::WriteZero.into()),
             written => {
-                self.0.meters.count_carried(Way::ToClient, written);
+                self.0.meters.count_carried(Direction::ToClient, written);
                 Ok(written)
             }
         }
@@ -169,7 +169,7 @@ impl Source for FromClient {
                 let Ok(piece) = ready!(poll_read(connection, cx)) else {
                     return Poll::Ready(Some(Err(broken())));
                 };
-                self.0.meters.count_carried(Way::FromClient, piece.len());
+                self.0.meters.count_carried(Direction::FromClient, piece.len());
                 Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
             }
         }

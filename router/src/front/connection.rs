@@ -32,7 +32,7 @@ use tokio::sync::watch;
 
 use crate::executor::Local;
 use crate::front::body::ClientBody;
-use crate::front::fast_path::{self, Left};
+use crate::front::fast_path::{self, Exit};
 use crate::front::handshake::Handshake;
 use crate::front::internal;
 use crate::front::path::{self, Caller};
@@ -177,12 +177,12 @@ pub(super) async fn serve_client(
         return Box::pin(serve_http2(thread, filter, caller, stage_rx)).await;
     }
     loop {
-        let left =
+        let exit =
             Box::pin(serve_plain_requests(&thread, filter, &caller, stage_rx.clone())).await?;
-        let resting = match left {
-            Left::Ended => None,
-            Left::Resting(filter) => Some(filter),
-            Left::ToHyper(filter) => {
+        let resting = match exit {
+            Exit::Ended => None,
+            Exit::Resting(filter) => Some(filter),
+            Exit::ToHyper(filter) => {
                 thread.metrics.left_fast_path.inc();
                 let serve = serve_http1(thread.clone(), filter, caller.clone(), stage_rx.clone());
                 Box::pin(serve).await?
@@ -202,8 +202,8 @@ pub(super) async fn serve_client(
     }
 }
 
-/// Reads the first bytes of a connection, after the handshake if the client uses TLS. Returns `None`
-/// if another thread serves the connection.
+/// Reads the first bytes of a connection, after the handshake if the client uses TLS. Returns
+/// `None` if another thread serves the connection.
 async fn open(
     thread: &RouterThread,
     scheme: Scheme,
@@ -244,9 +244,9 @@ async fn serve_plain_requests(
     filter: HeadFilter,
     caller: &Rc<Caller>,
     stage_rx: watch::Receiver<Stage>,
-) -> Result<Left, fast_path::Broken> {
+) -> Result<Exit, fast_path::Broken> {
     if !filter.begin() {
-        return Ok(Left::Ended);
+        return Ok(Exit::Ended);
     }
     caller.client.activity.set_resting(false);
     let has_request = Cell::new(false);
@@ -271,7 +271,7 @@ async fn serve_http1(
     let service = service_fn(|mut request: Request<Incoming>| {
         has_request.set(true);
         if Handshake::is_http1_handshake(request.method(), request.version(), request.headers()) {
-            client.pass(ByteHandling::Held);
+            client.set_handling(ByteHandling::Held);
         }
         if let Some(refusal) = filter::refusal(&client, &request) {
             request.extensions_mut().insert(refusal);
@@ -316,7 +316,7 @@ async fn serve_http2(
     stage_rx: watch::Receiver<Stage>,
 ) -> Served {
     let client = caller.client.clone();
-    client.pass(ByteHandling::Unchecked);
+    client.set_handling(ByteHandling::Unchecked);
     if !client.hold(tenon_clients::HTTP2) {
         return Ok(());
     }
@@ -344,7 +344,7 @@ async fn serve_http2(
     }
 }
 
-/// Serves the connection of a process of the platform until it ends.
+/// Serves a connection from one of the platform's own processes until it ends.
 pub(super) async fn serve_internal(
     thread: Rc<RouterThread>,
     stream: TcpStream,

@@ -63,8 +63,9 @@ const PINGS: Pings = Pings { after: pulse::PING_AFTER, timeout: PING_TIMEOUT };
 /// Sends requests on a connection.
 #[derive(Clone)]
 pub(crate) enum Sender {
+    /// The sender of a connection in the narrow HTTP/2 of [`tenon_hop`].
     Narrow(client::Sender),
-    /// The sender of a connection to a shard of another version.
+    /// hyper's sender, for a shard that does not know the narrow protocol.
     Complete(SendRequest<AttemptBody>),
 }
 

@@ -1,5 +1,5 @@
-//! One attempt: sends a request to a shard over its link, or runs it on the shard of this thread, and
-//! returns the head of the reply, or the error.
+//! One attempt: sends a request to a shard over its link, or runs it on the shard of this thread,
+//! and returns the head of the reply, or the error.
 //!
 //! An attempt belongs to one thread.
 
@@ -79,7 +79,7 @@ pub(crate) async fn invoke(
         let reply = inline::invoke(&**shard, heads, upload, timeout, permit).await;
         return reply.map_err(|error| caused_by(upload, error));
     }
-    let _waiting = link.wait();
+    let _waiting = link.begin_wait();
     let sender = link.sender().await.map_err(|Unreachable(how)| AttemptError::Unreachable(how))?;
     sent.set(true);
     let writes = link.writes();

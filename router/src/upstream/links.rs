@@ -1,5 +1,5 @@
-//! The links of a thread, one for each shard to which the thread has sent a request. One of them may
-//! lead to the shard of the thread itself.
+//! The links of a thread, one for each shard to which the thread has sent a request. One of them
+//! may lead to the shard of the thread itself.
 //!
 //! The links belong to one thread.
 

@@ -39,7 +39,7 @@ const MAX_MOVES: u32 = 2;
 
 /// The placements that a thread remembers.
 pub(crate) struct Placements {
-    /// The sets, of which there are none until the first entry.
+    /// The sets. There are none until the first entry.
     sets: Vec<[Option<Entry>; WAYS]>,
     seed: u64,
 }

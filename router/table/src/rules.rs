@@ -39,12 +39,14 @@ struct Match {
     method: Option<Method>,
     headers: Box<[(HeaderName, Box<[u8]>)]>,
     query: Box<[(Box<str>, Box<str>)]>,
+    /// Whether requests without TLS can meet the conditions.
     http: bool,
+    /// Whether requests over TLS can meet the conditions.
     https: bool,
     action: usize,
 }
 
-/// What happens to the requests of a rule.
+/// The effect of a rule on its requests.
 #[derive(Debug)]
 pub struct Action {
     backends: Backends,
@@ -140,8 +142,8 @@ impl<'a> Request<'a> {
         Self { method, path, query, headers, is_https, parameters: OnceCell::new() }
     }
 
-    /// Returns the first value of a parameter of the query. The query is parsed once, so that the
-    /// cost does not depend on the number of matches.
+    /// Returns the first value of a query parameter. The query is parsed once, so that the cost
+    /// does not depend on the number of matches.
     fn parameter(&self, name: &str) -> Option<&str> {
         let parameters = self.parameters.get_or_init(|| {
             let mut first = HashMap::new();

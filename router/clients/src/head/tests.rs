@@ -40,7 +40,7 @@ fn with(headers: &str) -> String {
 }
 
 #[test]
-fn messages_are_separated_in_whatever_pieces_they_arrive() {
+fn messages_are_separated_however_their_bytes_are_split() {
     let sent = [
         "GET / HTTP/1.1\r\nHost: shop\r\n\r\n",
         "POST / HTTP/1.1\r\ncontent-length:  3 \r\n\r\nabc",

@@ -17,7 +17,7 @@ use bytes::{Buf as _, Bytes};
 
 /// The maximum length of a piece that is copied, in bytes.
 const SHORT: usize = 2 * 1024;
-/// The number of long pieces, and of bytes, from which nothing is added.
+/// The numbers of long pieces and of bytes at which the outbox is full.
 const MAX_PIECES: usize = 16;
 const MAX_BYTES: usize = 64 * 1024;
 /// The maximum number of slices in one write.
@@ -104,7 +104,7 @@ impl Outbox {
             }
             self.pieces.pop_front();
         }
-        debug_assert_eq!(len, 0, "more has been written than was there");
+        debug_assert_eq!(len, 0, "more bytes were written than were pending");
         if self.is_empty() {
             self.text.clear();
             self.text.shrink_to(KEPT);
