@@ -5,7 +5,7 @@ use crate::connection_id::LENGTH;
 
 /// The bit of the first byte that distinguishes the two forms of headers.
 const LONG: u8 = 0x80;
-/// The position of the length of the connection id in a long header, after the first byte and the
+/// The position of the connection id's length in a long header, after the first byte and the
 /// version.
 const LENGTH_AT: usize = 5;
 

@@ -76,8 +76,8 @@ pub fn listen(
 ) -> Result<Vec<Listener>, Http3Error> {
     let server = server_config(https)?;
     let ids = ConnectionIds::new(threads);
-    let between = handover::between(threads, &ids).into_iter().enumerate();
-    between
+    let channels = handover::channels(threads, &ids).into_iter().enumerate();
+    channels
         .map(|(thread, (handover, given_rx))| {
             let mut config = EndpointConfig::default();
             let generator = ids.of_thread(thread);
@@ -261,8 +261,8 @@ impl Attempt {
         self.incoming.refuse();
     }
 
-    /// Performs the handshake. Returns `None` if the client fails it, or does not complete it before
-    /// the timeout.
+    /// Performs the handshake. Returns `None` if the client fails it, or does not complete it
+    /// before the timeout.
     pub async fn accept(self, client: &Arc<Client>) -> Option<Connection> {
         let Self { incoming, charged, unproven, metrics } = self;
         let unproven = (!incoming.remote_address_validated()).then(|| Counted::new(unproven));

@@ -5,7 +5,7 @@ use tenon_lifecycle::label_values;
 use tenon_lifecycle::metrics::{EnumCounters, Register as _};
 
 label_values! {
-    /// What has become of an attempt to connect.
+    /// The outcome of an attempt to connect.
     pub enum Attempt {
         /// The handshake was completed.
         Connected = "connected",
