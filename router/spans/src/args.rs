@@ -52,7 +52,13 @@ pub struct SpanArgs {
     trace_ratio: Ratio,
 
     /// Also record spans of requests that fail with a status of 500 or above.
-    #[arg(long, env = "TENON_TRACE_ERRORS", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    #[arg(
+        long,
+        env = "TENON_TRACE_ERRORS",
+        value_name = "BOOL",
+        default_value_t = true,
+        action = ArgAction::Set
+    )]
     trace_errors: bool,
 }
 

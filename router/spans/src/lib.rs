@@ -1,10 +1,10 @@
-//! Spans of requests: which requests have one, and the export of spans by OTLP (the OpenTelemetry
+//! Spans of requests: which requests have one, and the export of spans over OTLP (the OpenTelemetry
 //! protocol).
 //!
 //! ```text
-//!  a thread:  sampled? ─► OpenSpan ─► Recorder: up to 512 spans ─┐ once a second
-//!  a thread:  …                                                  ├─► batches ─► Exporter ─gRPC─► collector
-//!  a thread:  …                                                  ┘   bounded    one task
+//!  thread:  sampled? ─► OpenSpan ─► Recorder: up to 512 spans ─┐ once a second
+//!  thread:  …                                                  ├─► batches ─► Exporter ─► collector
+//!  thread:  …                                                  ┘   bounded    one task
 //! ```
 //!
 //! A request without a span costs only the choice of a random number. A thread never waits for the

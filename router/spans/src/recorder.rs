@@ -50,7 +50,7 @@ pub struct OpenSpan {
     context: Context,
     started: Instant,
     is_answered: bool,
-    /// The length of the part of the response that has been sent, in bytes.
+    /// The number of bytes of the response's body that have been sent.
     sent: Option<u64>,
     recorder: Rc<Recorder>,
 }
