@@ -135,7 +135,7 @@ async fn the_response_to_head_has_the_headers_of_the_response_to_get() {
 }
 
 #[tokio::test]
-async fn a_worker_opts_out() {
+async fn a_worker_opts_out_of_compression() {
     const NO_TRANSFORM: &[(&str, &str)] =
         &[("content-type", "text/html"), ("cache-control", "no-transform"), ("etag", "\"1\"")];
     const IDENTITY: &[(&str, &str)] =

@@ -67,8 +67,8 @@ async fn an_http2_extended_connect_reaches_the_node_as_a_get() {
     let scenario = Scenario::with(&[&node]).await;
     let mut client = http2(scenario.addr()).await;
     let (headers, mut socket) = open_http2(&mut client).await;
-    for gone in ["connection", "upgrade", "sec-websocket-accept", "content-length"] {
-        assert!(!headers.contains_key(gone), "{headers:?}");
+    for absent in ["connection", "upgrade", "sec-websocket-accept", "content-length"] {
+        assert!(!headers.contains_key(absent), "{headers:?}");
     }
     assert_eq!(headers["sec-websocket-protocol"], "chat");
     assert_eq!(read(&mut socket, WELCOME.len()).await, WELCOME);
