@@ -89,7 +89,7 @@ use tokio::task::spawn_local;
 use crate::front::connection::{Served, Stage};
 use crate::front::path::Caller;
 use crate::front::scheme::Scheme;
-use crate::front::siblings::Arrival;
+use crate::front::siblings::Handover;
 use crate::thread::RouterThread;
 
 pub use thread::FrontThread;
@@ -101,7 +101,7 @@ pub const BACKLOG: i32 = 4096;
 /// The maximum number of connections that are accepted before the other tasks of the thread run.
 /// With a larger number, a crowd of clients that reconnect as soon as they are disconnected would
 /// delay each step of each request by the time that it takes to accept all queued connections.
-const ACCEPTS: usize = 8;
+const MAX_ACCEPTS: usize = 8;
 
 /// The pause after a failed accept. The cause is nearly always a temporary lack of file
 /// descriptors.
@@ -249,7 +249,7 @@ impl Front {
     ) {
         let mut end = pin!(end);
         for accepted_so_far in 1_usize.. {
-            if accepted_so_far.is_multiple_of(ACCEPTS) {
+            if accepted_so_far.is_multiple_of(MAX_ACCEPTS) {
                 tokio::task::yield_now().await;
             }
             let accepted = tokio::select! {
@@ -333,13 +333,13 @@ impl Front {
         let gauge = ConnectionCount::new(&thread);
         match kind {
             ListenerKind::Clients(_) | ListenerKind::Given => {
-                let (scheme, arrival) = match kind {
-                    ListenerKind::Clients(scheme) => (scheme, Arrival::Accepted),
-                    _ => (Scheme::Http, Arrival::Settled),
+                let (scheme, handover) = match kind {
+                    ListenerKind::Clients(scheme) => (scheme, Handover::Allowed),
+                    _ => (Scheme::Http, Handover::Forbidden),
                 };
-                let arrival = match thread.shared.trusted_proxies.use_proxy_protocol(peer.ip()) {
-                    true => Arrival::Settled,
-                    false => arrival,
+                let handover = match thread.shared.trusted_proxies.use_proxy_protocol(peer.ip()) {
+                    true => Handover::Forbidden,
+                    false => handover,
                 };
                 // The connection is closed if there is no memory for it and no waiting connection
                 // that could be ended instead.
@@ -360,7 +360,7 @@ impl Front {
                         let (accounts, client) =
                             (thread.accounts(address), admitted.client().clone());
                         let caller = Caller { address, scheme, client, accounts };
-                        connection::serve_client(thread, stream, arrival, caller, stage_rx).await
+                        connection::serve_client(thread, stream, handover, caller, stage_rx).await
                     };
                     log_end(peer, served.await);
                     drop(gauge);

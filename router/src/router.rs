@@ -239,6 +239,7 @@ impl Router {
         let announcements = Announcements { published: published.clone(), changes_rx };
         let loops = EventLoops::register(registry, LOOPS)?;
 
+        // The fallback leaves a quota room for sums.
         let per_thread =
             |all: u64| usize::try_from(all / threads as u64).unwrap_or(usize::MAX / 16);
         let client_memory = per_thread(config.client_memory);

@@ -55,6 +55,7 @@ const MAX_IN_FLIGHT: usize = 16_384;
 /// memory only, whereas all threads would share the count of an `Arc`.
 pub(crate) type View = Rc<Arc<Table>>;
 
+/// The state of one thread.
 pub(crate) struct RouterThread {
     pub(crate) settings: Settings,
     pub(crate) shared: Shared,

@@ -58,7 +58,7 @@ type Connection = TokioIo<Upgraded>;
 /// A tunnel that has been requested.
 pub(crate) struct Tunnel {
     upgrade: OnUpgrade,
-    client: Client,
+    client: ClientHandle,
     slot: TunnelSlot,
 }
 
@@ -69,8 +69,11 @@ impl Tunnel {
     /// * `upgrade` - resolves to the client's connection, once the response's head has been sent.
     /// * `slot` - held for as long as the tunnel exists.
     pub(crate) fn new(upgrade: OnUpgrade, slot: TunnelSlot, meters: Rc<Meters>) -> Self {
-        let client =
-            Client(Rc::new(Shared { state: RefCell::default(), reader: Cell::default(), meters }));
+        let client = ClientHandle(Rc::new(Shared {
+            state: RefCell::default(),
+            reader: Cell::default(),
+            meters,
+        }));
         Self { upgrade, client, slot }
     }
 
@@ -111,9 +114,9 @@ enum State {
 }
 
 /// The tunnel task's handle on its client. Dropping it ends the tunnel.
-struct Client(Rc<Shared>);
+struct ClientHandle(Rc<Shared>);
 
-impl Client {
+impl ClientHandle {
     fn open(&self, connection: Connection) {
         self.0.replace_state(State::Open(connection));
     }
@@ -142,7 +145,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for ClientHandle {
     fn drop(&mut self) {
         self.close();
     }
@@ -188,7 +191,7 @@ fn poll_read(connection: &mut Connection, cx: &mut Context<'_>) -> Poll<io::Resu
 
 /// An open tunnel.
 struct Open {
-    client: Client,
+    client: ClientHandle,
     /// The data to send first.
     first: Bytes,
     /// The rest of the response, if there is more.

@@ -49,6 +49,7 @@ pub(crate) struct Answer {
     pub(crate) content: Content,
 }
 
+/// The content of a response with a static file.
 pub(crate) enum Content {
     /// Content of at most [`PIECE`] bytes, or compressed content.
     Bytes(Bytes),

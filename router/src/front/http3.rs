@@ -31,7 +31,7 @@ use tokio::task::{JoinSet, spawn_local};
 use tokio::time::Instant;
 
 use crate::front::body::ClientBody;
-use crate::front::connection::{SEND_TIMEOUT, Stage, respond, told_to_end, until};
+use crate::front::connection::{SEND_TIMEOUT, Stage, respond, until_ordered_to_end, until_stage};
 use crate::front::path::Caller;
 use crate::front::response::{WrittenResponse, has_body};
 use crate::front::scheme::Scheme;
@@ -96,7 +96,7 @@ fn admit(thread: &Rc<RouterThread>, attempt: Attempt, stage_rx: &watch::Receiver
         let accepted = tokio::select! {
             biased;
             accepted = attempt.accept(&client) => accepted,
-            () = told_to_end(&client) => None,
+            () = until_ordered_to_end(&client) => None,
         };
         if let Some(connection) = accepted {
             let accounts = thread.accounts(address);
@@ -120,7 +120,7 @@ async fn serve_connection(
     let has_request = Cell::new(false);
     let mut requests = JoinSet::new();
     let mut canceled = Canceled::default();
-    let mut leaving = pin!(until(&stage_rx, Stage::Leaving, &has_request));
+    let mut leaving = pin!(until_stage(&stage_rx, Stage::Leaving, &has_request));
     // The time at which the connection ends if it has no requests, once it has been announced.
     let mut end = None;
     loop {

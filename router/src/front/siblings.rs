@@ -2,8 +2,8 @@
 //! Worker of the connection's first request. The requests of the connection then need no hop.
 //!
 //! ```text
-//!  accept ─► first bytes, left in the kernel's buffer ─► whose? ─┬─ a sibling ─► give ─► its thread
-//!                                                                └─ any other ─► serve here
+//!  accept ─► first bytes, peeked at ─► whose? ─┬─ a sibling's ─► give ─► its thread
+//!                                              └─ any other ────► serve here
 //! ```
 //!
 //! The bytes are only peeked at, so the other thread reads the connection from its beginning, and
@@ -30,11 +30,11 @@ const FIRST: usize = 4 * 1024;
 
 /// Whether a connection may be handed to another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arrival {
-    /// The kernel has chosen this thread.
-    Accepted,
+pub(super) enum Handover {
+    /// The kernel has chosen this thread, so another thread may suit the connection better.
+    Allowed,
     /// This thread has to serve the connection.
-    Settled,
+    Forbidden,
 }
 
 /// Waits for the first bytes of a connection, and hands the connection over if a sibling runs the

@@ -88,18 +88,26 @@ fn compress(site: &Site, offset: u64, length: usize, coding: Coding) -> io::Resu
     Ok(is_smaller.then(|| encoded.into()))
 }
 
+/// Encodes content at a higher level than responses, because a file is compressed once and sent
+/// often.
 fn encode(content: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
     match coding {
         Coding::Brotli => {
             const QUALITY: u32 = 6;
+            // The binary logarithm of 4 MiB.
             const WINDOW: u32 = 22;
-            let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, QUALITY, WINDOW);
+            const BUFFER: usize = 4096;
+            let mut writer = brotli::CompressorWriter::new(Vec::new(), BUFFER, QUALITY, WINDOW);
             writer.write_all(content)?;
             Ok(writer.into_inner())
         }
-        Coding::Zstd => zstd::bulk::compress(content, 9),
+        Coding::Zstd => {
+            const LEVEL: i32 = 9;
+            zstd::bulk::compress(content, LEVEL)
+        }
         Coding::Gzip => {
-            let mut writer = GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+            const LEVEL: u32 = 6;
+            let mut writer = GzEncoder::new(Vec::new(), flate2::Compression::new(LEVEL));
             writer.write_all(content)?;
             writer.finish()
         }

@@ -26,6 +26,7 @@ pub(crate) fn register(registry: &Registry) -> prometheus::Result<IntGauge> {
     registry.gauge("tenon_router_tunnels", "WebSockets that are open or being opened.")
 }
 
+/// The tunnels of a thread.
 pub(crate) struct Tunnels {
     open: Quota,
     gauge: IntGauge,

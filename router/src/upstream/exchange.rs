@@ -44,6 +44,7 @@ pub(crate) struct Reply {
     pub(crate) rest: Rest,
 }
 
+/// The part of a reply after its head.
 pub(crate) struct Rest {
     source: RestSource,
     /// The permit of the shard, held until the last byte of the reply.

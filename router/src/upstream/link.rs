@@ -54,6 +54,7 @@ const PROBE_PATH: &str = "/";
 /// requests that depend on the probe have already waited for nearly two seconds.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(400);
 
+/// One thread's connection to one shard, and what the thread knows of the shard's health.
 pub(crate) struct Link {
     shard: Arc<Shard>,
     /// The URI of [`INVOKE_PATH`] on this shard.

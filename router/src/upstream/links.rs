@@ -16,6 +16,7 @@ use crate::upstream::inline::Colocated;
 use crate::upstream::link::Link;
 use crate::upstream::metrics::UpstreamMetrics;
 
+/// The links of a thread, by shard.
 pub(crate) struct Links {
     by_shard: RefCell<FxHashMap<Arc<Shard>, Rc<Link>>>,
     in_flight: usize,

@@ -25,6 +25,7 @@ pub(super) const SLICES: usize = 2 * MAX_PIECES + 1;
 /// The maximum memory of the text that is kept for the next response, in bytes.
 const KEPT: usize = 8 * 1024;
 
+/// The bytes of responses that wait to be written to one connection.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     text: Vec<u8>,
