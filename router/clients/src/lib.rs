@@ -92,12 +92,12 @@ pub const REQUEST: usize = 8 * 1024;
 /// The number of connections in a sample, from which one connection is chosen to be ended.
 const SAMPLE: usize = 24;
 /// The maximum number of connections that are ended for one connection that needs memory.
-const SHED: usize = 32;
+const MAX_SHED: usize = 32;
 
 /// The maximum number of times that connections of one address may grow at the expense of other
 /// connections between two sweeps. Otherwise a crowd of clients that reconnects again and again,
 /// and sends much data each time, would keep the thread busy with ending other connections.
-const GROWTHS: u32 = 16;
+const MAX_GROWTHS: u32 = 16;
 
 /// The clients of a thread.
 pub struct Clients {
@@ -275,7 +275,7 @@ impl Client {
     pub(crate) fn grow(&self, bytes: usize) -> bool {
         let has_grown = lock(&self.held).memory.resize(bytes + self.tls.active);
         let period = (self.activity.uptime().as_millis() / SWEEP.as_millis()) as u32;
-        if has_grown || self.account.count_unmet_demand(period) <= GROWTHS && self.hold(bytes) {
+        if has_grown || self.account.count_unmet_demand(period) <= MAX_GROWTHS && self.hold(bytes) {
             return true;
         }
         self.list.upgrade().inspect(|list| lock(list).shed += 1);
@@ -389,7 +389,7 @@ fn take_or_shed<T>(
         return taken;
     }
     let mut list = lock(list);
-    for _ in 0..SHED {
+    for _ in 0..MAX_SHED {
         list.shed += 1;
         if !list.end_one(account.held()) {
             break;

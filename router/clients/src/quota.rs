@@ -27,7 +27,7 @@ const MAX_HELD_TO_FREE: usize = 3;
 
 /// The minimum number of entries at which the map is cleaned up: addresses that hold nothing are
 /// then removed.
-const FORGET: usize = 1024;
+const MIN_CLEANUP: usize = 1024;
 
 /// An address that has a share: an IPv4 address, or a prefix of 64 bits, which is what an IPv6
 /// subscriber has.
@@ -103,7 +103,7 @@ impl Quota {
         let peers = &mut *self.peers.borrow_mut();
         let known = peers.by_address.get(&peer).and_then(Weak::upgrade);
         let share = known.unwrap_or_else(|| {
-            if peers.by_address.len() >= peers.sweep_at.max(FORGET) {
+            if peers.by_address.len() >= peers.sweep_at.max(MIN_CLEANUP) {
                 peers.by_address.retain(|_, share| share.strong_count() > 0);
                 peers.sweep_at = 2 * peers.by_address.len();
             }
@@ -239,7 +239,7 @@ mod tests {
         for i in 0..10_000_u32 {
             drop(quota.account(IpAddr::from(i.to_be_bytes()).into()));
         }
-        assert!(quota.peers.borrow().by_address.len() <= 2 * FORGET);
+        assert!(quota.peers.borrow().by_address.len() <= 2 * MIN_CLEANUP);
         assert!(kept.take(1).is_some());
         assert_eq!(quota.account(peer(1)).held(), 0);
     }
@@ -268,7 +268,10 @@ mod tests {
                             holds.insert(0, hold);
                         }
                     }
-                    last => holds.extend(last.into_iter().chain(quota.account(peer(address)).take(amount))),
+                    last => {
+                        let taken = quota.account(peer(address)).take(amount);
+                        holds.extend(last.into_iter().chain(taken));
+                    }
                 }
                 prop_assert_eq!(quota.used(), holds.iter().map(Hold::amount).sum::<usize>());
                 prop_assert!(quota.used() <= 1000);

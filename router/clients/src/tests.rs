@@ -114,7 +114,7 @@ fn the_rate_of_connections_ended_for_a_growing_crowd_is_bounded() {
     let ended = crowd.iter().filter(|client| must_end(client)).count();
     // Two connections end for each one whose memory doubles, because the share of an address
     // shrinks with the free memory.
-    assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended so that {grown} grew");
+    assert!((1..=2 * MAX_GROWTHS as usize).contains(&ended), "{ended} ended so that {grown} grew");
     assert!(grown + ended < crowd.len());
     assert!(clients.admit(address(100), PLAIN).is_some(), "a new connection was refused");
     assert!(
