@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  UDP socket of a thread ─► ThreadSocket ─► Endpoint ─► Attempt ─► Connection ─► Arrival
-//!    SO_REUSEPORT     │  ▲                               accept,     streams      head, Body, Reply
+//!    SO_REUSEPORT     │  ▲                               accept,     streams     head, Body, Reply
 //!                     ▼  │                               retry or
 //!                 other threads                          refuse
 //! ```

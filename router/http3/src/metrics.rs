@@ -6,7 +6,7 @@ use tenon_lifecycle::metrics::{EnumCounters, Register as _};
 
 label_values! {
     /// The outcome of an attempt to connect.
-    pub enum Attempt {
+    pub enum Outcome {
         /// The handshake was completed.
         Connected = "connected",
         /// The client failed the handshake, or did not complete it in time.
@@ -21,7 +21,7 @@ label_values! {
 /// The metrics of all threads.
 #[derive(Clone)]
 pub struct Http3Metrics {
-    pub attempts: EnumCounters<Attempt>,
+    pub attempts: EnumCounters<Outcome>,
     handed_over: IntCounter,
     lost: IntCounter,
 }
