@@ -328,6 +328,7 @@ impl Site {
         self.paths.len() + self.files.len() * size_of::<FileEntry>() + 2 * MAX_RULES_BYTES
     }
 
+    /// Returns the number of files.
     pub fn file_count(&self) -> usize {
         self.files.len()
     }

@@ -56,6 +56,7 @@ pub struct OpenSpan {
 }
 
 impl Recorder {
+    /// Creates a thread's recorder, on that thread.
     pub fn new(parts: RecorderParts) -> Rc<Self> {
         Rc::new(Self { parts, ended: RefCell::default(), is_due: Cell::new(false) })
     }

@@ -39,6 +39,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Key(u64);
 
 impl Key {
+    /// Returns the key of a Worker.
     pub fn of(worker: &WorkerId) -> Self {
         Self(hash(&[worker.as_str().as_bytes()]))
     }
@@ -96,6 +97,7 @@ impl Seed {
 pub struct SlotIndex(u32);
 
 impl SlotIndex {
+    /// Returns the position.
     #[inline]
     pub fn get(self) -> usize {
         self.0 as usize
@@ -245,6 +247,7 @@ struct Cursor {
 }
 
 impl Candidates {
+    /// Begins a walk at a key's first candidate.
     pub fn new(key: Key) -> Self {
         Self { key, taken: Vec::new(), cursors: Vec::new() }
     }

@@ -158,6 +158,7 @@ pub enum Found<'a, T, M> {
 }
 
 impl<T> Routes<T> {
+    /// Returns the number of routes.
     pub fn len(&self) -> usize {
         self.len
     }

@@ -132,6 +132,11 @@ pub enum MalformedRules {
 }
 
 impl<'a> Request<'a> {
+    /// Returns the parts of a request by which it is matched.
+    ///
+    /// # Arguments
+    /// * `path` - the path without the query.
+    /// * `is_https` - whether the client uses TLS.
     pub fn new(
         method: &'a Method,
         path: &'a str,

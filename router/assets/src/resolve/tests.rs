@@ -151,14 +151,24 @@ fn the_worker_runs_first_for_the_paths_that_it_names() {
 
 proptest::proptest! {
     #[test]
-    fn a_redirect_to_the_url_of_a_page_leads_to_a_file(path in "/(index|file|folder|both|exact|bin)?(/index|/)?(.html)?/?") {
+    fn a_redirect_to_the_url_of_a_page_leads_to_a_file(
+        path in "/(index|file|folder|both|exact|bin)?(/index|/)?(.html)?/?",
+    ) {
         let site = pages();
-        for html in [HtmlHandling::AutoTrailingSlash, HtmlHandling::ForceTrailingSlash, HtmlHandling::DropTrailingSlash] {
+        for html in [
+            HtmlHandling::AutoTrailingSlash,
+            HtmlHandling::ForceTrailingSlash,
+            HtmlHandling::DropTrailingSlash,
+        ] {
             let settings = Settings { html, ..Settings::default() };
-            if let Resolved::Redirect { location, .. } = site.resolve(&settings, CLIENT, &path, None) {
+            let resolved = site.resolve(&settings, CLIENT, &path, None);
+            if let Resolved::Redirect { location, .. } = resolved {
                 proptest::prop_assert!(location.starts_with('/') && !location.starts_with("//"));
                 let next = site.resolve(&settings, CLIENT, &location, None);
-                proptest::prop_assert!(matches!(next, Resolved::File { .. }), "{path} {html:?} {location}");
+                proptest::prop_assert!(
+                    matches!(next, Resolved::File { .. }),
+                    "{path} {html:?} {location}"
+                );
             }
         }
     }
