@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_fields_is_that_of_http3() {
+    fn the_size_of_fields_is_counted_as_http3_specifies() {
         assert_eq!(fields_size(&headers(&[("a", "bc"), ("de", "")])), 3 + 2 + 2 * FIELD);
     }
 }

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_another_length_is_none_of_the_routers() {
+    fn an_id_of_another_length_was_not_issued_by_the_router() {
         assert_eq!(destination(&long(20)), None);
         assert_eq!(destination(&long(0)), None);
     }

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_names_is_refused() {
+    fn a_malformed_list_of_pairs_is_refused() {
         for text in ["a", "=b", "a=b,c", "a=%ff"] {
             assert_eq!(text.parse::<Pairs>(), Err(InvalidPairs), "{text}");
         }

@@ -21,7 +21,7 @@ use crate::front::trailers;
 use crate::upstream::upload::{Source, Upload, broken, too_large};
 
 /// The maximum part of a streamed body that is buffered between its client and its node, in bytes:
-/// the client's window plus the node's.
+/// the client's window, and 64 KiB that wait in the connection to the node.
 const STREAMED: usize = 192 * 1024;
 
 /// A body as it arrives from a client.

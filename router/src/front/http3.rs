@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_may_cancel_requests_if_it_takes_the_answers_of_others() {
+    fn a_client_may_cancel_requests_if_it_takes_other_answers() {
         let mut canceled = Canceled::default();
         assert!((0..MAX_CANCELED).all(|_| !canceled.count(false)));
         assert!(!canceled.count(true) && !canceled.count(false));

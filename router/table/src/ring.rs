@@ -27,7 +27,7 @@ use tenon_proto::id::{ShardId, WorkerId};
 /// mean.
 const PROBES: usize = 16;
 
-/// The number of points per slot. 16,000 slots then take 1.3 MB, which still fits into a core's
+/// The number of points per slot. 16,000 slots then take 1.5 MB, which still fits into a core's
 /// second-level cache.
 const POINTS: u64 = 8;
 

@@ -189,7 +189,7 @@ async fn a_piece_of_a_compressed_stream_does_not_wait_for_the_next() {
 }
 
 #[tokio::test]
-async fn events_are_passed_on_as_they_are() {
+async fn events_are_not_compressed() {
     let node = Node::start("n1", Behavior::Stream(EVENTS));
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;

@@ -110,7 +110,7 @@ fn a_missing_path_is_answered_as_the_worker_configures() {
 }
 
 #[test]
-fn an_application_has_every_path_that_a_list_does_not_give_to_the_worker() {
+fn an_application_answers_every_path_that_the_worker_does_not_list() {
     let site = pages();
     let outcome = |not_found| {
         let worker_first = PathSet::parse(["/api/*"]).unwrap();

@@ -44,7 +44,7 @@ fn no_slot_exceeds_its_share_by_more_than_a_tenth() {
 }
 
 #[test]
-fn the_reported_shares_are_those_that_keys_find() {
+fn the_reported_shares_match_the_measured_shares_of_keys() {
     for slots in [1, 2, 3, 16, 100] {
         let (ring, keys) = (Ring::new(seeds(slots, 1)), slots * 10_000);
         let mut counts = vec![0u32; slots];
