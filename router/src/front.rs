@@ -128,23 +128,23 @@ impl<L> Listeners<L> {
 
 /// The origin of a connection: a listener of this thread, or another thread.
 #[derive(Clone, Copy)]
-enum ListenerKind {
+enum Origin {
     Clients(Scheme),
-    /// A thread of another shard has handed the client's connection over.
-    Given,
+    /// A thread of another shard, which has handed the client's connection over.
+    Sibling,
     Internal,
 }
 
 impl Listeners<TcpListener> {
-    async fn accept(&self) -> io::Result<(ListenerKind, TcpStream, SocketAddr)> {
+    async fn accept(&self) -> io::Result<(Origin, TcpStream, SocketAddr)> {
         let https = OptionFuture::from(self.https.as_ref().map(TcpListener::accept));
         let internal = OptionFuture::from(self.internal.as_ref().map(TcpListener::accept));
-        let (kind, accepted) = tokio::select! {
-            accepted = self.clients.accept() => (ListenerKind::Clients(Scheme::Http), accepted),
-            Some(accepted) = https => (ListenerKind::Clients(Scheme::Https), accepted),
-            Some(accepted) = internal => (ListenerKind::Internal, accepted),
+        let (origin, accepted) = tokio::select! {
+            accepted = self.clients.accept() => (Origin::Clients(Scheme::Http), accepted),
+            Some(accepted) = https => (Origin::Clients(Scheme::Https), accepted),
+            Some(accepted) = internal => (Origin::Internal, accepted),
         };
-        accepted.map(|(stream, peer)| (kind, stream, peer))
+        accepted.map(|(stream, peer)| (origin, stream, peer))
     }
 }
 
@@ -204,12 +204,12 @@ pub(crate) async fn run(
     front.accept_until(&listeners, tokio::time::sleep(linger)).await;
     // Connections that the kernel has established are served: closing the listener would reset
     // them.
-    front.admit_all(ListenerKind::Clients(Scheme::Http), listeners.clients);
+    front.admit_all(Origin::Clients(Scheme::Http), listeners.clients);
     if let Some(listener) = listeners.https {
-        front.admit_all(ListenerKind::Clients(Scheme::Https), listener);
+        front.admit_all(Origin::Clients(Scheme::Https), listener);
     }
     if let Some(listener) = listeners.internal {
-        front.admit_all(ListenerKind::Internal, listener);
+        front.admit_all(Origin::Internal, listener);
     }
     front.admit_given();
     stage_tx.send_replace(Stage::Closing);
@@ -259,7 +259,7 @@ impl Front {
                 given = self.given() => Ok(given),
             };
             match accepted {
-                Ok((kind, stream, peer)) => self.admit(kind, stream, peer),
+                Ok((origin, stream, peer)) => self.admit(origin, stream, peer),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -269,7 +269,7 @@ impl Front {
     }
 
     /// Returns the next connection that another thread has given to this one.
-    async fn given(&self) -> (ListenerKind, TcpStream, SocketAddr) {
+    async fn given(&self) -> (Origin, TcpStream, SocketAddr) {
         let own = self.thread.colocated.as_ref();
         let Some(siblings) = own.and_then(|own| own.siblings.as_ref()) else {
             return pending().await;
@@ -278,7 +278,7 @@ impl Front {
             let given = poll_fn(|cx| siblings.poll_given(cx)).await;
             let opened = given.set_nonblocking(true).and_then(|()| {
                 let peer = given.peer_addr()?;
-                Ok((ListenerKind::Given, TcpStream::from_std(given)?, peer))
+                Ok((Origin::Sibling, TcpStream::from_std(given)?, peer))
             });
             match opened {
                 Ok(opened) => return opened,
@@ -290,15 +290,15 @@ impl Front {
 
     /// Accepts the connections that other threads have given to this one so far.
     fn admit_given(&self) {
-        while let Some((kind, stream, peer)) = self.given().now_or_never() {
-            self.admit(kind, stream, peer);
+        while let Some((origin, stream, peer)) = self.given().now_or_never() {
+            self.admit(origin, stream, peer);
         }
     }
 
     /// Accepts all established connections, and stops listening.
-    fn admit_all(&self, kind: ListenerKind, listener: TcpListener) {
+    fn admit_all(&self, origin: Origin, listener: TcpListener) {
         let Ok(listener) = listener.into_std() else { return };
-        self.admit_established(kind, &listener);
+        self.admit_established(origin, &listener);
         // Another process may hold the same socket, and connections would wait for it.
         if let Err(error) = SockRef::from(&listener).shutdown(Shutdown::Read) {
             tracing::debug!(%error, "cannot stop listening");
@@ -307,7 +307,7 @@ impl Front {
 
     /// Accepts all established connections, and asks the kernel for them directly, because the
     /// event loop may not know of all of them yet.
-    fn admit_established(&self, kind: ListenerKind, listener: &std::net::TcpListener) {
+    fn admit_established(&self, origin: Origin, listener: &std::net::TcpListener) {
         let accept = || {
             let (stream, peer) = listener.accept()?;
             stream.set_nonblocking(true)?;
@@ -316,7 +316,7 @@ impl Front {
         // The kernel's queue has at most this length.
         for _ in 0..BACKLOG {
             match accept() {
-                Ok((stream, peer)) => self.admit(kind, stream, peer),
+                Ok((stream, peer)) => self.admit(origin, stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client has disconnected already.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -328,13 +328,13 @@ impl Front {
     }
 
     /// Serves a connection on a task of its own.
-    fn admit(&self, kind: ListenerKind, stream: TcpStream, peer: SocketAddr) {
+    fn admit(&self, origin: Origin, stream: TcpStream, peer: SocketAddr) {
         let (thread, stage_rx) = (self.thread.clone(), self.stage_rx.clone());
         let gauge = ConnectionCount::new(&thread);
-        match kind {
-            ListenerKind::Clients(_) | ListenerKind::Given => {
-                let (scheme, handover) = match kind {
-                    ListenerKind::Clients(scheme) => (scheme, Handover::Allowed),
+        match origin {
+            Origin::Clients(_) | Origin::Sibling => {
+                let (scheme, handover) = match origin {
+                    Origin::Clients(scheme) => (scheme, Handover::Allowed),
                     _ => (Scheme::Http, Handover::Forbidden),
                 };
                 let handover = match thread.shared.trusted_proxies.use_proxy_protocol(peer.ip()) {
@@ -366,7 +366,7 @@ impl Front {
                     drop(gauge);
                 });
             }
-            ListenerKind::Internal => {
+            Origin::Internal => {
                 spawn_local(async move {
                     log_end(
                         peer,

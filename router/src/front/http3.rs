@@ -83,7 +83,7 @@ pub(super) async fn serve(
 /// Serves a client, unless there is no memory for its connection.
 fn admit(thread: &Rc<RouterThread>, attempt: Attempt, stage_rx: &watch::Receiver<Stage>) {
     let address = attempt.address();
-    // A load balancer that names its clients by the PROXY protocol cannot do so over UDP.
+    // A load balancer that names its clients with the PROXY protocol cannot do so over UDP.
     let admitted = match thread.shared.trusted_proxies.use_proxy_protocol(address) {
         true => None,
         false => thread.clients.admit(address, tenon_http3::MEMORY),
