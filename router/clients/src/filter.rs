@@ -115,7 +115,7 @@ impl HeadFilter {
         self.release(len);
     }
 
-    /// Gives up held bytes that have left the filter.
+    /// Releases held bytes that have left the filter.
     fn release(&mut self, len: usize) {
         self.held.drain(..len);
         if self.held.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! The levels are those at which a thread compresses text at hundreds of megabytes per second, and
 //! the windows are at most 64 KiB: a larger window takes more memory for each stream, and
-//! hardly makes the text of web pages smaller.
+//! makes the text of web pages hardly any smaller.
 
 use std::io::{self, Write as _};
 

@@ -152,7 +152,7 @@ impl Window {
         self.wide.set(wide);
     }
 
-    /// Gives up what [`widen`](Self::widen) has taken.
+    /// Releases what [`widen`](Self::widen) has taken.
     pub fn narrow(&self) {
         if self.wide.take().is_some() {
             self.transport.set_send_window(SEND_WINDOW as u64);

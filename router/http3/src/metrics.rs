@@ -1,4 +1,4 @@
-//! The metrics of HTTP/3, besides those of all clients.
+//! The metrics of HTTP/3, in addition to those of all clients.
 
 use prometheus::{IntCounter, Registry};
 use tenon_lifecycle::label_values;

@@ -10,7 +10,7 @@ use super::certificate::Certificate;
 /// The certificates of all hosts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GatewayCertificates {
-    /// By host, such as `shop.example.com` or `*.example.com`, or `*` for every host.
+    /// The certificates by host: `shop.example.com`, `*.example.com`, or `*` for every host.
     by_host: HashMap<String, Arc<CertifiedKey>>,
 }
 

@@ -38,7 +38,7 @@ impl Origin {
     /// # Arguments
     /// * `random` - random bits.
     pub fn begin(&self, mut random: impl FnMut() -> u128) -> Context {
-        // The id 0 is invalid, although it is hardly ever drawn.
+        // The id 0 is invalid, although it is almost never drawn.
         let trace = match self {
             Self::Parent(parent) => parent.trace,
             Self::Nothing | Self::Untrusted(_) => {

@@ -61,8 +61,7 @@ pub(super) async fn hand_over(
     }
 }
 
-/// Returns the shard of the same node, other than that of this thread, that runs the Worker of a
-/// request.
+/// Returns the shard that runs the Worker of a request, if it is another shard of this node.
 fn destination(thread: &RouterThread, first: &[u8]) -> Option<ShardId> {
     let own = thread.colocated.as_ref()?;
     let (host, path) = host_and_path(first)?;

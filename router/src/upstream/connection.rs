@@ -39,7 +39,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
 /// and a shard that has been unavailable gets less time.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// The time after which a connection with an unanswered ping is closed. The time is twice that of
+/// The time after which a connection with an unanswered ping is closed. It is twice the duration of
 /// the longest turn.
 const PING_TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  candidates of the ring:   node b, shard 2     node a, shard 0     …
-//!  the request goes to       that shard, or a lane of node b; then likewise for the next
+//!  the request goes to       that shard, or a lane of node b; then the same for the next
 //! ```
 //!
 //! A request goes to a lane if the Worker is known to run in a lane or is new

@@ -26,7 +26,7 @@ type Map<V> = HashMap<Box<str>, V, foldhash::fast::RandomState>;
 #[derive(Debug)]
 pub struct Rules {
     exact: Map<Vec<Match>>,
-    /// By prefix without a trailing slash, so that the root is empty.
+    /// The matches by prefix without a trailing slash, so that the root is empty.
     prefixes: Map<Vec<Match>>,
     /// The length of the longest prefix, in bytes.
     longest: usize,
@@ -66,7 +66,7 @@ struct Backends {
     total: u64,
 }
 
-/// The parts of a redirect's location that are not those of the request.
+/// The parts of a redirect's location that replace those of the request.
 #[derive(Debug)]
 pub struct Redirect {
     pub scheme: Option<Box<str>>,

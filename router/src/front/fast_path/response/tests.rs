@@ -1,4 +1,4 @@
-//! Tests the serialized responses, by themselves and beside those of hyper.
+//! Tests the serialized responses, alone and in comparison with hyper's.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
