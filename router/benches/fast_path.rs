@@ -1,9 +1,9 @@
 //! Measures the CPU time of a request on the fast path of HTTP/1.1, and with hyper.
 //!
-//! Both connections go to the same thread of one router, in turns. The requests are the same, except
-//! that an empty line precedes those for hyper: HTTP allows this line, and the fast path does not
-//! take it. There is no Worker, so that a request costs little but reading it and writing its
-//! response. The limit is: the fast path takes less CPU time than hyper.
+//! Both connections go to the same thread of one router, in turns. The requests are the same,
+//! except that an empty line precedes those for hyper: HTTP allows this line, and the fast path
+//! does not take it. There is no Worker, so that a request costs little but reading it and writing
+//! its response. The limit is: the fast path takes less CPU time than hyper.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -38,12 +38,12 @@ fn main() -> anyhow::Result<()> {
         let request = format!("GET / HTTP/1.1\r\nHost: nowhere\r\n{headers}\r\n");
         let fast = Load::start(router.addr(), request.clone())?;
         let hyper = Load::start(router.addr(), format!("\r\n{request}"))?;
-        let (mut of_fast, mut of_hyper) = (Vec::new(), Vec::new());
+        let (mut fast_times, mut hyper_times) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            of_fast.push(fast.measure()?);
-            of_hyper.push(hyper.measure()?);
+            fast_times.push(fast.measure()?);
+            hyper_times.push(hyper.measure()?);
         }
-        let [fast, hyper] = [of_fast, of_hyper].map(median);
+        let [fast, hyper] = [fast_times, hyper_times].map(median);
         println!("{name:>8}  {fast:>7.2} µs  {hyper:>7.2} µs  {:>6.2}", fast / hyper);
     }
     drop(signal);
@@ -95,7 +95,10 @@ impl Load {
             }
             for mut stream in &self.connections {
                 stream.read_exact(&mut response)?;
-                ensure!(response.starts_with(b"HTTP/1.1 404 "), "a response is not whole");
+                ensure!(
+                    response.starts_with(b"HTTP/1.1 404 "),
+                    "a response does not have the status 404"
+                );
             }
         }
         let took = router_cpu()? - before;

@@ -41,7 +41,8 @@ pub struct FrontArgs {
     #[arg(long, env = "TENON_HTTPS_CERTIFICATES", value_name = "DIR")]
     https_certificates: Option<PathBuf>,
 
-    /// Serve TLS with the certificates of Gateways too, which the operator sends. Nodes get none.
+    /// Also serve TLS with the certificates of Gateways, which the operator sends to routers but
+    /// not to nodes.
     #[arg(long, env = "TENON_HTTPS_OF_GATEWAYS")]
     https_of_gateways: bool,
 
@@ -74,7 +75,12 @@ pub struct FrontArgs {
 
     /// Capacity of --assets-cache-dir, in MiB. When the capacity is exceeded, the least recently
     /// used files are removed; they are fetched again when they are requested.
-    #[arg(long, env = "TENON_ASSETS_CACHE_MIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(32..))]
+    #[arg(
+        long,
+        env = "TENON_ASSETS_CACHE_MIB",
+        default_value_t = 4096,
+        value_parser = clap::value_parser!(u32).range(32..)
+    )]
     assets_cache_mib: u32,
 
     /// Log every request.
@@ -88,12 +94,18 @@ pub struct FrontArgs {
     /// Compress responses with zstd, gzip or brotli for clients that accept it, if their content is
     /// text and the Worker has not encoded it. A Worker opts out with "Cache-Control: no-transform"
     /// or "Content-Encoding: identity".
-    #[arg(long, env = "TENON_COMPRESSION", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    #[arg(
+        long,
+        env = "TENON_COMPRESSION",
+        value_name = "BOOL",
+        default_value_t = true,
+        action = ArgAction::Set
+    )]
     compression: bool,
 
     /// Memory that clients may occupy, in MiB: connections, request heads and bodies in transit.
-    /// Defaults to half of a router's memory, or an eighth of a node's: of the container's limit, or
-    /// of the machine's memory.
+    /// Defaults to half of a router's memory, or an eighth of a node's: of the container's limit,
+    /// or of the machine's memory.
     #[arg(long, env = "TENON_CLIENT_MEMORY", value_name = "MIB")]
     client_memory: Option<u32>,
 
@@ -101,17 +113,32 @@ pub struct FrontArgs {
     /// it higher than the idle timeout of a load balancer in front of the router. When memory is
     /// short, idle connections are closed earlier. HTTP/2 connections stay for as long as their
     /// client answers pings.
-    #[arg(long, env = "TENON_IDLE_TIMEOUT", value_name = "SECONDS", default_value_t = IDLE_TIMEOUT.as_secs_f64())]
+    #[arg(
+        long,
+        env = "TENON_IDLE_TIMEOUT",
+        value_name = "SECONDS",
+        default_value_t = IDLE_TIMEOUT.as_secs_f64()
+    )]
     idle_timeout: f64,
 
     /// Seconds for which a client may pause while it sends a request's body, before the request
     /// ends with 408.
-    #[arg(long, env = "TENON_BODY_GRACE", value_name = "SECONDS", default_value_t = Pace::default().grace.as_secs_f64())]
+    #[arg(
+        long,
+        env = "TENON_BODY_GRACE",
+        value_name = "SECONDS",
+        default_value_t = Pace::default().grace.as_secs_f64()
+    )]
     body_grace: f64,
 
     /// Minimum rate, in bytes per second, at which a client must send a request's body in the long
     /// run.
-    #[arg(long, env = "TENON_BODY_RATE", value_name = "BYTES", default_value_t = Pace::default().rate)]
+    #[arg(
+        long,
+        env = "TENON_BODY_RATE",
+        value_name = "BYTES",
+        default_value_t = Pace::default().rate
+    )]
     body_rate: NonZeroU32,
 
     /// Seconds for which new connections are still accepted after SIGTERM, so that peers can learn

@@ -104,10 +104,10 @@ impl State {
         let cursor = message.cursor.take();
         match message.kind() {
             Kind::Snapshot | Kind::SnapshotEnd => {
-                let ends = message.kind() == Kind::SnapshotEnd;
+                let is_last = message.kind() == Kind::SnapshotEnd;
                 let mut table = self.arriving.take().unwrap_or_else(|| self.table.begin_snapshot());
                 table.apply(message);
-                if !ends {
+                if !is_last {
                     self.arriving = Some(table);
                     return false;
                 }
@@ -126,7 +126,7 @@ impl State {
     /// Discards an incomplete snapshot after its stream has ended: the next stream begins a new
     /// one.
     fn forget_arriving(&mut self) {
-        drop(mem::take(&mut self.arriving));
+        self.arriving = None;
     }
 }
 
@@ -144,7 +144,7 @@ impl Client {
         Self { name, server, state, arriving_certificates, https, publisher, sites, ready, metrics }
     }
 
-    /// Watches forever.
+    /// Watches the catalog forever.
     ///
     /// # Arguments
     /// * `reporter` - reports to each operator while it is watched.
@@ -154,7 +154,8 @@ impl Client {
             match self.watch(&mut pause, &mut reporter).await {
                 Ok(()) => tracing::info!("the catalog's stream ended"),
                 Err(status) => {
-                    tracing::warn!(code = ?status.code(), message = status.message(), "cannot watch the catalog");
+                    let (code, message) = (status.code(), status.message());
+                    tracing::warn!(?code, message, "cannot watch the catalog");
                 }
             }
             self.metrics.connected.set(0);
@@ -207,20 +208,22 @@ impl Client {
     /// Installs the certificates of Gateways. Those of a snapshot replace all others once the
     /// snapshot is complete.
     fn install_certificates(&mut self, message: &mut WatchResponse) {
-        let arrived = std::mem::take(&mut message.certificates);
-        let removed = std::mem::take(&mut message.removed_certificates);
+        let arrived = mem::take(&mut message.certificates);
+        let removed = mem::take(&mut message.removed_certificates);
         let Some(https) = &self.https else { return };
         let is_delta = message.kind() == Kind::Delta;
         if is_delta && arrived.is_empty() && removed.is_empty() {
             return;
         }
-        self.arriving_certificates.retain(|it| !removed.contains(&it.host));
+        self.arriving_certificates.retain(|known| !removed.contains(&known.host));
         self.arriving_certificates.extend(arrived);
         if message.kind() == Kind::Snapshot {
             return;
         }
-        let all = std::mem::take(&mut self.arriving_certificates);
-        let set = all.iter().map(|it| (it.host.as_str(), Some((&*it.certificate, &*it.key))));
+        let all = mem::take(&mut self.arriving_certificates);
+        let set = all.iter().map(|GatewayCertificate { host, certificate, key }| {
+            (host.as_str(), Some((&**certificate, &**key)))
+        });
         let removed = removed.iter().map(|host| (host.as_str(), None));
         https.set_gateways(!is_delta, removed.chain(set));
     }
@@ -248,16 +251,16 @@ fn changed_assets(message: &WatchResponse) -> Vec<(SiteId, RevisionDigest)> {
     if message.kind() != Kind::Delta {
         return Vec::new();
     }
-    let files = |worker: &'_ Worker| {
+    let sites_of = |worker: &Worker| {
         let variants = worker.variants.iter().map(|variant| (&variant.assets, &variant.digest));
         let all = std::iter::once((&worker.assets, &worker.digest)).chain(variants);
-        let site = all.filter_map(|(assets, digest)| {
+        let sites = all.filter_map(|(assets, digest)| {
             let site = SiteId::try_from(&assets.as_ref()?.site[..]).ok()?;
             Some((site, RevisionDigest::try_from(&digest[..]).ok()?))
         });
-        site.collect::<Vec<_>>()
+        sites.collect::<Vec<_>>()
     };
-    message.workers.iter().flat_map(files).collect()
+    message.workers.iter().flat_map(sites_of).collect()
 }
 
 #[cfg(test)]

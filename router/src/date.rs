@@ -14,7 +14,7 @@ pub(crate) struct DateCache {
 }
 
 impl DateCache {
-    /// Returns the date at a time. A time before 1970 counts as its beginning.
+    /// Returns the date at a time. A time before 1970 counts as the beginning of 1970.
     pub(crate) fn at(&mut self, now: SystemTime) -> Date {
         let second = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         match self.last {
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_date_is_that_of_the_second() {
+    fn a_date_is_rounded_down_to_the_second() {
         let mut cache = DateCache::default();
         for (millis, expected) in [
             (784_111_777_000, b"Sun, 06 Nov 1994 08:49:37 GMT"),

@@ -147,7 +147,7 @@ mod tests {
             }
         }
         let counted = figures.counted.take();
-        assert!(counted.keys().all(|(digest, of)| (*digest, *of) == (worker.digest, measurement)));
+        assert!(counted.keys().all(|subject| *subject == (worker.digest, measurement)));
         counted.into_values().next().map(|(_, figures)| figures)
     }
 

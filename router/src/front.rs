@@ -26,13 +26,13 @@
 //! - [`path`]: the steps of a client's request, in order.
 //! - [`target`], [`scheme`], [`headers`], [`fields`], [`session`], [`body`], [`handshake`],
 //!   [`accept_encoding`]: the parts of a request that the router interprets.
-//! - [`rule`]: what the rules of HTTPRoutes change in a request and its response.
+//! - [`rule`]: the changes that rules of HTTPRoutes make to a request and its response.
 //! - [`head`]: the request, as its Worker gets it.
 //! - [`span`]: the span of a request, and its trace.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
 //!   to https, and the way to HTTP/3.
-//! - [`response`], [`error`]: what the client receives; [`trailers`]: what follows a body, in both
-//!   directions.
+//! - [`response`], [`error`]: the response that the client receives; [`trailers`]: the fields after
+//!   a body, in both directions.
 //! - [`pages`]: the pages that a developer's browser gets instead of failures.
 //! - [`compress`], [`compressed`]: responses in the content codings that clients accept.
 //! - [`assets`]: static files, which need no Worker.
@@ -89,7 +89,7 @@ use tokio::task::spawn_local;
 use crate::front::connection::{Served, Stage};
 use crate::front::path::Caller;
 use crate::front::scheme::Scheme;
-use crate::front::siblings::Arrival;
+use crate::front::siblings::Handover;
 use crate::thread::RouterThread;
 
 pub use thread::FrontThread;
@@ -101,7 +101,7 @@ pub const BACKLOG: i32 = 4096;
 /// The maximum number of connections that are accepted before the other tasks of the thread run.
 /// With a larger number, a crowd of clients that reconnect as soon as they are disconnected would
 /// delay each step of each request by the time that it takes to accept all queued connections.
-const ACCEPTS: usize = 8;
+const MAX_ACCEPTS: usize = 8;
 
 /// The pause after a failed accept. The cause is nearly always a temporary lack of file
 /// descriptors.
@@ -128,25 +128,23 @@ impl<L> Listeners<L> {
 
 /// The origin of a connection: a listener of this thread, or another thread.
 #[derive(Clone, Copy)]
-enum ListenerKind {
+enum Origin {
     Clients(Scheme),
-    /// A thread of another shard has handed the client's connection over.
-    Given,
+    /// A thread of another shard, which has handed the client's connection over.
+    Sibling,
     Internal,
 }
 
 impl Listeners<TcpListener> {
-    async fn accept(&self) -> io::Result<(ListenerKind, TcpStream, SocketAddr)> {
-        let (kind, accepted) = tokio::select! {
-            accepted = self.clients.accept() => (ListenerKind::Clients(Scheme::Http), accepted),
-            Some(accepted) = OptionFuture::from(self.https.as_ref().map(TcpListener::accept)) => {
-                (ListenerKind::Clients(Scheme::Https), accepted)
-            }
-            Some(accepted) = OptionFuture::from(self.internal.as_ref().map(TcpListener::accept)) => {
-                (ListenerKind::Internal, accepted)
-            }
+    async fn accept(&self) -> io::Result<(Origin, TcpStream, SocketAddr)> {
+        let https = OptionFuture::from(self.https.as_ref().map(TcpListener::accept));
+        let internal = OptionFuture::from(self.internal.as_ref().map(TcpListener::accept));
+        let (origin, accepted) = tokio::select! {
+            accepted = self.clients.accept() => (Origin::Clients(Scheme::Http), accepted),
+            Some(accepted) = https => (Origin::Clients(Scheme::Https), accepted),
+            Some(accepted) = internal => (Origin::Internal, accepted),
         };
-        accepted.map(|(stream, peer)| (kind, stream, peer))
+        accepted.map(|(stream, peer)| (origin, stream, peer))
     }
 }
 
@@ -206,12 +204,12 @@ pub(crate) async fn run(
     front.accept_until(&listeners, tokio::time::sleep(linger)).await;
     // Connections that the kernel has established are served: closing the listener would reset
     // them.
-    front.admit_all(ListenerKind::Clients(Scheme::Http), listeners.clients);
+    front.admit_all(Origin::Clients(Scheme::Http), listeners.clients);
     if let Some(listener) = listeners.https {
-        front.admit_all(ListenerKind::Clients(Scheme::Https), listener);
+        front.admit_all(Origin::Clients(Scheme::Https), listener);
     }
     if let Some(listener) = listeners.internal {
-        front.admit_all(ListenerKind::Internal, listener);
+        front.admit_all(Origin::Internal, listener);
     }
     front.admit_given();
     stage_tx.send_replace(Stage::Closing);
@@ -251,7 +249,7 @@ impl Front {
     ) {
         let mut end = pin!(end);
         for accepted_so_far in 1_usize.. {
-            if accepted_so_far.is_multiple_of(ACCEPTS) {
+            if accepted_so_far.is_multiple_of(MAX_ACCEPTS) {
                 tokio::task::yield_now().await;
             }
             let accepted = tokio::select! {
@@ -261,7 +259,7 @@ impl Front {
                 given = self.given() => Ok(given),
             };
             match accepted {
-                Ok((kind, stream, peer)) => self.admit(kind, stream, peer),
+                Ok((origin, stream, peer)) => self.admit(origin, stream, peer),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -271,7 +269,7 @@ impl Front {
     }
 
     /// Returns the next connection that another thread has given to this one.
-    async fn given(&self) -> (ListenerKind, TcpStream, SocketAddr) {
+    async fn given(&self) -> (Origin, TcpStream, SocketAddr) {
         let own = self.thread.colocated.as_ref();
         let Some(siblings) = own.and_then(|own| own.siblings.as_ref()) else {
             return pending().await;
@@ -280,7 +278,7 @@ impl Front {
             let given = poll_fn(|cx| siblings.poll_given(cx)).await;
             let opened = given.set_nonblocking(true).and_then(|()| {
                 let peer = given.peer_addr()?;
-                Ok((ListenerKind::Given, TcpStream::from_std(given)?, peer))
+                Ok((Origin::Sibling, TcpStream::from_std(given)?, peer))
             });
             match opened {
                 Ok(opened) => return opened,
@@ -292,15 +290,15 @@ impl Front {
 
     /// Accepts the connections that other threads have given to this one so far.
     fn admit_given(&self) {
-        while let Some((kind, stream, peer)) = self.given().now_or_never() {
-            self.admit(kind, stream, peer);
+        while let Some((origin, stream, peer)) = self.given().now_or_never() {
+            self.admit(origin, stream, peer);
         }
     }
 
     /// Accepts all established connections, and stops listening.
-    fn admit_all(&self, kind: ListenerKind, listener: TcpListener) {
+    fn admit_all(&self, origin: Origin, listener: TcpListener) {
         let Ok(listener) = listener.into_std() else { return };
-        self.admit_established(kind, &listener);
+        self.admit_established(origin, &listener);
         // Another process may hold the same socket, and connections would wait for it.
         if let Err(error) = SockRef::from(&listener).shutdown(Shutdown::Read) {
             tracing::debug!(%error, "cannot stop listening");
@@ -309,7 +307,7 @@ impl Front {
 
     /// Accepts all established connections, and asks the kernel for them directly, because the
     /// event loop may not know of all of them yet.
-    fn admit_established(&self, kind: ListenerKind, listener: &std::net::TcpListener) {
+    fn admit_established(&self, origin: Origin, listener: &std::net::TcpListener) {
         let accept = || {
             let (stream, peer) = listener.accept()?;
             stream.set_nonblocking(true)?;
@@ -318,7 +316,7 @@ impl Front {
         // The kernel's queue has at most this length.
         for _ in 0..BACKLOG {
             match accept() {
-                Ok((stream, peer)) => self.admit(kind, stream, peer),
+                Ok((stream, peer)) => self.admit(origin, stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client has disconnected already.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -329,18 +327,19 @@ impl Front {
         }
     }
 
-    fn admit(&self, kind: ListenerKind, stream: TcpStream, peer: SocketAddr) {
+    /// Serves a connection on a task of its own.
+    fn admit(&self, origin: Origin, stream: TcpStream, peer: SocketAddr) {
         let (thread, stage_rx) = (self.thread.clone(), self.stage_rx.clone());
-        let gauge = Counted::new(&thread);
-        match kind {
-            ListenerKind::Clients(_) | ListenerKind::Given => {
-                let (scheme, arrival) = match kind {
-                    ListenerKind::Clients(scheme) => (scheme, Arrival::Accepted),
-                    _ => (Scheme::Http, Arrival::Settled),
+        let gauge = ConnectionCount::new(&thread);
+        match origin {
+            Origin::Clients(_) | Origin::Sibling => {
+                let (scheme, handover) = match origin {
+                    Origin::Clients(scheme) => (scheme, Handover::Allowed),
+                    _ => (Scheme::Http, Handover::Forbidden),
                 };
-                let arrival = match thread.shared.trusted_proxies.use_proxy_protocol(peer.ip()) {
-                    true => Arrival::Settled,
-                    false => arrival,
+                let handover = match thread.shared.trusted_proxies.use_proxy_protocol(peer.ip()) {
+                    true => Handover::Forbidden,
+                    false => handover,
                 };
                 // The connection is closed if there is no memory for it and no waiting connection
                 // that could be ended instead.
@@ -361,13 +360,13 @@ impl Front {
                         let (accounts, client) =
                             (thread.accounts(address), admitted.client().clone());
                         let caller = Caller { address, scheme, client, accounts };
-                        connection::serve_client(thread, stream, arrival, caller, stage_rx).await
+                        connection::serve_client(thread, stream, handover, caller, stage_rx).await
                     };
                     log_end(peer, served.await);
                     drop(gauge);
                 });
             }
-            ListenerKind::Internal => {
+            Origin::Internal => {
                 spawn_local(async move {
                     log_end(
                         peer,
@@ -416,16 +415,16 @@ async fn sweep(thread: Rc<RouterThread>) {
 }
 
 /// Counts a connection in the gauge until this value is dropped.
-struct Counted(Rc<RouterThread>);
+struct ConnectionCount(Rc<RouterThread>);
 
-impl Counted {
+impl ConnectionCount {
     fn new(thread: &Rc<RouterThread>) -> Self {
         thread.metrics.connections.inc();
         Self(thread.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionCount {
     fn drop(&mut self) {
         self.0.metrics.connections.dec();
     }

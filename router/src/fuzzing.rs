@@ -30,7 +30,7 @@ pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
     let handshake = Handshake::of(parts, false)?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
     let target = Target::of(parts, method)?;
-    let request_id = headers::sane_request_id(&parts.headers).unwrap_or("made-here");
+    let request_id = headers::valid_request_id(&parts.headers).unwrap_or("made-here");
     let sender = Sender::of(peer, Scheme::Http, &parts.headers, &TrustedProxies::default());
     let url = ["http://", target.authority(), target.path_and_query()];
     let mut head = HeadWriter::new("namespace/name", &[7; 32], request_id, method.as_str(), url);
@@ -48,15 +48,15 @@ pub fn answer(failure: &Failure, request: &Parts) -> Response<Bytes> {
     error::response(failure, request, "made-here")
 }
 
-/// Returns the first head of these bytes, and what the fast path reads of it, if the fast path
-/// takes it.
+/// Returns the first head of these bytes, and what the fast path reads from it, if the fast path
+/// accepts it.
 pub fn plain_request(bytes: &[u8]) -> Option<(&[u8], Facts)> {
     let Ahead::Head(len) = Messages::default().look_ahead(bytes) else { return None };
     let head = &bytes[..len];
     request::parse(head).map(|request| (head, reference::facts(&request)))
 }
 
-/// Returns what hyper reads of a request without a body, or `None` if hyper refuses the request.
+/// Returns what hyper reads from a request without a body, or `None` if hyper refuses the request.
 pub fn read_by_hyper(head: &[u8]) -> Option<Facts> {
     reference::read(head)
 }

@@ -38,8 +38,8 @@ struct Args {
     #[arg(long, env = "TENON_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
 
-    /// Speak HTTP/3 on the address of --https-listen, over UDP. Responses over TLS tell clients to use
-    /// HTTP/3 on this port, which is 443 unless a load balancer publishes another one.
+    /// Speak HTTP/3 on the address of --https-listen, over UDP. Responses over TLS tell clients to
+    /// use HTTP/3 on this port, which is 443 unless a load balancer publishes another one.
     #[arg(long, env = "TENON_HTTP3", value_name = "PORT", requires = CERTIFICATES)]
     http3: Option<u16>,
 

@@ -34,7 +34,7 @@ pub(crate) struct RequestFamilies {
     by_version: EnumCounters<HttpVersion>,
     duration: Histogram,
     in_flight: IntGaugeVec,
-    carried: EnumCounters<Way>,
+    carried: EnumCounters<Direction>,
 }
 
 /// The result of a request.
@@ -61,7 +61,7 @@ impl Outcome {
 
 label_values! {
     /// The direction of a tunnel's data, by its destination.
-    pub(crate) enum Way {
+    pub(crate) enum Direction {
         FromClient = "node",
         ToClient = "client",
     }
@@ -197,6 +197,10 @@ impl RequestFamilies {
         })
     }
 
+    /// Returns the metrics of one thread.
+    ///
+    /// # Arguments
+    /// * `thread` - identifies the thread.
     pub(crate) fn thread(&self, thread: &str) -> Rc<Meters> {
         let counts = Counts {
             ended: self.ended.local(),
@@ -221,12 +225,16 @@ pub(crate) struct Meters {
 struct Counts {
     ended: EnumMap<Code, LocalIntCounter>,
     versions: EnumMap<HttpVersion, LocalIntCounter>,
-    carried: EnumMap<Way, LocalIntCounter>,
+    carried: EnumMap<Direction, LocalIntCounter>,
     duration: LocalHistogram,
     requests: LocalIntCounter,
 }
 
 impl Meters {
+    /// Counts a completed request.
+    ///
+    /// # Arguments
+    /// * `took` - the time from the request's head to the head of its response.
     pub(crate) fn observe(self: &Rc<Self>, outcome: Outcome, took: Duration) {
         let counts = &self.counts;
         counts.ended.get(outcome.into()).inc();
@@ -242,8 +250,8 @@ impl Meters {
     }
 
     /// Counts bytes of a tunnel.
-    pub(crate) fn count_carried(self: &Rc<Self>, way: Way, bytes: usize) {
-        self.counts.carried.get(way).inc_by(bytes as u64);
+    pub(crate) fn count_carried(self: &Rc<Self>, direction: Direction, bytes: usize) {
+        self.counts.carried.get(direction).inc_by(bytes as u64);
         self.flush_soon();
     }
 

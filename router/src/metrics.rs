@@ -22,6 +22,7 @@ pub(crate) const LOOPS: event_loop::Names = event_loop::Names {
     label: "thread",
 };
 
+/// The metrics of all groups, as all threads share them.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     pub(crate) requests: RequestFamilies,

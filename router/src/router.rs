@@ -56,8 +56,8 @@ pub struct Config {
     pub http3: Option<u16>,
     /// The proxies whose `X-Forwarded-*` headers are trusted.
     pub trusted_proxies: TrustedProxies,
-    /// The address on which nodes and the operator connect, if there is one. Port 0 selects any free
-    /// port.
+    /// The address on which nodes and the operator connect, if there is one. Port 0 selects any
+    /// free port.
     pub internal_listen: Option<SocketAddr>,
     /// The URL of the operator's catalog: `http://HOST:PORT`, or `https://` with TLS.
     pub catalog: Uri,
@@ -146,14 +146,15 @@ pub struct Addresses {
 }
 
 /// The default idle timeout of a client's connection. It is longer than the idle timeouts of the
-/// load balancers of cloud providers, of which the longest is ten minutes. If the router closed a
+/// load balancers of cloud providers, the longest of which is ten minutes. If the router closed a
 /// connection first, a load balancer could send a request on the connection at the same moment, and
 /// this request would fail.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(620);
 
 /// The maximum time that the export of the last spans takes.
-const LAST_SPANS: Duration = Duration::from_secs(3);
+const LAST_SPANS_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// The reason why a router cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     #[error("cannot listen on {0}: {1}")]
@@ -238,6 +239,7 @@ impl Router {
         let announcements = Announcements { published: published.clone(), changes_rx };
         let loops = EventLoops::register(registry, LOOPS)?;
 
+        // The fallback leaves a quota room for sums.
         let per_thread =
             |all: u64| usize::try_from(all / threads as u64).unwrap_or(usize::MAX / 16);
         let client_memory = per_thread(config.client_memory);
@@ -326,7 +328,7 @@ impl Router {
                 }
                 // The last spans are exported once every thread has dropped its recorder.
                 if let Some(exporter) = exporter {
-                    _ = tokio::time::timeout(LAST_SPANS, exporter).await;
+                    _ = tokio::time::timeout(LAST_SPANS_TIMEOUT, exporter).await;
                 }
             });
         })?;

@@ -40,15 +40,15 @@ use crate::sites::fetch::FetchError;
 use crate::sites::metrics::SiteMetrics;
 
 /// The maximum memory for the indexes of open sites, in bytes.
-const OPEN: u64 = 64 << 20;
+const MAX_INDEX_MEMORY: u64 = 64 << 20;
 
-/// The minimum memory for which an open site counts, in bytes, because a site also takes a file
+/// The minimum memory that an open site is charged, in bytes, because it also takes a file
 /// descriptor.
-const OPEN_SITE: usize = 64 << 10;
+const MIN_SITE_MEMORY: usize = 64 << 10;
 
 /// The maximum number of packs that are fetched concurrently. Each pack may take half a gibibyte on
 /// disk in addition to the capacity.
-const FETCHES: usize = 3;
+const MAX_FETCHES: usize = 3;
 
 /// The maximum time for which a request waits for a site.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
@@ -100,14 +100,14 @@ impl Sites {
     ) -> io::Result<Self> {
         let disk = DiskCache::open(config.directory, config.capacity)?;
         let weight = |_: &SiteId, site: &Arc<Site>| {
-            u32::try_from(site.memory().max(OPEN_SITE)).unwrap_or(u32::MAX)
+            u32::try_from(site.memory().max(MIN_SITE_MEMORY)).unwrap_or(u32::MAX)
         };
         Ok(Self {
-            open: Cache::builder().weigher(weight).max_capacity(OPEN).build(),
+            open: Cache::builder().weigher(weight).max_capacity(MAX_INDEX_MEMORY).build(),
             compressed: Compressed::default(),
             disk: Arc::new(Mutex::new(disk)),
             server,
-            fetches: Arc::new(Semaphore::new(FETCHES)),
+            fetches: Arc::new(Semaphore::new(MAX_FETCHES)),
             metrics,
             runtime,
         })

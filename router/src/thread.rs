@@ -55,6 +55,7 @@ const MAX_IN_FLIGHT: usize = 16_384;
 /// memory only, whereas all threads would share the count of an `Arc`.
 pub(crate) type View = Rc<Arc<Table>>;
 
+/// The state of one thread.
 pub(crate) struct RouterThread {
     pub(crate) settings: Settings,
     pub(crate) shared: Shared,
@@ -127,7 +128,7 @@ pub(crate) struct Shared {
     pub(crate) pages: Option<Arc<dyn Pages>>,
     pub(crate) sites: Sites,
     /// The rate limits of clients.
-    pub(crate) limited_clients: Arc<rate::Clients>,
+    pub(crate) limited_clients: Arc<rate::ClientBuckets>,
     /// Receives the figures of measured Workers.
     pub(crate) counted_tx: mpsc::Sender<Counted>,
     pub(crate) spans: Option<RecorderParts>,
@@ -226,8 +227,8 @@ impl RouterThread {
                 }
                 return Ok(());
             }
-            let ends = |_| Status::unavailable("the router is shutting down");
-            changes_rx.changed().await.map_err(ends)?;
+            let shutting_down = |_| Status::unavailable("the router is shutting down");
+            changes_rx.changed().await.map_err(shutting_down)?;
         }
     }
 
@@ -256,7 +257,7 @@ impl RouterThread {
         self.tunnels.take(&accounts.tunnels).ok_or_else(overloaded)
     }
 
-    /// Returns whether a request that fails has a span, although it is not sampled.
+    /// Returns whether a request that fails has a span even if it is not sampled.
     pub(crate) fn records_failures(&self) -> bool {
         self.spans.as_ref().is_some_and(|spans| spans.records_errors())
     }

@@ -39,12 +39,14 @@ pub(crate) fn is_requested(headers: &HeaderMap) -> bool {
 
 /// The record of where a request went.
 pub(crate) struct Trace {
-    pub(crate) for_caller: bool,
-    pub(crate) for_log: bool,
+    /// Whether the response has debug headers.
+    pub(crate) adds_debug_headers: bool,
+    /// Whether the access log has a line for the request.
+    pub(crate) is_logged: bool,
     /// The span of the request, if it has one.
     pub(crate) span: Option<Box<OpenSpan>>,
     /// Whether the request gets a span if it fails.
-    pub(crate) for_failure: bool,
+    pub(crate) records_failures: bool,
     worker: Option<WorkerId>,
     shard: Option<Arc<Shard>>,
     attempts: u32,
@@ -56,14 +58,14 @@ impl Trace {
     /// Creates the record of one request.
     ///
     /// # Arguments
-    /// * `for_caller` - whether the response has debug headers.
-    /// * `for_log` - whether the access log has a line for the request.
-    pub(crate) fn new(for_caller: bool, for_log: bool) -> Self {
+    /// * `adds_debug_headers` - whether the response has debug headers.
+    /// * `is_logged` - whether the access log has a line for the request.
+    pub(crate) fn new(adds_debug_headers: bool, is_logged: bool) -> Self {
         Self {
-            for_caller,
-            for_log,
+            adds_debug_headers,
+            is_logged,
             span: None,
-            for_failure: false,
+            records_failures: false,
             worker: None,
             shard: None,
             attempts: 0,
@@ -74,7 +76,7 @@ impl Trace {
     /// Returns whether names must be kept. All threads share the reference counts of names, so
     /// names are cloned only if needed.
     fn is_wanted(&self) -> bool {
-        self.for_caller || self.for_log || self.span.is_some()
+        self.adds_debug_headers || self.is_logged || self.span.is_some()
     }
 
     /// Returns the context that the Worker gets, if the request has a span.
@@ -82,42 +84,45 @@ impl Trace {
         self.span.as_ref().map(|span| span.context())
     }
 
-    pub(crate) fn worker(&mut self, worker: &WorkerId) {
+    /// Records the Worker that serves the request.
+    pub(crate) fn record_worker(&mut self, worker: &WorkerId) {
         self.worker = self.is_wanted().then(|| worker.clone());
     }
 
-    pub(crate) fn shard(&mut self, shard: &Arc<Shard>) {
+    /// Records an attempt on a shard.
+    pub(crate) fn record_attempt(&mut self, shard: &Arc<Shard>) {
         self.attempts += 1;
         self.shard = self.is_wanted().then(|| shard.clone());
     }
 
     /// Returns whether the request gets a span because of its outcome.
     pub(crate) fn records_failure(&self, outcome: Outcome) -> bool {
-        self.for_failure && outcome.is_error()
+        self.records_failures && outcome.is_error()
     }
 
     /// Records that a shard has answered.
-    pub(crate) fn answered(&mut self, shard: &Arc<Shard>, head: &ResponseHead) {
+    pub(crate) fn record_answer(&mut self, shard: &Arc<Shard>, head: &ResponseHead) {
         self.is_cold = Some(head.cold);
         if head.status >= 500 {
-            self.failed_on(shard);
+            self.record_failed_shard(shard);
         }
     }
 
     /// Records that the request has failed, or that an attempt has failed, on a shard.
-    pub(crate) fn failed_on(&mut self, shard: &Arc<Shard>) {
-        if self.for_failure {
+    pub(crate) fn record_failed_shard(&mut self, shard: &Arc<Shard>) {
+        if self.records_failures {
             self.shard = Some(shard.clone());
         }
     }
 
     /// Records the Worker of a request that has failed, or whose response is an error.
-    pub(crate) fn failed_for(&mut self, worker: &WorkerId) {
-        if self.for_failure {
+    pub(crate) fn record_failed_worker(&mut self, worker: &WorkerId) {
+        if self.records_failures {
             self.worker = Some(worker.clone());
         }
     }
 
+    /// Writes the debug headers of a response.
     pub(crate) fn write(&self, headers: &mut HeaderMap, request_id: &str) {
         let mut put = |name, value: &str| {
             // Names come from Kubernetes and are valid in headers.
@@ -135,6 +140,7 @@ impl Trace {
         }
     }
 
+    /// Writes the request's line of the access log.
     pub(crate) fn log(&self, request: &LoggedRequest<'_>, outcome: Outcome, took: Duration) {
         let code = match outcome {
             Outcome::Answered(_) => None,
@@ -202,9 +208,9 @@ impl LoggedRequest<'_> {
     }
 }
 
-/// Returns the name of a method that is well known. Clients can send any other word.
+/// Returns the name of a well-known method. Clients can send any other word.
 fn known_method(method: &str) -> Option<&'static str> {
-    // The last one stands for scheduled events.
+    // The last one is the router's name for scheduled events.
     const NAMES: [&str; 10] = [
         "GET",
         "HEAD",

@@ -40,7 +40,7 @@ use tenon_proto::runtime::invoke_response::Part;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::spawn_local;
 
-use crate::meters::{Meters, Way};
+use crate::meters::{Direction, Meters};
 use crate::tunnel::closing::{Code, Frames};
 use crate::tunnel::slots::TunnelSlot;
 use crate::upstream::exchange::{Reply, Rest, SLOW_CLIENT};
@@ -58,7 +58,7 @@ type Connection = TokioIo<Upgraded>;
 /// A tunnel that has been requested.
 pub(crate) struct Tunnel {
     upgrade: OnUpgrade,
-    client: Client,
+    client: ClientHandle,
     slot: TunnelSlot,
 }
 
@@ -69,8 +69,11 @@ impl Tunnel {
     /// * `upgrade` - resolves to the client's connection, once the response's head has been sent.
     /// * `slot` - held for as long as the tunnel exists.
     pub(crate) fn new(upgrade: OnUpgrade, slot: TunnelSlot, meters: Rc<Meters>) -> Self {
-        let client =
-            Client(Rc::new(Shared { state: RefCell::default(), reader: Cell::default(), meters }));
+        let client = ClientHandle(Rc::new(Shared {
+            state: RefCell::default(),
+            reader: Cell::default(),
+            meters,
+        }));
         Self { upgrade, client, slot }
     }
 
@@ -111,9 +114,9 @@ enum State {
 }
 
 /// The tunnel task's handle on its client. Dropping it ends the tunnel.
-struct Client(Rc<Shared>);
+struct ClientHandle(Rc<Shared>);
 
-impl Client {
+impl ClientHandle {
     fn open(&self, connection: Connection) {
         self.0.replace_state(State::Open(connection));
     }
@@ -135,14 +138,14 @@ impl Client {
         match written.await? {
             0 => Err(io::ErrorKind::WriteZero.into()),
             written => {
-                self.0.meters.count_carried(Way::ToClient, written);
+                self.0.meters.count_carried(Direction::ToClient, written);
                 Ok(written)
             }
         }
     }
 }
 
-impl Drop for Client {
+impl Drop for ClientHandle {
     fn drop(&mut self) {
         self.close();
     }
@@ -169,7 +172,7 @@ impl Source for FromClient {
                 let Ok(piece) = ready!(poll_read(connection, cx)) else {
                     return Poll::Ready(Some(Err(broken())));
                 };
-                self.0.meters.count_carried(Way::FromClient, piece.len());
+                self.0.meters.count_carried(Direction::FromClient, piece.len());
                 Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
             }
         }
@@ -188,7 +191,7 @@ fn poll_read(connection: &mut Connection, cx: &mut Context<'_>) -> Poll<io::Resu
 
 /// An open tunnel.
 struct Open {
-    client: Client,
+    client: ClientHandle,
     /// The data to send first.
     first: Bytes,
     /// The rest of the response, if there is more.

@@ -8,8 +8,8 @@
 //!
 //! - [`forward`]: one invocation, with all its attempts.
 //! - [`pick`], [`placement`], [`spread`]: the shard or lane that an attempt goes to.
-//! - [`exchange`], [`heads`], [`upload`], [`reply_body`]: one attempt, the request's head and body in
-//!   it, and its response.
+//! - [`exchange`], [`heads`], [`upload`], [`reply_body`]: one attempt, the request's head and body
+//!   in it, and its response.
 //! - [`inline`]: attempts on the shard of this thread, if it has one.
 //! - [`links`], [`link`], [`connection`], [`counting_stream`], [`bulkhead`]: the connections to
 //!   shards, and the requests that they carry.

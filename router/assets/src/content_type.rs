@@ -76,6 +76,7 @@ mod tests {
             assert_eq!(of(path), expected, "{path}");
         }
     }
+
     #[test]
     fn text_and_formats_without_compression_are_compressible() {
         for (content_type, expected) in [

@@ -1,7 +1,7 @@
 //! Static files of Workers, which are called assets.
 //!
 //! ```text
-//!  files ─► Packer ─► one file: a pack ─► Site::open ─► resolve(path) ─► a file, a redirect, nothing
+//!  files ─► Packer ─► a pack: one file ─► Site::open ─► resolve(path) ─► a file or a redirect
 //! ```
 //!
 //! A site is the set of a Worker's assets. The operator packs a site into one file. Routers keep

@@ -277,7 +277,7 @@ impl Site {
                 hash: hash[..].try_into().map_err(|_| damaged("a hash has a wrong length"))?,
             };
             if offset.checked_add(length).is_none_or(|end| end > index_start) {
-                return Err(damaged("a file is outside of the pack"));
+                return Err(damaged("a file is outside the pack"));
             }
             files.push(entry);
         }
@@ -328,6 +328,7 @@ impl Site {
         self.paths.len() + self.files.len() * size_of::<FileEntry>() + 2 * MAX_RULES_BYTES
     }
 
+    /// Returns the number of files.
     pub fn file_count(&self) -> usize {
         self.files.len()
     }

@@ -213,7 +213,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn matching_any_path_against_any_pattern_does_not_panic(pattern in "/[a:*/é.-]{0,12}", path in "/[a:*/é.-]{0,12}") {
+        fn matching_any_path_against_any_pattern_does_not_panic(
+            pattern in "/[a:*/é.-]{0,12}",
+            path in "/[a:*/é.-]{0,12}",
+        ) {
             if let Ok(pattern) = Pattern::parse(&pattern) {
                 let _ = pattern.captures(&path);
             }

@@ -34,8 +34,8 @@ impl Settings {
     }
 
     /// Returns whether the page of a single-page application answers a request for a path without a
-    /// file. If the settings list the paths for which the Worker runs, all other paths belong to the
-    /// application.
+    /// file. If the settings list the paths for which the Worker runs, all other paths belong to
+    /// the application.
     fn opens_application(&self, audience: Audience) -> bool {
         match audience {
             Audience::Worker => true,
@@ -56,7 +56,7 @@ impl Settings {
     }
 }
 
-/// The set of the paths that match a pattern, and that match no pattern with `!`.
+/// The paths that match one of the patterns, and none of the patterns with `!`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathSet {
     included: Vec<Pattern>,

@@ -17,8 +17,7 @@ pub struct Activity {
     in_flight: AtomicUsize,
     /// A request has been served.
     has_served: AtomicBool,
-    /// The number of requests in flight that have a piece of their response waiting for the client
-    /// to read on.
+    /// The number of requests in flight whose response has a piece that the client has not read.
     unread: AtomicUsize,
     /// The time at which the connection began to wait for its client, in milliseconds after
     /// `epoch`.
@@ -44,7 +43,7 @@ impl Activity {
             in_head: AtomicBool::new(false),
             unsent: AtomicBool::new(false),
         };
-        activity.wait();
+        activity.restart_wait();
         activity
     }
 
@@ -55,10 +54,10 @@ impl Activity {
     pub(crate) fn end_request(&self) {
         self.has_served.store(true, Relaxed);
         self.in_flight.store(self.in_flight.load(Relaxed) - 1, Relaxed);
-        self.wait();
+        self.restart_wait();
     }
 
-    /// Records whether one more response waits for the client to read on, or one fewer does.
+    /// Counts one more response that waits for the client to read on, or one fewer.
     ///
     /// # Arguments
     /// * `is_unread` - true if a response has begun to wait, and false if one no longer waits.
@@ -66,14 +65,14 @@ impl Activity {
         let unread = self.unread.load(Relaxed);
         self.unread.store(if is_unread { unread + 1 } else { unread - 1 }, Relaxed);
         if is_unread {
-            self.wait();
+            self.restart_wait();
         }
     }
 
     /// Records that the first bytes of a head have arrived, which starts the head's timeout.
     pub(crate) fn begin_head(&self) {
         self.in_head.store(true, Relaxed);
-        self.wait();
+        self.restart_wait();
     }
 
     /// Records that the head is complete.
@@ -127,7 +126,8 @@ impl Activity {
         self.epoch.elapsed()
     }
 
-    fn wait(&self) {
+    /// Records that the connection begins to wait for its client now.
+    fn restart_wait(&self) {
         self.waiting_since.store(self.millis(Instant::now()), Relaxed);
     }
 

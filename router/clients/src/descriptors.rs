@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// One in this many descriptors is reserved for connections to shards and between the platform's
 /// own processes, for logs and probes, and for client connections that the router has ordered
 /// to end and that have not ended yet.
-const OURS: u64 = 8;
+const RESERVED_DIVISOR: u64 = 8;
 
 /// Raises the soft limit of file descriptors to the hard limit, and returns the number of
 /// descriptors for clients.
@@ -28,7 +28,7 @@ pub fn for_clients() -> u64 {
 /// * `limit` - the number of descriptors; `None` means no limit.
 fn share(limit: Option<u64>) -> u64 {
     let limit = limit.unwrap_or(u64::from(u32::MAX));
-    limit - limit / OURS
+    limit - limit / RESERVED_DIVISOR
 }
 
 #[cfg(test)]

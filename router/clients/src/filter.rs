@@ -47,7 +47,7 @@ pub fn refusal<T>(client: &Client, request: &http::Request<T>) -> Option<Refusal
     if request.method().as_str() == REFUSED { client.refusal() } else { None }
 }
 
-/// See the module's documentation.
+/// A client's connection. hyper and the fast path see only the bytes that have passed the filter.
 pub struct HeadFilter {
     stream: Opening,
     client: Arc<Client>,
@@ -59,7 +59,7 @@ pub struct HeadFilter {
     stage: Stage,
     /// The memory that the connection needs while active, in bytes.
     base: usize,
-    /// Response data that the client has not read is charged.
+    /// Whether response data that the client has not read is charged.
     is_behind: bool,
 }
 
@@ -115,7 +115,7 @@ impl HeadFilter {
         self.release(len);
     }
 
-    /// Gives up held bytes that have left the filter.
+    /// Releases held bytes that have left the filter.
     fn release(&mut self, len: usize) {
         self.held.drain(..len);
         if self.held.is_empty() {
@@ -191,6 +191,7 @@ impl HeadFilter {
         }
     }
 
+    /// Replaces a refused head with its stand-in.
     fn refuse(&mut self, refusal: Refusal) -> io::Result<()> {
         if refusal == Refusal::Chunk {
             return Err(io::Error::new(io::ErrorKind::InvalidData, refusal));
@@ -202,6 +203,7 @@ impl HeadFilter {
         Ok(())
     }
 
+    /// Reads and discards what follows a refused head, and is never ready.
     fn poll_ignore(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut space = [std::mem::MaybeUninit::uninit(); PIECE];
         while let Stage::Refused(left @ 1..) = self.stage {

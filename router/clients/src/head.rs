@@ -316,6 +316,7 @@ impl Chunked {
             (At::Begin | At::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 let digit = char::from(byte).to_digit(16)?;
                 self.size = self.size.checked_mul(16)?.checked_add(digit.into())?;
+                // 16 digits suffice for 64 bits.
                 if self.size > MAX_LENGTH || self.line > 16 {
                     return None;
                 }

@@ -92,12 +92,12 @@ pub const REQUEST: usize = 8 * 1024;
 /// The number of connections in a sample, from which one connection is chosen to be ended.
 const SAMPLE: usize = 24;
 /// The maximum number of connections that are ended for one connection that needs memory.
-const SHED: usize = 32;
+const MAX_SHED: usize = 32;
 
 /// The maximum number of times that connections of one address may grow at the expense of other
 /// connections between two sweeps. Otherwise a crowd of clients that reconnects again and again,
 /// and sends much data each time, would keep the thread busy with ending other connections.
-const GROWTHS: u32 = 16;
+const MAX_GROWTHS: u32 = 16;
 
 /// The clients of a thread.
 pub struct Clients {
@@ -275,7 +275,7 @@ impl Client {
     pub(crate) fn grow(&self, bytes: usize) -> bool {
         let has_grown = lock(&self.held).memory.resize(bytes + self.tls.active);
         let period = (self.activity.uptime().as_millis() / SWEEP.as_millis()) as u32;
-        if has_grown || self.account.wants(period) <= GROWTHS && self.hold(bytes) {
+        if has_grown || self.account.count_unmet_demand(period) <= MAX_GROWTHS && self.hold(bytes) {
             return true;
         }
         self.list.upgrade().inspect(|list| lock(list).shed += 1);
@@ -284,7 +284,7 @@ impl Client {
 
     /// Sets the treatment of the bytes that the client sends.
     #[inline]
-    pub fn pass(&self, handling: ByteHandling) {
+    pub fn set_handling(&self, handling: ByteHandling) {
         self.handling.store(handling as u8, Relaxed);
     }
 
@@ -328,7 +328,7 @@ impl InFlight {
     }
 
     /// Records whether the response waits for the client to read on.
-    pub fn unread(&mut self, is_unread: bool) {
+    pub fn set_unread(&mut self, is_unread: bool) {
         if std::mem::replace(&mut self.is_unread, is_unread) != is_unread {
             self.client.activity.count_unread(is_unread);
         }
@@ -337,7 +337,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.unread(false);
+        self.set_unread(false);
         self.client.activity.end_request();
     }
 }
@@ -370,10 +370,10 @@ impl List {
         let Self { clients, random, .. } = self;
         let sample =
             (0..SAMPLE.min(clients.len())).map(|_| &clients[random.usize(..clients.len())]);
-        let waiting = sample.filter(|client| client.can_end() && client.account.mine() >= at_least);
+        let waiting = sample.filter(|client| client.can_end() && client.account.held() >= at_least);
         let now = Instant::now();
         let victim =
-            waiting.max_by_key(|client| (client.account.mine(), client.activity.waited(now)));
+            waiting.max_by_key(|client| (client.account.held(), client.activity.waited(now)));
         victim.inspect(|client| client.end()).is_some()
     }
 }
@@ -389,9 +389,9 @@ fn take_or_shed<T>(
         return taken;
     }
     let mut list = lock(list);
-    for _ in 0..SHED {
+    for _ in 0..MAX_SHED {
         list.shed += 1;
-        if !list.end_one(account.mine()) {
+        if !list.end_one(account.held()) {
             break;
         }
         let taken = take();

@@ -18,10 +18,11 @@ pub fn for_clients(root: &Path) -> u64 {
     let limits = ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .into_iter()
         .filter_map(number);
-    limits.chain(machine(root)).min().unwrap_or(ASSUMED) / 2
+    limits.chain(machine_memory(root)).min().unwrap_or(ASSUMED) / 2
 }
 
-fn machine(root: &Path) -> Option<u64> {
+/// Returns the memory of the machine, in bytes.
+fn machine_memory(root: &Path) -> Option<u64> {
     let meminfo = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -43,7 +43,7 @@ impl Orders {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// Does the same as [`Orders::next`], in a poll.
+    /// Polls for the next instruction, for which [`next`](Self::next) waits.
     pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Order> {
         self.waker.register(cx.waker());
         match self.pending.load(Relaxed) {

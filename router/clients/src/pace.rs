@@ -39,7 +39,7 @@ impl Default for Pace {
 
 /// The time that a client has left to send one body.
 pub struct PaceTimer {
-    left: Left,
+    left: TimeLeft,
     /// Fires when the time is up, or earlier. The alarm is reset when it has fired too early, and
     /// not with each piece.
     alarm: Option<Pin<Box<Sleep>>>,
@@ -48,7 +48,7 @@ pub struct PaceTimer {
 impl PaceTimer {
     /// Creates the timer of a body of which nothing has arrived.
     pub fn new(pace: Pace) -> Self {
-        Self { left: Left { pace, left: pace.grace, since: None }, alarm: None }
+        Self { left: TimeLeft { pace, left: pace.grace, since: None }, alarm: None }
     }
 
     /// Records that bytes have arrived.
@@ -71,14 +71,14 @@ impl PaceTimer {
 }
 
 /// The computation of the time that is left, with the current time as an argument.
-struct Left {
+struct TimeLeft {
     pace: Pace,
     left: Duration,
     /// The time at which the router began to wait for the client.
     since: Option<Instant>,
 }
 
-impl Left {
+impl TimeLeft {
     /// Records that the router waits for the client. Returns the time at which the client's time is
     /// up. This end never becomes earlier, unless it has already passed.
     fn end(&mut self, now: impl FnOnce() -> Instant) -> Instant {
@@ -106,7 +106,7 @@ mod tests {
     /// hour.
     fn served(pause: Duration, bytes: usize) -> Duration {
         let (began, mut now) = (Instant::now(), Instant::now());
-        let mut left = Left { pace: PACE, left: PACE.grace, since: None };
+        let mut left = TimeLeft { pace: PACE, left: PACE.grace, since: None };
         while now - began < Duration::from_secs(3600) {
             let end = left.end(|| now);
             now += pause;
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_fast_upload_earns_no_more_than_the_grace() {
-        let mut left = Left { pace: PACE, left: PACE.grace, since: None };
+        let mut left = TimeLeft { pace: PACE, left: PACE.grace, since: None };
         let now = Instant::now();
         left.received(100_000_000, || now);
         assert_eq!(left.end(|| now), now + PACE.grace);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn waiting_for_the_worker_costs_the_client_no_time() {
-        let mut left = Left { pace: PACE, left: PACE.grace, since: None };
+        let mut left = TimeLeft { pace: PACE, left: PACE.grace, since: None };
         let now = Instant::now();
         left.received(1, || now);
         let much_later = now + Duration::from_secs(1000);
@@ -153,9 +153,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_deadline_never_moves_backwards_before_it_has_passed(steps in prop::collection::vec((0_u64..40_000, 0_usize..10_000), 1..50)) {
+        fn a_deadline_never_moves_backwards_before_it_has_passed(
+            steps in prop::collection::vec((0_u64..40_000, 0_usize..10_000), 1..50),
+        ) {
             let mut now = Instant::now();
-            let mut left = Left { pace: PACE, left: PACE.grace, since: None };
+            let mut left = TimeLeft { pace: PACE, left: PACE.grace, since: None };
             let mut last = left.end(|| now);
             for (pause, bytes) in steps {
                 now += Duration::from_millis(pause);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   capacity ├── address A ──┼─ B ─┼─ C ─┼────── free ──────┤
-//!                  └── may take more while it has at most [`GREED`] times what is free
+//!                  └── may take more while it holds at most MAX_HELD_TO_FREE times what is free
 //! ```
 //!
 //! A single address gets three quarters, the next one three quarters of the rest, and so on
@@ -21,13 +21,13 @@ use std::sync::{Arc, Weak};
 use rustc_hash::FxHashMap;
 
 /// The maximum ratio of the amount that an address holds to the amount that is free. A single
-/// address gets three quarters; two addresses that repeatedly take and give back get three sevenths
+/// address gets three quarters; two addresses that repeatedly take and release get three sevenths
 /// each.
-const GREED: usize = 3;
+const MAX_HELD_TO_FREE: usize = 3;
 
 /// The minimum number of entries at which the map is cleaned up: addresses that hold nothing are
 /// then removed.
-const FORGET: usize = 1024;
+const MIN_CLEANUP: usize = 1024;
 
 /// An address that has a share: an IPv4 address, or a prefix of 64 bits, which is what an IPv6
 /// subscriber has.
@@ -65,7 +65,7 @@ struct Share {
     amount: AtomicUsize,
     /// The period of the last unmet demand in the high half, and the number of unmet demands in
     /// this period in the low half.
-    wants: AtomicU64,
+    unmet_demands: AtomicU64,
 }
 
 /// One address's account with a quota.
@@ -73,10 +73,10 @@ struct Share {
 pub struct Account {
     capacity: usize,
     used: Arc<AtomicUsize>,
-    mine: Arc<Share>,
+    share: Arc<Share>,
 }
 
-/// An amount that has been taken. Dropping the hold gives the amount back.
+/// An amount that has been taken. Dropping the hold releases the amount.
 #[derive(Debug)]
 pub struct Hold {
     account: Account,
@@ -102,16 +102,16 @@ impl Quota {
     pub fn account(&self, peer: Peer) -> Account {
         let peers = &mut *self.peers.borrow_mut();
         let known = peers.by_address.get(&peer).and_then(Weak::upgrade);
-        let mine = known.unwrap_or_else(|| {
-            if peers.by_address.len() >= peers.sweep_at.max(FORGET) {
-                peers.by_address.retain(|_, mine| mine.strong_count() > 0);
+        let share = known.unwrap_or_else(|| {
+            if peers.by_address.len() >= peers.sweep_at.max(MIN_CLEANUP) {
+                peers.by_address.retain(|_, share| share.strong_count() > 0);
                 peers.sweep_at = 2 * peers.by_address.len();
             }
-            let mine = Arc::default();
-            peers.by_address.insert(peer, Arc::downgrade(&mine));
-            mine
+            let share = Arc::default();
+            peers.by_address.insert(peer, Arc::downgrade(&share));
+            share
         });
-        Account { capacity: self.capacity, used: self.used.clone(), mine }
+        Account { capacity: self.capacity, used: self.used.clone(), share }
     }
 }
 
@@ -124,27 +124,29 @@ impl Account {
     }
 
     /// Returns the amount that this address holds.
-    pub(crate) fn mine(&self) -> usize {
-        self.mine.amount.load(Relaxed)
+    pub(crate) fn held(&self) -> usize {
+        self.share.amount.load(Relaxed)
     }
 
     /// Counts a demand of this address that exceeds what is free, and returns the number of such
     /// demands in this period.
-    pub(crate) fn wants(&self, period: u32) -> u32 {
+    pub(crate) fn count_unmet_demand(&self, period: u32) -> u32 {
         let [last_period, count] =
-            [32, 0].map(|shift| (self.mine.wants.load(Relaxed) >> shift) as u32);
+            [32, 0].map(|shift| (self.share.unmet_demands.load(Relaxed) >> shift) as u32);
         let count = if last_period == period { count.saturating_add(1) } else { 1 };
-        self.mine.wants.store(u64::from(period) << 32 | u64::from(count), Relaxed);
+        let counted = u64::from(period) << 32 | u64::from(count);
+        self.share.unmet_demands.store(counted, Relaxed);
         count
     }
 
     fn allows(&self, amount: usize) -> bool {
         let free = self.capacity.saturating_sub(self.used.load(Relaxed));
-        amount <= free && self.mine() + amount <= GREED.saturating_mul(free - amount).max(1)
+        amount <= free
+            && self.held() + amount <= MAX_HELD_TO_FREE.saturating_mul(free - amount).max(1)
     }
 
     fn change(&self, from: usize, to: usize) {
-        for count in [&*self.used, &self.mine.amount] {
+        for count in [&*self.used, &self.share.amount] {
             count.store(count.load(Relaxed) + to - from, Relaxed);
         }
     }
@@ -237,17 +239,19 @@ mod tests {
         for i in 0..10_000_u32 {
             drop(quota.account(IpAddr::from(i.to_be_bytes()).into()));
         }
-        assert!(quota.peers.borrow().by_address.len() <= 2 * FORGET);
+        assert!(quota.peers.borrow().by_address.len() <= 2 * MIN_CLEANUP);
         assert!(kept.take(1).is_some());
-        assert_eq!(quota.account(peer(1)).mine(), 0);
+        assert_eq!(quota.account(peer(1)).held(), 0);
     }
 
     #[test]
     fn unmet_demands_are_counted_by_address_and_period() {
         let quota = Quota::new(16);
         let (one, other) = (quota.account(peer(1)), quota.account(peer(2)));
-        assert_eq!([one.wants(7), one.wants(7), quota.account(peer(1)).wants(7)], [1, 2, 3]);
-        assert_eq!([other.wants(7), one.wants(8)], [1, 1]);
+        let again = quota.account(peer(1));
+        let counts = [&one, &one, &again].map(|account| account.count_unmet_demand(7));
+        assert_eq!(counts, [1, 2, 3]);
+        assert_eq!([other.count_unmet_demand(7), one.count_unmet_demand(8)], [1, 1]);
     }
 
     proptest! {
@@ -257,19 +261,22 @@ mod tests {
         ) {
             let quota = Quota::new(1000);
             let mut holds: Vec<Hold> = Vec::new();
-            for (address, amount, gives_back) in steps {
+            for (address, amount, releases) in steps {
                 match holds.pop() {
-                    Some(mut hold) if gives_back => {
+                    Some(mut hold) if releases => {
                         if hold.resize(amount / 2) {
                             holds.insert(0, hold);
                         }
                     }
-                    last => holds.extend(last.into_iter().chain(quota.account(peer(address)).take(amount))),
+                    last => {
+                        let taken = quota.account(peer(address)).take(amount);
+                        holds.extend(last.into_iter().chain(taken));
+                    }
                 }
                 prop_assert_eq!(quota.used(), holds.iter().map(Hold::amount).sum::<usize>());
                 prop_assert!(quota.used() <= 1000);
                 for address in 0..4 {
-                    prop_assert!(quota.account(peer(address)).mine() <= quota.used());
+                    prop_assert!(quota.account(peer(address)).held() <= quota.used());
                 }
             }
             drop(holds);

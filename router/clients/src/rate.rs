@@ -8,10 +8,11 @@
 //! ```
 //!
 //! All threads share the state without a lock: a limit of a Worker or of a namespace is an atomic
-//! ([`Bucket`]), and the limits of all clients together are a table of fixed size ([`Clients`]), in
-//! which clients can share places, as in a count-min sketch with conservative update (Estan and
-//! Varghese, "New directions in traffic measurement and accounting", 2002). The size of the table
-//! therefore depends neither on the number of clients nor on the number of their limits.
+//! ([`Bucket`]), and the limits of all clients together are a table of fixed size
+//! ([`ClientBuckets`]), in which clients can share places, as in a count-min sketch with
+//! conservative update (Estan and Varghese, "New directions in traffic measurement and accounting",
+//! 2002). The size of the table therefore depends neither on the number of clients nor on the
+//! number of their limits.
 //!
 //! This module is pure: the time is an argument.
 
@@ -86,7 +87,7 @@ impl Bucket {
 }
 
 /// The limits of all clients of all Workers.
-pub struct Clients {
+pub struct ClientBuckets {
     started: Instant,
     /// The seed of the hashes. Clients do not know it, so that no client can choose the places of
     /// another.
@@ -94,13 +95,13 @@ pub struct Clients {
     places: OnceLock<Box<[AtomicU64]>>,
 }
 
-impl Default for Clients {
+impl Default for ClientBuckets {
     fn default() -> Self {
         Self { started: Instant::now(), seed: RandomState::new(), places: OnceLock::new() }
     }
 }
 
-impl Clients {
+impl ClientBuckets {
     /// Returns the time since the start, in nanoseconds.
     pub fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
@@ -110,13 +111,13 @@ impl Clients {
     /// the client at the same moment, each of these threads may admit one request too many.
     ///
     /// # Arguments
-    /// * `of` - identifies what is limited.
+    /// * `key` - identifies the Worker whose limit it is.
     ///
     /// # Errors
     /// Fails as [`Rate::admit`] does.
     pub fn admit(
         &self,
-        of: u64,
+        key: u64,
         peer: Peer,
         rate: Rate,
         now: u64,
@@ -125,7 +126,7 @@ impl Clients {
         let places = self
             .places
             .get_or_init(|| std::iter::repeat_with(AtomicU64::default).take(PLACES).collect());
-        let hash = self.seed.hash_one((of, peer, rate));
+        let hash = self.seed.hash_one((key, peer, rate));
         // Double hashing (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006).
         let step = (hash >> 32) | 1;
         let own = || {
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn clients_and_workers_have_limits_of_their_own() {
-        let (clients, rate) = (Clients::default(), rate(1, 3));
+        let (clients, rate) = (ClientBuckets::default(), rate(1, 3));
         for (worker, client) in [(1, 1), (1, 2), (2, 1)] {
             let admit = || clients.admit(worker, peer(client), rate, SECOND, ONE);
             assert_eq!(admitted(admit), 3, "worker {worker}, client {client}");
@@ -213,7 +214,7 @@ mod tests {
 
     #[test]
     fn few_of_many_clients_are_limited_because_of_others() {
-        let (clients, rate) = (Clients::default(), rate(1, 1));
+        let (clients, rate) = (ClientBuckets::default(), rate(1, 1));
         let refused = (0..10_000)
             .filter(|client| clients.admit(1, peer(*client), rate, SECOND, ONE).is_err())
             .count();

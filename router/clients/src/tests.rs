@@ -77,7 +77,7 @@ fn a_connection_with_only_unread_responses_may_end_for_another() {
     let (first, second) = (&crowd[0].0.0.clone(), &crowd[1].0.0.clone());
     let mut second_request = first.begin_request();
     for (_, in_flight) in &mut crowd[..2] {
-        in_flight.unread(true);
+        in_flight.set_unread(true);
     }
     assert!(
         clients.admit(address(1), PLAIN).is_none(),
@@ -94,10 +94,10 @@ fn a_connection_with_only_unread_responses_may_end_for_another() {
         "a working connection, or one that has ended, can end"
     );
     assert!(must_end(&crowd[1].0) && !must_end(&crowd[0].0));
-    second_request.unread(true);
+    second_request.set_unread(true);
     first.activity.wait_since_start();
     assert!(first.can_end());
-    second_request.unread(false);
+    second_request.set_unread(false);
     assert!(!first.can_end(), "a connection whose client reads again can end");
     drop((second_request, crowd));
     assert_eq!([first, second].map(|client| client.activity.unread()), [0, 0]);
@@ -114,7 +114,7 @@ fn the_rate_of_connections_ended_for_a_growing_crowd_is_bounded() {
     let ended = crowd.iter().filter(|client| must_end(client)).count();
     // Two connections end for each one whose memory doubles, because the share of an address
     // shrinks with the free memory.
-    assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended so that {grown} grew");
+    assert!((1..=2 * MAX_GROWTHS as usize).contains(&ended), "{ended} ended so that {grown} grew");
     assert!(grown + ended < crowd.len());
     assert!(clients.admit(address(100), PLAIN).is_some(), "a new connection was refused");
     assert!(

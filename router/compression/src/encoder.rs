@@ -2,7 +2,7 @@
 //!
 //! The levels are those at which a thread compresses text at hundreds of megabytes per second, and
 //! the windows are at most 64 KiB: a larger window takes more memory for each stream, and
-//! hardly makes the text of web pages smaller.
+//! makes the text of web pages hardly any smaller.
 
 use std::io::{self, Write as _};
 
@@ -25,8 +25,9 @@ const BROTLI_WINDOW_BITS: u32 = 16;
 /// The size of the pieces in which the encoder writes, in bytes.
 const BROTLI_BUFFER: usize = 4096;
 
-/// The room that is made for the output at a time, in bytes. It is more than the marker of a flush.
-const ROOM: usize = 1024;
+/// The space that is reserved for the output at a time, in bytes. The marker of a flush fits into
+/// it.
+const SPACE: usize = 1024;
 
 /// The state of the compression of one response.
 pub enum Encoder {
@@ -135,12 +136,12 @@ fn zstd(
 ) -> io::Result<()> {
     let mut input = InBuffer::around(piece);
     while input.pos() < piece.len() {
-        output.reserve(ROOM);
+        output.reserve(SPACE);
         let end = output.len();
         encoder.run(&mut input, &mut OutBuffer::around_pos(output, end))?;
     }
     loop {
-        output.reserve(ROOM);
+        output.reserve(SPACE);
         let end = output.len();
         let mut room = OutBuffer::around_pos(output, end);
         let left = match then {
@@ -166,7 +167,7 @@ fn gzip(
         Then::Finish => FlushCompress::Finish,
     };
     loop {
-        output.reserve(ROOM);
+        output.reserve(SPACE);
         let read = encoder.total_in();
         let status = encoder.compress_vec(piece, output, flush)?;
         piece = &piece[(encoder.total_in() - read) as usize..];

@@ -7,7 +7,7 @@ use tenon_lifecycle::metrics::{EnumCounters, Register as _};
 use crate::Coding;
 
 label_values! {
-    /// The reason why a stream is sent as it is, although its client accepts a coding.
+    /// The reason why a stream is sent uncompressed, although its client accepts a coding.
     pub(crate) enum Lack {
         /// The thread, or the client's address, compresses its maximum of streams.
         Slots = "slots",
@@ -55,7 +55,7 @@ impl CompressionMetrics {
         self.written.get(coding).inc_by(written as u64);
     }
 
-    /// Counts a stream that is not compressed.
+    /// Counts a stream that is not compressed. Always returns `None`.
     pub(crate) fn lack<T>(&self, lack: Lack) -> Option<T> {
         self.refused.inc(lack);
         None

@@ -4,7 +4,7 @@
 //!  turn of the event loop:  other tasks │ 64 KiB │ sockets │ other tasks │ 64 KiB │ …
 //! ```
 //!
-//! In a turn of the event loop, between two looks at the sockets, the thread compresses a bounded
+//! In a turn of the event loop, between two polls of the sockets, the thread compresses a bounded
 //! amount of content. Bodies that need more wait in a queue. The more other work a turn has, the
 //! smaller the share of compression.
 

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_one_number() {
+    fn a_content_length_is_one_number() {
         assert!(matches!(length(&[]), Ok(None)));
         assert!(matches!(length(&["17"]), Ok(Some(17))));
         for invalid in [&[""][..], &["+1"], &["1,1"], &["1", "1"], &["99999999999999999999"]] {

@@ -22,8 +22,8 @@ use crate::endpoint::Counted;
 use crate::streams::{LastStopped, Receiver, Sender, Stopped, Streams};
 use crate::{HANDSHAKE_TIMEOUT, HEAD, SEND_WINDOW, STREAM, STREAMS, WIDE_WINDOW};
 
-/// The size of the head of a request above which the parser ends the stream, in bytes. The request
-/// is parsed up to this size, so that its client receives a response.
+/// The size of a request's head above which the parser ends the stream, in bytes. The request is
+/// parsed up to this size, so that its client receives a response.
 const PARSED_HEAD: u64 = 4 * HEAD;
 
 /// The size that HTTP/3 adds to that of each field (RFC 9114, section 4.2.2).
@@ -82,7 +82,8 @@ impl Connection {
     /// Begins HTTP/3.
     ///
     /// # Errors
-    /// Fails if the connection is lost, or the client does not permit the streams that HTTP/3 needs.
+    /// Fails if the connection is lost, or the client does not permit the streams that HTTP/3
+    /// needs.
     pub(crate) async fn new(
         transport: quinn::Connection,
         client: Arc<Client>,
@@ -168,7 +169,7 @@ impl Window {
         self.wide.set(wide);
     }
 
-    /// Gives up what [`widen`](Self::widen) has taken.
+    /// Releases what [`widen`](Self::widen) has taken.
     pub fn narrow(&self) {
         if self.wide.take().is_some() {
             self.transport.set_send_window(SEND_WINDOW as u64);
@@ -177,8 +178,8 @@ impl Window {
 }
 
 impl Arrival {
-    /// Waits for the head. Returns the request, and the means to answer it. If the head is too long,
-    /// the request has a [`Refusal`] among its extensions.
+    /// Waits for the head. Returns the request, and the means to answer it. If the head is too
+    /// long, the request has a [`Refusal`] among its extensions.
     ///
     /// # Errors
     /// Fails if the client breaks the protocol, or the connection is lost. The client then receives
@@ -199,9 +200,11 @@ impl Arrival {
                 return Err(StreamError::Malformed(reason));
             }
         };
-        // The client may delay this response, and the memory of a longer head is not charged yet. A
-        // client must not wait for the response forever (RFC 9110, section 10.1.1).
-        let expects = request.headers().get(header::EXPECT).is_some_and(|it| it == "100-continue");
+        // A client can delay this response, and the memory of a longer head is not charged yet. A
+        // client with a longer head gets no such response, and must not wait for it indefinitely
+        // (RFC 9110, section 10.1.1).
+        let expects =
+            request.headers().get(header::EXPECT).is_some_and(|value| value == "100-continue");
         if expects && size <= STREAM / 2 {
             let mut proceed = Response::new(());
             *proceed.status_mut() = http::StatusCode::CONTINUE;
@@ -232,10 +235,10 @@ fn checked_length(headers: &HeaderMap) -> Result<Option<u64>, &'static str> {
         HeaderName::from_static("proxy-connection"),
     ];
     if OF_CONNECTIONS.iter().any(|name| headers.contains_key(name)) {
-        return Err("it has a header of connections");
+        return Err("it has a header that concerns the connection");
     }
     if headers.get_all(header::TE).iter().any(|value| value != "trailers") {
-        return Err("its TE header has another value than \"trailers\"");
+        return Err("its TE header has a value other than \"trailers\"");
     }
     stated_length(headers).map_err(|_| "its Content-Length is not one number")
 }
@@ -348,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_fields_is_that_of_http3() {
+    fn the_size_of_fields_is_counted_as_http3_specifies() {
         assert_eq!(fields_size(&headers(&[("a", "bc"), ("de", "")])), 3 + 2 + 2 * FIELD);
     }
 }

@@ -115,7 +115,7 @@ mod tests {
         }
 
         #[test]
-        fn every_nonce_keeps_the_thread(random in any::<[u8; HALF]>(), thread in 0_u32..7) {
+        fn every_encoded_thread_is_decoded(random in any::<[u8; HALF]>(), thread in 0_u32..7) {
             let ids = ConnectionIds::new(7);
             prop_assert_eq!(ids.owner(&ids.encode(random, thread)), Some(thread as usize));
         }

@@ -5,7 +5,7 @@ use crate::connection_id::LENGTH;
 
 /// The bit of the first byte that distinguishes the two forms of headers.
 const LONG: u8 = 0x80;
-/// The position of the length of the connection id in a long header, after the first byte and the
+/// The position of the connection id's length in a long header, after the first byte and the
 /// version.
 const LENGTH_AT: usize = 5;
 
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_another_length_is_none_of_the_routers() {
+    fn an_id_of_another_length_was_not_issued_by_the_router() {
         assert_eq!(destination(&long(20)), None);
         assert_eq!(destination(&long(0)), None);
     }

@@ -31,15 +31,15 @@ use crate::{
 
 /// The maximum number of attempts that wait for a decision. Each is decided in the same turn of the
 /// event loop.
-const UNDECIDED: usize = 256;
+const MAX_UNDECIDED: usize = 256;
 /// The maximum amount of data that waits for the decision about one attempt, and about all, in
 /// bytes.
-const UNDECIDED_DATA: u64 = 16 * 1024;
-const ALL_UNDECIDED_DATA: u64 = 1024 * 1024;
+const MAX_UNDECIDED_DATA: u64 = 16 * 1024;
+const MAX_ALL_UNDECIDED_DATA: u64 = 1024 * 1024;
 
 /// The maximum number of ended connections that QUIC still keeps, above which a thread refuses
 /// clients.
-const ENDED: usize = 1024;
+const MAX_ENDED: usize = 1024;
 
 /// The size of the kernel's buffers of a thread's socket, in bytes. All connections of the thread
 /// share them.
@@ -76,8 +76,8 @@ pub fn listen(
 ) -> Result<Vec<Listener>, Http3Error> {
     let server = server_config(https)?;
     let ids = ConnectionIds::new(threads);
-    let between = handover::between(threads, &ids).into_iter().enumerate();
-    between
+    let channels = handover::channels(threads, &ids).into_iter().enumerate();
+    channels
         .map(|(thread, (handover, given_rx))| {
             let mut config = EndpointConfig::default();
             let generator = ids.of_thread(thread);
@@ -110,9 +110,9 @@ fn server_config(https: &Https) -> Result<ServerConfig, Http3Error> {
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config
         .transport_config(Arc::new(transport()))
-        .max_incoming(UNDECIDED)
-        .incoming_buffer_size(UNDECIDED_DATA)
-        .incoming_buffer_size_total(ALL_UNDECIDED_DATA);
+        .max_incoming(MAX_UNDECIDED)
+        .incoming_buffer_size(MAX_UNDECIDED_DATA)
+        .incoming_buffer_size_total(MAX_ALL_UNDECIDED_DATA);
     Ok(config)
 }
 
@@ -192,14 +192,14 @@ impl Endpoint {
             let metrics = self.metrics.clone();
             // QUIC keeps ended connections for a time that their clients influence.
             let ended = self.endpoint.open_connections().saturating_sub(self.charged.get());
-            if ended >= ENDED {
-                metrics.attempts.inc(metrics::Attempt::Refused);
+            if ended >= MAX_ENDED {
+                metrics.attempts.inc(metrics::Outcome::Refused);
                 incoming.refuse();
                 continue;
             }
             let unproven = self.unproven.get() + ended;
             if must_prove(incoming.remote_address_validated(), unproven) {
-                metrics.attempts.inc(metrics::Attempt::Retried);
+                metrics.attempts.inc(metrics::Outcome::Retried);
                 // An attempt without a proven address can always be retried.
                 let _ = incoming.retry();
                 continue;
@@ -257,12 +257,12 @@ impl Attempt {
 
     /// Refuses the client, which then uses another protocol or another router.
     pub fn refuse(self) {
-        self.metrics.attempts.inc(metrics::Attempt::Refused);
+        self.metrics.attempts.inc(metrics::Outcome::Refused);
         self.incoming.refuse();
     }
 
-    /// Performs the handshake. Returns `None` if the client fails it, or does not complete it before
-    /// the timeout.
+    /// Performs the handshake. Returns `None` if the client fails it, or does not complete it
+    /// before the timeout.
     pub async fn accept(self, client: &Arc<Client>) -> Option<Connection> {
         let Self { incoming, charged, unproven, metrics } = self;
         let unproven = (!incoming.remote_address_validated()).then(|| Counted::new(unproven));
@@ -277,10 +277,10 @@ impl Attempt {
                 .await
                 .unwrap_or_else(|_| Err("it was not completed in time".into()));
         let outcome = match &connection {
-            Ok(_) => metrics::Attempt::Connected,
+            Ok(_) => metrics::Outcome::Connected,
             Err(error) => {
                 tracing::debug!(%error, "a client failed its QUIC handshake");
-                metrics::Attempt::Failed
+                metrics::Outcome::Failed
             }
         };
         metrics.attempts.inc(outcome);

@@ -1,5 +1,5 @@
-//! Follows the frames of a client's stream (RFC 9114, section 7), and passes on only what the parser
-//! of HTTP/3 reads in bounded memory.
+//! Follows the frames of a client's stream (RFC 9114, section 7), and passes on only what the
+//! parser of HTTP/3 reads in bounded memory.
 //!
 //! ```text
 //!  bytes ─► header of a frame ─┬─ DATA ─────────────────────────► passed in pieces
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The parser keeps each frame other than DATA until the frame is complete, however long it is. It
-//! also takes an empty DATA frame for the end of a body, and expects that no frame is cut off by the
-//! end of its stream. This module guarantees what the parser relies on.
+//! also takes an empty DATA frame for the end of a body, and expects that no frame is cut off by
+//! the end of its stream. This module guarantees what the parser relies on.
 //!
 //! This module is pure.
 
@@ -21,7 +21,7 @@ use bytes::{Bytes, BytesMut};
 /// The maximum size of the encoded head or trailers of a message, in bytes. It exceeds the maximum
 /// size of the decoded fields, so that a client which exceeds the latter by little receives 431.
 pub(crate) const MAX_HEADERS: u64 = 2 * crate::HEAD;
-/// The maximum size of a frame of the control stream, in bytes. A client sends a few settings.
+/// The maximum size of a frame on the control stream, in bytes. A client sends a few settings.
 const MAX_CONTROL: u64 = 1024;
 
 /// The maximum length of a frame's header: two integers of eight bytes each.
@@ -31,8 +31,8 @@ const DATA: u64 = 0x0;
 const HEADERS: u64 = 0x1;
 const PUSH_PROMISE: u64 = 0x5;
 /// Frames that have a meaning on the control stream, and frames of HTTP/2, which are errors. The
-/// parser judges both.
-const JUDGED: [u64; 8] = [0x2, 0x3, 0x4, 0x6, 0x7, 0x8, 0x9, 0xd];
+/// parser checks both.
+const CHECKED_BY_PARSER: [u64; 8] = [0x2, 0x3, 0x4, 0x6, 0x7, 0x8, 0x9, 0xd];
 /// The frame with which a stream of WebTransport begins. It has no length.
 const WEBTRANSPORT: u64 = 0x41;
 
@@ -209,7 +209,7 @@ fn judge(kind: u64, length: u64) -> Result<State, FrameError> {
         DATA => Ok(State::Data(length)),
         HEADERS => kept(MAX_HEADERS),
         PUSH_PROMISE => kept(MAX_CONTROL),
-        _ if JUDGED.contains(&kind) => kept(MAX_CONTROL),
+        _ if CHECKED_BY_PARSER.contains(&kind) => kept(MAX_CONTROL),
         WEBTRANSPORT => Err(FrameError::Unsupported(kind)),
         _ => Ok(State::Dropped(length)),
     }

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The kernel distributes datagrams by a hash of their addresses and ports. A client that changes
-//! its address, such as a telephone that leaves a wireless network, therefore reaches another
-//! thread. This is rare, so a copy and a wake-up of the other thread cost little. A queue is bounded:
-//! like a network, it drops what does not fit, and the client sends it again.
+//! its address, such as a phone that leaves a wireless network, therefore reaches another thread.
+//! This is rare, so a copy and a wake-up of the other thread cost little. A queue is bounded: like
+//! a network, it drops what does not fit, and the client sends it again.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const QUEUE: usize = 256;
 /// The maximum size of a datagram that endpoints accept, in bytes: the default of quinn.
 const DATAGRAM: usize = 1472;
 
-/// A datagram that has reached another thread than the one that owns its connection.
+/// A datagram that has reached a thread other than the owner of its connection.
 #[derive(Debug)]
 pub(crate) struct Datagram {
     pub(crate) bytes: Box<[u8]>,
@@ -54,7 +54,7 @@ pub(crate) struct Handover {
 }
 
 /// Creates the queues of all threads. Returns each thread's access, and the end of its queue.
-pub(crate) fn between(
+pub(crate) fn channels(
     threads: usize,
     ids: &ConnectionIds,
 ) -> Vec<(Handover, mpsc::Receiver<Datagram>)> {
@@ -105,7 +105,7 @@ mod tests {
     fn a_datagram_goes_to_the_owner_of_its_connection() {
         let ids = ConnectionIds::new(2);
         let [(first, _first_rx), (_, mut second_rx)] =
-            <[_; 2]>::try_from(between(2, &ids)).unwrap();
+            <[_; 2]>::try_from(channels(2, &ids)).unwrap();
         let meta = RecvMeta::default();
         let (own, others) = (ids.of_thread(0).generate_cid(), ids.of_thread(1).generate_cid());
         assert_eq!(first.route(&addressed_to(&own), &meta), Destination::Own);
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_full_queue_loses_datagrams() {
         let ids = ConnectionIds::new(2);
-        let threads = between(2, &ids);
+        let threads = channels(2, &ids);
         let others = addressed_to(&ids.of_thread(1).generate_cid());
         let route = || threads[0].0.route(&others, &RecvMeta::default());
         assert!((0..QUEUE).all(|_| route() == Destination::Other));

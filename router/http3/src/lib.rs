@@ -1,16 +1,16 @@
-//! HTTP/3 towards clients: one endpoint of QUIC on each thread.
+//! HTTP/3 with clients: one endpoint of QUIC on each thread.
 //!
 //! ```text
 //!  UDP socket of a thread ─► ThreadSocket ─► Endpoint ─► Attempt ─► Connection ─► Arrival
-//!    SO_REUSEPORT     │  ▲                               accept,     streams      head, Body, Reply
+//!    SO_REUSEPORT     │  ▲                               accept,     streams     head, Body, Reply
 //!                     ▼  │                               retry or
 //!                 other threads                          refuse
 //! ```
 //!
 //! All threads listen on the same port, and the kernel distributes datagrams by their addresses. A
-//! connection belongs to the thread that has accepted it, and its ids name this thread. A client may
-//! change its address: a thread that receives a datagram of another thread's connection hands it
-//! over. An eBPF program in the kernel could choose the right socket at once, but it needs a
+//! connection belongs to the thread that has accepted it, and its ids name this thread. A client
+//! may change its address: a thread that receives a datagram of another thread's connection hands
+//! it over. An eBPF program in the kernel could choose the right socket at once, but it needs a
 //! capability that a router's container does not have, and unsafe code.
 //!
 //! Everything that a client can make the router keep is bounded:
@@ -59,8 +59,7 @@ pub use body::{Body, BodyError};
 pub use connection::{Arrival, Closing, Connection, Reply, StreamError, Window};
 pub use endpoint::{Attempt, Endpoint, Http3Error, Listener, listen};
 
-/// The maximum size of the head of a request, in bytes, as HTTP/3 counts it (RFC 9114, section
-/// 4.2.2).
+/// The maximum size of a request's head, in bytes, as HTTP/3 counts it (RFC 9114, section 4.2.2).
 pub const HEAD: u64 = 64 * 1024;
 
 /// The maximum number of concurrent requests of a connection.
@@ -87,8 +86,8 @@ pub const CONNECTION: usize = SEND_WINDOW + 32 * 1024;
 /// The memory that TLS and QUIC add to a connection.
 pub const MEMORY: TlsMemory = TlsMemory { active: 48 * 1024, resting: 48 * 1024 };
 
-/// The maximum number of simultaneous handshakes of a thread with clients that have not proven their
-/// address.
+/// The maximum number of simultaneous handshakes of a thread with clients that have not proven
+/// their address.
 const UNPROVEN: usize = 32;
 
 /// The maximum duration of a handshake with a client.
@@ -96,8 +95,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time after which a client that has sent nothing counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(45);
-/// The interval in which a client is asked for a sign of life. It is shorter than the time for which
-/// most network address translators remember a client.
+/// The interval at which a client is asked for a sign of life. It is shorter than the time for
+/// which most network address translators remember a client.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
 /// The time for which a client that leaves may still receive what has been sent to it.

@@ -1,12 +1,12 @@
-//! The metrics of HTTP/3, besides those of all clients.
+//! The metrics of HTTP/3, in addition to those of all clients.
 
 use prometheus::{IntCounter, Registry};
 use tenon_lifecycle::label_values;
 use tenon_lifecycle::metrics::{EnumCounters, Register as _};
 
 label_values! {
-    /// What has become of an attempt to connect.
-    pub enum Attempt {
+    /// The outcome of an attempt to connect.
+    pub enum Outcome {
         /// The handshake was completed.
         Connected = "connected",
         /// The client failed the handshake, or did not complete it in time.
@@ -21,7 +21,7 @@ label_values! {
 /// The metrics of all threads.
 #[derive(Clone)]
 pub struct Http3Metrics {
-    pub attempts: EnumCounters<Attempt>,
+    pub attempts: EnumCounters<Outcome>,
     handed_over: IntCounter,
     lost: IntCounter,
 }

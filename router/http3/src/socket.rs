@@ -1,9 +1,9 @@
-//! The socket of one thread, as its endpoint sees it: the datagrams of the thread's own connections,
-//! from the kernel and from other threads.
+//! The socket of one thread, as its endpoint sees it: the datagrams of the thread's own
+//! connections, from the kernel and from other threads.
 //!
-//! The kernel may deliver many datagrams of a client as one. They are copied apart here, because the
-//! endpoint would otherwise keep all of them in memory for as long as it keeps a byte of one of
-//! them.
+//! The kernel may deliver many datagrams of a client as one message. Each is copied out of the
+//! message here, because the endpoint would otherwise keep all of them in memory for as long as it
+//! keeps a byte of one of them.
 
 use std::fmt;
 use std::io::{self, IoSliceMut};
@@ -21,13 +21,13 @@ use crate::metrics::ThreadMetrics;
 
 /// The maximum number of messages that are received at once, each with up to [`MESSAGE`] bytes.
 const MESSAGES: usize = 4;
-/// The maximum size of a message of the kernel, in bytes.
+/// The maximum size of a message from the kernel, in bytes.
 const MESSAGE: usize = 64 * 1024;
 /// The maximum number of times that the socket is read for other threads before the other tasks of
 /// this thread run.
 const ROUNDS: usize = 8;
 
-/// See the module's documentation.
+/// The socket of one thread, which receives only the datagrams of the thread's own connections.
 pub(crate) struct ThreadSocket {
     socket: Arc<dyn AsyncUdpSocket>,
     handover: Handover,

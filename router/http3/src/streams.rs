@@ -1,7 +1,7 @@
 //! The adapter between the parser of HTTP/3 and QUIC, which bounds what the parser keeps in memory.
 //!
-//! Everything that a client sends passes [`Frames`]. While the parser keeps an incomplete frame, the
-//! frame's length is charged to the client's memory.
+//! Everything that a client sends passes [`Frames`]. While the parser keeps an incomplete frame,
+//! the frame's length is charged to the client's memory.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -168,7 +168,7 @@ impl quic::OpenStreams<Bytes> for Opener {
     }
 }
 
-/// Both directions of the stream of a request.
+/// Both directions of a request's stream.
 pub(crate) struct Exchange {
     sender: Sender,
     receiver: Receiver,
@@ -224,7 +224,7 @@ impl quic::SendStream<Bytes> for Exchange {
     }
 }
 
-/// The direction of a stream towards the client.
+/// The direction of a stream toward the client.
 pub(crate) struct Sender {
     stream: quinn::SendStream,
     /// The data that QUIC has not taken yet.

@@ -18,7 +18,7 @@ use super::certificate::{Certificate, CertificateError};
 use super::metrics::HttpsMetrics;
 use super::selection::Selection;
 
-/// Interval between two polls. The kubelet itself takes up to two minutes to update a volume.
+/// The interval between two polls. The kubelet itself takes up to two minutes to update a volume.
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// The contents of `tls.crt` and `tls.key`.
@@ -85,11 +85,11 @@ impl Directory {
     fn report(&mut self, name: String, error: &CertificateError) {
         let message = error.to_string();
         if self.errors.get(&name) != Some(&message) {
-            let keeps = self.used.contains_key(&name);
+            let keeps_current = self.used.contains_key(&name);
             tracing::error!(
                 directory = %self.path.join(&name).display(),
                 error = message,
-                keeps_current = keeps,
+                keeps_current,
                 "cannot use an HTTPS certificate"
             );
             self.errors.insert(name, message);
@@ -123,8 +123,11 @@ impl Directory {
                     }
                     Err(error) => {
                         if !std::mem::replace(&mut has_failed, true) {
-                            let path = self.path.display();
-                            tracing::error!(%error, directory = %path, "cannot list the HTTPS certificates; keeping the current ones");
+                            tracing::error!(
+                                %error,
+                                directory = %self.path.display(),
+                                "cannot list the HTTPS certificates; keeping the current ones"
+                            );
                         }
                     }
                 }
@@ -134,8 +137,7 @@ impl Directory {
     }
 }
 
-/// Returns the names of the folders of a directory. Names that begin with a dot belong to the
-/// kubelet.
+/// Returns the names of a directory's folders. Names that begin with a dot belong to the kubelet.
 fn folders(path: &Path) -> io::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(path)? {

@@ -10,7 +10,7 @@ use super::certificate::Certificate;
 /// The certificates of all hosts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GatewayCertificates {
-    /// By host, such as `shop.example.com` or `*.example.com`, or `*` for every host.
+    /// The certificates by host: `shop.example.com`, `*.example.com`, or `*` for every host.
     by_host: HashMap<String, Arc<CertifiedKey>>,
 }
 
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_cannot_be_used_replaces_none() {
+    fn a_certificate_that_cannot_be_used_does_not_replace_the_previous_one() {
         let mut certificates = GatewayCertificates::default();
         let files = Files::issued_for(&["a"]);
         certificates.set("a", Some((&files.certificate, &files.key)));

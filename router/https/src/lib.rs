@@ -4,7 +4,7 @@
 //! ```text
 //!  --https-certificates DIR
 //!    ├── api/   tls.crt, tls.key ─┐
-//!    └── shop/  tls.crt, tls.key ─┴─► Certificate, checked ─► Selection, by SNI ─► handshake ─► Stream
+//!    └── shop/  tls.crt, tls.key ─┴─► Certificate, checked ─► Selection, by SNI ─► handshake
 //!          ▲ polled; if a certificate cannot be used, the previous one stays in use
 //! ```
 //!

@@ -8,6 +8,7 @@ use prometheus::{IntCounter, IntGauge, IntGaugeVec, Registry};
 use rustls::HandshakeKind;
 use tenon_lifecycle::metrics::Register as _;
 
+/// The metrics of all threads.
 #[derive(Clone)]
 pub(super) struct HttpsMetrics {
     full: IntCounter,
@@ -48,6 +49,7 @@ impl HttpsMetrics {
         })
     }
 
+    /// Counts a completed handshake.
     pub(super) fn record_handshake(&self, kind: Option<HandshakeKind>) {
         if kind == Some(HandshakeKind::Resumed) { &self.resumed } else { &self.full }.inc();
     }
@@ -66,9 +68,9 @@ impl HttpsMetrics {
             self.expiry.with_label_values(&[folder]).set(expiry);
             folders.insert(folder.to_owned());
         }
-        for gone in before.difference(&folders) {
+        for folder in before.difference(&folders) {
             // The gauge exists, because it was set before.
-            let _ = self.expiry.remove_label_values(&[gone]);
+            let _ = self.expiry.remove_label_values(&[folder]);
         }
     }
 }

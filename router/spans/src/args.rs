@@ -52,7 +52,13 @@ pub struct SpanArgs {
     trace_ratio: Ratio,
 
     /// Also record spans of requests that fail with a status of 500 or above.
-    #[arg(long, env = "TENON_TRACE_ERRORS", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    #[arg(
+        long,
+        env = "TENON_TRACE_ERRORS",
+        value_name = "BOOL",
+        default_value_t = true,
+        action = ArgAction::Set
+    )]
     trace_errors: bool,
 }
 
@@ -233,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_names_is_refused() {
+    fn a_malformed_list_of_pairs_is_refused() {
         for text in ["a", "=b", "a=b,c", "a=%ff"] {
             assert_eq!(text.parse::<Pairs>(), Err(InvalidPairs), "{text}");
         }

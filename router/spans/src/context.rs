@@ -13,7 +13,9 @@ use std::num::{NonZeroU64, NonZeroU128};
 
 use http::{HeaderMap, HeaderName};
 
+/// The header with the context of the sender's span.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// The header with data of tracing systems, which belongs to the trace of `traceparent`.
 pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The length of a `traceparent` of version 0, in bytes.

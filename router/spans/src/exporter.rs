@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_failure_that_may_pass_is_repeated() {
+    fn only_a_temporary_failure_is_retried() {
         let delay = Duration::from_secs(2);
         let waits = |code| retry_after(&Status::new(code, ""), delay);
         for code in [Code::Unavailable, Code::DeadlineExceeded, Code::Aborted] {

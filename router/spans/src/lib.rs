@@ -1,10 +1,10 @@
-//! Spans of requests: which requests have one, and the export of spans by OTLP (the OpenTelemetry
+//! Spans of requests: which requests have one, and the export of spans over OTLP (the OpenTelemetry
 //! protocol).
 //!
 //! ```text
-//!  a thread:  sampled? ─► OpenSpan ─► Recorder: up to 512 spans ─┐ once a second
-//!  a thread:  …                                                  ├─► batches ─► Exporter ─gRPC─► collector
-//!  a thread:  …                                                  ┘   bounded    one task
+//!  thread: sampled? ─► OpenSpan ─► Recorder: up to 512 spans ─┐ once a second
+//!  thread: …                                                  ├─► batches ─► Exporter ─► collector
+//!  thread: …                                                  ┘   bounded    one task
 //! ```
 //!
 //! A request without a span costs only the choice of a random number. A thread never waits for the
@@ -54,6 +54,7 @@ pub fn channel(
     metrics: SpanMetrics,
 ) -> (RecorderParts, Exporter) {
     let SpansConfig { sampling, collector } = config;
+    // Each thread can hand over two batches before spans are dropped.
     let (batches_tx, batches_rx) = tokio::sync::mpsc::channel(2 * threads);
     let parts = RecorderParts { sampling, batches_tx, metrics: metrics.clone() };
     (parts, Exporter::new(batches_rx, collector, metrics))

@@ -50,12 +50,13 @@ pub struct OpenSpan {
     context: Context,
     started: Instant,
     is_answered: bool,
-    /// The length of the part of the response that has been sent, in bytes.
+    /// The number of bytes of the response's body that have been sent.
     sent: Option<u64>,
     recorder: Rc<Recorder>,
 }
 
 impl Recorder {
+    /// Creates a thread's recorder, on that thread.
     pub fn new(parts: RecorderParts) -> Rc<Self> {
         Rc::new(Self { parts, ended: RefCell::default(), is_due: Cell::new(false) })
     }

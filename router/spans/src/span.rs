@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::trace::v1::{self, Status};
 use crate::context::Context;
 
 /// The maximum length of an attribute's text, in bytes.
-const TEXT: usize = 256;
+const MAX_TEXT: usize = 256;
 
 /// The number of attributes for which a span has room from the beginning.
 const ATTRIBUTES: usize = 20;
@@ -38,7 +38,7 @@ impl Origin {
     /// # Arguments
     /// * `random` - random bits.
     pub fn begin(&self, mut random: impl FnMut() -> u128) -> Context {
-        // The id 0 is invalid, although it is hardly ever drawn.
+        // The id 0 is invalid, although it is almost never drawn.
         let trace = match self {
             Self::Parent(parent) => parent.trace,
             Self::Nothing | Self::Untrusted(_) => {
@@ -61,6 +61,7 @@ impl Span {
             trace_id: context.trace.get().to_be_bytes().to_vec(),
             span_id: context.span.get().to_be_bytes().to_vec(),
             kind: SpanKind::Server.into(),
+            // The trace is sampled.
             flags: 1,
             start_time_unix_nano: nanoseconds(started),
             attributes: Vec::with_capacity(ATTRIBUTES),
@@ -87,7 +88,7 @@ impl Span {
 
     /// Adds text, of which the first 256 bytes are kept.
     pub fn text(&mut self, key: &'static str, text: &str) {
-        let text = text[..text.floor_char_boundary(TEXT)].to_owned();
+        let text = text[..text.floor_char_boundary(MAX_TEXT)].to_owned();
         self.attribute(key, Value::StringValue(text));
     }
 

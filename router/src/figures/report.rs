@@ -20,16 +20,16 @@ use tonic::{Code, Status};
 use super::{Counted, INTERVAL, Subject};
 
 /// The maximum number of entries in one call. Operators refuse more.
-const ENTRIES: usize = 200;
+const MAX_ENTRIES: usize = 200;
 
 /// The maximum number of entries that wait for an operator. Figures of more revisions are dropped.
 const MAX_PENDING: usize = 10_000;
 
 /// The maximum time to wait for the answer to one call.
-const ATTEMPT: Duration = Duration::from_secs(5);
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The capacity of the channel from the threads. Each thread sends once every second.
-const CHANNEL: usize = 256;
+const CHANNEL_CAPACITY: usize = 256;
 
 /// The receiver of the figures of all threads.
 pub(crate) struct Reporter {
@@ -46,7 +46,7 @@ type Entry = (Subject, (WorkerId, Figures));
 impl Reporter {
     /// Creates the reporter, and the sender of the threads' figures.
     pub(crate) fn new() -> (mpsc::Sender<Counted>, Self) {
-        let (counted_tx, counted_rx) = mpsc::channel(CHANNEL);
+        let (counted_tx, counted_rx) = mpsc::channel(CHANNEL_CAPACITY);
         (counted_tx, Self { counted_rx, pending: Pending::default() })
     }
 
@@ -67,7 +67,8 @@ impl Reporter {
                             tracing::info!("the operator's version does not support rollouts");
                             return self.discard().await;
                         }
-                        tracing::warn!(code = ?status.code(), message = status.message(), "cannot report figures");
+                        let (code, message) = (status.code(), status.message());
+                        tracing::warn!(?code, message, "cannot report figures");
                     }
                     not_before = Instant::now() + INTERVAL;
                 }
@@ -80,7 +81,7 @@ impl Reporter {
         while let Some(entries) = self.pending.take() {
             let revisions = entries.iter().map(message).collect();
             let call = operator.report_traffic(ReportTrafficRequest { revisions });
-            let answer = tokio::time::timeout(ATTEMPT, call).await;
+            let answer = tokio::time::timeout(CALL_TIMEOUT, call).await;
             let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer")));
             if let Err(status) = answer {
                 if matches!(status.code(), Code::ResourceExhausted | Code::Unavailable) {
@@ -112,7 +113,7 @@ impl Pending {
 
     /// Takes the entries of the next call.
     fn take(&mut self) -> Option<Vec<Entry>> {
-        let entries: Vec<_> = std::iter::from_fn(|| self.0.pop_first()).take(ENTRIES).collect();
+        let entries: Vec<_> = std::iter::from_fn(|| self.0.pop_first()).take(MAX_ENTRIES).collect();
         (!entries.is_empty()).then_some(entries)
     }
 }
@@ -158,6 +159,6 @@ mod tests {
         pending.add(many());
         let sizes: Vec<_> =
             std::iter::from_fn(|| pending.take()).map(|taken| taken.len()).collect();
-        assert_eq!(sizes, [ENTRIES; MAX_PENDING / ENTRIES]);
+        assert_eq!(sizes, [MAX_ENTRIES; MAX_PENDING / MAX_ENTRIES]);
     }
 }

@@ -36,9 +36,9 @@ pub(crate) fn preferred(request: &HeaderMap, order: [Coding; 3]) -> Option<Codin
 
 /// Returns the coding of this name. `x-gzip` is an old name of gzip (section 8.4.1.3).
 fn named(name: &str) -> Option<Coding> {
-    let is = |coding: &Coding| name.eq_ignore_ascii_case(coding.as_str());
-    let old = || name.eq_ignore_ascii_case("x-gzip").then_some(Coding::Gzip);
-    Coding::ALL.into_iter().find(is).or_else(old)
+    let is_named = |coding: &Coding| name.eq_ignore_ascii_case(coding.as_str());
+    let old_name = || name.eq_ignore_ascii_case("x-gzip").then_some(Coding::Gzip);
+    Coding::ALL.into_iter().find(is_named).or_else(old_name)
 }
 
 /// Returns the weight that a parameter such as `q=0.5` states, in thousandths. Without a weight it

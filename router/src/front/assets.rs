@@ -4,7 +4,7 @@
 //!  site ─► resolve ─► file ─► does the client have it? ─► part, coding ─► read ─► answer
 //! ```
 //!
-//! - [`negotiation`]: the form of the content for which a request's headers ask. Pure.
+//! - [`negotiation`]: the form of the content that a request's headers ask for. Pure.
 
 pub(crate) mod negotiation;
 
@@ -22,7 +22,7 @@ use crate::front::accept_encoding;
 use crate::front::assets::negotiation::Part;
 use crate::front::headers;
 use crate::sites::Sites;
-use crate::sites::metrics::Answer as Counted;
+use crate::sites::metrics::AssetResult;
 use crate::sites::read::{self, FileStream, PIECE};
 
 /// The default of `Cache-Control`: caches may keep a file, but must check whether it has changed.
@@ -49,6 +49,7 @@ pub(crate) struct Answer {
     pub(crate) content: Content,
 }
 
+/// The content of a response with a static file.
 pub(crate) enum Content {
     /// Content of at most [`PIECE`] bytes, or compressed content.
     Bytes(Bytes),
@@ -72,7 +73,7 @@ pub(crate) fn may_answer(assets: &Assets, method: &Method, path: &str) -> bool {
 }
 
 /// Returns the audience of a client's request.
-pub(crate) fn client(headers: &HeaderMap) -> Audience {
+pub(crate) fn client_audience(headers: &HeaderMap) -> Audience {
     Audience::Client { navigates: headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate") }
 }
 
@@ -88,22 +89,24 @@ pub(crate) async fn answer(
     request: &Request<'_>,
 ) -> Result<Option<Answer>, Failure> {
     let site = sites.get(assets.site, worker.digest).await;
-    let site = site.inspect_err(|_| sites.metrics.answers.inc(Counted::Unavailable))?;
+    let site = site.inspect_err(|_| sites.metrics.answers.inc(AssetResult::Unavailable))?;
     let resolved = site.resolve(&assets.settings, audience, request.path, request.query);
-    let (answer, counted) = match resolved {
+    let (answer, result) = match resolved {
         Resolved::Nothing => return Ok(None),
-        Resolved::Redirect { status, location } => (redirect(status, &location), Counted::Redirect),
+        Resolved::Redirect { status, location } => {
+            (redirect(status, &location), AssetResult::Redirect)
+        }
         Resolved::File { file, status } => {
             let answer = serve_file(sites, &site, &file, status, request).await?;
-            let counted = match answer.status {
-                StatusCode::NOT_MODIFIED => Counted::NotModified,
-                StatusCode::NOT_FOUND => Counted::NotFound,
-                _ => Counted::File,
+            let result = match answer.status {
+                StatusCode::NOT_MODIFIED => AssetResult::NotModified,
+                StatusCode::NOT_FOUND => AssetResult::NotFound,
+                _ => AssetResult::File,
             };
-            (answer, counted)
+            (answer, result)
         }
     };
-    sites.metrics.answers.inc(counted);
+    sites.metrics.answers.inc(result);
     Ok(Some(answer))
 }
 
@@ -230,7 +233,7 @@ fn apply_rules(map: &mut HeaderMap, changes: Vec<Change>) {
             Change::Remove(name) => drop(map.remove(name)),
             Change::Set(name, value) => {
                 let Ok(value) = HeaderValue::try_from(value) else { continue };
-                if headers::is_hop_by_hop(&name) || headers::is_ours(&name) {
+                if headers::is_hop_by_hop(&name) || headers::is_reserved(&name) {
                     continue;
                 }
                 if set.contains(&name) {

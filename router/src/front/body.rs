@@ -21,7 +21,7 @@ use crate::front::trailers;
 use crate::upstream::upload::{Source, Upload, broken, too_large};
 
 /// The maximum part of a streamed body that is buffered between its client and its node, in bytes:
-/// the client's window plus the node's.
+/// the client's window, and 64 KiB that wait in the connection to the node.
 const STREAMED: usize = 192 * 1024;
 
 /// A body as it arrives from a client.
@@ -95,7 +95,7 @@ pub(crate) enum RequestBody {
 ///
 /// # Errors
 /// Fails if the body is known to exceed `limit`, in bytes.
-pub(crate) fn needs(body: Option<&ClientBody>, limit: u64) -> Result<usize, Failure> {
+pub(crate) fn needed_memory(body: Option<&ClientBody>, limit: u64) -> Result<usize, Failure> {
     let Some(body) = body else { return Ok(0) };
     let size = body.size_hint();
     if size.lower() > limit {
@@ -140,8 +140,8 @@ pub(crate) async fn admit(
 
 /// A body from a client that must keep a minimum pace until its Worker has answered. The pace keeps
 /// the client from holding the Worker's permits for a request that is never complete. After the
-/// answer, the Worker decides for how long it waits for more of the body, within its limits: the
-/// client may have nothing to send, as in a call of gRPC whose messages go to and fro.
+/// answer, the Worker decides how long it waits for more of the body, within its limits: the client
+/// may have nothing to send yet, as in a bidirectional stream of gRPC.
 struct FromClient {
     body: ClientBody,
     /// `None` once the Worker has answered.

@@ -84,7 +84,7 @@ pub(crate) fn compress(
     Response::from_parts(parts, body)
 }
 
-/// Compresses complete content, now or when it is its turn.
+/// Compresses complete content, now or in a later turn of the event loop.
 fn whole(compression: &Rc<Compression>, content: Bytes, coding: Coding) -> (ResponseBody, bool) {
     if content.len() > TURN {
         return (ResponseBody::Full(Some(content)), false);
@@ -135,8 +135,8 @@ fn is_compressible_type(content_type: &str) -> bool {
     content_type::is_compressible(essence) && !essence.eq_ignore_ascii_case("text/event-stream")
 }
 
-/// Returns whether a sender forbids that its message, or the response to it, is transformed (RFC
-/// 9111, sections 5.2.1.6 and 5.2.2.6).
+/// Returns whether a sender forbids the transformation of its message, or of the response to it
+/// (RFC 9111, sections 5.2.1.6 and 5.2.2.6).
 fn forbids_transformation(headers: &HeaderMap) -> bool {
     members(headers, &header::CACHE_CONTROL)
         .any(|directive| directive.eq_ignore_ascii_case("no-transform"))
@@ -159,7 +159,7 @@ fn add_vary(headers: &mut HeaderMap) {
     headers.insert(header::VARY, value);
 }
 
-/// Changes the headers of a response to those of its content in a coding.
+/// Changes the headers of a response so that they describe its content in a coding.
 fn mark(headers: &mut HeaderMap, coding: Coding) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
     // The lengths and the positions are those of the uncompressed content.

@@ -14,8 +14,8 @@ use tenon_compression::{Coding, Compression, Stream};
 
 use crate::front::streaming::{Streaming, TruncatedBody};
 
-/// The maximum length of the content that is compressed in one step, and the length of the output
-/// from which it is sent, in bytes.
+/// The maximum length of the content that is compressed in one step, and the length at which the
+/// output is sent, in bytes.
 const PIECE: usize = 16 * 1024;
 
 /// A body that is compressed while it is sent. Dropping this value ends the node's stream.

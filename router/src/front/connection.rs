@@ -32,13 +32,13 @@ use tokio::sync::watch;
 
 use crate::executor::Local;
 use crate::front::body::ClientBody;
-use crate::front::fast_path::{self, Left};
+use crate::front::fast_path::{self, Exit};
 use crate::front::handshake::Handshake;
 use crate::front::internal;
 use crate::front::path::{self, Caller};
 use crate::front::response::WrittenResponse;
 use crate::front::scheme::Scheme;
-use crate::front::siblings::{self, Arrival};
+use crate::front::siblings::{self, Handover};
 use crate::thread::RouterThread;
 
 /// The maximum size of the head of an HTTP/1 request, and of each read of its body, in bytes.
@@ -112,15 +112,15 @@ macro_rules! drive {
         tokio::select! {
             biased;
             ended = connection.as_mut() => return Ok(ended?),
-            () = until(&$stage_rx, $last_stage, $has_request) => {}
+            () = until_stage(&$stage_rx, $last_stage, $has_request) => {}
         }
         finish!($has_request, connection.as_mut())
     }};
 }
 
-/// Waits until a connection should end, which is at the stage `last`, or
-/// [`FIRST_REQUEST_TIMEOUT`] later if no request has arrived on the connection yet.
-pub(super) async fn until(
+/// Waits for the stage `last`, at which a connection ends. If no request has arrived on the
+/// connection yet, waits [`FIRST_REQUEST_TIMEOUT`] longer.
+pub(super) async fn until_stage(
     stage_rx: &watch::Receiver<Stage>,
     last: Stage,
     has_request: &Cell<bool>,
@@ -142,7 +142,7 @@ async fn begin<T>(
     tokio::select! {
         biased;
         begun = beginning => Some(begun),
-        () = until(stage_rx, Stage::Closing, &has_request) => None,
+        () = until_stage(stage_rx, Stage::Closing, &has_request) => None,
     }
 }
 
@@ -150,7 +150,7 @@ async fn begin<T>(
 pub(super) async fn serve_client(
     thread: Rc<RouterThread>,
     stream: TcpStream,
-    arrival: Arrival,
+    handover: Handover,
     caller: Caller,
     stage_rx: watch::Receiver<Stage>,
 ) -> Served {
@@ -165,8 +165,8 @@ pub(super) async fn serve_client(
     let opening = begin(&stage_rx, async {
         tokio::select! {
             biased;
-            opening = open(&thread, caller.scheme, stream, arrival) => opening.transpose(),
-            () = told_to_end(&client) => None,
+            opening = open(&thread, caller.scheme, stream, handover) => opening.transpose(),
+            () = until_ordered_to_end(&client) => None,
         }
     });
     let Some(Some(opening)) = opening.await else { return Ok(()) };
@@ -177,12 +177,12 @@ pub(super) async fn serve_client(
         return Box::pin(serve_http2(thread, filter, caller, stage_rx)).await;
     }
     loop {
-        let left =
+        let exit =
             Box::pin(serve_plain_requests(&thread, filter, &caller, stage_rx.clone())).await?;
-        let resting = match left {
-            Left::Ended => None,
-            Left::Resting(filter) => Some(filter),
-            Left::ToHyper(filter) => {
+        let resting = match exit {
+            Exit::Ended => None,
+            Exit::Resting(filter) => Some(filter),
+            Exit::ToHyper(filter) => {
                 thread.metrics.left_fast_path.inc();
                 let serve = serve_http1(thread.clone(), filter, caller.clone(), stage_rx.clone());
                 Box::pin(serve).await?
@@ -196,23 +196,23 @@ pub(super) async fn serve_client(
         tokio::select! {
             biased;
             readable = filter.readable() => readable?,
-            () = told_to_end(&client) => return Ok(()),
-            () = until(&stage_rx, Stage::Closing, &has_request) => return Ok(()),
+            () = until_ordered_to_end(&client) => return Ok(()),
+            () = until_stage(&stage_rx, Stage::Closing, &has_request) => return Ok(()),
         }
     }
 }
 
-/// Reads the first bytes of a connection, after the handshake if the client uses TLS. Returns `None`
-/// if another thread serves the connection.
+/// Reads the first bytes of a connection, after the handshake if the client uses TLS. Returns
+/// `None` if another thread serves the connection.
 async fn open(
     thread: &RouterThread,
     scheme: Scheme,
     stream: TcpStream,
-    arrival: Arrival,
+    handover: Handover,
 ) -> io::Result<Option<Opening>> {
     let stream = match (scheme, &thread.shared.https) {
         (Scheme::Https, Some(https)) => https.accept(stream).await?,
-        _ if arrival == Arrival::Settled => Stream::Plain(stream),
+        _ if handover == Handover::Forbidden => Stream::Plain(stream),
         _ => match siblings::hand_over(thread, stream).await? {
             Some(stream) => Stream::Plain(stream),
             None => return Ok(None),
@@ -223,7 +223,7 @@ async fn open(
 
 /// Waits for the order that ends a connection, because memory is short or the connection has been
 /// idle for too long.
-pub(super) async fn told_to_end(client: &Client) {
+pub(super) async fn until_ordered_to_end(client: &Client) {
     while client.orders.next().await != Order::End {}
 }
 
@@ -244,13 +244,13 @@ async fn serve_plain_requests(
     filter: HeadFilter,
     caller: &Rc<Caller>,
     stage_rx: watch::Receiver<Stage>,
-) -> Result<Left, fast_path::Broken> {
+) -> Result<Exit, fast_path::Broken> {
     if !filter.begin() {
-        return Ok(Left::Ended);
+        return Ok(Exit::Ended);
     }
     caller.client.activity.set_resting(false);
     let has_request = Cell::new(false);
-    let closing = until(&stage_rx, Stage::Closing, &has_request);
+    let closing = until_stage(&stage_rx, Stage::Closing, &has_request);
     fast_path::serve(thread, filter, caller, closing, &has_request).await
 }
 
@@ -271,7 +271,7 @@ async fn serve_http1(
     let service = service_fn(|mut request: Request<Incoming>| {
         has_request.set(true);
         if Handshake::is_http1_handshake(request.method(), request.version(), request.headers()) {
-            client.pass(ByteHandling::Held);
+            client.set_handling(ByteHandling::Held);
         }
         if let Some(refusal) = filter::refusal(&client, &request) {
             request.extensions_mut().insert(refusal);
@@ -297,12 +297,12 @@ async fn serve_http1(
         biased;
         ended = &mut connection => return Ok(ended.map(|()| None)?),
         rests = rests => rests,
-        () = until(&stage_rx, Stage::Closing, &has_request) => {
+        () = until_stage(&stage_rx, Stage::Closing, &has_request) => {
             let finished = async { finish!(&has_request, std::pin::Pin::new(&mut connection)) };
             return tokio::select! {
                 biased;
                 finished = finished => Served::map(finished, |()| None),
-                () = told_to_end(&client) => Ok(None),
+                () = until_ordered_to_end(&client) => Ok(None),
             };
         }
     };
@@ -316,7 +316,7 @@ async fn serve_http2(
     stage_rx: watch::Receiver<Stage>,
 ) -> Served {
     let client = caller.client.clone();
-    client.pass(ByteHandling::Unchecked);
+    client.set_handling(ByteHandling::Unchecked);
     if !client.hold(tenon_clients::HTTP2) {
         return Ok(());
     }
@@ -340,11 +340,11 @@ async fn serve_http2(
     tokio::select! {
         biased;
         served = driven => served,
-        () = told_to_end(&client) => Ok(()),
+        () = until_ordered_to_end(&client) => Ok(()),
     }
 }
 
-/// Serves the connection of a process of the platform until it ends.
+/// Serves a connection from one of the platform's own processes until it ends.
 pub(super) async fn serve_internal(
     thread: Rc<RouterThread>,
     stream: TcpStream,

@@ -101,10 +101,10 @@ fn prefers_json(headers: &HeaderMap) -> bool {
         .collect();
     // The most specific matching range sets the quality of a type (RFC 9110, section 12.5.1).
     let quality = |names: [&str; 3]| {
-        let of = |name: &str| {
+        let quality_of = |name: &str| {
             ranges.iter().find(|(range, _)| range.eq_ignore_ascii_case(name)).map(|(_, q)| *q)
         };
-        names.into_iter().find_map(of).unwrap_or(0.0)
+        names.into_iter().find_map(quality_of).unwrap_or(0.0)
     };
     let json = quality(["application/json", "application/*", "*/*"]);
     json > 0.0 && json >= quality(["text/plain", "text/*", "*/*"])

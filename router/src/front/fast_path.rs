@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A plain request is a GET or HEAD without a body ([`request`]). The fast path and hyper call the
-//! same function with each request, and charge, time out and end connections by the same rules; they
-//! differ only in how they parse heads and write responses. The fast path accepts a part of what
-//! hyper accepts, and gives everything else to hyper unchanged, so that it never has to refuse a
-//! request.
+//! same function with each request, and charge, time out and end connections by the same rules;
+//! they differ only in how they parse heads and write responses. The fast path accepts a subset of
+//! what hyper accepts, and gives everything else to hyper unchanged, so that it never has to refuse
+//! a request.
 //!
 //! Responses are written in the order of the requests, one at a time. At most 64 KiB of a response
 //! wait for a client that reads slowly ([`outbox`]), and one head is read ahead.
@@ -46,12 +46,12 @@ use crate::front::response::WrittenResponse;
 use crate::front::streaming::TruncatedBody;
 use crate::thread::RouterThread;
 
-/// The number of requests of one connection that are served, and of times that a response is
-/// written, before the other tasks of the thread run.
+/// The number of requests of one connection that are served, and of writes of one response, before
+/// the other tasks of the thread run.
 const BURST: usize = 16;
 
-/// The way in which the fast path leaves a connection.
-pub(super) enum Left {
+/// The reason why the fast path stops serving a connection.
+pub(super) enum Exit {
     /// The connection has ended.
     Ended,
     /// The connection is idle, and gives up its buffers.
@@ -102,17 +102,17 @@ pub(super) async fn serve(
     caller: &Rc<Caller>,
     closing: impl Future<Output = ()>,
     has_request: &Cell<bool>,
-) -> Result<Left, Broken> {
+) -> Result<Exit, Broken> {
     let mut connection = Connection { filter, caller, outbox: Outbox::default() };
     let mut closing = pin!(closing);
     for served in 1_usize.. {
         let next = poll_fn(|cx| connection.poll_request(cx, closing.as_mut()));
         let request = match next.await {
             Ok(request) => request,
-            Err(NoRequest::NotPlain) => return Ok(Left::ToHyper(connection.filter)),
-            Err(NoRequest::Rest) => return Ok(Left::Resting(connection.filter)),
+            Err(NoRequest::NotPlain) => return Ok(Exit::ToHyper(connection.filter)),
+            Err(NoRequest::Rest) => return Ok(Exit::Resting(connection.filter)),
             Err(NoRequest::Finish) => break,
-            Err(NoRequest::End) => return Ok(Left::Ended),
+            Err(NoRequest::End) => return Ok(Exit::Ended),
             Err(NoRequest::Broken(error)) => return Err(error.into()),
         };
         has_request.set(true);
@@ -141,7 +141,7 @@ pub(super) async fn serve(
         }
     }
     poll_fn(|cx| connection.poll_shutdown(cx)).await?;
-    Ok(Left::Ended)
+    Ok(Exit::Ended)
 }
 
 struct Connection<'a> {
@@ -231,7 +231,7 @@ struct Sending {
 }
 
 impl Sending {
-    /// Writes the head to the outbox. Returns also whether the connection ends with the response.
+    /// Writes the head to the outbox. Also returns whether the connection ends with the response.
     fn begin(
         response: Response<WrittenResponse>,
         is_head: bool,

@@ -23,6 +23,7 @@ pub struct TrustedProxies {
 }
 
 impl TrustedProxies {
+    /// Trusts the proxies in these networks.
     pub fn new(networks: impl IntoIterator<Item = IpNet>) -> Self {
         Self { networks: networks.into_iter().collect(), use_proxy_protocol: false }
     }

@@ -92,7 +92,7 @@ impl Handshake {
             && lists(&header::CONNECTION, "upgrade")
     }
 
-    /// Returns whether the router writes its own value in place of a header of the client.
+    /// Returns whether the router writes its own value in place of a client's header.
     pub(crate) fn replaces(&self, name: &HeaderName) -> bool {
         *self == Self::Http2 && *name == header::SEC_WEBSOCKET_KEY
     }
@@ -121,7 +121,7 @@ impl Handshake {
     ///
     /// # Arguments
     /// * `headers` - the headers of the Worker's response, without hop-by-hop headers.
-    pub(crate) fn agree(&self, headers: &mut HeaderMap) -> StatusCode {
+    pub(crate) fn accept(&self, headers: &mut HeaderMap) -> StatusCode {
         // Neither a 101 nor the response to a CONNECT has a body (RFC 9110, sections 8.6 and
         // 9.3.6).
         headers.remove(header::CONTENT_LENGTH);

@@ -2,6 +2,7 @@
 //!
 //! This module is pure.
 
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use http::header::{self, HeaderName};
@@ -26,7 +27,7 @@ pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
 
 /// Returns whether only the router may set a header, which a Worker or a client could otherwise
 /// forge.
-pub(crate) fn is_ours(name: &HeaderName) -> bool {
+pub(crate) fn is_reserved(name: &HeaderName) -> bool {
     name.as_str().starts_with("tenon-")
 }
 
@@ -65,13 +66,12 @@ pub(crate) fn write(
     &Edge { sender, host, requested_host, peer, request_id }: &Edge<'_>,
 ) {
     let has_host = sender.is_trusted && headers.contains_key(FORWARDED_HOST);
-    let named = headers.contains_key(header::CONNECTION);
     // The names of the headers that, according to the sender, concern only this connection.
-    let named: Option<Vec<&str>> = named.then(|| members(headers, &header::CONNECTION).collect());
+    let connection_options: Vec<&str> = members(headers, &header::CONNECTION).collect();
     let mut forwarded_for = String::new();
     for (name, value) in headers {
         let dropped = is_hop_by_hop(name)
-            || is_ours(name)
+            || is_reserved(name)
             || !sender.is_trusted && is_set_by_proxies(name)
             // hyper has answered the expectation.
             || *name == header::EXPECT
@@ -80,7 +80,7 @@ pub(crate) fn write(
             || *name == FORWARDED_PROTO
             || *name == FORWARDED_HOST && !has_host
             || replaced(name)
-            || named.as_ref().is_some_and(|named| named.iter().any(|n| n.eq_ignore_ascii_case(name.as_str())));
+            || connection_options.iter().any(|option| option.eq_ignore_ascii_case(name.as_str()));
         if *name == FORWARDED_FOR {
             if let Ok(value) = value.to_str()
                 && sender.is_trusted
@@ -92,7 +92,6 @@ pub(crate) fn write(
             writer.header(name.as_str(), value.as_bytes());
         }
     }
-    use std::fmt::Write as _;
     write!(forwarded_for, "{}", peer.to_canonical()).expect("writing to a `String` cannot fail");
     writer.header(header::HOST.as_str(), host.as_bytes());
     writer.header(REQUEST_ID.as_str(), request_id.as_bytes());
@@ -109,11 +108,11 @@ pub(crate) fn size(headers: &HeaderMap) -> usize {
 }
 
 /// Returns the client's request id, if it can be used in logs and headers unchanged.
-pub(crate) fn sane_request_id(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn valid_request_id(headers: &HeaderMap) -> Option<&str> {
     let id = headers.get(REQUEST_ID).map(HeaderValue::as_bytes)?;
-    let sane = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(byte);
-    let sane = !id.is_empty() && id.len() <= MAX_REQUEST_ID && id.iter().all(sane);
-    std::str::from_utf8(id).ok().filter(|_| sane)
+    let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(byte);
+    let is_valid = !id.is_empty() && id.len() <= MAX_REQUEST_ID && id.iter().all(is_allowed);
+    std::str::from_utf8(id).ok().filter(|_| is_valid)
 }
 
 #[cfg(test)]
@@ -215,7 +214,7 @@ mod tests {
         let id = |value: &str| {
             let headers =
                 HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_str(value).unwrap())]);
-            sane_request_id(&headers).map(str::to_owned)
+            valid_request_id(&headers).map(str::to_owned)
         };
         assert_eq!(id("4bf92f35-77b3"), Some("4bf92f35-77b3".into()));
         for bad in ["", "a b", "{\"a\"}", &"x".repeat(200)] {

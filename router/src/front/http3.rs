@@ -31,11 +31,11 @@ use tokio::task::{JoinSet, spawn_local};
 use tokio::time::Instant;
 
 use crate::front::body::ClientBody;
-use crate::front::connection::{SEND_TIMEOUT, Stage, respond, told_to_end, until};
+use crate::front::connection::{SEND_TIMEOUT, Stage, respond, until_ordered_to_end, until_stage};
 use crate::front::path::Caller;
 use crate::front::response::{WrittenResponse, has_body};
 use crate::front::scheme::Scheme;
-use crate::front::{Counted, connection};
+use crate::front::{ConnectionCount, connection};
 use crate::thread::RouterThread;
 
 /// The timeout for a client to send the head of a request, once the request has begun.
@@ -45,12 +45,12 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// [`SEND_TIMEOUT`] is too slow, which is 273 bytes per second.
 const PIECE: usize = 16 * 1024;
 
-/// The maximum number of canceled requests of a connection, less those that were answered. A browser
-/// cancels all requests of a page that its user leaves.
-const MOST_CANCELED: u32 = 2 * tenon_http3::STREAMS;
+/// The maximum number of canceled requests of a connection, minus those that were answered. A
+/// browser cancels all requests of a page that its user leaves.
+const MAX_CANCELED: u32 = 2 * tenon_http3::STREAMS;
 
-/// The minimum time between telling a client that the connection ends and its end, in which requests
-/// arrive that the client has sent before.
+/// The minimum time between announcing the end of a connection and ending it. Requests that the
+/// client sent before it received the announcement arrive in this time.
 const LAST_REQUESTS: Duration = Duration::from_millis(500);
 
 /// Serves the clients of an endpoint until the thread stops accepting connections, and then refuses
@@ -83,20 +83,20 @@ pub(super) async fn serve(
 /// Serves a client, unless there is no memory for its connection.
 fn admit(thread: &Rc<RouterThread>, attempt: Attempt, stage_rx: &watch::Receiver<Stage>) {
     let address = attempt.address();
-    // A load balancer that states its clients by the PROXY protocol cannot do so over UDP.
+    // A load balancer that names its clients with the PROXY protocol cannot do so over UDP.
     let admitted = match thread.shared.trusted_proxies.use_proxy_protocol(address) {
         true => None,
         false => thread.clients.admit(address, tenon_http3::MEMORY),
     };
     let Some(admitted) = admitted else { return attempt.refuse() };
     let (thread, stage_rx) = (thread.clone(), stage_rx.clone());
-    let gauge = Counted::new(&thread);
+    let gauge = ConnectionCount::new(&thread);
     spawn_local(async move {
         let client = admitted.client().clone();
         let accepted = tokio::select! {
             biased;
             accepted = attempt.accept(&client) => accepted,
-            () = told_to_end(&client) => None,
+            () = until_ordered_to_end(&client) => None,
         };
         if let Some(connection) = accepted {
             let accounts = thread.accounts(address);
@@ -120,7 +120,7 @@ async fn serve_connection(
     let has_request = Cell::new(false);
     let mut requests = JoinSet::new();
     let mut canceled = Canceled::default();
-    let mut leaving = pin!(until(&stage_rx, Stage::Leaving, &has_request));
+    let mut leaving = pin!(until_stage(&stage_rx, Stage::Leaving, &has_request));
     // The time at which the connection ends if it has no requests, once it has been announced.
     let mut end = None;
     loop {
@@ -185,8 +185,9 @@ enum Ended {
     Early,
 }
 
-/// Limits how many requests of a connection the client may begin without taking the answer. A client
-/// could otherwise begin and cancel any number of requests, whatever the number of concurrent ones.
+/// Limits how many requests of a connection the client may begin without taking the answer. A
+/// client could otherwise begin and cancel any number of requests, whatever the number of
+/// concurrent ones.
 #[derive(Debug, Default)]
 struct Canceled(u32);
 
@@ -194,7 +195,7 @@ impl Canceled {
     /// Counts a request that has ended. Returns whether the client has exceeded the limit.
     fn count(&mut self, is_answered: bool) -> bool {
         self.0 = if is_answered { self.0.saturating_sub(1) } else { self.0 + 1 };
-        self.0 > MOST_CANCELED
+        self.0 > MAX_CANCELED
     }
 }
 
@@ -327,13 +328,13 @@ mod tests {
     }
 
     #[test]
-    fn a_client_may_cancel_requests_if_it_takes_the_answers_of_others() {
+    fn a_client_may_cancel_requests_if_it_takes_other_answers() {
         let mut canceled = Canceled::default();
-        assert!((0..MOST_CANCELED).all(|_| !canceled.count(false)));
+        assert!((0..MAX_CANCELED).all(|_| !canceled.count(false)));
         assert!(!canceled.count(true) && !canceled.count(false));
         assert!(canceled.count(false));
         let mut mixed = Canceled::default();
-        assert!((0..10 * MOST_CANCELED).all(|i| !mixed.count(i % 2 == 0)));
+        assert!((0..10 * MAX_CANCELED).all(|i| !mixed.count(i % 2 == 0)));
     }
 
     #[test]

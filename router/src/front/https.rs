@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn http3_is_stated_unless_the_worker_states_something_else() {
+    fn http3_is_advertised_unless_the_worker_advertises_alternatives() {
         let port = alternative(443);
         assert_eq!(port, "h3=\":443\"; ma=86400");
         let mut headers = HeaderMap::new();

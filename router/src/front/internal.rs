@@ -62,7 +62,7 @@ pub(crate) async fn serve(
     let is_grpc = request
         .headers()
         .get(CONTENT_TYPE)
-        .is_some_and(|is| is.as_bytes().starts_with(b"application/grpc"));
+        .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
     if !is_grpc {
         let mut response = Response::new(Relay::default());
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
@@ -97,7 +97,7 @@ async fn answer(
     let mut trace = Trace::new(false, thread.settings.access_log);
     let lineage = Lineage::of_call(&head);
     trace.span = span::begin(thread, &lineage, started, || logged(&head, peer));
-    trace.for_failure = trace.span.is_none() && thread.records_failures();
+    trace.records_failures = trace.span.is_none() && thread.records_failures();
     let result = invoke(thread, accounts, &mut head, messages, &mut trace).await;
     let outcome = match &result {
         Ok(reply) => Outcome::Answered(reply.status()),
@@ -108,10 +108,10 @@ async fn answer(
     if trace.records_failure(outcome)
         && let Ok(worker) = head.worker.parse()
     {
-        trace.failed_for(&worker);
+        trace.record_failed_worker(&worker);
     }
     let request = logged(&head, peer);
-    if trace.for_log {
+    if trace.is_logged {
         trace.log(&request, outcome, elapsed);
     }
     let span = span::answered(thread, &mut trace, &lineage, &request, outcome, elapsed);
@@ -135,7 +135,7 @@ async fn invoke(
     let view = thread.view();
     let id: Option<WorkerId> = head.worker.parse().ok();
     let worker = id.and_then(|id| view.worker(&id)).ok_or_else(|| no_worker(&head.worker))?;
-    trace.worker(&worker.id);
+    trace.record_worker(&worker.id);
     if let Some(context) = trace.context() {
         span::set(&context, head);
     }
@@ -157,11 +157,12 @@ async fn invoke(
         .then(|| Rc::new(Upload::new(Box::new(messages), limit, head.body.len() as u64, None)));
 
     let idempotency = idempotency(head);
-    let service = |service: &Worker| Service {
+    let to_message = |service: &Worker| Service {
         worker: service.id.to_string(),
         digest: service.digest.as_bytes().to_vec().into(),
     };
-    head.services = view.services_of(worker).map(|of| thread.draw(of)).map(service).collect();
+    head.services =
+        view.services_of(worker).map(|service| thread.draw(service)).map(to_message).collect();
     head.digest = worker.digest.as_bytes().to_vec().into();
     let call = Call { peer: accounts.peer, head: &*head, upload: upload.as_ref(), idempotency };
     let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;

@@ -10,7 +10,7 @@ use http::{HeaderValue, Response, header};
 use tenon_proto::failure::Failure;
 use tenon_proto::id::WorkerId;
 
-/// A request without a response of its Worker.
+/// A request without a response from its Worker.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedRequest<'a> {
     pub request: &'a Parts,
@@ -39,7 +39,7 @@ pub trait Pages: fmt::Debug + Send + Sync {
     fn failure(&self, failed: &FailedRequest<'_>) -> Option<Page>;
 }
 
-/// Replaces the body of the response to a failed request by a page.
+/// Replaces the body of the response to a failed request with a page.
 pub(crate) fn show(Page { html, policy }: Page, response: &mut Response<Bytes>) {
     *response.body_mut() = Bytes::from(html);
     let headers = response.headers_mut();

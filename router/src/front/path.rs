@@ -106,14 +106,14 @@ pub(crate) async fn serve(
     let body = body.filter(|body| !body.is_end_stream());
     let sender =
         Sender::of(caller.address, caller.scheme, &parts.headers, &thread.shared.trusted_proxies);
-    let request_id =
-        headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
+    let request_id = headers::valid_request_id(&parts.headers)
+        .map_or_else(|| thread.request_id(), str::to_owned);
     let settings = &thread.settings;
-    let for_caller = settings.debug_headers || trace::is_requested(&parts.headers);
+    let adds_debug_headers = settings.debug_headers || trace::is_requested(&parts.headers);
     let received = Received { parts, sender, request_id };
-    let mut trace = Trace::new(for_caller, settings.access_log);
+    let mut trace = Trace::new(adds_debug_headers, settings.access_log);
     trace.span = span::begin(&thread, &received.lineage(), started, || received.logged());
-    trace.for_failure = trace.span.is_none() && thread.records_failures();
+    trace.records_failures = trace.span.is_none() && thread.records_failures();
 
     let answered = answer(&thread, &caller, &received, body, upgrade, &mut trace).await;
     let Received { parts, sender, request_id } = &received;
@@ -124,10 +124,10 @@ pub(crate) async fn serve(
         }
         Err(Refused { failure, limited, worker }) => {
             let mut response = error::response(&failure, parts, request_id);
-            if let Some(all) = &thread.shared.pages {
+            if let Some(pages) = &thread.shared.pages {
                 let (failure, worker) = (&failure, worker.as_ref());
                 let failed = FailedRequest { request: parts, request_id, worker, failure };
-                if let Some(page) = all.failure(&failed) {
+                if let Some(page) = pages.failure(&failed) {
                     pages::show(page, &mut response);
                 }
             }
@@ -143,26 +143,31 @@ pub(crate) async fn serve(
 
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if caller.client.handling() == ByteHandling::Held {
-        caller.client.pass(if switches { ByteHandling::Unchecked } else { ByteHandling::Checked });
+        caller.client.set_handling(if switches {
+            ByteHandling::Unchecked
+        } else {
+            ByteHandling::Checked
+        });
     }
     if thread.leaving.get() && parts.version < Version::HTTP_2 && !switches {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    if trace.for_caller {
+    if trace.adds_debug_headers {
         trace.write(response.headers_mut(), request_id);
     }
     https::add_hsts(thread.shared.https.as_ref(), sender.scheme, response.headers_mut());
-    let may_change = parts.version < Version::HTTP_3 && !sender.is_trusted && !thread.leaving.get();
-    if caller.scheme == Scheme::Https && may_change {
+    let may_offer_http3 =
+        parts.version < Version::HTTP_3 && !sender.is_trusted && !thread.leaving.get();
+    if caller.scheme == Scheme::Https && may_offer_http3 {
         https::add_alternative(thread.shared.http3.as_ref(), response.headers_mut());
     }
     let elapsed = started.elapsed();
     thread.meters.observe(outcome, elapsed);
     thread.meters.count_version(parts.version);
     let mut span = None;
-    if trace.for_log || trace.span.is_some() || trace.records_failure(outcome) {
+    if trace.is_logged || trace.span.is_some() || trace.records_failure(outcome) {
         let request = received.logged();
-        if trace.for_log {
+        if trace.is_logged {
             trace.log(&request, outcome, elapsed);
         }
         let lineage = received.lineage();
@@ -171,6 +176,7 @@ pub(crate) async fn serve(
     Ok((response, span))
 }
 
+/// Finds the Worker of a request, and answers the request.
 async fn answer(
     thread: &Rc<RouterThread>,
     caller: &Caller,
@@ -184,7 +190,7 @@ async fn answer(
         return Err(refusal_failure(*refusal).into());
     }
     if let Some(response) = thread.shared.pages.as_ref().and_then(|pages| pages.answer(parts)) {
-        trace.for_log = false;
+        trace.is_logged = false;
         return Ok(response::complete(response));
     }
     // Match. The Worker receives a WebSocket request as a GET, whichever method the client used.
@@ -212,7 +218,7 @@ async fn answer(
     let changed = rule.map(|rule| Changed::of(rule, &target, &parts.headers)).transpose()?;
     let session = |affinity: &_| session::of_client(&parts.headers, affinity);
     let worker = worker.draw(session, || thread.random() as u64);
-    trace.worker(&worker.id);
+    trace.record_worker(&worker.id);
     let matched = Matched {
         view: &view,
         worker,
@@ -231,7 +237,7 @@ async fn answer(
     }
     let is_error = |response: &Response<_>| response.status().is_server_error();
     if answered.is_err() || answered.as_ref().is_ok_and(is_error) {
-        trace.failed_for(&worker.id);
+        trace.record_failed_worker(&worker.id);
     }
     answered.map_err(|refused| Refused { worker: Some(worker.id.clone()), ..refused })
 }
@@ -249,6 +255,7 @@ struct Matched<'a> {
     requested_host: &'a str,
 }
 
+/// Serves a request whose Worker is known.
 async fn run(
     thread: &Rc<RouterThread>,
     Caller { address, client, accounts, .. }: &Caller,
@@ -268,7 +275,7 @@ async fn run(
     {
         let request =
             assets::Request { method, path: target.path(), query: target.query(), headers };
-        let audience = assets::client(headers);
+        let audience = assets::client_audience(headers);
         let permit = thread.admit(accounts)?;
         let answer =
             assets::answer(&thread.shared.sites, worker, assets, audience, &request).await?;
@@ -290,7 +297,7 @@ async fn run(
     // client.
     let tunnel = match handshake {
         Some(handshake) => {
-            let slot = thread.admit_tunnel(accounts)?.on(client.begin_request());
+            let slot = thread.admit_tunnel(accounts)?.hold_request(client.begin_request());
             Some((handshake, Tunnel::new(upgrade, slot, thread.meters.clone())))
         }
         None => None,
@@ -298,7 +305,7 @@ async fn run(
     let body = match &tunnel {
         Some((_, tunnel)) => RequestBody::Streaming(Rc::new(tunnel.upload())),
         None => {
-            let needed = body::needs(body.as_ref(), worker.body_limit)?;
+            let needed = body::needed_memory(body.as_ref(), worker.body_limit)?;
             let needed = REQUEST + headers::size(headers) + needed;
             let memory = client.memory(needed).ok_or_else(thread::overloaded)?;
             body::admit(body, worker.body_limit, thread.settings.pace, memory).await?
@@ -358,7 +365,7 @@ async fn run(
     }
 }
 
-/// The reason why a request has no response of its Worker.
+/// The reason why a request has no response from its Worker.
 struct Refused {
     failure: Failure,
     /// The rate limit that the request has exceeded.

@@ -97,7 +97,7 @@ pub(crate) fn from_reply(
 /// Returns whether a final response has a body (RFC 9112, section 6.3).
 ///
 /// # Arguments
-/// * `is_head` - the request is a HEAD.
+/// * `is_head` - whether the request is a HEAD.
 pub(crate) fn has_body(status: StatusCode, is_head: bool) -> bool {
     !is_head && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
@@ -135,7 +135,7 @@ pub(crate) fn tunnel(
 ) -> Response<ResponseBody> {
     let mut map = header_map(std::mem::take(&mut reply.head.headers));
     tunnel.open(reply);
-    let status = handshake.agree(&mut map);
+    let status = handshake.accept(&mut map);
     build(status, map, ResponseBody::Full(None))
 }
 
@@ -167,7 +167,7 @@ fn header_map(headers: Vec<Header>) -> HeaderMap {
         else {
             continue;
         };
-        if !headers::is_hop_by_hop(&name) && !headers::is_ours(&name) {
+        if !headers::is_hop_by_hop(&name) && !headers::is_reserved(&name) {
             map.append(name, value);
         }
     }
@@ -225,7 +225,7 @@ impl WrittenResponse {
 
     /// Records that the response waits for its client, until the next frame is requested.
     pub(crate) fn wait_for_client(&mut self) {
-        self.in_flight.unread(true);
+        self.in_flight.set_unread(true);
     }
 }
 
@@ -239,7 +239,7 @@ impl Body for WrittenResponse {
     ) -> Poll<Option<Result<Frame<Bytes>, TruncatedBody>>> {
         // hyper polls again once the client has taken the previous frame.
         let Self { body, in_flight, span, .. } = &mut *self;
-        in_flight.unread(false);
+        in_flight.set_unread(false);
         let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
         if let (Some(span), Some(frame)) = (span, &frame) {
             match frame {
@@ -247,7 +247,7 @@ impl Body for WrittenResponse {
                 Err(error) => span.span.fail(error.reason()),
             }
         }
-        in_flight.unread(matches!(&frame, Some(Ok(_))) && !body.is_end_stream());
+        in_flight.set_unread(matches!(&frame, Some(Ok(_))) && !body.is_end_stream());
         Poll::Ready(frame)
     }
 

@@ -1,5 +1,5 @@
-//! What the rules of HTTPRoutes change: the request that a Worker sees, its response, and redirects
-//! instead of a Worker. This module is pure.
+//! The effects of the rules of HTTPRoutes: changes of the request that a Worker sees and of its
+//! response, and redirects that replace the Worker's response. This module is pure.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
@@ -17,7 +17,8 @@ pub(super) struct Changed {
 }
 
 impl Changed {
-    /// Returns the parts of a request that the Worker sees otherwise than the client sent them.
+    /// Returns the parts of a request that differ between what the client sent and what the Worker
+    /// sees.
     ///
     /// # Errors
     /// Fails if the rule rewrites the request's target to one that is not valid.
@@ -50,7 +51,7 @@ pub(super) fn change_response(rule: Rule<'_>, headers: &mut HeaderMap) {
 /// belong to the router, as do its own.
 fn may_change(name: &HeaderName) -> bool {
     !headers::is_hop_by_hop(name)
-        && !headers::is_ours(name)
+        && !headers::is_reserved(name)
         && ![header::HOST, header::CONTENT_LENGTH, header::TRAILER].contains(name)
 }
 
@@ -76,11 +77,11 @@ pub(super) fn redirect(
 
 /// Returns the location of a redirect. The port is left out if it is the default of the scheme. A
 /// redirect to another scheme goes to that scheme's default port, unless it names a port.
-fn location(redirect: &Redirect, matched: usize, of: Scheme, target: &Target<'_>) -> String {
-    let scheme = redirect.scheme.as_deref().unwrap_or(of.as_str());
+fn location(redirect: &Redirect, matched: usize, requested: Scheme, target: &Target<'_>) -> String {
+    let scheme = redirect.scheme.as_deref().unwrap_or(requested.as_str());
     let host = redirect.host.as_deref().unwrap_or(target.host());
-    let requested = || target.port().filter(|_| redirect.scheme.is_none());
-    let port = redirect.port.map(u16::from).or_else(requested);
+    let requested_port = || target.port().filter(|_| redirect.scheme.is_none());
+    let port = redirect.port.map(u16::from).or_else(requested_port);
     let port = port.filter(|port| !matches!((scheme, port), ("http", 80) | ("https", 443)));
     let port = port.map(|port| format!(":{port}")).unwrap_or_default();
     let path = redirect.path.as_ref().map(|change| change.apply(target.path(), matched));

@@ -2,14 +2,14 @@
 //! Worker of the connection's first request. The requests of the connection then need no hop.
 //!
 //! ```text
-//!  accept ─► first bytes, left in the kernel's buffer ─► whose? ─┬─ a sibling ─► give ─► its thread
-//!                                                                └─ any other ─► serve here
+//!  accept ─► first bytes, peeked at ─► whose? ─┬─ a sibling's ─► give ─► its thread
+//!                                              └─ any other ────► serve here
 //! ```
 //!
-//! The bytes are only looked at, so the other thread reads the connection from its beginning, and
-//! judges it anew. A wrong guess therefore costs nothing but a hop. A connection is handed over at
-//! most once, and only before it has been read: TLS and the PROXY protocol have state in the process
-//! that accepted the connection.
+//! The bytes are only peeked at, so the other thread reads the connection from its beginning, and
+//! picks a shard itself. A wrong guess therefore costs nothing but a hop. A connection is handed
+//! over at most once, and only before it has been read: TLS and the PROXY protocol have state in
+//! the process that accepted the connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -24,17 +24,17 @@ use tokio::net::TcpStream;
 
 use crate::thread::RouterThread;
 
-/// The maximum length of the first bytes that are looked at. Longer heads are served where they
+/// The maximum length of the first bytes that are peeked at. Longer heads are served where they
 /// arrive.
 const FIRST: usize = 4 * 1024;
 
 /// Whether a connection may be handed to another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arrival {
-    /// The kernel has chosen this thread.
-    Accepted,
+pub(super) enum Handover {
+    /// The kernel has chosen this thread, so another thread may suit the connection better.
+    Allowed,
     /// This thread has to serve the connection.
-    Settled,
+    Forbidden,
 }
 
 /// Waits for the first bytes of a connection, and hands the connection over if a sibling runs the
@@ -57,15 +57,14 @@ pub(super) async fn hand_over(
     let Some(shard) = destination.await? else { return Ok(Some(stream)) };
     match siblings.give(shard, stream.into_std()?) {
         Ok(()) => Ok(None),
-        Err(back) => TcpStream::from_std(back).map(Some),
+        Err(stream) => TcpStream::from_std(stream).map(Some),
     }
 }
 
-/// Returns the shard of the same node, other than that of this thread, that runs the Worker of a
-/// request.
+/// Returns the shard that runs the Worker of a request, if it is another shard of this node.
 fn destination(thread: &RouterThread, first: &[u8]) -> Option<ShardId> {
     let own = thread.colocated.as_ref()?;
-    let (host, path) = subject(first)?;
+    let (host, path) = host_and_path(first)?;
     let view = thread.view();
     let worker = view.route(&host, path)?;
     let pool = view.pool(&worker.pool)?;
@@ -77,7 +76,7 @@ fn destination(thread: &RouterThread, first: &[u8]) -> Option<ShardId> {
 }
 
 /// Returns the host and the path of a complete head of HTTP/1.1.
-fn subject(first: &[u8]) -> Option<(String, &str)> {
+fn host_and_path(first: &[u8]) -> Option<(String, &str)> {
     let end = memmem::find(first, b"\r\n\r\n")?;
     let mut lines = std::str::from_utf8(&first[..end]).ok()?.split("\r\n");
     let mut request = lines.next()?.split(' ').skip(1);
@@ -99,8 +98,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_subject_of_a_complete_head_is_its_host_and_path() {
-        let found = |head: &'static str| subject(head.as_bytes());
+    fn a_complete_head_of_http1_names_a_host_and_a_path() {
+        let found = |head: &'static str| host_and_path(head.as_bytes());
         assert_eq!(
             found("GET /a/b?c=d HTTP/1.1\r\naccept: */*\r\nHost: Shop.Example:8080\r\n\r\n"),
             Some(("shop.example".to_owned(), "/a/b"))
@@ -119,6 +118,6 @@ mod tests {
         ] {
             assert_eq!(found(other), None, "{other:?}");
         }
-        assert_eq!(subject(b"GET /\xff HTTP/1.1\r\nhost: shop\r\n\r\n"), None);
+        assert_eq!(host_and_path(b"GET /\xff HTTP/1.1\r\nhost: shop\r\n\r\n"), None);
     }
 }

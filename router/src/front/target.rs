@@ -15,6 +15,7 @@ use http::{Method, Version, header};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use url::{Position, Url};
 
+/// The host, path and query of a request.
 #[derive(Debug)]
 pub(crate) struct Target<'a> {
     authority: Cow<'a, Authority>,
@@ -235,7 +236,9 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_worker_sees_the_path_that_was_matched(path in "(/([.a%2eE\\\\{}~+-]|%2[eEfF]|\\.\\.?){0,4}){1,5}") {
+        fn the_worker_sees_the_path_that_was_matched(
+            path in "(/([.a%2eE\\\\{}~+-]|%2[eEfF]|\\.\\.?){0,4}){1,5}",
+        ) {
             let sent = format!("http://shop{path}?a=b");
             proptest::prop_assume!(sent.parse::<http::Uri>().is_ok());
             let parts = parts("GET", &sent, &[]);

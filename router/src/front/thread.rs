@@ -31,6 +31,7 @@ pub struct FrontThread {
     pub(crate) readiness: Readiness,
     pub(crate) linger: Duration,
     pub(crate) tunnel_grace: Duration,
+    /// Keeps the watch of the catalog running until the thread has ended.
     pub(crate) _alive: watch::Receiver<()>,
 }
 

@@ -1,8 +1,8 @@
 //! Trailers of requests and responses: which of them pass, and which peers take them (RFC 9110,
 //! section 6.5).
 //!
-//! A field passes if it means the same after the body as before it, so not if it describes the
-//! message, selects its recipient, or authenticates its sender. This module is pure.
+//! A field passes if it means the same after the body as before it. A field that describes the
+//! message, selects its recipient or authenticates its sender does not pass. This module is pure.
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -13,7 +13,7 @@ use crate::front::fields::members;
 use crate::front::headers;
 
 /// The maximum number of trailers of a message. Calls of gRPC have a few.
-const MOST: usize = 128;
+const MAX_TRAILERS: usize = 128;
 
 /// Fields that a recipient needs before the body, or must not take from a trailer.
 const EXCLUDED: [HeaderName; 22] = [
@@ -44,7 +44,7 @@ const EXCLUDED: [HeaderName; 22] = [
 fn passes(name: &HeaderName) -> bool {
     !EXCLUDED.contains(name)
         && !headers::is_hop_by_hop(name)
-        && !headers::is_ours(name)
+        && !headers::is_reserved(name)
         && !name.as_str().starts_with("x-forwarded-")
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn are_taken(parts: &Parts) -> bool {
 
 /// Returns the trailers of a request that pass to its Worker.
 pub(crate) fn of_request(trailers: &HeaderMap) -> Vec<Header> {
-    let passing = trailers.iter().filter(|(name, _)| passes(name)).take(MOST);
+    let passing = trailers.iter().filter(|(name, _)| passes(name)).take(MAX_TRAILERS);
     let field = |(name, value): (&HeaderName, &HeaderValue)| Header {
         name: name.as_str().to_owned(),
         value: Bytes::copy_from_slice(value.as_bytes()),
@@ -72,7 +72,7 @@ pub(crate) fn of_response(fields: Vec<Header>) -> HeaderMap {
         let name = HeaderName::try_from(name).ok().filter(passes)?;
         Some((name, HeaderValue::from_maybe_shared(value).ok()?))
     };
-    fields.into_iter().filter_map(field).take(MOST).collect()
+    fields.into_iter().filter_map(field).take(MAX_TRAILERS).collect()
 }
 
 #[cfg(test)]
@@ -120,8 +120,8 @@ mod tests {
                 (HeaderName::try_from(format!("x-{n}")).unwrap(), HeaderValue::from_static("1"))
             })
             .collect();
-        assert_eq!(of_request(&many).len(), MOST);
-        assert_eq!(of_response(vec![field("x", b"1"); 500]).len(), MOST);
+        assert_eq!(of_request(&many).len(), MAX_TRAILERS);
+        assert_eq!(of_response(vec![field("x", b"1"); 500]).len(), MAX_TRAILERS);
     }
 
     #[test]

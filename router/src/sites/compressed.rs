@@ -21,8 +21,11 @@ const CAPACITY: u64 = 64 << 20;
 /// packets anyway, and a larger file would occupy the thread for seconds.
 const SIZES: std::ops::RangeInclusive<u32> = 512..=4 << 20;
 
+/// An estimate of the memory that an entry takes besides its content, in bytes.
+const ENTRY: usize = 128;
+
 /// The minimum fraction of the content's size that compression must save.
-const WORTH: f64 = 0.1;
+const MIN_SAVING: f64 = 0.1;
 
 /// The hash of the uncompressed content, and a coding.
 type Key = ([u8; 16], Coding);
@@ -30,7 +33,7 @@ type Key = ([u8; 16], Coding);
 /// The compressed contents of all sites.
 #[derive(Clone)]
 pub(crate) struct Compressed {
-    /// The compressed content, or `None` if compression saves less than [`WORTH`].
+    /// The compressed content, or `None` if compression saves less than [`MIN_SAVING`].
     contents: Cache<Key, Option<Bytes>>,
     is_busy: Arc<AtomicBool>,
 }
@@ -38,7 +41,7 @@ pub(crate) struct Compressed {
 impl Default for Compressed {
     fn default() -> Self {
         let weight = |_: &Key, content: &Option<Bytes>| {
-            u32::try_from(content.as_ref().map_or(0, Bytes::len) + 128).unwrap_or(u32::MAX)
+            u32::try_from(content.as_ref().map_or(0, Bytes::len) + ENTRY).unwrap_or(u32::MAX)
         };
         let contents = Cache::builder().weigher(weight).max_capacity(CAPACITY).build();
         Self { contents, is_busy: Arc::default() }
@@ -53,20 +56,19 @@ impl Compressed {
             return None;
         }
         let key = (file.hash, coding);
-        let made = self.contents.get(&key);
-        if made.is_none() && !self.is_busy.swap(true, Ordering::Relaxed) {
+        let known = self.contents.get(&key);
+        if known.is_none() && !self.is_busy.swap(true, Ordering::Relaxed) {
             let (this, site) = (self.clone(), site.clone());
             let (offset, length) = (file.offset, file.length as usize);
             spawn_blocking(move || {
                 let busy = Busy(&this.is_busy);
-                let made = compress(&site, offset, length, coding);
-                let made = made
+                let compressed = compress(&site, offset, length, coding)
                     .inspect_err(|error| tracing::warn!(%error, "cannot compress a static file"));
-                this.contents.insert(key, made.unwrap_or_default());
+                this.contents.insert(key, compressed.unwrap_or_default());
                 drop(busy);
             });
         }
-        made.flatten()
+        known.flatten()
     }
 }
 
@@ -81,23 +83,31 @@ impl Drop for Busy<'_> {
 fn compress(site: &Site, offset: u64, length: usize, coding: Coding) -> io::Result<Option<Bytes>> {
     let mut content = vec![0; length];
     site.pack().read_exact_at(&mut content, offset)?;
-    let made = encode(&content, coding)?;
-    let is_smaller = (made.len() as f64) < length as f64 * (1.0 - WORTH);
-    Ok(is_smaller.then(|| made.into()))
+    let encoded = encode(&content, coding)?;
+    let is_smaller = (encoded.len() as f64) < length as f64 * (1.0 - MIN_SAVING);
+    Ok(is_smaller.then(|| encoded.into()))
 }
 
+/// Encodes content at a higher level than responses, because a file is compressed once and sent
+/// often.
 fn encode(content: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
     match coding {
         Coding::Brotli => {
             const QUALITY: u32 = 6;
+            // The binary logarithm of 4 MiB.
             const WINDOW: u32 = 22;
-            let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, QUALITY, WINDOW);
+            const BUFFER: usize = 4096;
+            let mut writer = brotli::CompressorWriter::new(Vec::new(), BUFFER, QUALITY, WINDOW);
             writer.write_all(content)?;
             Ok(writer.into_inner())
         }
-        Coding::Zstd => zstd::bulk::compress(content, 9),
+        Coding::Zstd => {
+            const LEVEL: i32 = 9;
+            zstd::bulk::compress(content, LEVEL)
+        }
         Coding::Gzip => {
-            let mut writer = GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+            const LEVEL: u32 = 6;
+            let mut writer = GzEncoder::new(Vec::new(), flate2::Compression::new(LEVEL));
             writer.write_all(content)?;
             writer.finish()
         }

@@ -30,7 +30,7 @@ const PAUSES: [Duration; 5] = [
 /// The reason why a router does not have a site.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
-    #[error("the operator does not send the files: {0}")]
+    #[error("the operator did not send the files: {0}")]
     Server(#[from] Box<Status>),
     #[error("the files cannot be stored: {0}")]
     Disk(#[from] io::Error),

@@ -6,7 +6,7 @@ use tenon_lifecycle::metrics::{EnumCounters, Register as _};
 
 label_values! {
     /// The result of a request for a static file.
-    pub(crate) enum Answer {
+    pub(crate) enum AssetResult {
         /// The file, or a part of it.
         File = "file",
         NotModified = "not_modified",
@@ -18,6 +18,7 @@ label_values! {
 }
 
 label_values! {
+    /// The result of a fetch from an operator.
     enum Fetch {
         Done = "done",
         Failed = "failed",
@@ -27,7 +28,7 @@ label_values! {
 /// The metrics of all threads.
 #[derive(Clone)]
 pub(crate) struct SiteMetrics {
-    pub(crate) answers: EnumCounters<Answer>,
+    pub(crate) answers: EnumCounters<AssetResult>,
     fetches: EnumCounters<Fetch>,
 }
 
@@ -52,7 +53,7 @@ impl SiteMetrics {
     }
 
     /// Counts a fetch.
-    pub(crate) fn record_fetch(&self, done: bool) {
-        self.fetches.inc(if done { Fetch::Done } else { Fetch::Failed });
+    pub(crate) fn record_fetch(&self, is_done: bool) {
+        self.fetches.inc(if is_done { Fetch::Done } else { Fetch::Failed });
     }
 }

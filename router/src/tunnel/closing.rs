@@ -127,9 +127,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_end_of_every_frame_is_found_in_whatever_pieces_it_arrives(
+        fn the_end_of_every_frame_is_found_however_its_bytes_are_split(
             frames in prop::collection::vec(
-                (0_u8..8, prop_oneof![Just(0), 1_usize..130, 65_000_usize..66_000], any::<bool>()), 1..6),
+                (0_u8..8, prop_oneof![Just(0), 1_usize..130, 65_000_usize..66_000], any::<bool>()),
+                1..6,
+            ),
             cut in 1_usize..70_000,
         ) {
             let mut follower = Frames::default();

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 /// The maximum number of tunnels per thread. An idle tunnel takes a socket, a stream and a few KiB,
 /// which are part of the memory of its connection.
-const MAX: usize = 16_384;
+const MAX_TUNNELS: usize = 16_384;
 
 /// Registers the gauge of the tunnels of all threads.
 ///
@@ -26,6 +26,7 @@ pub(crate) fn register(registry: &Registry) -> prometheus::Result<IntGauge> {
     registry.gauge("tenon_router_tunnels", "WebSockets that are open or being opened.")
 }
 
+/// The tunnels of a thread.
 pub(crate) struct Tunnels {
     open: Quota,
     gauge: IntGauge,
@@ -44,7 +45,7 @@ pub(crate) struct TunnelSlot {
 
 impl Tunnels {
     pub(crate) fn new(gauge: IntGauge) -> Self {
-        Self { open: Quota::new(MAX), gauge, end_tx: watch::Sender::new(false) }
+        Self { open: Quota::new(MAX_TUNNELS), gauge, end_tx: watch::Sender::new(false) }
     }
 
     /// Returns the share of an address.
@@ -78,7 +79,7 @@ impl Tunnels {
 impl TunnelSlot {
     /// Keeps the request of this tunnel in flight, because the connection may have no other
     /// request.
-    pub(crate) fn on(mut self, in_flight: InFlight) -> Self {
+    pub(crate) fn hold_request(mut self, in_flight: InFlight) -> Self {
         self.in_flight = Some(in_flight);
         self
     }

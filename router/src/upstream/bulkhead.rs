@@ -13,7 +13,7 @@ use tenon_clients::quota::{Hold, Peer, Quota};
 /// are unresponsive, the cause is not a single shard.
 const PARTS: usize = 8;
 
-/// The permits of one shard. Addresses share them, so that no crowd takes them all.
+/// The permits of one shard. Addresses share them, so that no single address takes them all.
 pub(crate) struct Bulkhead(Quota);
 
 /// The permit of one request.

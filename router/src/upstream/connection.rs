@@ -39,7 +39,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
 /// and a shard that has been unavailable gets less time.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// The time after which a connection with an unanswered ping is closed. The time is twice that of
+/// The time after which a connection with an unanswered ping is closed. It is twice the duration of
 /// the longest turn.
 const PING_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -63,8 +63,9 @@ const PINGS: Pings = Pings { after: pulse::PING_AFTER, timeout: PING_TIMEOUT };
 /// Sends requests on a connection.
 #[derive(Clone)]
 pub(crate) enum Sender {
+    /// The sender of a connection in the narrow HTTP/2 of [`tenon_hop`].
     Narrow(client::Sender),
-    /// The sender of a connection to a shard of another version.
+    /// hyper's sender, for a shard that does not know the narrow protocol.
     Complete(SendRequest<AttemptBody>),
 }
 

@@ -11,11 +11,13 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+/// A stream that counts its reads and writes.
 pub(crate) struct CountingStream<S> {
     stream: S,
     counts: Rc<IoCounts>,
 }
 
+/// The numbers of reads and writes of a link's connections.
 #[derive(Debug, Default)]
 pub(crate) struct IoCounts {
     reads: Cell<u64>,

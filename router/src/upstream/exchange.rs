@@ -1,5 +1,5 @@
-//! One attempt: sends a request to a shard over its link, or runs it on the shard of this thread, and
-//! returns the head of the reply, or the error.
+//! One attempt: sends a request to a shard over its link, or runs it on the shard of this thread,
+//! and returns the head of the reply, or the error.
 //!
 //! An attempt belongs to one thread.
 
@@ -44,6 +44,7 @@ pub(crate) struct Reply {
     pub(crate) rest: Rest,
 }
 
+/// The part of a reply after its head.
 pub(crate) struct Rest {
     source: RestSource,
     /// The permit of the shard, held until the last byte of the reply.
@@ -79,7 +80,7 @@ pub(crate) async fn invoke(
         let reply = inline::invoke(&**shard, heads, upload, timeout, permit).await;
         return reply.map_err(|error| caused_by(upload, error));
     }
-    let _waiting = link.wait();
+    let _waiting = link.begin_wait();
     let sender = link.sender().await.map_err(|Unreachable(how)| AttemptError::Unreachable(how))?;
     sent.set(true);
     let writes = link.writes();

@@ -94,10 +94,10 @@ async fn forward_with_retries(
     };
     let mut target = forwarding.picker.next(Preference::Home).ok_or_else(no_node)?;
     loop {
-        trace.shard(target.link.shard());
+        trace.record_attempt(target.link.shard());
         let next = match forwarding.attempt(&target).await {
             Ok(reply) => {
-                trace.answered(target.link.shard(), &reply.head);
+                trace.record_answer(target.link.shard(), &reply.head);
                 if let Some(upload) = upload {
                     upload.settle();
                 }
@@ -106,7 +106,7 @@ async fn forward_with_retries(
             }
             Err(Ended::Left(next)) => next,
             Err(Ended::Failed(error)) => {
-                trace.failed_on(target.link.shard());
+                trace.record_failed_shard(target.link.shard());
                 let error = forwarding.examine(&target, error).await;
                 match forwarding.next_after(&target, &error) {
                     Some(next) => next,
@@ -165,8 +165,11 @@ impl Forwarding<'_> {
             tokio::select! {
                 biased;
                 ended = exchange.as_mut() => return ended.map_err(Ended::Failed),
-                () = tokio::time::sleep_until(self.deadline) => return Err(Ended::Failed(self.too_late(sent.get()))),
-                () = silence::until_lost(&self.upstream.links, self.view, target), if may_leave => {}
+                () = tokio::time::sleep_until(self.deadline) => {
+                    return Err(Ended::Failed(self.deadline_error(sent.get())));
+                }
+                () = silence::until_lost(&self.upstream.links, self.view, target),
+                    if may_leave => {}
             }
             if let Some(next) = self.leave(target, sent.get()) {
                 return Err(Ended::Left(next));
@@ -186,7 +189,7 @@ impl Forwarding<'_> {
     }
 
     /// Returns the error for a deadline that has passed without a reply.
-    fn too_late(&self, sent: bool) -> AttemptError {
+    fn deadline_error(&self, sent: bool) -> AttemptError {
         // A failed body also breaks the stream, and is then the cause of the error.
         let body = self.upload.and_then(|upload| upload.failure()).map(AttemptError::Upload);
         body.unwrap_or(if sent {
@@ -215,15 +218,16 @@ impl Forwarding<'_> {
     /// process of the node answers. If none answers, the node itself is lost, because the processes
     /// of a node that is not lost do not all end at the same time.
     async fn examine(&self, target: &Target, error: AttemptError) -> AttemptError {
-        let node_is_there =
+        let node_answers =
             async || silence::node_answers(&self.upstream.links, self.view, &target.link).await;
-        if self.depends_on_node(target, &error) && !node_is_there().await {
+        if self.depends_on_node(target, &error) && !node_answers().await {
             AttemptError::NodeLost
         } else {
             error
         }
     }
 
+    /// Returns whether the request may be repeated after this error only if the whole node is lost.
     fn depends_on_node(&self, target: &Target, error: &AttemptError) -> bool {
         self.attempts.depends_on_node(error) && self.picker.has_lost_another(target)
     }
@@ -242,7 +246,7 @@ impl Forwarding<'_> {
         }
         let preference = self.preference(error);
         let next = match error {
-            // The rest of that node is not tried.
+            // The other processes of that node are not tried.
             AttemptError::NodeLost => self.picker.next_sound(preference),
             _ => self.picker.next(preference),
         };
@@ -258,11 +262,12 @@ impl Forwarding<'_> {
             false => placements.moved_to_lane(&self.worker.digest, now),
         }
         drop(placements);
-        self.upstream.metrics.moved(to);
+        self.upstream.metrics.count_move(to);
         self.stays |= to == Move::Stay;
-        self.picker.moved(target, to)
+        self.picker.redirected(target, to)
     }
 
+    /// Returns whether the request may be repeated after this error, and counts the attempt.
     fn may_go_on(&mut self, after: &AttemptError) -> bool {
         let replayable = self.is_replayable();
         let budget = &mut self.upstream.budget.borrow_mut();
@@ -272,7 +277,7 @@ impl Forwarding<'_> {
 
     /// Records a retry, and returns its target.
     fn retry_on(&mut self, after: &AttemptError, next: Target) -> Target {
-        self.upstream.metrics.retry(after.reason());
+        self.upstream.metrics.count_retry(after.reason());
         self.stays |= after.may_be_caused_by_request();
         next
     }

@@ -41,7 +41,7 @@ pub(crate) enum Health {
         /// The number of refused connections since the last successful one.
         strikes: u8,
     },
-    /// The shard has reported that it drains. The nodes had this version at that time.
+    /// The shard has reported that it drains, when the catalog's nodes had this version.
     Draining { nodes_version: u64 },
     /// The shard has a connection and requests, and sends nothing.
     Silent {
@@ -86,10 +86,12 @@ impl Health {
         }
     }
 
+    /// Returns the state of a shard with a new connection.
     pub(crate) fn connected() -> Self {
         Self::Sound { strikes: 0 }
     }
 
+    /// Returns the state after a connection attempt has failed.
     pub(crate) fn failed_to_connect(self, how: ConnectFailure) -> Self {
         match (self, how) {
             (Self::Ejected { probes }, _) => Self::Ejected { probes: probes.saturating_add(1) },
@@ -130,7 +132,7 @@ impl Health {
         }
     }
 
-    /// Returns the failure because of which requests avoid the shard, if there is one.
+    /// Returns the reason why requests avoid the shard, if they avoid it because of a failure.
     pub(crate) fn ejection(self) -> Option<Ejection> {
         match self {
             Self::Silent { .. } => Some(Ejection::Silent),

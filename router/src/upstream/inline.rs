@@ -1,14 +1,15 @@
-//! Requests for a shard of this very thread. Such a shard gets the request as a value and answers
-//! with a value: nothing is encoded, and no other thread or process is woken.
+//! Requests for the shard of this thread. The shard gets the request as a value and answers with a
+//! value: nothing is encoded, and no other thread or process is woken.
 //!
 //! ```text
 //!  exchange ─► InlineRequest: head, rest of the body ─► InlineShard
 //!           ◄─ InlineReply: head, rest of the body ◄──────┘
 //! ```
 //!
-//! The crate of the node implements [`InlineShard`], so that the router knows no isolate. The shard
-//! applies the same admission, limits and deadlines as to a request on a connection. When the
-//! client disconnects, the future of the call is dropped, which cancels the invocation.
+//! The crate of the node implements [`InlineShard`], so that the router does not depend on the
+//! engine. The shard applies the same admission, limits and deadlines as to a request on a
+//! connection. When the client disconnects, the future of the call is dropped, which cancels the
+//! invocation.
 //!
 //! Everything here belongs to one thread.
 

@@ -54,6 +54,7 @@ const PROBE_PATH: &str = "/";
 /// requests that depend on the probe have already waited for nearly two seconds.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(400);
 
+/// One thread's connection to one shard, and what the thread knows of the shard's health.
 pub(crate) struct Link {
     shard: Arc<Shard>,
     /// The URI of [`INVOKE_PATH`] on this shard.
@@ -61,7 +62,7 @@ pub(crate) struct Link {
     tls: Option<Tls>,
     /// The shard itself, if it runs on this thread.
     inline: Option<Rc<dyn InlineShard>>,
-    /// The silence of the shard is not a failure.
+    /// Whether the shard may be silent without having failed.
     may_pause: bool,
     state: RefCell<State>,
     health: Cell<Health>,
@@ -69,7 +70,7 @@ pub(crate) struct Link {
     counts: Rc<IoCounts>,
     /// The number of requests that wait for the first byte of their response, or for a connection.
     waiting: Cell<usize>,
-    /// A task watches the pulse.
+    /// Whether a task watches the pulse.
     watched: Cell<bool>,
     /// Wakes the waiting requests when the shard falls silent.
     fallen_silent: Notify,
@@ -181,7 +182,7 @@ impl Link {
 
     /// Counts a waiting request until the returned value is dropped. Meanwhile a task watches the
     /// pulse, unless the shard may be silent.
-    pub(crate) fn wait(self: &Rc<Self>) -> Waiting<'_> {
+    pub(crate) fn begin_wait(self: &Rc<Self>) -> Waiting<'_> {
         self.waiting.set(self.waiting.get() + 1);
         if !self.may_pause && !self.watched.replace(true) {
             spawn_local(watch(Rc::downgrade(self)));
@@ -190,7 +191,7 @@ impl Link {
     }
 
     /// Waits until the shard is silent.
-    pub(crate) async fn silence(&self) {
+    pub(crate) async fn until_silent(&self) {
         while !self.health.get().is_silent() {
             self.fallen_silent.notified().await;
         }
@@ -202,7 +203,7 @@ impl Link {
         if self.inline.is_some() {
             return true;
         }
-        let _waiting = self.wait();
+        let _waiting = self.begin_wait();
         let reads = self.counts.reads();
         let probe = async {
             if let Ok(sender) = self.sender().await {
@@ -294,7 +295,8 @@ impl Link {
     }
 
     fn connect_failed(self: &Rc<Self>, how: ConnectFailure, error: &io::Error) -> Unreachable {
-        tracing::debug!(node = &*self.shard.node, shard = %self.shard.id, %error, "cannot connect to a shard");
+        let (node, shard) = (&*self.shard.node, self.shard.id);
+        tracing::debug!(node, %shard, %error, "cannot connect to a shard");
         *self.state.borrow_mut() = State::Idle;
         self.change(self.health.get().failed_to_connect(how));
         Unreachable(how)
@@ -322,7 +324,11 @@ impl Link {
             _ => {}
         }
         if health != before && health == Health::AwaitsSuccessor {
-            tracing::info!(node, %shard, "a shard's process ended; requests wait for its successor");
+            tracing::info!(
+                node,
+                %shard,
+                "a shard's process ended; requests wait for its successor"
+            );
         } else if health == Health::connected() && before.ejection().is_some() {
             tracing::info!(node, %shard, "a shard accepts requests again");
         }

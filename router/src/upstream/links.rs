@@ -1,5 +1,5 @@
-//! The links of a thread, one for each shard to which the thread has sent a request. One of them may
-//! lead to the shard of the thread itself.
+//! The links of a thread, one for each shard to which the thread has sent a request. One of them
+//! may lead to the shard of the thread itself.
 //!
 //! The links belong to one thread.
 
@@ -16,6 +16,7 @@ use crate::upstream::inline::Colocated;
 use crate::upstream::link::Link;
 use crate::upstream::metrics::UpstreamMetrics;
 
+/// The links of a thread, by shard.
 pub(crate) struct Links {
     by_shard: RefCell<FxHashMap<Arc<Shard>, Rc<Link>>>,
     in_flight: usize,

@@ -109,6 +109,10 @@ impl UpstreamFamilies {
         })
     }
 
+    /// Returns the metrics of one thread.
+    ///
+    /// # Arguments
+    /// * `thread` - identifies the thread.
     pub(crate) fn thread(&self, thread: &str) -> Rc<UpstreamMetrics> {
         Rc::new(UpstreamMetrics {
             retries: self.retries.clone(),
@@ -124,12 +128,12 @@ impl UpstreamFamilies {
 
 impl UpstreamMetrics {
     /// Counts a retry.
-    pub(crate) fn retry(&self, reason: &str) {
+    pub(crate) fn count_retry(&self, reason: &str) {
         self.retries.with_label_values(&[reason]).inc();
     }
 
     /// Counts a redirect within a node.
-    pub(crate) fn moved(&self, to: Move) {
+    pub(crate) fn count_move(&self, to: Move) {
         match to {
             Move::Lane | Move::Stay => &self.to_lane,
             Move::Shard => &self.to_shard,

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  candidates of the ring:   node b, shard 2     node a, shard 0     …
-//!  the request goes to       that shard, or a lane of node b; then likewise for the next
+//!  the request goes to       that shard, or a lane of node b; then the same for the next
 //! ```
 //!
 //! A request goes to a lane if the Worker is known to run in a lane or is new
@@ -77,26 +77,26 @@ pub(crate) struct Picker<'a> {
     /// The candidate that was chosen among them.
     spread_to: Option<SlotIndex>,
     /// The number of candidates that may still be examined.
-    left: usize,
+    candidates_left: usize,
     /// Nodes that have failed this request.
-    avoided: Vec<Arc<str>>,
+    avoided_nodes: Vec<Arc<str>>,
     /// Nodes on which one process refused the connection.
-    refused: Vec<Arc<str>>,
+    refusing_nodes: Vec<Arc<str>>,
     /// The first node on which a process was lost while it had this request.
-    lost: Option<Arc<str>>,
-    /// A shard is unavailable.
-    lost_some: bool,
+    lost_node: Option<Arc<str>>,
+    /// Whether a shard has turned out to be unavailable.
+    is_any_unavailable: bool,
     /// Lanes that failed the request.
-    failed: Vec<Rc<Link>>,
+    failed_lanes: Vec<Rc<Link>>,
     /// Lanes whose processes ended while they had the request.
-    ended: Vec<Rc<Link>>,
+    ended_lanes: Vec<Rc<Link>>,
     /// The candidate to which the request went last.
-    last: Option<SlotIndex>,
+    last_slot: Option<SlotIndex>,
     /// A target that may be unavailable, which is used if there is no other.
     last_resort: Option<Target>,
     /// The reason why the first candidate, the Worker's pinned shard, was avoided.
-    passed: Option<Spill>,
-    /// The request has been counted in the metric of spills.
+    spill_reason: Option<Spill>,
+    /// Whether the request has been counted in the metric of spills.
     spilled: bool,
 }
 
@@ -116,16 +116,16 @@ impl<'a> Picker<'a> {
             candidates: Candidates::new(worker.key),
             width: upstream.spread.borrow().width(worker.key).filter(|_| !worker.is_strict),
             spread_to: None,
-            left: MAX_CANDIDATES,
-            avoided: Vec::new(),
-            refused: Vec::new(),
-            lost: None,
-            lost_some: false,
-            failed: Vec::new(),
-            ended: Vec::new(),
-            last: None,
+            candidates_left: MAX_CANDIDATES,
+            avoided_nodes: Vec::new(),
+            refusing_nodes: Vec::new(),
+            lost_node: None,
+            is_any_unavailable: false,
+            failed_lanes: Vec::new(),
+            ended_lanes: Vec::new(),
+            last_slot: None,
             last_resort: None,
-            passed: None,
+            spill_reason: None,
             spilled: false,
         }
     }
@@ -147,16 +147,16 @@ impl<'a> Picker<'a> {
             }
             _ => Spill::Failed,
         };
-        self.passed.get_or_insert(why);
+        self.spill_reason.get_or_insert(why);
         if target.is_lane() {
             let lanes = if matches!(error, AttemptError::Lost) {
-                &mut self.ended
+                &mut self.ended_lanes
             } else {
-                &mut self.failed
+                &mut self.failed_lanes
             };
             lanes.push(target.link.clone());
         }
-        self.lost_some |= matches!(
+        self.is_any_unavailable |= matches!(
             error,
             AttemptError::Unreachable(_)
                 | AttemptError::NotBegun
@@ -175,14 +175,14 @@ impl<'a> Picker<'a> {
             }
             // One missing process says little about the node; two say more.
             AttemptError::Unreachable(ConnectFailure::Refused) | AttemptError::NotBegun
-                if !self.refused.contains(node) =>
+                if !self.refusing_nodes.contains(node) =>
             {
-                return self.refused.push(node.clone());
+                return self.refusing_nodes.push(node.clone());
             }
             // The node's supervisor knows which revision was running, and its lanes refuse that
             // revision.
-            AttemptError::Lost if self.has_lanes(target.slot) && self.lost.is_none() => {
-                return self.lost = Some(node.clone());
+            AttemptError::Lost if self.has_lanes(target.slot) && self.lost_node.is_none() => {
+                return self.lost_node = Some(node.clone());
             }
             AttemptError::Unreachable(_)
             | AttemptError::NotBegun
@@ -195,12 +195,12 @@ impl<'a> Picker<'a> {
             // The failure is not the node's fault, or does not concern its other shards.
             _ => return,
         }
-        self.avoided.push(node.clone());
+        self.avoided_nodes.push(node.clone());
     }
 
     /// Returns whether another process of the same node was lost while it had the request.
     pub(crate) fn has_lost_another(&self, target: &Target) -> bool {
-        self.lost.as_ref() == Some(&target.link.shard().node)
+        self.lost_node.as_ref() == Some(&target.link.shard().node)
     }
 
     /// Returns the next target. Each candidate is returned at most once, except for one as the last
@@ -209,7 +209,7 @@ impl<'a> Picker<'a> {
         self.next_sound(preference).or_else(|| {
             // The only node may have lost a shard but no lane. Overload alone is no reason to use
             // its lanes.
-            let lane = if self.lost_some { self.any_lane() } else { None };
+            let lane = if self.is_any_unavailable { self.any_lane() } else { None };
             lane.map(|lane| Target { stays: true, ..lane }).or_else(|| self.last_resort.take())
         })
     }
@@ -226,12 +226,13 @@ impl<'a> Picker<'a> {
             return Some(target);
         }
         // Another lane of the node that the request was sent to is preferred to any other node.
-        let near = self.last.filter(|slot| preference == Preference::Lane && !self.avoids(*slot));
+        let near =
+            self.last_slot.filter(|slot| preference == Preference::Lane && !self.avoids(*slot));
         if let Some(target) = near.and_then(|slot| self.lane(slot)) {
             return Some(target);
         }
-        while self.left > 0 {
-            self.left -= 1;
+        while self.candidates_left > 0 {
+            self.candidates_left -= 1;
             let Some(slot) = self.candidates.next(&self.pool.ring) else { break };
             let is_spent = self.spread_to == Some(slot) && preference == Preference::Home;
             if is_spent || self.avoids(slot) {
@@ -242,22 +243,22 @@ impl<'a> Picker<'a> {
                 _ => self.pinned(slot),
             };
             let Some(mut target) = found else { continue };
-            target.rank = MAX_CANDIDATES - 1 - self.left;
+            target.rank = MAX_CANDIDATES - 1 - self.candidates_left;
             // Each request counts once.
-            self.passed
+            self.spill_reason
                 .filter(|_| !self.spilled)
                 .inspect(|why| self.upstream.metrics.spills.inc(*why));
-            self.spilled = self.passed.is_some();
-            self.last = Some(slot);
+            self.spilled = self.spill_reason.is_some();
+            self.last_slot = Some(slot);
             return Some(target);
         }
-        self.left = 0;
+        self.candidates_left = 0;
         None
     }
 
     /// Returns the target for a request that a process has redirected: a process of the same node,
     /// or otherwise the next target.
-    pub(crate) fn moved(&mut self, from: &Target, to: Move) -> Option<Target> {
+    pub(crate) fn redirected(&mut self, from: &Target, to: Move) -> Option<Target> {
         let there = match to {
             Move::Lane => self.lane(from.slot),
             Move::Shard => self.pinned(from.slot),
@@ -309,10 +310,11 @@ impl<'a> Picker<'a> {
             self.spilled = true;
         }
         self.spread_to = Some(target.slot);
-        self.last = Some(target.slot);
+        self.last_slot = Some(target.slot);
         Some(target)
     }
 
+    /// Returns the shard of a candidate, if it takes requests.
     fn pinned(&mut self, slot: SlotIndex) -> Option<Target> {
         let link = self.upstream.links.to(&self.pool.shards[slot.get()]);
         let turns_are_short = self.has_lanes(slot);
@@ -330,7 +332,7 @@ impl<'a> Picker<'a> {
                 let link = self.upstream.links.to(lane);
                 let is_among =
                     |links: &[Rc<Link>]| links.iter().any(|other| Rc::ptr_eq(other, &link));
-                if is_among(&self.failed) || is_among(&self.ended) != has_ended {
+                if is_among(&self.failed_lanes) || is_among(&self.ended_lanes) != has_ended {
                     continue;
                 }
                 let target = Target { link, slot, rank: 0, turns_are_short: false, stays: false };
@@ -358,18 +360,20 @@ impl<'a> Picker<'a> {
         slots.into_iter().find_map(|slot| self.lane(slot))
     }
 
+    /// Returns the target if it takes requests. Otherwise records the reason why it does not.
     fn sound(&mut self, target: Target) -> Option<Target> {
         let Some(why) = target.link.refuses(self.nodes_version) else { return Some(target) };
-        self.lost_some |= why == Spill::Ejected;
+        self.is_any_unavailable |= why == Spill::Ejected;
         if !target.is_lane() {
-            self.passed.get_or_insert(why);
+            self.spill_reason.get_or_insert(why);
         }
         self.last_resort.get_or_insert(target);
         None
     }
 
+    /// Returns whether the candidate's node has failed this request.
     fn avoids(&self, slot: SlotIndex) -> bool {
-        self.avoided.contains(&self.pool.shards[slot.get()].node)
+        self.avoided_nodes.contains(&self.pool.shards[slot.get()].node)
     }
 
     fn has_lanes(&self, slot: SlotIndex) -> bool {

@@ -26,7 +26,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// The maximum time for which a placement is remembered.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// The number of sets. All sets together remember 4,096 revisions, in about 230 KB. The set of a
+/// The number of sets. All sets together remember 4,096 revisions, in about 260 KB. The set of a
 /// revision is derived from its digest and a seed that no tenant knows, so that no tenant can
 /// choose code that evicts the entry of another tenant.
 const SETS: usize = 1024;
@@ -39,7 +39,7 @@ const MAX_MOVES: u32 = 2;
 
 /// The placements that a thread remembers.
 pub(crate) struct Placements {
-    /// The sets, of which there are none until the first entry.
+    /// The sets. There are none until the first entry.
     sets: Vec<[Option<Entry>; WAYS]>,
     seed: u64,
 }

@@ -19,7 +19,9 @@ use crate::upstream::upload::{AttemptBody, Upload};
 
 /// The data and the trailers of a response.
 pub(crate) enum ReplyBody {
+    /// A response in the narrow HTTP/2 of [`tenon_hop`].
     Narrow(Call),
+    /// A response that hyper reads.
     Complete(Incoming),
 }
 

@@ -45,7 +45,7 @@ const MAX_PROBED: usize = 4;
 /// Waits until the requests that wait for this target should leave it.
 pub(crate) async fn until_lost(links: &Links, view: &Table, target: &Target) {
     loop {
-        target.link.silence().await;
+        target.link.until_silent().await;
         if target.turns_are_short || !node_answers(links, view, &target.link).await {
             return;
         }

@@ -8,12 +8,12 @@
 //!
 //! A shard marks the responses of a Worker that uses much of the shard's time, or has its maximum
 //! of requests in flight there: the Worker is *hot*. Its requests then go to the first candidates
-//! of the ring, as many as the width says, and of these to the one with the fewest requests of this
-//! thread. This bounds the load of each shard, as consistent hashing with bounded loads does
+//! of the ring, as many as the width says: each goes to the candidate with the fewest requests of
+//! this thread. This bounds the load of each shard, as consistent hashing with bounded loads does
 //! (Mirrokni, Thorup and Zadimoghaddam, 2018, <https://arxiv.org/abs/1608.01350>), but only Workers
-//! that cause load leave their first shard, and all others stay warm where they are. When a
-//! Worker is no longer hot, its requests return to fewer shards, one at a time, because a Worker on
-//! fewer shards needs less memory.
+//! that cause load leave their first shard, and all others stay warm where they are. When a Worker
+//! is no longer hot, its requests return to fewer shards, one at a time, because a Worker on fewer
+//! shards needs less memory.
 //!
 //! A shard that is new to the Worker gets one request at a time until it has responded, because it
 //! has to start the Worker first.
@@ -27,7 +27,7 @@ use rustc_hash::FxHashMap;
 use tenon_table::ring::Key;
 
 /// The time after a change of a width before heat can increase it again. In this time, the shards
-/// notice the change: their windows have 100 ms.
+/// notice the change: they measure their load in windows of 100 ms.
 const SETTLE: Duration = Duration::from_millis(250);
 
 /// The time without heat after which a width decreases by one.

@@ -29,7 +29,7 @@ use tenon_proto::runtime::{Header, InvokeRequest, Trailers};
 /// refuses a request does so before it has read much of the body.
 const KEPT: usize = 256 * 1024;
 
-/// The maximum number of pieces that are kept. A piece may hold on to a whole datagram.
+/// The maximum number of pieces that are kept. A piece may keep a whole datagram in memory.
 const KEPT_PIECES: usize = 512;
 
 /// Returns the failure for a body that is too large.

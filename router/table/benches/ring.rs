@@ -13,12 +13,12 @@ use tenon_table::ring::{Key, Ring, Seed};
 const SHARDS: u16 = 16;
 /// The number of keys per slot, with which the largest share is overestimated by at most 2 %.
 const KEYS_PER_SLOT: usize = 20_000;
-const MOST_KEYS: usize = 1 << 21;
+const MAX_KEYS: usize = 1 << 21;
 const LOOKUPS: usize = 2_000_000;
 
 fn main() {
     let keys: Vec<Key> =
-        (0..MOST_KEYS).map(|i| Key::of(&WorkerId::new("tenant", &format!("w{i}")))).collect();
+        (0..MAX_KEYS).map(|i| Key::of(&WorkerId::new("tenant", &format!("w{i}")))).collect();
     println!(
         "{:>6}  {:>10}  {:>8}  {:>10}  {:>10}  {:>12}",
         "slots", "build", "first", "first 3", "max/mean", "moved × N"

@@ -55,7 +55,7 @@ pub type Published = Arc<ArcSwap<Table>>;
 /// The Workers by id.
 type Workers = GenericHashMap<WorkerId, Arc<Worker>, foldhash::fast::RandomState, DefaultSharedPtr>;
 
-/// See the crate's documentation.
+/// Everything a router knows of the catalog, as one immutable value.
 #[derive(Clone, Default)]
 pub struct Table {
     workers: Workers,
@@ -69,7 +69,7 @@ pub struct Table {
     /// The state of the rate limits of namespaces, by namespace and pool.
     namespaces: NamespaceRates,
     /// The Workers before the snapshot that is arriving. Empty at other times.
-    before: Workers,
+    workers_before_snapshot: Workers,
 }
 
 /// The parts of a Worker, with one of its revisions, that the path of a request needs.
@@ -92,7 +92,7 @@ pub struct Worker {
     pub assets: Option<Assets>,
     /// The division of the Worker's requests, if several revisions serve them.
     traffic: Option<Box<Traffic>>,
-    /// All requests go to the first candidate, however hot the Worker is.
+    /// Whether all requests go to the first candidate, however hot the Worker is.
     pub is_strict: bool,
     /// The limits on the rates of clients' requests, if there are any. All revisions share them.
     pub rates: Option<Arc<Rates>>,
@@ -172,7 +172,9 @@ impl Table {
                 Ok(mut worker) => {
                     let last = self.workers.get(&worker.id).map(|last| &**last);
                     worker.announce(last, announced);
-                    let last = last.or_else(|| self.before.get(&worker.id).map(|last| &**last));
+                    let last = last.or_else(|| {
+                        self.workers_before_snapshot.get(&worker.id).map(|last| &**last)
+                    });
                     worker.keep_rates(last, &mut self.namespaces);
                     changed.push(Arc::new(worker));
                 }
@@ -211,7 +213,7 @@ impl Table {
             self.routers = message.routers;
         }
         if kind == Kind::SnapshotEnd {
-            self.before = Workers::default();
+            self.workers_before_snapshot = Workers::default();
             self.namespaces =
                 self.workers.values().filter_map(|worker| worker.namespace_rate()).collect();
         }
@@ -256,7 +258,7 @@ impl Table {
         self.routes.find(host, path)
     }
 
-    /// Returns what serves a request: a Worker, or a rule.
+    /// Returns the Worker or the rule that serves a request.
     #[inline]
     pub fn find(
         &self,
@@ -347,7 +349,7 @@ impl Table {
         Self {
             nodes_version: self.nodes_version,
             namespaces: self.namespaces.clone(),
-            before: self.workers.clone(),
+            workers_before_snapshot: self.workers.clone(),
             ..Self::default()
         }
     }
@@ -433,7 +435,7 @@ impl Worker {
 
     /// Returns whether this runs the same revision as another.
     fn is_same_revision(&self, other: &Self) -> bool {
-        let content = |it: &Self| (it.digest, it.wall, it.body_limit);
+        let content = |worker: &Self| (worker.digest, worker.wall, worker.body_limit);
         content(self) == content(other)
             && self.services == other.services
             && self.assets == other.assets

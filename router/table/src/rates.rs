@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenon_clients::quota::Peer;
-use tenon_clients::rate::{Bucket, Clients, Rate};
+use tenon_clients::rate::{Bucket, ClientBuckets, Rate};
 use tenon_proto::catalog;
 
 use crate::Worker;
@@ -70,7 +70,7 @@ impl Rates {
         &self,
         key: u64,
         peer: Peer,
-        clients: &Clients,
+        clients: &ClientBuckets,
         routers: NonZeroU32,
     ) -> Result<(), Limited> {
         let now = clients.now();
@@ -156,7 +156,7 @@ mod tests {
 
     /// Returns the number of requests of a client that are admitted until one is refused, and the
     /// name of the limit that refuses it.
-    fn burst(worker: &Worker, clients: &Clients, client: u8) -> (usize, &'static str) {
+    fn burst(worker: &Worker, clients: &ClientBuckets, client: u8) -> (usize, &'static str) {
         let peer = Peer::from(std::net::IpAddr::from([10, 0, 0, client]));
         let rates = worker.rates.as_ref().unwrap();
         for admitted in 0.. {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_narrowest_limit_ends_a_burst() {
-        let (mut table, clients) = (Table::default(), Clients::default());
+        let (mut table, clients) = (Table::default(), ClientBuckets::default());
         let limits = RateLimits { worker: limit(5), client: limit(3), namespace: limit(100) };
         apply(&mut table, "shop/cart", limits);
         let cart = worker(&table, "shop/cart");
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn workers_of_a_namespace_share_its_limit() {
-        let (mut table, clients) = (Table::default(), Clients::default());
+        let (mut table, clients) = (Table::default(), ClientBuckets::default());
         let limits = RateLimits { namespace: limit(4), ..Default::default() };
         for id in ["shop/cart", "shop/till", "bank/cart"] {
             apply(&mut table, id, limits);
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_changed_entry_does_not_admit_another_burst() {
-        let (mut table, clients) = (Table::default(), Clients::default());
+        let (mut table, clients) = (Table::default(), ClientBuckets::default());
         let limits = RateLimits { worker: limit(4), ..Default::default() };
         apply(&mut table, "shop/cart", limits);
         assert_eq!(burst(worker(&table, "shop/cart"), &clients, 1), (4, "worker"));
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_does_not_admit_another_burst() {
-        let (mut table, clients) = (Table::default(), Clients::default());
+        let (mut table, clients) = (Table::default(), ClientBuckets::default());
         let limits = RateLimits { worker: limit(4), namespace: limit(6), ..Default::default() };
         apply(&mut table, "shop/cart", limits);
         assert_eq!(burst(worker(&table, "shop/cart"), &clients, 1), (4, "worker"));
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_higher_rate_holds_immediately() {
-        let (mut table, clients) = (Table::default(), Clients::default());
+        let (mut table, clients) = (Table::default(), ClientBuckets::default());
         let limits = |burst| RateLimits {
             worker: limit(burst),
             client: limit(burst),

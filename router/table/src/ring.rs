@@ -1,12 +1,12 @@
 //! The ring maps a worker id to an ordered list of slots, identically in every router that knows
 //! the same slots.
 //!
-//! Multi-probe consistent hashing (Appleton and O'Reilly, "Multi-probe consistent hashing", 2015,
-//! <https://arxiv.org/abs/1505.00062>). A plain ring evens out its arcs with a thousand points per
-//! slot; here the *key* is hashed `PROBES` times and goes to the point nearest after any of its
-//! probes, so that the length of one arc hardly matters. A slot's share is then at most `k/(k-1)`
-//! of the mean for `k` probes in a large ring; `POINTS` points per slot do the same for a ring of
-//! few slots, in which chance averages out less.
+//! The ring uses multi-probe consistent hashing (Appleton and O'Reilly, "Multi-probe consistent
+//! hashing", 2015, <https://arxiv.org/abs/1505.00062>). A plain ring evens out its arcs with a
+//! thousand points per slot; here the *key* is hashed `PROBES` times and goes to the point nearest
+//! after any of its probes, so that the length of one arc hardly matters. A slot's share is then at
+//! most `k/(k-1)` of the mean for `k` probes in a large ring; `POINTS` points per slot do the same
+//! for a ring of few slots, in which chance averages out less.
 //!
 //! ```text
 //!            p1        p0            p2          probes of one key
@@ -23,11 +23,12 @@
 use sha2::{Digest as _, Sha256};
 use tenon_proto::id::{ShardId, WorkerId};
 
-/// Probes per key. 16 probes bound a slot's share of a large ring to 1.07 of the mean.
+/// The number of probes per key. 16 probes bound a slot's share of a large ring to 1.07 of the
+/// mean.
 const PROBES: usize = 16;
 
-/// Points per slot. 16,000 slots then take 1.3 MB, which still fits into a core's second-level
-/// cache.
+/// The number of points per slot. 16,000 slots then take 1.5 MB, which still fits into a core's
+/// second-level cache.
 const POINTS: u64 = 8;
 
 /// 2^64 divided by the golden ratio: splitmix64's increment.
@@ -38,11 +39,12 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Key(u64);
 
 impl Key {
+    /// Returns the key of a Worker.
     pub fn of(worker: &WorkerId) -> Self {
         Self(hash(&[worker.as_str().as_bytes()]))
     }
 
-    /// Returns the key of a session of a Worker, which selects the session's revision.
+    /// Returns the key of a Worker's session, which selects the session's revision.
     pub fn of_session(worker: &WorkerId, session: &[u8]) -> Self {
         Self(hash(&[worker.as_str().as_bytes(), &[0], session]))
     }
@@ -53,12 +55,12 @@ impl Key {
         self.0
     }
 
-    /// Returns an index below `of`, for a choice without a ring.
+    /// Returns an index below `count`, for a choice without a ring.
     ///
     /// # Panics
-    /// Panics if `of` is 0.
-    pub fn choose(self, of: usize) -> usize {
-        (self.0 % of as u64) as usize
+    /// Panics if `count` is 0.
+    pub fn choose(self, count: usize) -> usize {
+        (self.0 % count as u64) as usize
     }
 
     /// Returns the places that are probed: an arithmetic progression, as good as independent hashes
@@ -95,6 +97,7 @@ impl Seed {
 pub struct SlotIndex(u32);
 
 impl SlotIndex {
+    /// Returns the position.
     #[inline]
     pub fn get(self) -> usize {
         self.0 as usize
@@ -244,6 +247,7 @@ struct Cursor {
 }
 
 impl Candidates {
+    /// Begins a walk at a key's first candidate.
     pub fn new(key: Key) -> Self {
         Self { key, taken: Vec::new(), cursors: Vec::new() }
     }
@@ -276,7 +280,7 @@ impl Candidates {
                 .cursors
                 .iter_mut()
                 .filter(|cursor| cursor.left > 0)
-                .min_by_key(|c| c.distance)?;
+                .min_by_key(|cursor| cursor.distance)?;
             let slot = ring.owners[cursor.point];
             if !self.taken.contains(&slot) {
                 return Some(slot);

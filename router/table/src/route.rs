@@ -70,7 +70,7 @@ pub struct Routes<T> {
     len: usize,
 }
 
-/// What the requests of one host are routed by.
+/// The rules and the routes of one host.
 #[derive(Clone)]
 struct Host<T> {
     rules: Option<Arc<Rules>>,
@@ -104,7 +104,7 @@ impl<T: Clone + PartialEq> Routes<T> {
         self.len += usize::from(is_new);
     }
 
-    /// Gives up a route, if `target` still owns it.
+    /// Removes a route, if `target` still owns it.
     pub fn remove(&mut self, route: &Route, target: &T) {
         let (hosts, name) = self.hosts_mut(&route.host);
         let Some(host) = hosts.get_mut(name) else { return };
@@ -148,7 +148,7 @@ impl<T: Clone + PartialEq> Routes<T> {
     }
 }
 
-/// What serves a request.
+/// The target or the rule that serves a request.
 #[derive(Debug, PartialEq)]
 pub enum Found<'a, T, M> {
     /// The target of a route.
@@ -158,6 +158,7 @@ pub enum Found<'a, T, M> {
 }
 
 impl<T> Routes<T> {
+    /// Returns the number of routes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -178,7 +179,7 @@ impl<T> Routes<T> {
         }
     }
 
-    /// Returns what serves a request.
+    /// Returns the target or the rule that serves a request.
     ///
     /// # Arguments
     /// * `host` - a host in upper, lower or mixed case, with or without a port.
@@ -197,17 +198,17 @@ impl<T> Routes<T> {
         }
         let mut lowered = [0; MAX_HOST];
         let name = lower(name, &mut lowered);
-        let mut of = |host: &'a Host<T>| {
+        let mut lookup = |host: &'a Host<T>| {
             let rule = host.rules.as_deref().and_then(&mut by_rules).map(Found::Rule);
             rule.or_else(|| host.paths.find(path).map(Found::Target))
         };
-        if let Some(found) = self.exact.get(name).and_then(|host| of(host)) {
+        if let Some(found) = self.exact.get(name).and_then(|host| lookup(host)) {
             return Some(found);
         }
         // Most installations have no wildcards, and then the name need not be split.
         if !self.below.is_empty() {
             let mut suffixes = name.match_indices('.').map(|(dot, _)| &name[dot + 1..]);
-            if let Some(found) = suffixes.find_map(|suffix| of(self.below.get(suffix)?)) {
+            if let Some(found) = suffixes.find_map(|suffix| lookup(self.below.get(suffix)?)) {
                 return Some(found);
             }
         }

@@ -26,7 +26,7 @@ type Map<V> = HashMap<Box<str>, V, foldhash::fast::RandomState>;
 #[derive(Debug)]
 pub struct Rules {
     exact: Map<Vec<Match>>,
-    /// By prefix without a trailing slash, so that the root is empty.
+    /// The matches by prefix without a trailing slash, so that the root is empty.
     prefixes: Map<Vec<Match>>,
     /// The length of the longest prefix, in bytes.
     longest: usize,
@@ -39,12 +39,14 @@ struct Match {
     method: Option<Method>,
     headers: Box<[(HeaderName, Box<[u8]>)]>,
     query: Box<[(Box<str>, Box<str>)]>,
+    /// Whether requests without TLS can meet the conditions.
     http: bool,
+    /// Whether requests over TLS can meet the conditions.
     https: bool,
     action: usize,
 }
 
-/// What happens to the requests of a rule.
+/// The effect of a rule on its requests.
 #[derive(Debug)]
 pub struct Action {
     backends: Backends,
@@ -64,7 +66,7 @@ struct Backends {
     total: u64,
 }
 
-/// The parts of a redirect's location that are not those of the request.
+/// The parts of a redirect's location that replace those of the request.
 #[derive(Debug)]
 pub struct Redirect {
     pub scheme: Option<Box<str>>,
@@ -130,6 +132,11 @@ pub enum MalformedRules {
 }
 
 impl<'a> Request<'a> {
+    /// Returns the parts of a request by which it is matched.
+    ///
+    /// # Arguments
+    /// * `path` - the path without the query.
+    /// * `is_https` - whether the client uses TLS.
     pub fn new(
         method: &'a Method,
         path: &'a str,
@@ -140,8 +147,8 @@ impl<'a> Request<'a> {
         Self { method, path, query, headers, is_https, parameters: OnceCell::new() }
     }
 
-    /// Returns the first value of a parameter of the query. The query is parsed once, so that the
-    /// cost does not depend on the number of matches.
+    /// Returns the first value of a query parameter. The query is parsed once, so that the cost
+    /// does not depend on the number of matches.
     fn parameter(&self, name: &str) -> Option<&str> {
         let parameters = self.parameters.get_or_init(|| {
             let mut first = HashMap::new();

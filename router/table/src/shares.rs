@@ -18,7 +18,7 @@ const MAX_REPORTED_SLOTS: usize = 1024;
 pub struct Shares {
     published: Published,
     share: GaugeVec,
-    most: GaugeVec,
+    imbalance: GaugeVec,
     slots: IntGaugeVec,
     /// The version of the nodes that the exported values describe.
     published_version: Mutex<Option<u64>>,
@@ -34,7 +34,7 @@ impl Shares {
             "tenon_router_ring_share",
             "Expected share of all Workers that is pinned to a shard.",
         );
-        let most = Opts::new(
+        let imbalance = Opts::new(
             "tenon_router_ring_imbalance",
             "Largest share of a shard in the pool, divided by the mean share.",
         );
@@ -42,7 +42,7 @@ impl Shares {
         Ok(Self {
             published,
             share: GaugeVec::new(share, &["pool", "node", "shard"])?,
-            most: GaugeVec::new(most, &["pool"])?,
+            imbalance: GaugeVec::new(imbalance, &["pool"])?,
             slots: IntGaugeVec::new(slots, &["pool"])?,
             published_version: Mutex::default(),
         })
@@ -62,12 +62,12 @@ impl Shares {
 
     fn set_values(&self, table: &Table) {
         self.share.reset();
-        self.most.reset();
+        self.imbalance.reset();
         self.slots.reset();
         for (name, pool) in table.pools() {
             let shares = pool.ring.shares();
-            let most = shares.iter().copied().fold(0.0, f64::max) * shares.len() as f64;
-            self.most.with_label_values(&[&**name]).set(most);
+            let imbalance = shares.iter().copied().fold(0.0, f64::max) * shares.len() as f64;
+            self.imbalance.with_label_values(&[&**name]).set(imbalance);
             self.slots.with_label_values(&[&**name]).set(shares.len() as i64);
             if shares.len() <= MAX_REPORTED_SLOTS {
                 for (shard, share) in pool.shards.iter().zip(shares) {
@@ -81,12 +81,12 @@ impl Shares {
 
 impl Collector for Shares {
     fn desc(&self) -> Vec<&Desc> {
-        [self.share.desc(), self.most.desc(), self.slots.desc()].concat()
+        [self.share.desc(), self.imbalance.desc(), self.slots.desc()].concat()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
         self.update();
-        [self.share.collect(), self.most.collect(), self.slots.collect()].concat()
+        [self.share.collect(), self.imbalance.collect(), self.slots.collect()].concat()
     }
 }
 

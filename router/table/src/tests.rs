@@ -156,8 +156,7 @@ fn a_preview_belongs_to_its_variant_as_long_as_the_entry_has_it() {
     let mut table = Table::default();
     let variants = vec![variant(8, 10, "next--one"), variant(9, 0, "old--one")];
     table.apply(workers(vec![catalog::Worker { variants, ..worker("a/one", "one") }]));
-    let digest =
-        |table: &Table, host: &str| table.route(host, "/").map(|it| it.digest.as_bytes()[0]);
+    let digest = |table: &Table, host: &str| Some(table.route(host, "/")?.digest.as_bytes()[0]);
     assert_eq!(digest(&table, "one"), Some(7));
     assert_eq!(digest(&table, "next--one"), Some(8));
     assert_eq!(digest(&table, "old--one"), Some(9));

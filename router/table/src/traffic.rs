@@ -97,8 +97,7 @@ impl Worker {
     /// Returns the Worker with the revision that serves a request.
     ///
     /// # Arguments
-    /// * `session` - returns the value of the part of the request that selects its revision, if the
-    ///   request has it.
+    /// * `session` - returns the value that selects the request's revision, if the request has it.
     /// * `random` - returns a random number.
     pub fn draw<'r>(
         &self,

@@ -1,7 +1,6 @@
 //! Tests routers whose catalog starts late, or is lost and returns.
 
 use tenon_proto::catalog::WatchResponse;
-
 use tonic::Code;
 
 use crate::harness::{

@@ -135,7 +135,7 @@ async fn the_response_to_head_has_the_headers_of_the_response_to_get() {
 }
 
 #[tokio::test]
-async fn a_worker_opts_out() {
+async fn a_worker_opts_out_of_compression() {
     const NO_TRANSFORM: &[(&str, &str)] =
         &[("content-type", "text/html"), ("cache-control", "no-transform"), ("etag", "\"1\"")];
     const IDENTITY: &[(&str, &str)] =
@@ -189,7 +189,7 @@ async fn a_piece_of_a_compressed_stream_does_not_wait_for_the_next() {
 }
 
 #[tokio::test]
-async fn events_are_passed_on_as_they_are() {
+async fn events_are_not_compressed() {
     let node = Node::start("n1", Behavior::Stream(EVENTS));
     let scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;

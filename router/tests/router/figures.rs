@@ -11,7 +11,7 @@ use crate::harness::{
     worker,
 };
 
-/// Returns a Worker that is measured, and of whose requests half go to the revision `[8; 32]`.
+/// Returns a measured Worker that sends half of its requests to the revision `[8; 32]`.
 fn measured(measurement: u64) -> Worker {
     let variant =
         Variant { digest: vec![8; 32], percent: 50, wall_ms: 10_000, ..Default::default() };
@@ -74,8 +74,9 @@ async fn requests_of_a_measured_worker_are_reported_by_revision() {
         let [requests, failed, _] = sums(&reported, digest);
         assert!((sent..=sent + 3).contains(&requests) && failed <= 2, "{reported:?}");
     }
-    let is_it = |entry: &RevisionTraffic| (&*entry.worker, entry.measurement) == ("shop/cart", 7);
-    assert!(reported.iter().all(is_it), "{reported:?}");
+    let is_measured =
+        |entry: &RevisionTraffic| (&*entry.worker, entry.measurement) == ("shop/cart", 7);
+    assert!(reported.iter().all(is_measured), "{reported:?}");
 }
 
 #[tokio::test]

@@ -204,7 +204,7 @@ impl Scenario {
         drop(catalog);
     }
 
-    /// Returns the sum of the metrics of a family, or of those with this value of a label.
+    /// Returns the sum of a family's metrics, or of those that have this label value.
     pub(crate) fn metric(&self, name: &str, label: Option<&str>) -> f64 {
         let families = self.registry.gather();
         let family = families.iter().find(|family| family.name() == name);

@@ -172,8 +172,8 @@ async fn a_scheduled_event_is_forwarded_unchanged_and_not_repeated() {
             break node.invocations();
         }
         // The Worker is pinned to n2, so n1 becomes the only node.
-        let gone = WatchResponse { removed_nodes: vec!["n2".into()], ..Default::default() };
-        scenario.catalog.change(gone);
+        let removal = WatchResponse { removed_nodes: vec!["n2".into()], ..Default::default() };
+        scenario.catalog.change(removal);
     };
     assert_eq!(other, 1);
     assert_eq!(node.last_head().scheduled, scheduled);

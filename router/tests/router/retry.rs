@@ -48,8 +48,8 @@ async fn an_ejected_node_is_used_again_after_its_return() {
         client.get("/").await;
     }
     assert_eq!(scenario.metric("tenon_router_ejections_total", None), 1.0);
-    let back = Node::start_at(&name, Behavior::Echo, addr);
-    while client.get("/").await.header("observed-node") != back.name() {
+    let restarted = Node::start_at(&name, Behavior::Echo, addr);
+    while client.get("/").await.header("observed-node") != restarted.name() {
         tokio::task::yield_now().await;
     }
     assert_eq!(scenario.metric("tenon_router_ejected_shards", None), 0.0);
@@ -164,7 +164,7 @@ async fn the_only_node_is_reconnected_when_its_successor_listens() {
     let mut client = scenario.client().await;
     assert_eq!(client.post("/", "x").await.status, 200);
     node.kill();
-    let _back = Node::start_at("n1", Behavior::Echo, node.addr());
+    let _restarted = Node::start_at("n1", Behavior::Echo, node.addr());
     assert_eq!(client.post("/", "x").await.status, 200);
 }
 

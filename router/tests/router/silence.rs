@@ -199,8 +199,8 @@ async fn a_slow_worker_is_not_silent() {
     let (scenario, first, second) = pinned_first(with_lanes).await;
     first.behave(Behavior::Hang);
     let hasty = Worker { wall_ms: 1500, ..worker("shop/cart", "shop") };
-    let news = vec![hasty, worker("shop/third", "third")];
-    scenario.catalog.change(WatchResponse { workers: news, ..Default::default() });
+    let workers = vec![hasty, worker("shop/third", "third")];
+    scenario.catalog.change(WatchResponse { workers, ..Default::default() });
     eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 3.0)
         .await;
     let answer = scenario.client().await.get("/").await;
@@ -239,12 +239,8 @@ async fn an_unsent_request_leaves_a_shard_that_does_not_complete_the_tls_handsha
     let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
     let pinned = nodes.iter().find(|node| node.name() == &*pin.node).unwrap();
     let changed = entry(pinned, deaf.local_addr().unwrap().port());
-    let news = vec![worker("shop/till", "till")];
-    scenario.catalog.change(WatchResponse {
-        nodes: vec![changed],
-        workers: news,
-        ..Default::default()
-    });
+    let workers = vec![worker("shop/till", "till")];
+    scenario.catalog.change(WatchResponse { nodes: vec![changed], workers, ..Default::default() });
     eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0)
         .await;
     let started = Instant::now();

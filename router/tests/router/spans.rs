@@ -270,7 +270,7 @@ async fn a_span_ends_with_the_response() {
 }
 
 #[tokio::test]
-async fn the_span_of_a_client_that_disconnects_says_so() {
+async fn the_span_of_a_request_whose_client_disconnects_reports_it() {
     let node = Node::start("n1", Behavior::HalfAnswer);
     let collector = Collector::start(Reaction::Accept).await;
     let scenario = start(&node, &collector, &[EVERY]).await;
@@ -285,7 +285,7 @@ async fn the_span_of_a_client_that_disconnects_says_so() {
 }
 
 #[tokio::test]
-async fn the_span_of_a_client_that_does_not_wait_for_its_answer_is_described() {
+async fn a_request_whose_client_leaves_before_the_answer_has_a_complete_span() {
     let node = Node::start("n1", Behavior::Hang);
     let collector = Collector::start(Reaction::Accept).await;
     let scenario = start(&node, &collector, &[EVERY]).await;

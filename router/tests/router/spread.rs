@@ -8,7 +8,7 @@ use tenon_proto::catalog::{WatchResponse, Worker};
 
 use crate::harness::{Behavior, Client, Node, Options, Scenario, eventually, full, worker};
 
-/// The host of the Worker, which is not that of the scenario's first Worker.
+/// The host of the Worker, which differs from that of the scenario's first Worker.
 const HOST: &str = "hot";
 
 async fn get(client: &mut Client) -> StatusCode {

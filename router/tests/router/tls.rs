@@ -151,8 +151,9 @@ async fn every_request_is_answered_while_an_authority_is_replaced() {
         [new.bundle(Role::Router, &[&old]), new.bundle(Role::RuntimeNode, &[&old])],
         [new.bundle(Role::Router, &[]), new.bundle(Role::RuntimeNode, &[])],
     ];
-    for [of_router, of_node] in &steps {
-        for (process, bundle) in [(&nodes[0], of_node), (&router, of_router), (&nodes[1], of_node)]
+    for [router_bundle, node_bundle] in &steps {
+        for (process, bundle) in
+            [(&nodes[0], node_bundle), (&router, router_bundle), (&nodes[1], node_bundle)]
         {
             process.install(bundle).unwrap();
             for (_, proxy) in &guarded.nodes {

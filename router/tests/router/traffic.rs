@@ -44,7 +44,7 @@ async fn requests_are_divided_and_a_preview_has_one_revision() {
     for _ in 0..400 {
         new += u32::from(digest(&node, &mut client, "shop", ("x-a", "b")).await == 8);
     }
-    // A share outside of these bounds has a probability below one in a million.
+    // A share outside these bounds has a probability below one in a million.
     assert!((55..=145).contains(&new), "{new} of 400 requests went to a share of 25 %");
     for _ in 0..20 {
         assert_eq!(digest(&node, &mut client, "next", ("x-a", "b")).await, 8);

@@ -67,8 +67,8 @@ async fn an_http2_extended_connect_reaches_the_node_as_a_get() {
     let scenario = Scenario::with(&[&node]).await;
     let mut client = http2(scenario.addr()).await;
     let (headers, mut socket) = open_http2(&mut client).await;
-    for gone in ["connection", "upgrade", "sec-websocket-accept", "content-length"] {
-        assert!(!headers.contains_key(gone), "{headers:?}");
+    for absent in ["connection", "upgrade", "sec-websocket-accept", "content-length"] {
+        assert!(!headers.contains_key(absent), "{headers:?}");
     }
     assert_eq!(headers["sec-websocket-protocol"], "chat");
     assert_eq!(read(&mut socket, WELCOME.len()).await, WELCOME);
@@ -89,10 +89,9 @@ async fn an_http2_extended_connect_reaches_the_node_as_a_get() {
 
 #[tokio::test]
 async fn a_worker_that_refuses_a_tunnel_gets_an_empty_body_and_its_response_is_sent() {
-    let node = Node::start("n1", Behavior::Echo);
-    let scenario = Scenario::with(&[&node]).await;
     // `EchoStream` answers before it has read the body, which is pending until the answer.
-    node.behave(Behavior::EchoStream);
+    let node = Node::start("n1", Behavior::EchoStream);
+    let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
     stream.write_all(handshake("").as_bytes()).await.unwrap();
     let head = read_head(&mut stream).await;

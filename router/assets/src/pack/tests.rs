@@ -76,7 +76,9 @@ fn a_damaged_pack_is_not_opened() {
 
 proptest::proptest! {
     #[test]
-    fn any_index_is_opened_or_refused_without_a_panic(index in proptest::collection::vec(proptest::num::u8::ANY, 0..64)) {
+    fn any_index_is_opened_or_refused_without_a_panic(
+        index in proptest::collection::vec(proptest::num::u8::ANY, 0..64),
+    ) {
         let mut bytes = index.clone();
         bytes.extend((index.len() as u64).to_le_bytes());
         bytes.extend(MAGIC);

@@ -110,7 +110,7 @@ fn a_missing_path_is_answered_as_the_worker_configures() {
 }
 
 #[test]
-fn an_application_has_every_path_that_a_list_does_not_give_to_the_worker() {
+fn an_application_answers_every_path_that_the_worker_does_not_list() {
     let site = pages();
     let outcome = |not_found| {
         let worker_first = PathSet::parse(["/api/*"]).unwrap();
@@ -151,14 +151,24 @@ fn the_worker_runs_first_for_the_paths_that_it_names() {
 
 proptest::proptest! {
     #[test]
-    fn a_redirect_to_the_url_of_a_page_leads_to_a_file(path in "/(index|file|folder|both|exact|bin)?(/index|/)?(.html)?/?") {
+    fn a_redirect_to_the_url_of_a_page_leads_to_a_file(
+        path in "/(index|file|folder|both|exact|bin)?(/index|/)?(.html)?/?",
+    ) {
         let site = pages();
-        for html in [HtmlHandling::AutoTrailingSlash, HtmlHandling::ForceTrailingSlash, HtmlHandling::DropTrailingSlash] {
+        for html in [
+            HtmlHandling::AutoTrailingSlash,
+            HtmlHandling::ForceTrailingSlash,
+            HtmlHandling::DropTrailingSlash,
+        ] {
             let settings = Settings { html, ..Settings::default() };
-            if let Resolved::Redirect { location, .. } = site.resolve(&settings, CLIENT, &path, None) {
+            let resolved = site.resolve(&settings, CLIENT, &path, None);
+            if let Resolved::Redirect { location, .. } = resolved {
                 proptest::prop_assert!(location.starts_with('/') && !location.starts_with("//"));
                 let next = site.resolve(&settings, CLIENT, &location, None);
-                proptest::prop_assert!(matches!(next, Resolved::File { .. }), "{path} {html:?} {location}");
+                proptest::prop_assert!(
+                    matches!(next, Resolved::File { .. }),
+                    "{path} {html:?} {location}"
+                );
             }
         }
     }

@@ -40,7 +40,7 @@ fn with(headers: &str) -> String {
 }
 
 #[test]
-fn messages_are_separated_in_whatever_pieces_they_arrive() {
+fn messages_are_separated_however_their_bytes_are_split() {
     let sent = [
         "GET / HTTP/1.1\r\nHost: shop\r\n\r\n",
         "POST / HTTP/1.1\r\ncontent-length:  3 \r\n\r\nabc",
@@ -150,8 +150,10 @@ fn a_head_beyond_the_size_limit_is_refused() {
 
 proptest! {
     #[test]
-    fn the_result_for_arbitrary_bytes_does_not_depend_on_their_pieces(bytes in "([a-z:;, \r\n0-9]|\r\n|chunked|Content-Length: |Transfer-Encoding: ){0,60}",
-        piece in 1_usize..40) {
+    fn the_result_for_arbitrary_bytes_does_not_depend_on_their_pieces(
+        bytes in "([a-z:;, \r\n0-9]|\r\n|chunked|Content-Length: |Transfer-Encoding: ){0,60}",
+        piece in 1_usize..40,
+    ) {
         prop_assert_eq!(messages(bytes.as_bytes(), piece), messages(bytes.as_bytes(), 1));
     }
 }

@@ -1,3 +1,5 @@
+//! Tests which bytes of a stream pass, and which streams are refused.
+
 use proptest::prelude::*;
 
 use super::*;

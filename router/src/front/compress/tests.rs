@@ -131,7 +131,7 @@ fn the_uncompressed_response_has_vary_too() {
 }
 
 #[test]
-fn the_vary_of_the_worker_is_kept() {
+fn the_workers_vary_header_is_kept() {
     for (stated, expected) in [
         ("Origin", "Origin, accept-encoding"),
         ("Accept-Encoding", "Accept-Encoding"),

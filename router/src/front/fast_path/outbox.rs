@@ -17,7 +17,7 @@ use bytes::{Buf as _, Bytes};
 
 /// The maximum length of a piece that is copied, in bytes.
 const SHORT: usize = 2 * 1024;
-/// The number of long pieces, and of bytes, from which nothing is added.
+/// The numbers of long pieces and of bytes at which the outbox is full.
 const MAX_PIECES: usize = 16;
 const MAX_BYTES: usize = 64 * 1024;
 /// The maximum number of slices in one write.
@@ -25,6 +25,7 @@ pub(super) const SLICES: usize = 2 * MAX_PIECES + 1;
 /// The maximum memory of the text that is kept for the next response, in bytes.
 const KEPT: usize = 8 * 1024;
 
+/// The bytes of responses that wait to be written to one connection.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     text: Vec<u8>,
@@ -104,7 +105,7 @@ impl Outbox {
             }
             self.pieces.pop_front();
         }
-        debug_assert_eq!(len, 0, "more has been written than was there");
+        debug_assert_eq!(len, 0, "more bytes were written than were pending");
         if self.is_empty() {
             self.text.clear();
             self.text.shrink_to(KEPT);

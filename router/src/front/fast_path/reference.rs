@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// The number of bytes that a connection holds in each direction.
-const ROOM: usize = 1 << 20;
+const CAPACITY: usize = 1 << 20;
 
 /// The head of a request as a server has read it: the method, target and version, and the names and
 /// values of the headers.
@@ -31,7 +31,7 @@ pub(crate) fn facts<B>(request: &Request<B>) -> Facts {
     (line, headers.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect())
 }
 
-/// Returns what hyper reads of a request, or `None` if hyper refuses the request.
+/// Returns what hyper reads from a request, or `None` if hyper refuses the request.
 pub(crate) fn read(head: &[u8]) -> Option<Facts> {
     let read = RefCell::new(None);
     serve(head, |request| {
@@ -42,15 +42,15 @@ pub(crate) fn read(head: &[u8]) -> Option<Facts> {
     read.into_inner()
 }
 
-/// Serves what is in the bytes, and returns what hyper writes.
+/// Serves the requests in `head`, and returns what hyper writes.
 pub(crate) fn serve<B>(head: &[u8], respond: impl Fn(Request<Incoming>) -> Response<B>) -> Vec<u8>
 where
     B: Body + 'static,
     B::Error: std::error::Error + Send + Sync,
 {
-    let (mut client, server) = tokio::io::duplex(ROOM);
+    let (mut client, server) = tokio::io::duplex(CAPACITY);
     let sent = client.write_all(head).now_or_never();
-    sent.expect("the bytes exceed the room").expect("the connection is broken");
+    sent.expect("the bytes exceed the capacity").expect("the connection is broken");
     let service = service_fn(|request| {
         let response = respond(request);
         async { Ok::<_, Infallible>(response) }

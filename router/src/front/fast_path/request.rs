@@ -1,9 +1,9 @@
-//! Parses the heads that the fast path accepts, which are a part of those that hyper accepts, and
+//! Parses the heads that the fast path accepts, which are a subset of those that hyper accepts and
 //! have the same meaning to both.
 //!
 //! A plain request is a GET or HEAD of HTTP/1.1 without a body, whose target is a path and whose
 //! connection stays open. Every header that concerns the framing, the connection or the host
-//! occurs at most once, in its simplest form. Anything else, valid or not, is for hyper.
+//! occurs at most once, in its simplest form. Anything else, valid or not, is left to hyper.
 //!
 //! This module is pure.
 

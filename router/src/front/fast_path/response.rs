@@ -19,7 +19,7 @@ use crate::date::Date;
 use crate::front::fast_path::outbox::Outbox;
 use crate::front::response::has_body;
 
-/// The way in which the end of a body is found.
+/// The framing of a body, which tells the client where the body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     /// The number of bytes that are left.
@@ -27,11 +27,11 @@ pub(super) enum Framing {
     Chunked,
 }
 
-/// The consequences of a head for what follows it.
+/// The properties of a head that determine what follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) framing: Framing,
-    /// The connection ends with the response.
+    /// Whether the connection ends with the response.
     pub(super) closes: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum FramingError {
 /// Writes the head of a response.
 ///
 /// # Arguments
-/// * `is_head` - the request is a HEAD.
+/// * `is_head` - whether the request is a HEAD.
 /// * `length` - the length of the body, in bytes, if it is known.
 ///
 /// # Errors

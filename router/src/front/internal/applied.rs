@@ -21,6 +21,7 @@ use crate::thread::RouterThread;
 /// The longest wait, including the wait for the request.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
+/// Answers a call of `AwaitWorker`.
 pub(crate) async fn serve(thread: &Rc<RouterThread>, incoming: Incoming) -> Response<Relay> {
     let applied = async { thread.await_applied(&read_entry(incoming).await?).await };
     let late = || Status::deadline_exceeded("the router has not applied the Worker's entry");

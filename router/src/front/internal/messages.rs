@@ -18,6 +18,7 @@ use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request::Part};
 /// open the stream.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The messages of one call.
 pub(crate) struct Messages(Reader<Incoming>);
 
 /// The reason why there is no next message.

@@ -85,9 +85,7 @@ pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
     let message = frame::encode(&InvokeResponse { part: Some(Part::Head(head)) });
     let relay =
         Relay { message: Some(message), rest: Some(rest), held: Some(held), ..Relay::default() };
-    let mut response = Response::new(relay);
-    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
-    response
+    grpc_response(relay)
 }
 
 /// Returns the response to a call that a static file answers.
@@ -117,22 +115,24 @@ pub(crate) fn file(answer: Answer, permit: Permit) -> Response<Relay> {
         held: Some(Held::request(permit)),
         ..Relay::default()
     };
-    let mut response = Response::new(relay);
-    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
-    response
+    grpc_response(relay)
 }
 
 /// Returns a response of one encoded message.
 pub(crate) fn message(message: Bytes) -> Response<Relay> {
     let (message, trailers) = (Some(message), Some(trailers(None)));
-    let mut response = Response::new(Relay { message, trailers, ..Relay::default() });
-    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
-    response
+    grpc_response(Relay { message, trailers, ..Relay::default() })
 }
 
 /// Returns the response to a call that failed.
 pub(crate) fn failure(failure: &Failure) -> Response<Relay> {
     Status::from(failure).into_http()
+}
+
+fn grpc_response(relay: Relay) -> Response<Relay> {
+    let mut response = Response::new(relay);
+    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    response
 }
 
 fn trailers(failure: Option<Failure>) -> HeaderMap {

@@ -41,9 +41,9 @@ impl Budget {
         self.advance(now);
         let requests = (self.current.requests + self.last.requests) as f64;
         let retries = (self.current.retries + self.last.retries) as f64;
-        let left = retries < BUDGET_FLOOR + BUDGET_SHARE * requests;
-        self.current.retries += u64::from(left);
-        left
+        let is_left = retries < BUDGET_FLOOR + BUDGET_SHARE * requests;
+        self.current.retries += u64::from(is_left);
+        is_left
     }
 
     fn advance(&mut self, now: Instant) {

@@ -108,6 +108,6 @@ fn a_request_that_loses_its_whole_node_is_repeated_once_more() {
 }
 
 #[test]
-fn moved_is_not_returned_to_callers() {
+fn the_code_moved_is_not_returned_to_callers() {
     assert_eq!(refusal(FailureCode::Moved).into_failure().code, FailureCode::NoNode);
 }

@@ -107,7 +107,9 @@ fn find_by_rules(routes: &[(String, String)], host: &str, path: &str) -> Option<
 proptest! {
     #[test]
     fn the_index_agrees_with_the_routing_rules(
-        claims in prop::collection::vec((any::<bool>(), host(), path()), 0..12), host in host(), path in path(),
+        claims in prop::collection::vec((any::<bool>(), host(), path()), 0..12),
+        host in host(),
+        path in path(),
     ) {
         let claims: Vec<(String, String)> = claims
             .into_iter()

@@ -241,7 +241,7 @@ fn an_invalid_entry_is_refused() {
 
 proptest! {
     #[test]
-    fn the_longest_prefix_is_found_as_by_a_search_of_all(
+    fn the_rule_of_the_longest_matching_prefix_is_found(
         mut list in prop::collection::vec("(/[ab]{0,2}){1,4}", 1..8),
         path in "(/[ab]{0,2}){1,5}",
     ) {
@@ -250,7 +250,8 @@ proptest! {
         list.dedup();
         let rules = rules(list.iter().map(|path| prefix(path)).collect());
         let is_prefix = |prefix: &&String| {
-            path.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            let rest = path.strip_prefix(prefix.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let longest = list.iter().filter(is_prefix).max_by_key(|prefix| prefix.len());
         let expected = longest.map(|longest| list.iter().position(|one| one == longest).unwrap());

@@ -61,7 +61,9 @@ impl Catalog {
         tokio::spawn(async move {
             // The server does not shut down gracefully: watchers are cut off.
             tokio::select! {
-                served = server.serve_with_incoming(TcpListenerStream::new(listener)) => served.unwrap(),
+                served = server.serve_with_incoming(TcpListenerStream::new(listener)) => {
+                    served.unwrap();
+                }
                 _ = stop_rx => {}
             }
         });

@@ -93,28 +93,18 @@ impl InternalCaller {
         head: InvokeHead,
         body: impl Stream<Item = Bytes> + Send + 'static,
     ) -> Result<ResponseHead, Failure> {
-        let parts = stream::iter([head.into_part()]).chain(body.map(invoke_request::Part::Body));
-        let messages = parts.map(|part| InvokeRequest { part: Some(part) });
-        let mut runtime = self.0.clone();
-        let whole = async move {
-            let mut messages = runtime.invoke(messages).await?.into_inner();
-            let first = messages.message().await?.and_then(|message| message.part);
-            let Some(invoke_response::Part::Head(mut head)) = first else {
-                return Err(Status::internal("the first message is not a head"));
-            };
-            let mut body = head.body.to_vec();
-            while let Some(message) = messages.message().await? {
-                let Some(invoke_response::Part::Body(piece)) = message.part else {
-                    return Err(Status::internal("a second head"));
-                };
-                body.extend_from_slice(&piece);
+        let (mut head, mut pieces) = self.open(head, body).await?;
+        let mut body = head.body.to_vec();
+        let read = async {
+            while let Some(piece) = pieces.next().await {
+                body.extend_from_slice(&piece?);
             }
-            head.body = body.into();
-            Ok(head)
+            Ok::<_, Failure>(())
         };
-        tokio::time::timeout(DEADLINE, whole)
+        tokio::time::timeout(DEADLINE, read)
             .await
-            .expect("no complete response before the deadline")
-            .map_err(|status| Failure::from(&status))
+            .expect("no complete response before the deadline")?;
+        head.body = body.into();
+        Ok(head)
     }
 }

@@ -28,7 +28,7 @@ pub(crate) enum Behavior {
     Stream(&'static [(&'static str, &'static str)]),
     /// Refuses before any code has run.
     Refuse(FailureCode),
-    /// Answers that the Worker has moved. If the Worker must stay, behaves like
+    /// Answers that the Worker has moved, unless the request must stay; then behaves like
     /// [`Behavior::Echo`].
     SendOn,
     /// Answers with a failure of the Worker.

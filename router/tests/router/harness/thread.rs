@@ -28,7 +28,8 @@ use super::shard::Shard;
 
 const BOUNDS: Bounds = Bounds { streams: 4096, stream_window: 128 * 1024 };
 
-/// The version of a shard, which determines whether the shard knows the narrow protocol.
+/// The version of a shard, which determines whether the shard knows the narrow protocol of
+/// [`tenon_hop`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     Current,

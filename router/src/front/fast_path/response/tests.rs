@@ -1,4 +1,4 @@
-//! Tests the serialized responses, by themselves and beside those of hyper.
+//! Tests the serialized responses, alone and in comparison with hyper's.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -117,7 +117,7 @@ fn a_body_of_unknown_length_is_chunked() {
 }
 
 #[test]
-fn a_worker_may_state_the_length_of_a_streamed_body_but_not_break_it() {
+fn a_worker_may_state_the_length_of_a_streamed_body_but_cannot_send_another_length() {
     let stated = |length: &str, more: &[&'static str]| {
         let response = Response::builder().header("date", "today").header("content-length", length);
         serialize(false, response.body(pieces(more, false)).unwrap())
@@ -132,7 +132,7 @@ fn a_worker_may_state_the_length_of_a_streamed_body_but_not_break_it() {
 }
 
 #[test]
-fn a_response_without_a_body_has_none() {
+fn a_response_that_must_not_have_a_body_has_none() {
     for status in [204_u16, 304] {
         let response = Response::builder().status(status).header("content-length", "5");
         let (lines, body) =
