@@ -8,7 +8,7 @@
 //!                                              the node drains ─► catalog ◄─────────┘ Ctrl-C
 //! ```
 //!
-//! The node's front stands for the routers: each thread accepts requests, answers those for the
+//! The node's front stands in for the routers: each thread accepts requests, answers those for the
 //! Workers of its own shard, and forwards the others to the shards of the other threads.
 //!
 //! The watch starts before the files are read for the first time, so no save is missed. The parts
@@ -64,8 +64,8 @@ const POOL: &str = "dev";
 /// Time that in-flight invocations have to finish after Ctrl-C.
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
-/// Maximum time for which a build may be applied before the browsers load their pages again.
-const APPLYING: Duration = Duration::from_secs(5);
+/// Maximum time to wait until a build is applied, before browsers reload their pages.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Number of isolates that are created ahead of demand. The number is lower than on a cluster,
 /// because a developer starts few Workers at the same time.
@@ -235,7 +235,7 @@ impl Dev {
         printer.changes(&changes, &self.site);
     }
 
-    /// Waits until requests get what has been loaded, and lets browsers load their pages again.
+    /// Waits until requests get what has been loaded, and makes browsers reload their pages.
     async fn await_applied(&self) {
         let is_applied = |table: &Table| {
             let mut workers = self.site.workers();
@@ -244,10 +244,11 @@ impl Dev {
             })
         };
         let applied = front(&self.node).await_table(is_applied);
-        if tokio::time::timeout(APPLYING, applied).await.is_err() {
-            tracing::warn!("the router has not applied the changes for {} s", APPLYING.as_secs());
+        if tokio::time::timeout(APPLY_TIMEOUT, applied).await.is_err() {
+            let seconds = APPLY_TIMEOUT.as_secs();
+            tracing::warn!("the router has not applied the changes within {seconds} s");
         }
-        self.browser.served();
+        self.browser.reload_pages();
     }
 
     /// Follows the files and the schedules until the process receives a termination signal.
@@ -338,8 +339,8 @@ fn front_config(args: &Args, catalog: &str, pages: Arc<dyn Pages>) -> anyhow::Re
         access_log: args.access_log,
         shards_may_pause: args.inspect.is_set(),
         pages: Some(pages),
-        // No load balancer has to notice the drain before the front stops accepting connections,
-        // and WebSockets are closed immediately: the defaults.
+        // The default drain is right: no load balancer has to notice it before the front stops
+        // accepting connections, and WebSockets are closed immediately.
         ..tenon_router::Config::new(name, args.listen, catalog.parse()?)
     };
     Ok(FrontConfig { router, https_listen: None })

@@ -85,7 +85,7 @@ enum NoRevision {
     NoneAccepted,
 }
 
-/// Returns the name of the revision that the latest one replaces step by step, if it does.
+/// Returns the name of the revision that a rollout in progress replaces, if there is one.
 fn stable(worker: &Worker) -> Option<&str> {
     let rollout = worker.status.as_ref()?.rollout.as_ref()?;
     rollout.stable.as_deref().filter(|_| rollout.phase == RolloutPhase::Progressing)
@@ -113,8 +113,8 @@ fn choose(rows: &[Row], stable: Option<&str>, args: &Args) -> Result<String, NoR
     }
     // If the requests are divided, the revision with the largest share counts as serving.
     let serving = rows.iter().enumerate().rev().max_by_key(|(_, row)| row.percent);
-    let (place, serving) = serving.ok_or(NoRevision::NoneAccepted)?;
-    let before = rows.get(place + 1).ok_or_else(|| NoRevision::NoneBefore(serving.name.clone()))?;
+    let (index, serving) = serving.ok_or(NoRevision::NoneAccepted)?;
+    let before = rows.get(index + 1).ok_or_else(|| NoRevision::NoneBefore(serving.name.clone()))?;
     Ok(before.name.clone())
 }
 
@@ -175,7 +175,7 @@ fn progress(worker: &Worker, revision: &str, generation: i64) -> Progress {
     // the spec was not.
     let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed");
     let is_propagating =
-        programmed.is_none_or(|it| PROPAGATION_REASONS.contains(&it.reason.as_str()));
+        programmed.is_none_or(|found| PROPAGATION_REASONS.contains(&found.reason.as_str()));
     match ready.map(|ready| ready.status) {
         _ if is_propagating => Progress::Waiting(why),
         Some(ConditionStatus::True) => Progress::Serving(None),

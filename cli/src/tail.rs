@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterArgs,
 
-    /// Show lines of the Workers of all namespaces.
+    /// Show lines of Workers in all namespaces.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
 
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMESPACE", default_value = "tenon-system")]
     system_namespace: String,
 
-    /// Number of seconds before now whose lines are shown too.
+    /// Also show lines from up to this many seconds ago.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     since: u32,
 
