@@ -178,7 +178,7 @@ fn children(pid: u32) -> anyhow::Result<Vec<u32>> {
 fn is_running(pid: u32) -> bool {
     let is_running = |thread: DirEntry| {
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+        stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
     };
     std::fs::read_dir(format!("/proc/{pid}/task"))
         .is_ok_and(|mut threads| threads.any(|thread| thread.is_ok_and(is_running)))

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use tenon_e2e::{Cluster, INSTALLED, await_condition};
+use tenon_e2e::{Cluster, SYSTEM_NAMESPACE, await_condition};
 
 use crate::metrics::Metrics;
 
@@ -19,7 +19,7 @@ const ADMIN_PORT: u16 = 9090;
 
 /// Time limit for all processes to serve again. The successor of a process that has ended usually
 /// serves much sooner.
-const RESTARTED_WITHIN: Duration = Duration::from_secs(30);
+const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Installation {
     pub(super) cluster: Cluster,
@@ -65,7 +65,7 @@ impl Installation {
 
     /// Waits until every process of every node serves.
     pub(super) async fn await_all_serving(&self) -> anyhow::Result<()> {
-        await_condition("every process to serve", RESTARTED_WITHIN, async || {
+        await_condition("every process to serve", RESTART_TIMEOUT, async || {
             for (node, metrics) in self.metrics().await? {
                 let up = metrics.by("tenon_node_process_up", "process");
                 ensure!(
@@ -94,7 +94,7 @@ impl Installation {
     }
 
     async fn pods(&self, which: &ListParams) -> anyhow::Result<Vec<Pod>> {
-        let pods: Api<Pod> = Api::namespaced(self.cluster.client(), INSTALLED);
+        let pods: Api<Pod> = Api::namespaced(self.cluster.client(), SYSTEM_NAMESPACE);
         Ok(pods.list(which).await?.items)
     }
 }

@@ -278,8 +278,8 @@ fn quoted(status: &Status, rules: &[Rule]) -> Vec<String> {
 /// a rule at a place that contains such a place.
 fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
     let is_below = |field: &str, place: &str| {
-        let rest = field.strip_prefix(place);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        let below = field.strip_prefix(place);
+        below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
     };
     let is_rule = |message: &str| rules.iter().any(|rule| rule.is_quoted_in(message));
     let causes: Vec<_> = status.details.iter().flat_map(|details| &details.causes).collect();
