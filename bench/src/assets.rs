@@ -42,13 +42,18 @@ pub struct Record {
 ///
 /// # Errors
 /// Fails if a contender does not start, or if a request fails.
-pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
+pub fn run(
+    peers: &Peers,
+    programs: &Path,
+    load: &Load,
+    schedule: Schedule,
+) -> anyhow::Result<Record> {
     let root = peers.scratch.join("static");
     fs::create_dir(&root)?;
     fs::write(root.join("index.html"), ANSWER)?;
     fs::write(root.join(FILE), vec![7; BYTES])?;
     let site = site(&root)?;
-    let program = |name| peers.placement.contender(&own.join(name));
+    let program = |name| peers.placement.contender(&programs.join(name));
     let tenon = site.start(&peers.scratch.join("tenon"), program(NODE), program(ROUTER))?;
     let mut contenders = [Contender::from(tenon), peers.nginx_serving(&root)?];
     let load = Load { request: RequestSpec::path(PATH), ..load.clone() };

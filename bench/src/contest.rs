@@ -1,5 +1,5 @@
-//! A contest, which puts the same load on one contender after another, round by round, so that a
-//! disturbance of the machine affects all contenders alike.
+//! Runs a contest, which puts the same load on one contender after another, round by round, so that
+//! a disturbance of the machine affects all contenders alike.
 //!
 //! ```text
 //!  round 1:  A warm-up, A measured │ B warm-up, B measured │ …
@@ -18,7 +18,7 @@ use crate::load::{Figures, Load, Target};
 use crate::process::Process;
 use crate::quantile::median;
 
-/// A server of the hello Worker, and its processes.
+/// A server that runs the hello Worker, and its processes.
 pub struct Contender {
     pub name: String,
     pub target: Target,

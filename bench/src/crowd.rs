@@ -5,7 +5,7 @@
 //!  member: connect ─► occupy ─► disconnected by the server ─► a second later, again
 //! ```
 //!
-//! Each member holds a connection for as long as the server allows, and reconnects afterwards. The
+//! Each member holds a connection for as long as the server allows, and reconnects afterward. The
 //! number of file descriptors of a process is limited, so a large crowd consists of several
 //! processes. They run at the lowest priority, so that other processes on the same CPU are slowed
 //! by the work of the server and not by that of the crowd.

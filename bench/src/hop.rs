@@ -76,12 +76,17 @@ struct Row {
 /// Measures each case on all contenders.
 ///
 /// # Arguments
-/// * `own` - the directory of Tenon's programs.
+/// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
 /// Fails if a contender does not start or ends, or if a request fails.
-pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
-    let program = |name| peers.placement.contender(&own.join(name));
+pub fn run(
+    peers: &Peers,
+    programs: &Path,
+    load: &Load,
+    schedule: Schedule,
+) -> anyhow::Result<Record> {
+    let program = |name| peers.placement.contender(&programs.join(name));
     let scratch = |name: &str| peers.scratch.join(name);
     let plain = Site::open(1)?;
     plain.deploy(NAME, peers.source(SOURCE)?);

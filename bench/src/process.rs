@@ -1,4 +1,4 @@
-//! Starts a process on a given CPU, measures what it uses, and ends it on drop.
+//! Starts a process on a given CPU, measures what it uses, and stops it on drop.
 //!
 //! CPU time is the time that the kernel charged to the process and its descendants, with all their
 //! threads, in user mode and in the kernel. CPU time per request is the cost of a request. It is
@@ -94,7 +94,7 @@ fn cpus_of(list: &str) -> Vec<usize> {
     ranges.flatten().collect()
 }
 
-/// A running process, which ends when this value is dropped.
+/// A running process, which is stopped when this value is dropped.
 pub struct Process {
     name: &'static str,
     child: Child,
@@ -218,11 +218,11 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // SIGTERM comes first, so that a process with children can end them.
+        // SIGTERM comes first, so that a process with children can stop them.
         let pid = self.child.id().to_string();
         let signaled = Command::new("kill").args([OsStr::new("-TERM"), OsStr::new(&pid)]).status();
-        let grace = std::time::Instant::now();
-        while signaled.is_ok() && grace.elapsed() < Duration::from_secs(2) {
+        let began = std::time::Instant::now();
+        while signaled.is_ok() && began.elapsed() < Duration::from_secs(2) {
             match self.child.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(10)),
                 _ => return,
@@ -255,8 +255,8 @@ fn tree(pid: u32) -> Vec<u32> {
 /// Returns the sum of user and system time in a line of `/proc/PID/stat`. These are fields 14 and
 /// 15; they are counted from the end of the name, which may contain spaces and parentheses.
 fn own_cpu(stat: &str) -> Option<Duration> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace().skip(11);
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u32>().ok();
     Some(TICK * (next()? + next()?))
 }

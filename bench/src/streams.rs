@@ -54,7 +54,7 @@ const TRANSFORMS: &str = "export default { fetch: (request) => new Response(requ
 pub struct Scale {
     /// Length of a stream that flows as fast as it can, in bytes.
     pub bytes: u64,
-    /// Number of concurrent streams in the cases with many.
+    /// Number of concurrent streams in the cases with many streams.
     pub at_once: usize,
 }
 
@@ -87,11 +87,11 @@ pub(crate) struct Flow {
 /// Measures each case.
 ///
 /// # Arguments
-/// * `own` - the directory of Tenon's programs.
+/// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
 /// Fails if a program does not start, or if a stream does not come back complete.
-pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
+pub fn run(peers: &Peers, programs: &Path, scale: Scale) -> anyhow::Result<Record> {
     let site = Site::open(1)?;
     let limits = Limits {
         cpu_ms: 60_000,
@@ -104,7 +104,7 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     let transforms = site.deploy_with_limits("transforms", TRANSFORMS, limits);
     let placement = peers.placement;
     let (mut node, router) =
-        (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
+        (placement.contender(&programs.join(NODE)), placement.load(&programs.join(ROUTER)));
     // One tenant may not use all permits, so the node has twice as many as there are concurrent
     // streams.
     node.args(["--max-inflight", &(2 * scale.at_once).to_string()]);

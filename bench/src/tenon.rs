@@ -40,7 +40,7 @@ const TENANT: &str = "bench";
 const LANES: u16 = 1;
 
 /// Maximum number of attempts to find consecutive free ports.
-const TRIES: u32 = 100;
+const ATTEMPTS: u32 = 100;
 
 /// A catalog with one node and the deployed Workers. It is served until this value is dropped.
 pub struct Site {
@@ -54,7 +54,7 @@ pub struct Site {
     _signal: drain::Signal,
 }
 
-/// A router and a node that serve a [`Site`]. Both end when this value is dropped.
+/// A router and a node that serve a [`Site`]. Both are stopped when this value is dropped.
 pub struct Tenon {
     pub router: Process,
     pub node: Process,
@@ -103,12 +103,12 @@ impl Site {
         catalog.mark_synced();
 
         let (signal, drain) = drain::channel();
-        let _guard = runtime.enter();
+        let guard = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let namespace = "tenon-system".to_owned();
         let authentication = tls.map(|tls| Authentication { tls, namespace });
         runtime.spawn(tenon_catalog::serve(listener, authentication, catalog.clone(), drain));
-        drop(_guard);
+        drop(guard);
         let directories = authority.map(|authority| {
             [Role::Router, Role::RuntimeNode].map(|role| authority.directory(role))
         });
@@ -279,13 +279,13 @@ impl From<Tenon> for Contender {
 /// Returns the first of `count` consecutive ports that are free now.
 fn free_ports(count: u16) -> anyhow::Result<u16> {
     let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
-    for _ in 0..TRIES {
+    for _ in 0..ATTEMPTS {
         let first = free_port()?;
         if first.checked_add(count - 1).is_some_and(|last| (first..=last).all(free)) {
             return Ok(first);
         }
     }
-    bail!("found no {count} consecutive free ports in {TRIES} attempts")
+    bail!("found no {count} consecutive free ports in {ATTEMPTS} attempts")
 }
 
 #[cfg(test)]

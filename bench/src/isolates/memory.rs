@@ -1,4 +1,4 @@
-//! Measures the memory that each further Worker adds to a process.
+//! Measures the memory that each additional Worker takes in a process.
 
 use std::path::Path;
 
@@ -46,11 +46,11 @@ pub fn of_workerd(peers: &Peers, workers: usize) -> anyhow::Result<Footprint> {
 ///
 /// # Errors
 /// Fails if the node does not start, or if a response is wrong.
-pub fn of_tenon(peers: &Peers, own: &Path, workers: usize) -> anyhow::Result<Footprint> {
+pub fn of_tenon(peers: &Peers, programs: &Path, workers: usize) -> anyhow::Result<Footprint> {
     let (site, source) = (Site::open(1)?, peers.hello()?);
     let hosts: Vec<_> =
         (0..workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
-    let mut node = peers.placement.contender(&own.join(NODE));
+    let mut node = peers.placement.contender(&programs.join(NODE));
     // The pool has room for all isolates, and no spare isolates: they would be counted at the end
     // and not at the beginning.
     node.args([
@@ -59,7 +59,7 @@ pub fn of_tenon(peers: &Peers, own: &Path, workers: usize) -> anyhow::Result<Foo
         "--spare-isolates",
         "0",
     ]);
-    let router = peers.placement.load(&own.join(ROUTER));
+    let router = peers.placement.load(&programs.join(ROUTER));
     let mut tenon = site.start(&peers.scratch.join("memory"), node, router)?;
     tenon.await_up(&hosts[0])?;
     let with_one = tenon.node.resident()?;

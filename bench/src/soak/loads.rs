@@ -1,5 +1,5 @@
-//! The loads beside the victims. Each load repeats one kind of work without end. The outcome of the
-//! work is not judged, because hostile Workers may end the process that serves it.
+//! The loads beside the victims. Each load repeats one kind of work endlessly. The outcome of the
+//! work is not checked, because hostile Workers may end the process that serves it.
 
 use std::cell::Cell;
 use std::convert::Infallible;
