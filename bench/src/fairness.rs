@@ -82,7 +82,7 @@ struct Phase {
 /// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a program does not start or ends, but not if a request fails.
+/// Fails if a program does not start or exits, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, schedule: Schedule) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let site = Site::open(1)?;

@@ -81,7 +81,7 @@ enum Demand {
 /// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a program does not start or ends, but not if a request fails.
+/// Fails if a program does not start or exits, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, scale: Scale) -> anyhow::Result<Record> {
     let source = peers.hello()?;
     let mut runs = Vec::new();

@@ -45,7 +45,7 @@ const NEGLIGIBLE_LATENCY: Duration = Duration::from_millis(10);
 /// Maximum number of file descriptors that a router without a crowd has open.
 const MAX_IDLE_DESCRIPTORS: u64 = 100;
 
-/// Time limit for the router to close the connections of a crowd that has ended.
+/// Time limit for the router to close the connections of a crowd that has been stopped.
 const CLOSED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Name, kind and number of members of each crowd.
@@ -100,7 +100,7 @@ struct Phase {
 /// * `measured` - the duration of each phase.
 ///
 /// # Errors
-/// Fails if a program does not start or ends, but not if a request fails.
+/// Fails if a program does not start or exits, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let site = Site::open(1)?;

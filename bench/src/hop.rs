@@ -21,7 +21,7 @@ const SOURCE: &str = "web.js";
 /// Name of the Worker.
 const NAME: &str = "hello";
 
-/// Maximum CPU time of a request with mutual TLS, as a multiple of that without.
+/// Maximum CPU time of a request with mutual TLS, as a multiple of the CPU time without TLS.
 const MAX_TLS_RATIO: f64 = 1.15;
 /// Maximum CPU time of a request, as a multiple of that of nginx with deno.
 const MAX_PEER_RATIO: f64 = 0.8;
@@ -79,7 +79,7 @@ struct Row {
 /// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a contender does not start or ends, or if a request fails.
+/// Fails if a contender does not start or exits, or if a request fails.
 pub fn run(
     peers: &Peers,
     programs: &Path,

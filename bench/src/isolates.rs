@@ -24,10 +24,10 @@ use crate::unit::{human, mib};
 use memory::Footprint;
 use start::Starts;
 
-/// Minimum factor by which a cold start without a spare isolate is faster than that of workerd.
+/// Minimum factor by which a cold start without a spare isolate is faster than workerd's.
 const FASTER: u32 = 3;
 
-/// Maximum memory of a warm hello Worker in bytes, regardless of that in workerd.
+/// Maximum memory of a warm hello Worker in bytes, regardless of workerd's.
 const TARGET: u64 = 14 * (1 << 20) / 10;
 
 /// The numbers of starts and of Workers.

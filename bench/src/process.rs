@@ -19,6 +19,9 @@ use core_affinity::CoreId;
 /// its clock.
 const TICK: Duration = Duration::from_millis(10);
 
+/// Time that a process has to exit after SIGTERM, before SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// One CPU for the contenders and one for the load, if there are two. Requests per second are then
 /// the number that one CPU can serve.
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +130,7 @@ impl Process {
     /// Checks that the process is still running.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
             Some(status) => {
@@ -150,7 +153,7 @@ impl Process {
     /// Returns the number of open file descriptors of this process and its descendants.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn descriptors(&self) -> anyhow::Result<u64> {
         self.sum(|pid| Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64))
     }
@@ -158,9 +161,9 @@ impl Process {
     /// Returns the CPU time of this process and its descendants so far.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
-        tree_cpu(self.child.id()).with_context(|| format!("{} has ended", self.name))
+        tree_cpu(self.child.id()).with_context(|| format!("{} has exited", self.name))
     }
 
     /// Returns the resident memory of this process and its descendants, in bytes. A page that
@@ -168,7 +171,7 @@ impl Process {
     /// belong to this process.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn resident(&self) -> anyhow::Result<u64> {
         self.kib("smaps_rollup", "Pss:")
     }
@@ -177,7 +180,7 @@ impl Process {
     /// that several processes share are counted for each of them.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn peak(&self) -> anyhow::Result<u64> {
         self.kib("status", "VmHWM:")
     }
@@ -185,12 +188,12 @@ impl Process {
     /// Resets the peak that [`Self::peak`] returns.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn reset_peak(&self) -> anyhow::Result<()> {
         for pid in tree(self.child.id()) {
             // Writing 5 resets the peak, see proc(5).
             fs::write(format!("/proc/{pid}/clear_refs"), "5")
-                .with_context(|| format!("{} has ended", self.name))?;
+                .with_context(|| format!("{} has exited", self.name))?;
         }
         Ok(())
     }
@@ -208,9 +211,9 @@ impl Process {
     }
 
     /// Returns the sum of `amount` over this process and its descendants. A descendant that has
-    /// ended does not count.
+    /// exited does not count.
     fn sum(&self, amount: impl Fn(u32) -> io::Result<u64>) -> anyhow::Result<u64> {
-        let own = amount(self.child.id()).with_context(|| format!("{} has ended", self.name))?;
+        let own = amount(self.child.id()).with_context(|| format!("{} has exited", self.name))?;
         let descendants = tree(self.child.id()).into_iter().skip(1);
         Ok(own + descendants.filter_map(|pid| amount(pid).ok()).sum::<u64>())
     }
@@ -222,13 +225,13 @@ impl Drop for Process {
         let pid = self.child.id().to_string();
         let signaled = Command::new("kill").args([OsStr::new("-TERM"), OsStr::new(&pid)]).status();
         let began = std::time::Instant::now();
-        while signaled.is_ok() && began.elapsed() < Duration::from_secs(2) {
+        while signaled.is_ok() && began.elapsed() < GRACE {
             match self.child.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(10)),
                 _ => return,
             }
         }
-        // The grace period is over. An error means that the process has already ended.
+        // The grace period is over. An error means that the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

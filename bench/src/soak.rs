@@ -113,7 +113,7 @@ fn bytes(bytes: f64) -> String {
 /// * `duration` - the duration of the run.
 ///
 /// # Errors
-/// Fails if a program does not start or ends, but not if a request fails.
+/// Fails if a program does not start or exits, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, duration: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let site = Site::open(SHARDS)?;

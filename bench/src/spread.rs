@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The hot Worker waits for 10 ms and handles four requests at a time, so that a shard can serve
-//! 400 of its requests a second, whatever the processor. Its requests must go to as many shards as
+//! 400 of its requests a second on any processor. Its requests must go to as many shards as
 //! necessary, and those of its neighbors must stay on the shards where the neighbors are warm.
 
 use std::fmt;
@@ -71,7 +71,7 @@ pub struct Record {
 /// * `measured` - the duration of each phase.
 ///
 /// # Errors
-/// Fails if a program does not start or ends, but not if a request fails.
+/// Fails if a program does not start or exits, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result<Record> {
     let site = Site::open(SHARDS)?;
     let limits = Limits { concurrency: CONCURRENCY, ..Limits::default() };

@@ -1,5 +1,5 @@
-//! Starts the real router and the real node, with a catalog that announces the Workers. The catalog
-//! is that of the operator, but this process serves it. The catalog takes part in the start of a
+//! Starts the real router and the real node, with a catalog that announces the Workers. This
+//! process serves the catalog, with the operator's code. The catalog takes part in the start of a
 //! Worker, but not in requests.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -246,7 +246,7 @@ impl Tenon {
     /// Waits until `host` responds with status 200.
     ///
     /// # Errors
-    /// Fails if `host` does not do so before the timeout, or if a process ends.
+    /// Fails if `host` does not do so before the timeout, or if a process exits.
     pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
         await_answer(
             || get(self.addr, host),
@@ -258,7 +258,7 @@ impl Tenon {
     /// Checks that both processes are still running.
     ///
     /// # Errors
-    /// Fails if a process has ended.
+    /// Fails if a process has exited.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         ensure_running(&mut self.router, &mut self.node)
     }

@@ -6,7 +6,7 @@
 //!
 //! The node takes the profile of a copy of the Worker, which runs the requests that reach the node
 //! meanwhile. The connection goes through the API server, with the permissions of the caller. When
-//! the command ends, the connection ends, and with it the profile.
+//! the command exits, its connection closes, which ends the profile.
 //!
 //! - [`nodes`]: the node that gets the Worker's requests. Pure.
 //! - [`file`](mod@file): decompresses a profile into a file.

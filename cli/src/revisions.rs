@@ -145,7 +145,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn shares_and_previews_are_those_that_were_accepted() {
+    fn the_accepted_shares_and_previews_are_listed() {
         let traffic = json!([
             {"revision": "cart-1", "percent": 90},
             {"revision": "cart-2", "percent": 10, "tag": "next", "host": "next--cart"},

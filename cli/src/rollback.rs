@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_revision_is_refused_with_those_that_exist() {
+    fn the_refusal_of_an_unknown_revision_lists_the_known_revisions() {
         let rows = [row("cart-2", 100, true), row("cart-1", 0, false)];
         assert_eq!(choose(&rows, None, &args(Some("cart-1"), false)), Ok("cart-1".to_owned()));
         let unknown = choose(&rows, None, &args(Some("cart-9"), false)).unwrap_err();

@@ -17,7 +17,7 @@ use crate::metrics::Metrics;
 const NODES: &str = "app.kubernetes.io/component=runtime-node";
 const ADMIN_PORT: u16 = 9090;
 
-/// Time limit for all processes to serve again. The successor of a process that has ended usually
+/// Time limit for all processes to serve again. The successor of a process that has exited usually
 /// serves much sooner.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -26,8 +26,7 @@ pub(super) struct Installation {
     pub(super) routers: SocketAddr,
 }
 
-/// Number of unplanned exits of the nodes' processes, by the name of the Pod and that of the
-/// process.
+/// Number of unplanned exits of the nodes' processes, by the names of the Pod and of the process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exits(BTreeMap<(String, String), u64>);
 
@@ -100,7 +99,7 @@ impl Installation {
 }
 
 impl Exits {
-    /// Returns the numbers of processes that have ended since `before` was read.
+    /// Returns the numbers of processes that have exited since `before` was read.
     pub(super) fn since(&self, before: &Self) -> Lost {
         let mut lost = Lost::default();
         for (key, count) in &self.0 {

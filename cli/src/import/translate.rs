@@ -94,7 +94,7 @@ pub(super) fn translate(
 fn has_node_by_date(config: &Map<String, Value>) -> bool {
     let date = config.get("compatibility_date").and_then(Value::as_str);
     let flags = config.get("compatibility_flags").and_then(Value::as_array);
-    // Dates have the form 2026-01-31, so the order of the texts is that of the dates.
+    // Dates have the form 2026-01-31, so their texts sort like the dates.
     date.is_some_and(|date| date >= NODE_BY_DATE)
         && !flags.is_some_and(|flags| flags.iter().any(|flag| flag == "no_nodejs_compat"))
 }

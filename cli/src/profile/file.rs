@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_profile_is_a_file_that_only_its_owner_reads() {
+    fn a_complete_profile_is_a_file_that_only_its_owner_can_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cart.cpuprofile");
         let mut file = ProfileFile::create(&path).unwrap();

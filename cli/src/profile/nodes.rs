@@ -13,7 +13,7 @@ use tenon_table::ring::{Key, Ring, Seed};
 pub(super) fn preferred(pods: &[Pod], worker: &WorkerId) -> Option<String> {
     let ready = pods.iter().filter(|pod| is_ready(pod));
     let mut nodes: Vec<_> = ready.map(|pod| (pod.name_any(), shards(pod))).collect();
-    // The order decides ties, and is that of routers.
+    // The order breaks ties, and must be the order that routers use.
     nodes.sort_unstable();
     let shards =
         nodes.iter().flat_map(|(name, shards)| (0..*shards).map(move |i| (name, ShardId(i))));

@@ -157,7 +157,7 @@ const PROVIDER: &str = r#"export default { async fetch(request) {
         } };"#;
 
 #[test]
-fn a_user_signs_in_at_a_provider_and_keeps_a_session() {
+fn a_user_signs_in_with_a_provider_and_keeps_a_session() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("provider.yaml", &worker("provider", PROVIDER));
@@ -255,7 +255,7 @@ fn notes_are_kept_in_a_postgresql_database() {
 }
 
 #[test]
-fn the_page_in_react_arrives_in_parts_with_the_script_that_hydrates_it() {
+fn the_react_page_arrives_in_parts_with_the_script_that_hydrates_it() {
     let example = install("react-ssr", &example("react-ssr"));
     let dev = Dev::start(&example);
     dev.await_line("+ default/react-ssr");

@@ -203,8 +203,7 @@ fn stalled(conditions: &[Condition]) -> anyhow::Result<Condition> {
     Ok(ready.clone())
 }
 
-/// A policy of the cluster that denies writes in the namespace of a test and in that of the
-/// operator.
+/// A policy of the cluster that denies writes in the namespaces of a test and of the operator.
 struct Policy<'a> {
     scenario: &'a Scenario,
 }

@@ -36,6 +36,9 @@ const MAX_CONCURRENT: usize = 16;
 /// Minimum number of mutants of each kind.
 const MIN_MUTANTS: usize = 1_000;
 
+/// Maximum number of wrong verdicts in the error.
+const MAX_LISTED: usize = 20;
+
 /// Maximum length of a string in the report of a wrong verdict, in characters.
 const MAX_SHOWN: usize = 400;
 
@@ -201,7 +204,7 @@ impl Judge {
             }
         }
         let count = misjudged.len();
-        misjudged.truncate(20);
+        misjudged.truncate(MAX_LISTED);
         ensure!(
             count == 0,
             "{count} verdicts are wrong (seed {SEED:#x}), among them:\n{}",
