@@ -32,7 +32,7 @@ const PACKAGES: &str = "node_modules";
 /// The state of the projects since the last build.
 #[derive(Default)]
 pub(crate) struct Bundler {
-    /// The hash of each project's sources after the project's build command last ran.
+    /// The hash of each project's sources after the project's build command last succeeded.
     built: BTreeMap<PathBuf, u64>,
 }
 
@@ -45,8 +45,8 @@ impl Bundler {
         })
     }
 
-    /// Runs the build command of each Worker, unless no source has changed since the command last
-    /// ran.
+    /// Runs the build command of each Worker whose sources have changed since the command last
+    /// succeeded.
     fn build(&mut self, manifests: &mut Manifests) {
         let commands = manifests.workers.iter().filter_map(|(id, (location, worker))| {
             let command = worker.annotations().get(BUILD)?;

@@ -232,7 +232,7 @@ impl Forward {
                 anyhow!("{node} took no profile: {message}")
             }
             Code::Unimplemented => anyhow!(
-                "{node} cannot take profiles, because its version is older; upgrade Tenon, or choose another --node"
+                "{node} cannot take profiles, because its version is older than this command; upgrade Tenon, or choose another --node"
             ),
             _ => {
                 let reason = async { self.forwarder.take_error(PROFILE_PORT)?.await };

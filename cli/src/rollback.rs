@@ -81,7 +81,7 @@ enum NoRevision {
         "the Worker has no revision before {0}; spec.revisionHistoryLimit sets how many are kept"
     )]
     NoneBefore(String),
-    #[error("no revision has been accepted yet; the status of the Worker says why")]
+    #[error("no revision has been accepted yet; `tenon status` says why")]
     NoneAccepted,
 }
 
