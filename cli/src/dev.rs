@@ -50,7 +50,7 @@ use crate::assets::Packed;
 use crate::bundle::Bundler;
 use crate::inspect::{InspectArgs, Inspection};
 use crate::load::{self, Settings};
-use crate::site::Site;
+use crate::served_workers::ServedWorkers;
 use crate::source::SourceArgs;
 use crate::watch::Changes;
 use browser::Browser;
@@ -135,7 +135,7 @@ struct Dev {
     settings: Settings,
     packs: Packs,
     browser: Arc<Browser>,
-    site: Site,
+    workers: ServedWorkers,
     files: Changes,
     schedules: Schedules,
     inspection: Option<Inspection>,
@@ -186,7 +186,7 @@ impl Dev {
             settings,
             packs,
             browser,
-            site: Site::default(),
+            workers: ServedWorkers::default(),
             files,
             schedules: Schedules::new(internal),
             inspection,
@@ -217,29 +217,28 @@ impl Dev {
         let (manifests, bundler) = reading.await.expect("the files could not be read");
         self.bundler = bundler;
         self.files.follow(&manifests.folders);
-        let load = load::load(manifests, &self.settings, |id| self.site.served(id));
-        let changes = self.site.update(load);
+        let load = load::load(manifests, &self.settings, |id| self.workers.served(id));
+        let changes = self.workers.update(load);
         // A request may start a Worker as soon as the catalog has it.
         self.inspection.iter().for_each(|inspection| inspection.follow(&changes));
-        self.packs.set(self.site.assets());
-        self.browser.load(&self.site, front(&self.node).addr());
+        self.packs.set(self.workers.assets());
+        self.browser.load(&self.workers, front(&self.node).addr());
         for id in &changes.removed {
             self.catalog.remove_worker(id);
         }
         for loaded in &changes.served {
             self.catalog.set_worker(loaded.revision.clone(), POOL, loaded.routes.clone());
         }
-        self.schedules.set(self.site.schedules());
+        self.schedules.set(self.workers.schedules());
         let nodes = self.catalog.nodes();
         let printer = print::Printer::new(front(&self.node).addr(), POOL, &nodes);
-        printer.changes(&changes, &self.site);
+        printer.changes(&changes, &self.workers);
     }
 
     /// Waits until requests get what has been loaded, and makes browsers reload their pages.
     async fn await_applied(&self) {
         let is_applied = |table: &Table| {
-            let mut workers = self.site.workers();
-            workers.all(|(id, loaded)| {
+            self.workers.iter().all(|(id, loaded)| {
                 table.worker(id).is_some_and(|worker| worker.digest == loaded.digest)
             })
         };

@@ -25,7 +25,7 @@ use anyhow::Context as _;
 use tenon_engine::inspector::Inspector;
 use tokio::net::TcpListener;
 
-use crate::site::Changes;
+use crate::served_workers::Changes;
 
 /// The address on which Node.js listens by default. Clients look for targets at this address
 /// without configuration.

@@ -3,7 +3,7 @@
 //! ```text
 //!  files ─► manifest ─► load: revisions or problems ─┬─► check: report
 //!    ▲                                               ├─► deploy: a cluster's API server
-//!    │                                               └─► dev: site ─► catalog ─► node, router
+//!    │                                               └─► dev: changes ─► catalog ─► node, router
 //!  watch ── a file was saved ─────────────────────────────┘
 //! ```
 //!
@@ -36,7 +36,7 @@ mod revisions;
 mod rollback;
 mod schema;
 mod secret;
-mod site;
+mod served_workers;
 mod source;
 mod status;
 mod tail;

@@ -31,7 +31,7 @@ use tenon_router::{FailedRequest, Page, Pages};
 
 use super::excerpt::Excerpt;
 use super::print;
-use crate::site::Site;
+use crate::served_workers::ServedWorkers;
 use page::{Frame, Report};
 
 /// The path at which pages ask for the name of the build. No Worker gets requests for it.
@@ -106,18 +106,18 @@ impl Browser {
     }
 
     /// Replaces the Workers and problems that pages show.
-    pub(super) fn load(&self, site: &Site, address: SocketAddr) {
+    pub(super) fn load(&self, workers: &ServedWorkers, address: SocketAddr) {
         let mut shown = self.lock();
-        let sources = site.workers().map(|(id, loaded)| {
+        let sources = workers.iter().map(|(id, loaded)| {
             let (revision, modules) = (loaded.revision.name.clone(), Arc::clone(&loaded.sources));
             (id.clone(), Sources { revision, modules })
         });
         shown.workers = sources.collect();
-        let urls = site.workers().flat_map(|(id, loaded)| {
+        let urls = workers.iter().flat_map(|(id, loaded)| {
             loaded.routes.iter().map(move |route| (print::url(address, route), id.clone()))
         });
         shown.urls = urls.collect();
-        shown.problems = site.problems().iter().map(ToString::to_string).collect();
+        shown.problems = workers.problems().iter().map(ToString::to_string).collect();
     }
 
     /// Makes the open pages reload themselves, because the build that they wait for is served.
