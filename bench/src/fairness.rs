@@ -32,7 +32,7 @@ use crate::metrics::Metrics;
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::traffic::{self, Reuse, Tally};
 use crate::unit::{human, percent};
 use hogs::Hog;
@@ -85,14 +85,14 @@ struct Phase {
 /// Fails if a program does not start or exits, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, schedule: Schedule) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
-    let site = Site::open(1)?;
+    let testbed = Testbed::open(1)?;
     let neighbors: Vec<_> =
-        (0..NEIGHBORS).map(|i| site.deploy(&format!("neighbor-{i}"), hello.clone())).collect();
-    let mut hogs = Hog::deploy(&site);
+        (0..NEIGHBORS).map(|i| testbed.deploy(&format!("neighbor-{i}"), hello.clone())).collect();
+    let mut hogs = Hog::deploy(&testbed);
     let placement = peers.placement;
     let (node, router) =
         (placement.contender(&programs.join(NODE)), placement.load(&programs.join(ROUTER)));
-    let mut tenon = site.start(&peers.scratch.join("fairness"), node, router)?;
+    let mut tenon = testbed.start(&peers.scratch.join("fairness"), node, router)?;
     for host in &neighbors {
         tenon.await_up(host)?;
     }

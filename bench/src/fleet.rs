@@ -23,7 +23,7 @@ use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::process::Placement;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::traffic::{self, Tally};
 use crate::unit::{human, mib, percent};
 
@@ -102,14 +102,15 @@ fn measure(
     budget_mib: u64,
     demand: Demand,
 ) -> anyhow::Result<Run> {
-    let site = Site::open(SHARDS)?;
-    let hosts: Vec<_> =
-        (0..scale.workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
+    let testbed = Testbed::open(SHARDS)?;
+    let hosts: Vec<_> = (0..scale.workers)
+        .map(|i| testbed.deploy(&format!("worker-{i}"), source.clone()))
+        .collect();
     let mut node = Placement::anywhere(&programs.join(NODE));
     node.args(["--memory-budget", &budget_mib.to_string()]);
     node.args(["--isolates-per-shard", &scale.workers.to_string()]);
     let dir = peers.scratch.join(format!("fleet-{budget_mib}-{}", demand.name()));
-    let mut tenon = site.start(&dir, node, Placement::anywhere(&programs.join(ROUTER)))?;
+    let mut tenon = testbed.start(&dir, node, Placement::anywhere(&programs.join(ROUTER)))?;
     tenon.await_up(&hosts[0])?;
 
     let requests = demand.requests(scale.workers, scale.requests);

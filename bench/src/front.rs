@@ -27,7 +27,7 @@ use crate::peers::Peers;
 use crate::process::Process;
 use crate::sockets::{self, Queued};
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::traffic::{self, Reuse, Tally};
 use crate::unit::{human, mib};
 
@@ -103,10 +103,10 @@ struct Phase {
 /// Fails if a program does not start or exits, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
-    let site = Site::open(1)?;
+    let testbed = Testbed::open(1)?;
     let victims: Vec<_> =
-        (0..VICTIMS).map(|i| site.deploy(&format!("victim-{i}"), hello.clone())).collect();
-    let large = site.deploy_for_tenant(
+        (0..VICTIMS).map(|i| testbed.deploy(&format!("victim-{i}"), hello.clone())).collect();
+    let large = testbed.deploy_for_tenant(
         "crowd",
         "large",
         LARGE,
@@ -116,7 +116,7 @@ pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result
     let dir = peers.scratch.join("front");
     let mut router = placement.contender(&programs.join(ROUTER));
     router.args(["--client-memory", &((MEMORY_LIMIT / 2) >> 20).to_string()]);
-    let mut tenon = site.start(&dir, placement.load(&programs.join(NODE)), router)?;
+    let mut tenon = testbed.start(&dir, placement.load(&programs.join(NODE)), router)?;
     for host in victims.iter().chain([&large]) {
         tenon.await_up(host)?;
     }

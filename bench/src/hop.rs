@@ -13,7 +13,7 @@ use crate::load::{Load, RequestSpec};
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::unit::{human, micros};
 
 /// File name of the Worker's source.
@@ -88,11 +88,11 @@ pub fn run(
 ) -> anyhow::Result<Record> {
     let program = |name| peers.placement.contender(&programs.join(name));
     let scratch = |name: &str| peers.scratch.join(name);
-    let plain = Site::open(1)?;
+    let plain = Testbed::open(1)?;
     plain.deploy(NAME, peers.source(SOURCE)?);
     let tenon = plain.start(&scratch("hop"), program(NODE), program(ROUTER))?;
     let authority = Authority::new(&scratch("certificates"))?;
-    let secure = Site::open_with(1, Some(&authority))?;
+    let secure = Testbed::open_with(1, Some(&authority))?;
     secure.deploy(NAME, peers.source(SOURCE)?);
     let with_tls = secure.start(&scratch("hop-tls"), program(NODE), program(ROUTER))?;
     let mut contenders = [

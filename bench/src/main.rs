@@ -67,7 +67,7 @@ use crate::load::{Load, RequestSpec};
 use crate::peers::Peers;
 use crate::process::Placement;
 use crate::report::Report;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 
 /// Number of concurrent connections to the fleet.
 const FLEET_CONNECTIONS: usize = 32;
@@ -359,7 +359,7 @@ fn contest(
 ) -> anyhow::Result<Vec<contest::Record>> {
     let tenon = programs.map(|programs| build(peers, programs, "Tenon")).transpose()?;
     let colocated = programs.map(|programs| colocated(peers, programs)).transpose()?;
-    let (_sites, mut contenders): (Vec<_>, Vec<_>) = tenon.into_iter().chain(colocated).unzip();
+    let (_testbeds, mut contenders): (Vec<_>, Vec<_>) = tenon.into_iter().chain(colocated).unzip();
     contenders.extend([
         peers.envoy_and_deno()?,
         peers.nginx_and_deno()?,
@@ -369,14 +369,14 @@ fn contest(
     contest::run(&mut contenders, &args.load(peers), args.schedule())
 }
 
-/// Starts a node with a front. It serves the hello Worker while the returned site is open.
-fn colocated(peers: &Peers, programs: &Path) -> anyhow::Result<(Site, Contender)> {
-    let site = Site::open(1)?;
-    site.deploy("hello", peers.hello()?);
+/// Starts a node with a front. It serves the hello Worker while the returned testbed is open.
+fn colocated(peers: &Peers, programs: &Path) -> anyhow::Result<(Testbed, Contender)> {
+    let testbed = Testbed::open(1)?;
+    testbed.deploy("hello", peers.hello()?);
     let scratch = tempfile::tempdir_in(&peers.scratch)?.keep().join("colocated");
     let node = peers.placement.contender(&programs.join(NODE));
-    let contender = site.start_colocated(&scratch, node)?;
-    Ok((site, contender))
+    let contender = testbed.start_colocated(&scratch, node)?;
+    Ok((testbed, contender))
 }
 
 /// Runs a contest of builds of Tenon.
@@ -385,17 +385,17 @@ fn builds(args: &Args, peers: &Peers, programs: &Path) -> anyhow::Result<Vec<con
     let started: Vec<_> = std::iter::once(build(peers, programs, "Tenon"))
         .chain(others)
         .collect::<anyhow::Result<_>>()?;
-    let (_sites, mut contenders): (Vec<_>, Vec<_>) = started.into_iter().unzip();
+    let (_testbeds, mut contenders): (Vec<_>, Vec<_>) = started.into_iter().unzip();
     contest::run(&mut contenders, &args.load(peers), args.schedule())
 }
 
 /// Starts the router and the node of the build in a directory. They serve the hello Worker while
-/// the returned site is open.
-fn build(peers: &Peers, programs: &Path, name: &str) -> anyhow::Result<(Site, Contender)> {
-    let site = Site::open(1)?;
-    site.deploy("hello", peers.hello()?);
+/// the returned testbed is open.
+fn build(peers: &Peers, programs: &Path, name: &str) -> anyhow::Result<(Testbed, Contender)> {
+    let testbed = Testbed::open(1)?;
+    testbed.deploy("hello", peers.hello()?);
     let program = |name| peers.placement.contender(&programs.join(name));
     let scratch = tempfile::tempdir_in(&peers.scratch)?.keep().join("tenon");
-    let tenon = site.start(&scratch, program(NODE), program(ROUTER))?;
-    Ok((site, Contender { name: name.to_owned(), ..tenon.into() }))
+    let tenon = testbed.start(&scratch, program(NODE), program(ROUTER))?;
+    Ok((testbed, Contender { name: name.to_owned(), ..tenon.into() }))
 }

@@ -31,7 +31,7 @@ use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::process::Placement;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site, Tenon};
+use crate::tenon::{NODE, ROUTER, Tenon, Testbed};
 use crate::unit::{human, mib};
 use growth::growth;
 use loads::Loads;
@@ -116,10 +116,10 @@ fn bytes(bytes: f64) -> String {
 /// Fails if a program does not start or exits, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, duration: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
-    let site = Site::open(SHARDS)?;
+    let testbed = Testbed::open(SHARDS)?;
     let victims: Vec<_> = (0..VICTIMS)
         .map(|i| {
-            site.deploy_for_tenant(
+            testbed.deploy_for_tenant(
                 "victims",
                 &format!("victim-{i}"),
                 hello.clone(),
@@ -127,11 +127,11 @@ pub fn run(peers: &Peers, programs: &Path, duration: Duration) -> anyhow::Result
             )
         })
         .collect();
-    let loads = Loads::deploy(&site, &hello);
+    let loads = Loads::deploy(&testbed, &hello);
     let mut node = Placement::anywhere(&programs.join(NODE));
     node.args(["--memory-budget", &BUDGET.to_string()]);
     let router = Placement::anywhere(&programs.join(ROUTER));
-    let mut tenon = site.start(&peers.scratch.join("soak"), node, router)?;
+    let mut tenon = testbed.start(&peers.scratch.join("soak"), node, router)?;
     for host in &victims {
         tenon.await_up(host)?;
     }

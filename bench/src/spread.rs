@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::traffic::{self, Reuse, Tally};
 use crate::unit::human;
 
@@ -73,16 +73,16 @@ pub struct Record {
 /// # Errors
 /// Fails if a program does not start or exits, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result<Record> {
-    let site = Site::open(SHARDS)?;
+    let testbed = Testbed::open(SHARDS)?;
     let limits = Limits { concurrency: CONCURRENCY, ..Limits::default() };
-    let hot = [site.deploy_with_limits("hot", HOT, limits)];
+    let hot = [testbed.deploy_with_limits("hot", HOT, limits)];
     let hello = peers.hello()?;
     let neighbors: Vec<_> =
-        (0..NEIGHBORS).map(|i| site.deploy(&format!("neighbor-{i}"), hello.clone())).collect();
+        (0..NEIGHBORS).map(|i| testbed.deploy(&format!("neighbor-{i}"), hello.clone())).collect();
     let placement = peers.placement;
     let (node, router) =
         (placement.contender(&programs.join(NODE)), placement.load(&programs.join(ROUTER)));
-    let mut tenon = site.start(&peers.scratch.join("spread"), node, router)?;
+    let mut tenon = testbed.start(&peers.scratch.join("spread"), node, router)?;
     for host in hot.iter().chain(&neighbors) {
         tenon.await_up(host)?;
     }

@@ -32,7 +32,7 @@ use tokio::task::{LocalSet, spawn_local};
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::unit::{human, mib};
 
 /// Maximum memory of the node above its idle memory, in bytes.
@@ -92,7 +92,7 @@ pub(crate) struct Flow {
 /// # Errors
 /// Fails if a program does not start, or if a stream does not come back complete.
 pub fn run(peers: &Peers, programs: &Path, scale: Scale) -> anyhow::Result<Record> {
-    let site = Site::open(1)?;
+    let testbed = Testbed::open(1)?;
     let limits = Limits {
         cpu_ms: 60_000,
         wall_ms: 600_000,
@@ -100,15 +100,15 @@ pub fn run(peers: &Peers, programs: &Path, scale: Scale) -> anyhow::Result<Recor
         concurrency: 2_000,
         ..Limits::default()
     };
-    let passes = site.deploy_with_limits("passes", PASSES, limits);
-    let transforms = site.deploy_with_limits("transforms", TRANSFORMS, limits);
+    let passes = testbed.deploy_with_limits("passes", PASSES, limits);
+    let transforms = testbed.deploy_with_limits("transforms", TRANSFORMS, limits);
     let placement = peers.placement;
     let (mut node, router) =
         (placement.contender(&programs.join(NODE)), placement.load(&programs.join(ROUTER)));
     // One tenant may not use all permits, so the node has twice as many as there are concurrent
     // streams.
     node.args(["--max-inflight", &(2 * scale.at_once).to_string()]);
-    let mut tenon = site.start(&peers.scratch.join("streams"), node, router)?;
+    let mut tenon = testbed.start(&peers.scratch.join("streams"), node, router)?;
     for host in [&passes, &transforms] {
         tenon.await_up(host)?;
     }

@@ -43,7 +43,7 @@ const LANES: u16 = 1;
 const ATTEMPTS: u32 = 100;
 
 /// A catalog with one node and the deployed Workers. It is served until this value is dropped.
-pub struct Site {
+pub struct Testbed {
     url: String,
     shards: u16,
     shard_port: u16,
@@ -54,7 +54,7 @@ pub struct Site {
     _signal: drain::Signal,
 }
 
-/// A router and a node that serve a [`Site`]. Both are stopped when this value is dropped.
+/// A router and a node that serve a [`Testbed`]. Both are stopped when this value is dropped.
 pub struct Tenon {
     pub router: Process,
     pub node: Process,
@@ -64,7 +64,7 @@ pub struct Tenon {
     pub admin: SocketAddr,
 }
 
-impl Site {
+impl Testbed {
     /// Serves a new catalog.
     ///
     /// # Arguments
@@ -223,7 +223,7 @@ impl Site {
         Ok(Contender { name: COLOCATED.to_owned(), target, processes: vec![node] })
     }
 
-    /// Adds the arguments of this site's node.
+    /// Adds the arguments of this testbed's node.
     fn configure_node(&self, node: &mut Command, admin: SocketAddr) {
         if let Some([_, certificates]) = &self.directories {
             node.arg("--tls-dir").arg(certificates);

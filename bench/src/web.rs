@@ -16,7 +16,7 @@ use crate::load::{Load, RequestSpec};
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::unit::micros;
 
 /// File name of the Worker's source.
@@ -84,14 +84,14 @@ pub fn run(
     load: &Load,
     schedule: Schedule,
 ) -> anyhow::Result<Record> {
-    let site = Site::open(1)?;
-    site.deploy_with_limits(
+    let testbed = Testbed::open(1)?;
+    testbed.deploy_with_limits(
         NAME,
         peers.source(SOURCE)?,
         Limits { cpu_ms: 1_000, ..Limits::default() },
     );
     let program = |name| peers.placement.contender(&programs.join(name));
-    let tenon = site.start(&peers.scratch.join("web-tenon"), program(NODE), program(ROUTER))?;
+    let tenon = testbed.start(&peers.scratch.join("web-tenon"), program(NODE), program(ROUTER))?;
     let mut contenders = [Contender::from(tenon), peers.deno_serving("web-deno", SOURCE)?];
     let mut rows = Vec::new();
     for Case { what, request, is_long, .. } in CASES {

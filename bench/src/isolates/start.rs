@@ -15,7 +15,7 @@ use crate::hello::ANSWER;
 use crate::isolates::workerd;
 use crate::peers::Peers;
 use crate::quantile::{median, quantile};
-use crate::tenon::{NODE, ROUTER, Site, Tenon};
+use crate::tenon::{NODE, ROUTER, Tenon, Testbed};
 
 /// Number of rounds. In each round, the starts of each kind are measured in turn.
 const ROUNDS: usize = 4;
@@ -52,16 +52,16 @@ pub struct Times {
 /// # Errors
 /// Fails if a program does not start, or if a response is wrong.
 pub fn measure(peers: &Peers, programs: &Path, count: usize) -> anyhow::Result<Starts> {
-    let (bare_site, spare_site) = (Site::open(1)?, Site::open(1)?);
+    let (bare_testbed, spare_testbed) = (Testbed::open(1)?, Testbed::open(1)?);
     let source = peers.hello()?;
     let deploy = |name: &str| {
-        bare_site.deploy(name, source.clone());
-        spare_site.deploy(name, source.clone())
+        bare_testbed.deploy(name, source.clone());
+        spare_testbed.deploy(name, source.clone())
     };
     // The first Worker makes the processes open their connections, so it is not counted.
     let mut hosts = vec![deploy("worker-0")];
-    let mut bare = tenon(&bare_site, peers, programs, "start-bare", &["--spare-isolates", "0"])?;
-    let mut spare = tenon(&spare_site, peers, programs, "start-spare", &[])?;
+    let mut bare = tenon(&bare_testbed, peers, programs, "start-bare", &["--spare-isolates", "0"])?;
+    let mut spare = tenon(&spare_testbed, peers, programs, "start-spare", &[])?;
     let mut loader = workerd::Loader::start(peers)?;
     bare.await_up(&hosts[0])?;
     spare.await_up(&hosts[0])?;
@@ -105,7 +105,7 @@ pub fn measure(peers: &Peers, programs: &Path, count: usize) -> anyhow::Result<S
 }
 
 fn tenon(
-    site: &Site,
+    testbed: &Testbed,
     peers: &Peers,
     programs: &Path,
     name: &str,
@@ -113,7 +113,7 @@ fn tenon(
 ) -> anyhow::Result<Tenon> {
     let mut node = peers.placement.contender(&programs.join(NODE));
     node.args(args);
-    site.start(&peers.scratch.join(name), node, peers.placement.load(&programs.join(ROUTER)))
+    testbed.start(&peers.scratch.join(name), node, peers.placement.load(&programs.join(ROUTER)))
 }
 
 /// A server with Workers that it has not loaded yet.
