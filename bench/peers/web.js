@@ -1,7 +1,7 @@
 // A Worker that does typical work. Each path selects a kind of work.
 const MIB = new Uint8Array(1 << 20).map((_, i) => (i * 7 + (i >> 8)) & 63);
 const CHUNKS = 10_000;
-// Number of times that a request repeats work on a MiB. It makes the cost of serving the request
+// Number of times that a request repeats work on a MiB, so that the cost of serving the request is
 // negligible.
 const TIMES = 8;
 const ORDERS = {
@@ -93,15 +93,15 @@ function interpret(lines) {
 }
 
 // Finds the cheapest paths through a grid, which needs arrays, a heap, a map and sorting.
-function findWays(size) {
+function findPaths(size) {
   const cost = (at) => ((at * 7919) % 13) + 1;
   const best = new Map([[0, 0]]);
-  const heap = [{ at: 0, way: 0 }];
+  const heap = [{ at: 0, distance: 0 }];
   const push = (entry) => {
     let i = heap.push(entry) - 1;
     while (i > 0) {
       const parent = (i - 1) >> 1;
-      if (heap[parent].way <= heap[i].way) return;
+      if (heap[parent].distance <= heap[i].distance) return;
       [heap[parent], heap[i]] = [heap[i], heap[parent]];
       i = parent;
     }
@@ -113,7 +113,7 @@ function findWays(size) {
       for (let i = 0; ;) {
         let least = i;
         for (const child of [2 * i + 1, 2 * i + 2]) {
-          if (child < heap.length && heap[child].way < heap[least].way) least = child;
+          if (child < heap.length && heap[child].distance < heap[least].distance) least = child;
         }
         if (least === i) break;
         [heap[i], heap[least]] = [heap[least], heap[i]];
@@ -123,16 +123,16 @@ function findWays(size) {
     return first;
   };
   while (heap.length > 0) {
-    const { at, way } = pop();
-    if (way > best.get(at)) continue;
+    const { at, distance } = pop();
+    if (distance > best.get(at)) continue;
     const [x, y] = [at % size, Math.floor(at / size)];
     for (const [nextX, nextY] of [[x + 1, y], [x - 1, y], [x, y + 1], [x, y - 1]]) {
       if (nextX < 0 || nextY < 0 || nextX >= size || nextY >= size) continue;
       const next = nextY * size + nextX;
-      const longer = way + cost(next);
+      const longer = distance + cost(next);
       if (longer < (best.get(next) ?? Infinity)) {
         best.set(next, longer);
-        push({ at: next, way: longer });
+        push({ at: next, distance: longer });
       }
     }
   }
@@ -145,7 +145,7 @@ const paths = {
 
   interpreter: () => new Response(`${interpret(6_000)}\n`),
 
-  ways: () => new Response(`${findWays(120)}\n`),
+  "shortest-paths": () => new Response(`${findPaths(120)}\n`),
 
   json: () => Response.json(ORDERS),
 

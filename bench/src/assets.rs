@@ -20,7 +20,7 @@ use crate::hello::ANSWER;
 use crate::load::{Load, RequestSpec};
 use crate::objective::Objective;
 use crate::peers::Peers;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::unit::micros;
 
 /// The file that is measured. It is not text, so no contender compresses it.
@@ -42,14 +42,19 @@ pub struct Record {
 ///
 /// # Errors
 /// Fails if a contender does not start, or if a request fails.
-pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
+pub fn run(
+    peers: &Peers,
+    programs: &Path,
+    load: &Load,
+    schedule: Schedule,
+) -> anyhow::Result<Record> {
     let root = peers.scratch.join("static");
     fs::create_dir(&root)?;
     fs::write(root.join("index.html"), ANSWER)?;
     fs::write(root.join(FILE), vec![7; BYTES])?;
-    let site = site(&root)?;
-    let program = |name| peers.placement.contender(&own.join(name));
-    let tenon = site.start(&peers.scratch.join("tenon"), program(NODE), program(ROUTER))?;
+    let testbed = open_testbed(&root)?;
+    let program = |name| peers.placement.contender(&programs.join(name));
+    let tenon = testbed.start(&peers.scratch.join("tenon"), program(NODE), program(ROUTER))?;
     let mut contenders = [Contender::from(tenon), peers.nginx_serving(&root)?];
     let load = Load { request: RequestSpec::path(PATH), ..load.clone() };
     let records = contest::run(&mut contenders, &load, schedule)?;
@@ -57,8 +62,8 @@ pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow
     Ok(Record { tenon, nginx })
 }
 
-/// Opens a site with a Worker that has the files of a folder.
-fn site(root: &Path) -> anyhow::Result<Site> {
+/// Opens a testbed with a Worker that has the files of a folder.
+fn open_testbed(root: &Path) -> anyhow::Result<Testbed> {
     let pack = tempfile::tempfile()?;
     let mut packer = Packer::new(pack.try_clone()?);
     for name in ["index.html", FILE] {
@@ -66,18 +71,18 @@ fn site(root: &Path) -> anyhow::Result<Site> {
     }
     let id = SiteId::new(packer.finish()?);
     let packs = BTreeMap::from([(id.as_bytes().to_vec(), Arc::new(pack))]);
-    let site = Site::open(1)?;
-    site.serve_assets(Arc::new(move |revision: Arc<Revision>| {
+    let testbed = Testbed::open(1)?;
+    testbed.serve_assets(Arc::new(move |revision: Arc<Revision>| {
         let assets = revision.assets.as_ref();
         let pack = assets.and_then(|assets| packs.get(&assets.site).cloned());
         std::future::ready(pack).boxed()
     }));
     let assets = Assets { site: id.as_bytes().to_vec(), ..Assets::default() };
-    site.publish(Revision {
+    testbed.publish(Revision {
         assets: Some(assets),
         ..Revision::from_source(WorkerId::new("bench", "hello"), "export default {}")
     });
-    Ok(site)
+    Ok(testbed)
 }
 
 impl fmt::Display for Record {

@@ -8,7 +8,7 @@
 //!  one node stopped for 12 s ───────────────────────────────────────────────┘
 //! ```
 //!
-//! The scripts come from the suite of hostile Workers (`runtime-node/tests/hostile`), which judges
+//! The scripts come from the suite of hostile Workers (`runtime-node/tests/hostile`), which checks
 //! how they end. This part counts the effects on requests to other Workers, on processes of nodes,
 //! and on Pods. It needs the cluster of `make cluster` and runs inside its network, as root,
 //! because it stops the processes of a node.
@@ -64,7 +64,7 @@ pub struct Record {
     skipped: Vec<String>,
     stopped: Option<Lap>,
     /// The lap after the last measurement, with the requests that were still in flight.
-    rest: Lap,
+    final_lap: Lap,
     /// Number of restarts of containers.
     restarts: i32,
 }
@@ -72,8 +72,8 @@ pub struct Record {
 /// Runs the scripts on the installed Tenon.
 ///
 /// # Arguments
-/// * `words` - only the scripts whose names contain one of the words are run; all, if there are no
-///   words.
+/// * `words` - only the scripts whose names contain one of the words are run. If there are no
+///   words, all scripts are run.
 ///
 /// # Errors
 /// Fails if Tenon is not installed, or if a call to the cluster fails, but not if a request fails.
@@ -117,10 +117,10 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
             true => Some(stopping::stop_node(&mut load).await?),
             false => None,
         };
-        let rest = load.stop().await;
-        eprintln!("containment: at the end: {rest}");
+        let final_lap = load.stop().await;
+        eprintln!("containment: at the end: {final_lap}");
         victims.delete().await?;
-        Ok(Record { alone, runs, skipped, stopped, rest, restarts })
+        Ok(Record { alone, runs, skipped, stopped, final_lap, restarts })
     })
 }
 
@@ -175,7 +175,12 @@ impl Victims {
 impl Record {
     /// Returns the number of victims' requests that failed beside hostile scripts, or at the end.
     fn failed(&self) -> u64 {
-        self.runs.iter().map(|run| &run.victims).chain([&self.rest]).map(|lap| lap.failed).sum()
+        self.runs
+            .iter()
+            .map(|run| &run.victims)
+            .chain([&self.final_lap])
+            .map(|lap| lap.failed)
+            .sum()
     }
 
     /// Returns the victims' slowest request during the runs in which a process was lost.

@@ -1,5 +1,5 @@
-//! A contest, which puts the same load on one contender after another, round by round, so that a
-//! disturbance of the machine affects all contenders alike.
+//! Runs a contest, which puts the same load on one contender after another, round by round, so that
+//! a disturbance of the machine affects all contenders alike.
 //!
 //! ```text
 //!  round 1:  A warm-up, A measured │ B warm-up, B measured │ …
@@ -18,7 +18,7 @@ use crate::load::{Figures, Load, Target};
 use crate::process::Process;
 use crate::quantile::median;
 
-/// A server of the hello Worker, and its processes.
+/// A server that runs the hello Worker, and its processes.
 pub struct Contender {
     pub name: String,
     pub target: Target,
@@ -53,7 +53,7 @@ pub struct Record {
 /// Runs the contest, and returns the records in the order of the contenders.
 ///
 /// # Errors
-/// Fails if a contender does not respond or ends, or if a request fails.
+/// Fails if a contender does not respond or exits, or if a request fails.
 pub fn run(
     contenders: &mut [Contender],
     load: &Load,

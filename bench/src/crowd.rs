@@ -5,10 +5,10 @@
 //!  member: connect ─► occupy ─► disconnected by the server ─► a second later, again
 //! ```
 //!
-//! Each member holds a connection for as long as the server allows, and reconnects afterwards. The
+//! Each member holds a connection for as long as the server allows, and reconnects afterward. The
 //! number of file descriptors of a process is limited, so a large crowd consists of several
 //! processes. They run at the lowest priority, so that other processes on the same CPU are slowed
-//! by the work of the server and not by that of the crowd.
+//! by the server's work, and not by the crowd's.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -117,7 +117,7 @@ pub struct Visit<'a> {
     pub from: &'a [Ipv4Addr],
 }
 
-/// The processes of a crowd. They end when this value is dropped.
+/// The processes of a crowd. They are stopped when this value is dropped.
 pub struct Crowd(Vec<Process>);
 
 impl Crowd {
@@ -169,7 +169,7 @@ impl Crowd {
     /// Returns the CPU time that the crowd has used so far.
     ///
     /// # Errors
-    /// Fails if a process of the crowd has ended.
+    /// Fails if a process of the crowd has exited.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         self.0.iter().map(Process::cpu).sum()
     }

@@ -14,8 +14,8 @@
 //! a *collector*, which keeps 100 MiB and turns it into garbage; *cold starts* of Workers of one
 //! mebibyte; and a *compiler* of WebAssembly.
 //!
-//! There are two promises for each phase. First, a neighbor waits no longer than it would for a
-//! few light requests of other Workers. Second, it keeps its throughput: the neighbors' total
+//! Each phase checks two promises. First, a neighbor waits no longer than it would for a few light
+//! requests of other Workers. Second, it keeps its throughput: the neighbors' total
 //! demand is far less than their part of a shard of five Workers, so a fair shard serves them as
 //! many requests per second as when they are alone.
 
@@ -32,7 +32,7 @@ use crate::metrics::Metrics;
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::traffic::{self, Reuse, Tally};
 use crate::unit::{human, percent};
 use hogs::Hog;
@@ -48,8 +48,8 @@ const BACKLOG: usize = 16;
 /// this, then that value is the maximum.
 const P99: Duration = Duration::from_millis(10);
 
-/// Minimum throughput of the neighbors, as a share of their throughput alone. The rest allows for
-/// requests that are in flight when the time is over.
+/// Minimum throughput of the neighbors, as a share of their throughput alone. The difference
+/// from 1 allows for requests that are in flight when the time is over.
 const MIN_THROUGHPUT_SHARE: f64 = 0.9;
 
 /// The number of rounds, and the duration of the measurements.
@@ -79,19 +79,20 @@ struct Phase {
 /// Measures the neighbors alone and beside each hog.
 ///
 /// # Arguments
-/// * `own` - the directory of Tenon's programs.
+/// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a program does not start or ends, but not if a request fails.
-pub fn run(peers: &Peers, own: &Path, schedule: Schedule) -> anyhow::Result<Record> {
+/// Fails if a program does not start or exits, but not if a request fails.
+pub fn run(peers: &Peers, programs: &Path, schedule: Schedule) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
-    let site = Site::open(1)?;
+    let testbed = Testbed::open(1)?;
     let neighbors: Vec<_> =
-        (0..NEIGHBORS).map(|i| site.deploy(&format!("neighbor-{i}"), hello.clone())).collect();
-    let mut hogs = Hog::deploy(&site);
+        (0..NEIGHBORS).map(|i| testbed.deploy(&format!("neighbor-{i}"), hello.clone())).collect();
+    let mut hogs = Hog::deploy(&testbed);
     let placement = peers.placement;
-    let (node, router) = (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
-    let mut tenon = site.start(&peers.scratch.join("fairness"), node, router)?;
+    let (node, router) =
+        (placement.contender(&programs.join(NODE)), placement.load(&programs.join(ROUTER)));
+    let mut tenon = testbed.start(&peers.scratch.join("fairness"), node, router)?;
     for host in &neighbors {
         tenon.await_up(host)?;
     }

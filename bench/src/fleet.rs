@@ -1,8 +1,8 @@
-//! Measures a fleet: random requests to many Workers, with a node that has memory for all of them,
-//! or for a part only.
+//! Measures a fleet: random requests to many Workers, on a node that has memory for all of them, or
+//! only for some.
 //!
 //! ```text
-//!  connections, each in a closed loop ──► router ──► node: 2 shards, a budget of memory
+//!  connections, each in a closed loop ──► router ──► node: 2 shards, a memory budget
 //!            │                                        └─ warm, or cold: evict, fetch, start
 //!            └─ popularity: uniform, or Zipf: the k-th most popular k times less than the first
 //! ```
@@ -23,7 +23,7 @@ use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::process::Placement;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::traffic::{self, Tally};
 use crate::unit::{human, mib, percent};
 
@@ -78,17 +78,17 @@ enum Demand {
 /// Measures one node for each budget and distribution.
 ///
 /// # Arguments
-/// * `own` - the directory of Tenon's programs.
+/// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a program does not start or ends, but not if a request fails.
-pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
+/// Fails if a program does not start or exits, but not if a request fails.
+pub fn run(peers: &Peers, programs: &Path, scale: Scale) -> anyhow::Result<Record> {
     let source = peers.hello()?;
     let mut runs = Vec::new();
     for budget_mib in BUDGETS {
         for demand in [Demand::Uniform, Demand::Zipf] {
             eprintln!("fleet: {} Workers, {budget_mib} MiB, {}", scale.workers, demand.name());
-            runs.push(measure(peers, own, &source, scale, budget_mib, demand)?);
+            runs.push(measure(peers, programs, &source, scale, budget_mib, demand)?);
         }
     }
     Ok(Record { scale, runs })
@@ -96,20 +96,21 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
 
 fn measure(
     peers: &Peers,
-    own: &Path,
+    programs: &Path,
     source: &Bytes,
     scale: Scale,
     budget_mib: u64,
     demand: Demand,
 ) -> anyhow::Result<Run> {
-    let site = Site::open(SHARDS)?;
-    let hosts: Vec<_> =
-        (0..scale.workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
-    let mut node = Placement::anywhere(&own.join(NODE));
+    let testbed = Testbed::open(SHARDS)?;
+    let hosts: Vec<_> = (0..scale.workers)
+        .map(|i| testbed.deploy(&format!("worker-{i}"), source.clone()))
+        .collect();
+    let mut node = Placement::anywhere(&programs.join(NODE));
     node.args(["--memory-budget", &budget_mib.to_string()]);
     node.args(["--isolates-per-shard", &scale.workers.to_string()]);
     let dir = peers.scratch.join(format!("fleet-{budget_mib}-{}", demand.name()));
-    let mut tenon = site.start(&dir, node, Placement::anywhere(&own.join(ROUTER)))?;
+    let mut tenon = testbed.start(&dir, node, Placement::anywhere(&programs.join(ROUTER)))?;
     tenon.await_up(&hosts[0])?;
 
     let requests = demand.requests(scale.workers, scale.requests);

@@ -4,7 +4,7 @@
 //! ```text
 //!  crowd, from 1 or 8 addresses ──► 20,000 connections, 9,000 heads, … ─┐
 //!  victims, from 127.0.0.1: 200 requests a second at a fixed rate,      ├─► router ──► node
-//!  every second one on a connection of its own ─────────────────────────┘
+//!  every other one on a connection of its own ──────────────────────────┘
 //! ```
 //!
 //! The router has a CPU of its own, and half of the chart's memory limit for clients. The node, the
@@ -27,12 +27,12 @@ use crate::peers::Peers;
 use crate::process::Process;
 use crate::sockets::{self, Queued};
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::traffic::{self, Reuse, Tally};
 use crate::unit::{human, mib};
 
 /// Memory limit of the router in the chart, in bytes. Clients get half of it.
-const LIMIT: u64 = 512 << 20;
+const MEMORY_LIMIT: u64 = 512 << 20;
 
 /// Number of victims.
 const VICTIMS: usize = 4;
@@ -45,13 +45,13 @@ const NEGLIGIBLE_LATENCY: Duration = Duration::from_millis(10);
 /// Maximum number of file descriptors that a router without a crowd has open.
 const MAX_IDLE_DESCRIPTORS: u64 = 100;
 
-/// Time limit for the router to close the connections of a crowd that has ended.
+/// Time limit for the router to close the connections of a crowd that has been stopped.
 const CLOSED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Name, kind and number of members of each crowd.
 const CROWDS: [(&str, Kind, usize); 5] = [
     ("idle connections", Kind::Idle, 20_000),
-    ("unended heads", Kind::Heads, 9_000),
+    ("endless heads", Kind::Heads, 9_000),
     ("trickling bodies", Kind::Trickles, 4_000),
     ("promised bodies", Kind::Promises, 64),
     ("unread answers", Kind::Unread, 2_000),
@@ -96,27 +96,27 @@ struct Phase {
 /// Measures the victims alone and beside each crowd.
 ///
 /// # Arguments
-/// * `own` - the directory of Tenon's programs.
+/// * `programs` - the directory of Tenon's programs.
 /// * `measured` - the duration of each phase.
 ///
 /// # Errors
-/// Fails if a program does not start or ends, but not if a request fails.
-pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Record> {
+/// Fails if a program does not start or exits, but not if a request fails.
+pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
-    let site = Site::open(1)?;
+    let testbed = Testbed::open(1)?;
     let victims: Vec<_> =
-        (0..VICTIMS).map(|i| site.deploy(&format!("victim-{i}"), hello.clone())).collect();
-    let large = site.deploy_for_tenant(
-        "prey",
+        (0..VICTIMS).map(|i| testbed.deploy(&format!("victim-{i}"), hello.clone())).collect();
+    let large = testbed.deploy_for_tenant(
+        "crowd",
         "large",
         LARGE,
         Limits { concurrency: 2_000, ..Limits::default() },
     );
     let placement = peers.placement;
     let dir = peers.scratch.join("front");
-    let mut router = placement.contender(&own.join(ROUTER));
-    router.args(["--client-memory", &((LIMIT / 2) >> 20).to_string()]);
-    let mut tenon = site.start(&dir, placement.load(&own.join(NODE)), router)?;
+    let mut router = placement.contender(&programs.join(ROUTER));
+    router.args(["--client-memory", &((MEMORY_LIMIT / 2) >> 20).to_string()]);
+    let mut tenon = testbed.start(&dir, placement.load(&programs.join(NODE)), router)?;
     for host in victims.iter().chain([&large]) {
         tenon.await_up(host)?;
     }
@@ -217,13 +217,13 @@ pub fn objectives(record: Option<&Record>) -> Vec<Objective> {
         })
         .collect();
     let failed = phases.map(|phases| phases.iter().map(|phase| phase.victims.failed()).sum());
-    let taken =
+    let peak =
         phases.and_then(|phases| phases.iter().map(|phase| phase.peak + phase.queued.all()).max());
     objectives.push(Objective::never("failed requests of a crowd's victims", failed));
     objectives.push(Objective::bytes(
         "memory of a router during a crowd, resident and in the kernel",
-        taken,
-        Some(LIMIT),
+        peak,
+        Some(MEMORY_LIMIT),
     ));
     objectives
 }

@@ -13,7 +13,7 @@ use crate::load::{Load, RequestSpec};
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::unit::{human, micros};
 
 /// File name of the Worker's source.
@@ -21,7 +21,7 @@ const SOURCE: &str = "web.js";
 /// Name of the Worker.
 const NAME: &str = "hello";
 
-/// Maximum CPU time of a request with mutual TLS, as a multiple of that without.
+/// Maximum CPU time of a request with mutual TLS, as a multiple of the CPU time without TLS.
 const MAX_TLS_RATIO: f64 = 1.15;
 /// Maximum CPU time of a request, as a multiple of that of nginx with deno.
 const MAX_PEER_RATIO: f64 = 0.8;
@@ -76,18 +76,23 @@ struct Row {
 /// Measures each case on all contenders.
 ///
 /// # Arguments
-/// * `own` - the directory of Tenon's programs.
+/// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a contender does not start or ends, or if a request fails.
-pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
-    let program = |name| peers.placement.contender(&own.join(name));
+/// Fails if a contender does not start or exits, or if a request fails.
+pub fn run(
+    peers: &Peers,
+    programs: &Path,
+    load: &Load,
+    schedule: Schedule,
+) -> anyhow::Result<Record> {
+    let program = |name| peers.placement.contender(&programs.join(name));
     let scratch = |name: &str| peers.scratch.join(name);
-    let plain = Site::open(1)?;
+    let plain = Testbed::open(1)?;
     plain.deploy(NAME, peers.source(SOURCE)?);
     let tenon = plain.start(&scratch("hop"), program(NODE), program(ROUTER))?;
     let authority = Authority::new(&scratch("certificates"))?;
-    let secure = Site::open_with(1, Some(&authority))?;
+    let secure = Testbed::open_with(1, Some(&authority))?;
     secure.deploy(NAME, peers.source(SOURCE)?);
     let with_tls = secure.start(&scratch("hop-tls"), program(NODE), program(ROUTER))?;
     let mut contenders = [

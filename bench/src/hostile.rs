@@ -1,9 +1,9 @@
 //! Runs the suite of hostile Workers in a release build. Each script runs beside a neighbor that
 //! receives requests throughout.
 //!
-//! The suite judges the scripts: a script passes if it ends in the error that its file names and
+//! The suite checks the scripts: a script passes if it ends in the error that its file names and
 //! its neighbor waits no longer than allowed. The suite runs in one process, which every script
-//! tries to end. The suite prints its summary only if that process has survived.
+//! tries to crash. The suite prints its summary only if that process has survived.
 
 use std::fmt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -89,7 +89,7 @@ impl fmt::Display for Record {
             Some(Summary { passed, failed }) => {
                 writeln!(f, "{passed} of {} hostile scripts passed", passed + failed)?
             }
-            None => writeln!(f, "A hostile script ended the process of the suite")?,
+            None => writeln!(f, "A hostile script crashed the process of the suite")?,
         }
         if !self.status.success() {
             writeln!(f, "The suite of hostile Workers failed: {}", self.status)?;
@@ -134,7 +134,7 @@ neighbors waited for 51.2 ms at most\n";
     }
 
     #[test]
-    fn a_suite_without_a_summary_was_ended_by_a_script() {
+    fn a_suite_without_a_summary_was_crashed_by_a_script() {
         let record = record("\nrunning 2 tests\ntest loops/plain   ... ok\n");
         assert_eq!(verdicts(Some(&record)), ["not measured", "MISSED"]);
     }

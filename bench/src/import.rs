@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  import ──► many Workers of one namespace ──► operator ──► writes of each
-//!  a person ──► a Worker of that namespace ───────┤
+//!  a user ────► a Worker of that namespace ───────┤
 //!           └─► a Worker of another one ──────────┴─► apply → first 200
 //!  requests to imported Workers, which no node has run ──► kill the operator, start another
 //! ```
@@ -36,24 +36,25 @@ const CONCURRENCY: usize = 16;
 /// measurement.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Pause between two Workers of the person.
-const BETWEEN: Duration = Duration::from_millis(500);
+/// Pause between two Workers of the user who deploys during the import.
+const DEPLOY_PAUSE: Duration = Duration::from_millis(500);
 
 /// Time limit for the first response of a Worker, and for the end of the backlog.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Pause between two requests to cold Workers.
-const BETWEEN_REQUESTS: Duration = Duration::from_millis(30);
+const REQUEST_PAUSE: Duration = Duration::from_millis(30);
 
 /// Maximum number of requests that wait at the same time.
 const WAITING: usize = 4_096;
 
 /// Time for which requests continue after the new operator is ready.
-const AFTERWARDS: Duration = Duration::from_secs(5);
+const AFTERMATH: Duration = Duration::from_secs(5);
 
-/// Maximum time from the apply of a Worker to its first 200 during an import.
-const IN_SAME: Duration = Duration::from_secs(3);
-const IN_ANOTHER: Duration = Duration::from_secs(1);
+/// Maximum time from the apply of a Worker to its first 200 during an import into its namespace.
+const SAME_NAMESPACE_WITHIN: Duration = Duration::from_secs(3);
+/// Maximum of that time during an import into another namespace.
+const OTHER_NAMESPACE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Maximum number of writes of a new Worker: its revision, the accepted status, and the status that
 /// a router has acknowledged it.
@@ -65,8 +66,9 @@ pub struct Record {
     workers: usize,
     /// The time until every imported Worker was reconciled.
     imported_in: Duration,
-    /// The times until new Workers of the imported namespace, and of another one, answered.
+    /// The times until new Workers of the imported namespace answered.
     same: Vec<Duration>,
+    /// The times until new Workers of another namespace answered.
     other: Vec<Duration>,
     /// Number of the operator's writes during the import, by kind of object.
     writes: BTreeMap<String, usize>,
@@ -105,13 +107,13 @@ pub fn run(count: usize) -> anyhow::Result<Record> {
             is_done.set(true);
             imported.map(|()| began.elapsed())
         };
-        let (imported, person) =
-            join(imported, person(&platform, &crowded, &quiet, &is_done)).await;
-        let (imported_in, (same, other)) = (imported?, person?);
+        let (imported, deployed) =
+            join(imported, deploy_meanwhile(&platform, &crowded, &quiet, &is_done)).await;
+        let (imported_in, (same, other)) = (imported?, deployed?);
         let writes = writes(&platform, &log)?;
         eprintln!("import: the operator is replaced");
         let hosts: Vec<_> = (0..count).map(|number| crowded.host(&name(number))).collect();
-        let (replaced_in, requests, failed) = replace(&platform, &hosts).await?;
+        let (replaced_in, requests, failed) = replace_operator(&platform, &hosts).await?;
         crowded.delete().await?;
         quiet.delete().await?;
         platform.stop().await?;
@@ -157,7 +159,7 @@ async fn import(platform: &Platform, namespace: &Namespace, count: usize) -> any
 
 /// Deploys one Worker after another in both namespaces until the import is done, and returns the
 /// times until they answered.
-async fn person(
+async fn deploy_meanwhile(
     platform: &Platform,
     crowded: &Namespace,
     quiet: &Namespace,
@@ -165,7 +167,7 @@ async fn person(
 ) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
     let (mut same, mut other) = (Vec::new(), Vec::new());
     while !is_done.get() {
-        sleep(BETWEEN).await;
+        sleep(DEPLOY_PAUSE).await;
         let name = format!("new-{}", same.len());
         same.push(first_200(platform, crowded, &name).await?);
         other.push(first_200(platform, quiet, &name).await?);
@@ -209,7 +211,10 @@ fn writes(platform: &Platform, log: &AuditLog) -> anyhow::Result<BTreeMap<String
 
 /// Kills the operator and starts another one while requests go to Workers that no node has run.
 /// Returns the time until the other is ready, and the numbers of requests and of failed ones.
-async fn replace(platform: &Platform, hosts: &[String]) -> anyhow::Result<(Duration, u64, u64)> {
+async fn replace_operator(
+    platform: &Platform,
+    hosts: &[String],
+) -> anyhow::Result<(Duration, u64, u64)> {
     let is_done = Cell::new(false);
     let replaced = async {
         let mut operator = platform.operator().await;
@@ -220,7 +225,7 @@ async fn replace(platform: &Platform, hosts: &[String]) -> anyhow::Result<(Durat
         successor.await_ready().await?;
         let took = began.elapsed();
         *operator = Some(successor);
-        sleep(AFTERWARDS).await;
+        sleep(AFTERMATH).await;
         Ok::<_, anyhow::Error>(took)
     };
     let replaced = async {
@@ -230,7 +235,7 @@ async fn replace(platform: &Platform, hosts: &[String]) -> anyhow::Result<(Durat
     };
     let paced = stream::iter(hosts)
         .then(async |host| {
-            sleep(BETWEEN_REQUESTS).await;
+            sleep(REQUEST_PAUSE).await;
             host
         })
         .take_while(|_| std::future::ready(!is_done.get()));
@@ -265,12 +270,12 @@ pub fn objectives(record: Option<&Record>) -> [Objective; 4] {
         Objective::time(
             "a new Worker in a namespace during its import, worst",
             record.map(|record| worst(&record.same)),
-            Some(IN_SAME),
+            Some(SAME_NAMESPACE_WITHIN),
         ),
         Objective::time(
             "a new Worker in another namespace during an import, worst",
             record.map(|record| worst(&record.other)),
-            Some(IN_ANOTHER),
+            Some(OTHER_NAMESPACE_WITHIN),
         ),
         Objective::never(
             "failed requests of cold Workers while the only operator is replaced",

@@ -24,10 +24,10 @@ use crate::unit::{human, mib};
 use memory::Footprint;
 use start::Starts;
 
-/// Minimum factor by which a cold start without a spare isolate is faster than that of workerd.
+/// Minimum factor by which a cold start without a spare isolate is faster than workerd's.
 const FASTER: u32 = 3;
 
-/// Maximum memory of a warm hello Worker in bytes, regardless of that in workerd.
+/// Maximum memory of a warm hello Worker in bytes, regardless of workerd's.
 const TARGET: u64 = 14 * (1 << 20) / 10;
 
 /// The numbers of starts and of Workers.
@@ -50,17 +50,17 @@ pub struct Record {
 /// Measures starts and memory.
 ///
 /// # Arguments
-/// * `own` - the directory of Tenon's programs.
+/// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
 /// Fails if a program does not start, or if a response is wrong.
-pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
+pub fn run(peers: &Peers, programs: &Path, scale: Scale) -> anyhow::Result<Record> {
     eprintln!("isolates: {} starts of each kind", scale.starts);
-    let starts = start::measure(peers, own, scale.starts)?;
+    let starts = start::measure(peers, programs, scale.starts)?;
     eprintln!("isolates: {} Workers in workerd", scale.workers);
     let workerd = memory::of_workerd(peers, scale.workers)?;
     eprintln!("isolates: {} Workers in a node", scale.workers);
-    let tenon = memory::of_tenon(peers, own, scale.workers)?;
+    let tenon = memory::of_tenon(peers, programs, scale.workers)?;
     Ok(Record { starts, workerd, tenon })
 }
 
@@ -89,8 +89,8 @@ impl fmt::Display for Record {
             starts.bare.count()
         )?;
         let reference = starts.fastest_of_workerd();
-        let mut table = Table::new(["", "p50", "p99", "worst", "workerd ÷ it"]);
-        for times in [&starts.process, &starts.loader, &starts.bare, &starts.spared] {
+        let mut table = Table::new(["", "p50", "p99", "worst", "workerd ÷ this"]);
+        for times in [&starts.process, &starts.loader, &starts.bare, &starts.spare] {
             let [p50, p99, worst] = [times.p50(), times.p99(), times.worst()].map(human);
             let ratio = reference.div_duration_f64(times.p50().max(Duration::from_nanos(1)));
             table.row([times.what.to_owned(), p50, p99, worst, format!("{ratio:.2}")]);

@@ -1,5 +1,5 @@
-//! Generates the load with wrk, with one thread and a number of kept connections. Each connection
-//! has one request in flight at all times.
+//! Generates the load with wrk, with one thread and a number of kept-alive connections. Each
+//! connection has one request in flight at all times.
 //!
 //! This module also sends single requests, which check that a server is up and responds correctly.
 
@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time limit for a server to respond. Starting the server and loading its Workers takes much less
 /// time.
-const UP_WITHIN: Duration = Duration::from_secs(30);
+const UP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Pause between two checks of a server that is starting.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -51,7 +51,7 @@ impl Target {
 /// Sends requests until a response has the status 200 and `expected` in the body.
 ///
 /// # Errors
-/// Fails if no response has the status 200 within `UP_WITHIN`, if one with this status has another
+/// Fails if no response has the status 200 within `UP_TIMEOUT`, if one with this status has another
 /// body, or if `ensure_running` fails.
 pub fn await_answer(
     send: impl Fn() -> io::Result<HttpResponse>,
@@ -71,9 +71,10 @@ pub fn await_answer(
                 );
                 return Ok(());
             }
-            _ if started.elapsed() > UP_WITHIN => {
+            _ if started.elapsed() > UP_TIMEOUT => {
                 bail!(
-                    "no response has the status 200 within {UP_WITHIN:?}; the last result is {answer:?}"
+                    "no response has the status 200 within {UP_TIMEOUT:?}; the last result is \
+                     {answer:?}"
                 )
             }
             _ => std::thread::sleep(PAUSE),

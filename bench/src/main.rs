@@ -19,7 +19,7 @@
 //!                                                          └──► the objectives, and their verdicts
 //! ```
 //!
-//! Other parts are measured only if they are named: `peers` measures the peers alone; `builds`
+//! The other parts are measured only if they are named: `peers` measures the peers alone; `builds`
 //! compares builds of Tenon; `soak` takes hours, with a mix of all kinds of load; and `containment`
 //! needs Tenon installed on a cluster, and runs hostile Workers beside 300 others on several nodes.
 
@@ -67,12 +67,12 @@ use crate::load::{Load, RequestSpec};
 use crate::peers::Peers;
 use crate::process::Placement;
 use crate::report::Report;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 
 /// Number of concurrent connections to the fleet.
 const FLEET_CONNECTIONS: usize = 32;
 
-/// Number of concurrent streams in the cases with many.
+/// Number of concurrent streams in the cases with many streams.
 const STREAMS: usize = 1_000;
 
 /// Benchmarks Tenon and its peers.
@@ -243,12 +243,12 @@ fn main() -> anyhow::Result<()> {
         scratch: scratch.path().to_owned(),
         placement: Placement::of_this_machine()?,
     };
-    let own = own_binaries()?;
+    let programs = own_programs()?;
     let mut report = Report::default();
     let mut failed = Vec::new();
     for part in parts {
         // The other parts are measured nevertheless, because each takes minutes.
-        if let Err(error) = measure(*part, &args, &peers, &own, &mut report) {
+        if let Err(error) = measure(*part, &args, &peers, &programs, &mut report) {
             failed.push(format!("{part:?}: {error:#}"));
         }
     }
@@ -262,41 +262,44 @@ fn measure(
     part: Part,
     args: &Args,
     peers: &Peers,
-    own: &Path,
+    programs: &Path,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     match part {
         Part::Apply => report.apply = Some(apply::run(args.workers)?),
         Part::Rollback => report.rollback = Some(rollback::run(args.divided)?),
         Part::Import => report.import = Some(import::run(args.imported)?),
-        Part::Contest => report.contest = contest(args, peers, Some(own))?,
+        Part::Contest => report.contest = contest(args, peers, Some(programs))?,
         Part::Hop => {
             let (load, schedule) = (args.load(peers), args.schedule());
-            report.hop = Some(hop::run(peers, own, &load, schedule)?);
+            report.hop = Some(hop::run(peers, programs, &load, schedule)?);
         }
-        Part::Builds => report.contest = builds(args, peers, own)?,
+        Part::Builds => report.contest = builds(args, peers, programs)?,
         Part::Peers => report.contest = contest(args, peers, None)?,
         Part::Engine => report.engine = Some(engine::run()?),
-        Part::Isolates => report.isolates = Some(isolates::run(peers, own, args.isolates())?),
-        Part::Fleet => report.fleet = Some(fleet::run(peers, own, args.fleet())?),
-        Part::Fairness => report.fairness = Some(fairness::run(peers, own, args.fairness())?),
+        Part::Isolates => report.isolates = Some(isolates::run(peers, programs, args.isolates())?),
+        Part::Fleet => report.fleet = Some(fleet::run(peers, programs, args.fleet())?),
+        Part::Fairness => report.fairness = Some(fairness::run(peers, programs, args.fairness())?),
         Part::Spread => {
             let measured = 2 * Duration::from_secs(args.measured);
-            report.spread = Some(spread::run(peers, own, measured)?);
+            report.spread = Some(spread::run(peers, programs, measured)?);
         }
         Part::Front => {
-            report.front = Some(front::run(peers, own, 2 * Duration::from_secs(args.measured))?)
+            report.front =
+                Some(front::run(peers, programs, 2 * Duration::from_secs(args.measured))?)
         }
-        Part::Streams => report.streams = Some(streams::run(peers, own, args.streams())?),
-        Part::Web => report.web = Some(web::run(peers, own, &args.load(peers), args.schedule())?),
+        Part::Streams => report.streams = Some(streams::run(peers, programs, args.streams())?),
+        Part::Web => {
+            report.web = Some(web::run(peers, programs, &args.load(peers), args.schedule())?)
+        }
         Part::Assets => {
             let (load, schedule) = (args.load(peers), args.schedule());
-            report.assets = Some(assets::run(peers, own, &load, schedule)?);
+            report.assets = Some(assets::run(peers, programs, &load, schedule)?);
         }
         Part::Containment => report.containment = Some(containment::run(&args.only)?),
         Part::Soak => {
             let duration = Duration::from_secs(60 * args.minutes);
-            report.soak = Some(soak::run(peers, own, duration)?);
+            report.soak = Some(soak::run(peers, programs, duration)?);
         }
         Part::Hostile => report.hostile = Some(hostile::run()?),
     }
@@ -344,15 +347,19 @@ impl Args {
 }
 
 /// Returns the directory of this program, which holds the other programs of the same build.
-fn own_binaries() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    Ok(own.parent().context("this program is not in a directory")?.to_owned())
+fn own_programs() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    Ok(program.parent().context("this program is not in a directory")?.to_owned())
 }
 
-fn contest(args: &Args, peers: &Peers, own: Option<&Path>) -> anyhow::Result<Vec<contest::Record>> {
-    let tenon = own.map(|own| build(peers, own, "Tenon")).transpose()?;
-    let colocated = own.map(|own| colocated(peers, own)).transpose()?;
-    let (_sites, mut contenders): (Vec<_>, Vec<_>) = tenon.into_iter().chain(colocated).unzip();
+fn contest(
+    args: &Args,
+    peers: &Peers,
+    programs: Option<&Path>,
+) -> anyhow::Result<Vec<contest::Record>> {
+    let tenon = programs.map(|programs| build(peers, programs, "Tenon")).transpose()?;
+    let colocated = programs.map(|programs| colocated(peers, programs)).transpose()?;
+    let (_testbeds, mut contenders): (Vec<_>, Vec<_>) = tenon.into_iter().chain(colocated).unzip();
     contenders.extend([
         peers.envoy_and_deno()?,
         peers.nginx_and_deno()?,
@@ -362,32 +369,33 @@ fn contest(args: &Args, peers: &Peers, own: Option<&Path>) -> anyhow::Result<Vec
     contest::run(&mut contenders, &args.load(peers), args.schedule())
 }
 
-/// Starts a node with a front. It serves the hello Worker while the returned site is open.
-fn colocated(peers: &Peers, programs: &Path) -> anyhow::Result<(Site, Contender)> {
-    let site = Site::open(1)?;
-    site.deploy("hello", peers.hello()?);
+/// Starts a node with a front. It serves the hello Worker while the returned testbed is open.
+fn colocated(peers: &Peers, programs: &Path) -> anyhow::Result<(Testbed, Contender)> {
+    let testbed = Testbed::open(1)?;
+    testbed.deploy("hello", peers.hello()?);
     let scratch = tempfile::tempdir_in(&peers.scratch)?.keep().join("colocated");
     let node = peers.placement.contender(&programs.join(NODE));
-    let contender = site.start_colocated(&scratch, node)?;
-    Ok((site, contender))
+    let contender = testbed.start_colocated(&scratch, node)?;
+    Ok((testbed, contender))
 }
 
 /// Runs a contest of builds of Tenon.
-fn builds(args: &Args, peers: &Peers, own: &Path) -> anyhow::Result<Vec<contest::Record>> {
+fn builds(args: &Args, peers: &Peers, programs: &Path) -> anyhow::Result<Vec<contest::Record>> {
     let others = args.beside.iter().map(|dir| build(peers, dir, &dir.display().to_string()));
-    let started: Vec<_> =
-        std::iter::once(build(peers, own, "Tenon")).chain(others).collect::<anyhow::Result<_>>()?;
-    let (_sites, mut contenders): (Vec<_>, Vec<_>) = started.into_iter().unzip();
+    let started: Vec<_> = std::iter::once(build(peers, programs, "Tenon"))
+        .chain(others)
+        .collect::<anyhow::Result<_>>()?;
+    let (_testbeds, mut contenders): (Vec<_>, Vec<_>) = started.into_iter().unzip();
     contest::run(&mut contenders, &args.load(peers), args.schedule())
 }
 
 /// Starts the router and the node of the build in a directory. They serve the hello Worker while
-/// the returned site is open.
-fn build(peers: &Peers, programs: &Path, name: &str) -> anyhow::Result<(Site, Contender)> {
-    let site = Site::open(1)?;
-    site.deploy("hello", peers.hello()?);
+/// the returned testbed is open.
+fn build(peers: &Peers, programs: &Path, name: &str) -> anyhow::Result<(Testbed, Contender)> {
+    let testbed = Testbed::open(1)?;
+    testbed.deploy("hello", peers.hello()?);
     let program = |name| peers.placement.contender(&programs.join(name));
     let scratch = tempfile::tempdir_in(&peers.scratch)?.keep().join("tenon");
-    let tenon = site.start(&scratch, program(NODE), program(ROUTER))?;
-    Ok((site, Contender { name: name.to_owned(), ..tenon.into() }))
+    let tenon = testbed.start(&scratch, program(NODE), program(ROUTER))?;
+    Ok((testbed, Contender { name: name.to_owned(), ..tenon.into() }))
 }

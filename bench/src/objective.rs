@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::table::Table;
 use crate::unit::{human, mib};
 
-/// A value that must not be beyond a bound.
+/// A measured value and the bound that it must keep.
 #[derive(Debug)]
 pub struct Objective {
     what: String,

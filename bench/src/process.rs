@@ -1,4 +1,4 @@
-//! Starts a process on a given CPU, measures what it uses, and ends it on drop.
+//! Starts a process on a given CPU, measures what it uses, and stops it on drop.
 //!
 //! CPU time is the time that the kernel charged to the process and its descendants, with all their
 //! threads, in user mode and in the kernel. CPU time per request is the cost of a request. It is
@@ -18,6 +18,9 @@ use core_affinity::CoreId;
 /// The unit of `/proc/PID/stat`. Linux uses this unit in its interfaces regardless of the rate of
 /// its clock.
 const TICK: Duration = Duration::from_millis(10);
+
+/// Time that a process has to exit after SIGTERM, before SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// One CPU for the contenders and one for the load, if there are two. Requests per second are then
 /// the number that one CPU can serve.
@@ -94,7 +97,7 @@ fn cpus_of(list: &str) -> Vec<usize> {
     ranges.flatten().collect()
 }
 
-/// A running process, which ends when this value is dropped.
+/// A running process, which is stopped when this value is dropped.
 pub struct Process {
     name: &'static str,
     child: Child,
@@ -127,7 +130,7 @@ impl Process {
     /// Checks that the process is still running.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
             Some(status) => {
@@ -150,7 +153,7 @@ impl Process {
     /// Returns the number of open file descriptors of this process and its descendants.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn descriptors(&self) -> anyhow::Result<u64> {
         self.sum(|pid| Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64))
     }
@@ -158,9 +161,9 @@ impl Process {
     /// Returns the CPU time of this process and its descendants so far.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
-        tree_cpu(self.child.id()).with_context(|| format!("{} has ended", self.name))
+        tree_cpu(self.child.id()).with_context(|| format!("{} has exited", self.name))
     }
 
     /// Returns the resident memory of this process and its descendants, in bytes. A page that
@@ -168,7 +171,7 @@ impl Process {
     /// belong to this process.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn resident(&self) -> anyhow::Result<u64> {
         self.kib("smaps_rollup", "Pss:")
     }
@@ -177,7 +180,7 @@ impl Process {
     /// that several processes share are counted for each of them.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn peak(&self) -> anyhow::Result<u64> {
         self.kib("status", "VmHWM:")
     }
@@ -185,12 +188,12 @@ impl Process {
     /// Resets the peak that [`Self::peak`] returns.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub fn reset_peak(&self) -> anyhow::Result<()> {
         for pid in tree(self.child.id()) {
             // Writing 5 resets the peak, see proc(5).
             fs::write(format!("/proc/{pid}/clear_refs"), "5")
-                .with_context(|| format!("{} has ended", self.name))?;
+                .with_context(|| format!("{} has exited", self.name))?;
         }
         Ok(())
     }
@@ -208,9 +211,9 @@ impl Process {
     }
 
     /// Returns the sum of `amount` over this process and its descendants. A descendant that has
-    /// ended does not count.
+    /// exited does not count.
     fn sum(&self, amount: impl Fn(u32) -> io::Result<u64>) -> anyhow::Result<u64> {
-        let own = amount(self.child.id()).with_context(|| format!("{} has ended", self.name))?;
+        let own = amount(self.child.id()).with_context(|| format!("{} has exited", self.name))?;
         let descendants = tree(self.child.id()).into_iter().skip(1);
         Ok(own + descendants.filter_map(|pid| amount(pid).ok()).sum::<u64>())
     }
@@ -218,17 +221,17 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // SIGTERM comes first, so that a process with children can end them.
+        // SIGTERM comes first, so that a process with children can stop them.
         let pid = self.child.id().to_string();
         let signaled = Command::new("kill").args([OsStr::new("-TERM"), OsStr::new(&pid)]).status();
-        let grace = std::time::Instant::now();
-        while signaled.is_ok() && grace.elapsed() < Duration::from_secs(2) {
+        let began = std::time::Instant::now();
+        while signaled.is_ok() && began.elapsed() < GRACE {
             match self.child.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(10)),
                 _ => return,
             }
         }
-        // The grace period is over. An error means that the process has already ended.
+        // The grace period is over. An error means that the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -255,8 +258,8 @@ fn tree(pid: u32) -> Vec<u32> {
 /// Returns the sum of user and system time in a line of `/proc/PID/stat`. These are fields 14 and
 /// 15; they are counted from the end of the name, which may contain spaces and parentheses.
 fn own_cpu(stat: &str) -> Option<Duration> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace().skip(11);
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u32>().ok();
     Some(TICK * (next()? + next()?))
 }

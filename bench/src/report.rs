@@ -122,7 +122,9 @@ impl Report {
             Objective::time("apply → first 200, p99", first_200, Some(FIRST_200_WITHIN)),
             Objective::time(beside, cpu("Tenon"), cpu(REFERENCE)),
             Objective::time(
-                "CPU time per request, node with a front, at most 1.4 × deno",
+                format!(
+                    "CPU time per request, node with a front, at most {COLOCATED_RATIO} × deno"
+                ),
                 cpu(COLOCATED),
                 cpu("deno").map(|deno| deno.mul_f64(COLOCATED_RATIO)),
             ),

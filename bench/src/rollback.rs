@@ -39,7 +39,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const MAX_DEVIATION: f64 = 0.005;
 
 /// The maximum p99 of the time of a switch.
-const WITHIN: Duration = Duration::from_millis(500);
+const SWITCH_WITHIN: Duration = Duration::from_millis(500);
 
 /// All measurements of this part.
 #[derive(Debug)]
@@ -97,7 +97,11 @@ pub fn objectives(record: Option<&Record>) -> [Objective; 3] {
             record.map(Record::deviation),
             Some(MAX_DEVIATION),
         ),
-        Objective::time("rollback on three routers, p99", record.map(Record::p99), Some(WITHIN)),
+        Objective::time(
+            "rollback on three routers, p99",
+            record.map(Record::p99),
+            Some(SWITCH_WITHIN),
+        ),
         Objective::never("failed requests during rollbacks", record.map(|record| record.failures)),
     ]
 }

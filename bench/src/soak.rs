@@ -26,11 +26,12 @@ use anyhow::Context as _;
 use tenon_e2e::open_loop::{Lap, OpenLoop, Plan, PlannedRequest};
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::hello::ANSWER;
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::process::Placement;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site, Tenon};
+use crate::tenon::{NODE, ROUTER, Tenon, Testbed};
 use crate::unit::{human, mib};
 use growth::growth;
 use loads::Loads;
@@ -50,8 +51,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum growth per hour, as a share.
 const PER_HOUR: f64 = 0.01;
 
-/// Growth, as a share, that a run without a leak may show because of noise, no matter how short it
-/// is.
+/// Growth, as a share, that a run of any length may show because of noise, even without a leak.
 const NOISE: f64 = 0.05;
 
 /// The measurements of the whole run.
@@ -109,17 +109,17 @@ fn bytes(bytes: f64) -> String {
 /// Runs the loads, and measures their effects.
 ///
 /// # Arguments
-/// * `own` - the directory of Tenon's programs.
+/// * `programs` - the directory of Tenon's programs.
 /// * `duration` - the duration of the run.
 ///
 /// # Errors
-/// Fails if a program does not start or ends, but not if a request fails.
-pub fn run(peers: &Peers, own: &Path, duration: Duration) -> anyhow::Result<Record> {
+/// Fails if a program does not start or exits, but not if a request fails.
+pub fn run(peers: &Peers, programs: &Path, duration: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
-    let site = Site::open(SHARDS)?;
+    let testbed = Testbed::open(SHARDS)?;
     let victims: Vec<_> = (0..VICTIMS)
         .map(|i| {
-            site.deploy_for_tenant(
+            testbed.deploy_for_tenant(
                 "victims",
                 &format!("victim-{i}"),
                 hello.clone(),
@@ -127,15 +127,15 @@ pub fn run(peers: &Peers, own: &Path, duration: Duration) -> anyhow::Result<Reco
             )
         })
         .collect();
-    let loads = Loads::deploy(&site, &hello);
-    let mut node = Placement::anywhere(&own.join(NODE));
+    let loads = Loads::deploy(&testbed, &hello);
+    let mut node = Placement::anywhere(&programs.join(NODE));
     node.args(["--memory-budget", &BUDGET.to_string()]);
-    let router = Placement::anywhere(&own.join(ROUTER));
-    let mut tenon = site.start(&peers.scratch.join("soak"), node, router)?;
+    let router = Placement::anywhere(&programs.join(ROUTER));
+    let mut tenon = testbed.start(&peers.scratch.join("soak"), node, router)?;
     for host in &victims {
         tenon.await_up(host)?;
     }
-    let body = "Hello from /\n".to_owned();
+    let body = ANSWER.to_owned();
     let requests =
         victims.into_iter().map(|host| PlannedRequest { host, body: body.clone() }).collect();
     let plan = Plan { target: tenon.addr, rate: RATE, requests };

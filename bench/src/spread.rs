@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The hot Worker waits for 10 ms and handles four requests at a time, so that a shard can serve
-//! 400 of its requests a second, whatever the processor. Its requests must go to as many shards as
-//! necessary, and those of its neighbors must stay where these are warm.
+//! 400 of its requests a second on any processor. Its requests must go to as many shards as
+//! necessary, and those of its neighbors must stay on the shards where the neighbors are warm.
 
 use std::fmt;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::traffic::{self, Reuse, Tally};
 use crate::unit::human;
 
@@ -36,15 +36,16 @@ const HOT: &str = "export default {
 /// Number of requests that an isolate of the hot Worker handles at a time.
 const CONCURRENCY: u32 = 4;
 
-/// Rate of the hot Worker's requests when a shard can serve them, and when it cannot.
+/// Number of requests per second to the hot Worker that one shard can serve.
 const CALM: u32 = 40;
+/// Number of requests per second to the hot Worker that take four shards.
 const LOADED: u32 = 1_600;
 
 const NEIGHBORS: usize = 40;
 /// Number of requests per second to all neighbors together.
 const NEIGHBORS_RATE: u32 = 200;
 
-/// The time in which the requests have to spread.
+/// The time within which the requests have to spread.
 const SETTLE: Duration = Duration::from_secs(3);
 
 /// Maximum p99 of the hot Worker's requests, as a multiple of the p99 without load.
@@ -54,8 +55,9 @@ const MAX_SLOWDOWN: u32 = 3;
 #[derive(Debug)]
 pub struct Record {
     calm: Tally,
-    /// The hot Worker while its requests spread, and afterwards.
+    /// The hot Worker while its requests spread.
     settling: Tally,
+    /// The hot Worker after its requests have spread.
     loaded: Tally,
     neighbors: Tally,
     /// Number of isolates that were started during the load.
@@ -65,21 +67,22 @@ pub struct Record {
 /// Measures the hot Worker and its neighbors.
 ///
 /// # Arguments
-/// * `own` - the directory of Tenon's programs.
+/// * `programs` - the directory of Tenon's programs.
 /// * `measured` - the duration of each phase.
 ///
 /// # Errors
-/// Fails if a program does not start or ends, but not if a request fails.
-pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Record> {
-    let site = Site::open(SHARDS)?;
+/// Fails if a program does not start or exits, but not if a request fails.
+pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result<Record> {
+    let testbed = Testbed::open(SHARDS)?;
     let limits = Limits { concurrency: CONCURRENCY, ..Limits::default() };
-    let hot = [site.deploy_with_limits("hot", HOT, limits)];
+    let hot = [testbed.deploy_with_limits("hot", HOT, limits)];
     let hello = peers.hello()?;
     let neighbors: Vec<_> =
-        (0..NEIGHBORS).map(|i| site.deploy(&format!("neighbor-{i}"), hello.clone())).collect();
+        (0..NEIGHBORS).map(|i| testbed.deploy(&format!("neighbor-{i}"), hello.clone())).collect();
     let placement = peers.placement;
-    let (node, router) = (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
-    let mut tenon = site.start(&peers.scratch.join("spread"), node, router)?;
+    let (node, router) =
+        (placement.contender(&programs.join(NODE)), placement.load(&programs.join(ROUTER)));
+    let mut tenon = testbed.start(&peers.scratch.join("spread"), node, router)?;
     for host in hot.iter().chain(&neighbors) {
         tenon.await_up(host)?;
     }
@@ -143,7 +146,7 @@ impl fmt::Display for Record {
         for (name, tally) in [
             ("hot Worker, 40 requests/s", &self.calm),
             ("while its requests spread", &self.settling),
-            ("afterwards", &self.loaded),
+            ("afterward", &self.loaded),
             ("neighbors", &self.neighbors),
         ] {
             let [p50, p99, worst] = [0.5, 0.99, 1.0].map(|share| human(tally.latency(share)));

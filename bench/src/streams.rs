@@ -32,7 +32,7 @@ use tokio::task::{LocalSet, spawn_local};
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::unit::{human, mib};
 
 /// Maximum memory of the node above its idle memory, in bytes.
@@ -54,7 +54,7 @@ const TRANSFORMS: &str = "export default { fetch: (request) => new Response(requ
 pub struct Scale {
     /// Length of a stream that flows as fast as it can, in bytes.
     pub bytes: u64,
-    /// Number of concurrent streams in the cases with many.
+    /// Number of concurrent streams in the cases with many streams.
     pub at_once: usize,
 }
 
@@ -87,12 +87,12 @@ pub(crate) struct Flow {
 /// Measures each case.
 ///
 /// # Arguments
-/// * `own` - the directory of Tenon's programs.
+/// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
 /// Fails if a program does not start, or if a stream does not come back complete.
-pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
-    let site = Site::open(1)?;
+pub fn run(peers: &Peers, programs: &Path, scale: Scale) -> anyhow::Result<Record> {
+    let testbed = Testbed::open(1)?;
     let limits = Limits {
         cpu_ms: 60_000,
         wall_ms: 600_000,
@@ -100,15 +100,15 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
         concurrency: 2_000,
         ..Limits::default()
     };
-    let passes = site.deploy_with_limits("passes", PASSES, limits);
-    let transforms = site.deploy_with_limits("transforms", TRANSFORMS, limits);
+    let passes = testbed.deploy_with_limits("passes", PASSES, limits);
+    let transforms = testbed.deploy_with_limits("transforms", TRANSFORMS, limits);
     let placement = peers.placement;
     let (mut node, router) =
-        (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
+        (placement.contender(&programs.join(NODE)), placement.load(&programs.join(ROUTER)));
     // One tenant may not use all permits, so the node has twice as many as there are concurrent
     // streams.
     node.args(["--max-inflight", &(2 * scale.at_once).to_string()]);
-    let mut tenon = site.start(&peers.scratch.join("streams"), node, router)?;
+    let mut tenon = testbed.start(&peers.scratch.join("streams"), node, router)?;
     for host in [&passes, &transforms] {
         tenon.await_up(host)?;
     }

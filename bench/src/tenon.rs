@@ -1,5 +1,5 @@
-//! Starts the real router and the real node, with a catalog that announces the Workers. The catalog
-//! is that of the operator, but this process serves it. The catalog takes part in the start of a
+//! Starts the real router and the real node, with a catalog that announces the Workers. This
+//! process serves the catalog, with the operator's code. The catalog takes part in the start of a
 //! Worker, but not in requests.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -40,10 +40,10 @@ const TENANT: &str = "bench";
 const LANES: u16 = 1;
 
 /// Maximum number of attempts to find consecutive free ports.
-const TRIES: u32 = 100;
+const ATTEMPTS: u32 = 100;
 
 /// A catalog with one node and the deployed Workers. It is served until this value is dropped.
-pub struct Site {
+pub struct Testbed {
     url: String,
     shards: u16,
     shard_port: u16,
@@ -54,7 +54,7 @@ pub struct Site {
     _signal: drain::Signal,
 }
 
-/// A router and a node that serve a [`Site`]. Both end when this value is dropped.
+/// A router and a node that serve a [`Testbed`]. Both are stopped when this value is dropped.
 pub struct Tenon {
     pub router: Process,
     pub node: Process,
@@ -64,7 +64,7 @@ pub struct Tenon {
     pub admin: SocketAddr,
 }
 
-impl Site {
+impl Testbed {
     /// Serves a new catalog.
     ///
     /// # Arguments
@@ -103,12 +103,12 @@ impl Site {
         catalog.mark_synced();
 
         let (signal, drain) = drain::channel();
-        let _guard = runtime.enter();
+        let guard = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let namespace = "tenon-system".to_owned();
         let authentication = tls.map(|tls| Authentication { tls, namespace });
         runtime.spawn(tenon_catalog::serve(listener, authentication, catalog.clone(), drain));
-        drop(_guard);
+        drop(guard);
         let directories = authority.map(|authority| {
             [Role::Router, Role::RuntimeNode].map(|role| authority.directory(role))
         });
@@ -223,7 +223,7 @@ impl Site {
         Ok(Contender { name: COLOCATED.to_owned(), target, processes: vec![node] })
     }
 
-    /// Adds the arguments of this site's node.
+    /// Adds the arguments of this testbed's node.
     fn configure_node(&self, node: &mut Command, admin: SocketAddr) {
         if let Some([_, certificates]) = &self.directories {
             node.arg("--tls-dir").arg(certificates);
@@ -246,7 +246,7 @@ impl Tenon {
     /// Waits until `host` responds with status 200.
     ///
     /// # Errors
-    /// Fails if `host` does not do so before the timeout, or if a process ends.
+    /// Fails if `host` does not do so before the timeout, or if a process exits.
     pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
         await_answer(
             || get(self.addr, host),
@@ -258,7 +258,7 @@ impl Tenon {
     /// Checks that both processes are still running.
     ///
     /// # Errors
-    /// Fails if a process has ended.
+    /// Fails if a process has exited.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         ensure_running(&mut self.router, &mut self.node)
     }
@@ -279,13 +279,13 @@ impl From<Tenon> for Contender {
 /// Returns the first of `count` consecutive ports that are free now.
 fn free_ports(count: u16) -> anyhow::Result<u16> {
     let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
-    for _ in 0..TRIES {
+    for _ in 0..ATTEMPTS {
         let first = free_port()?;
         if first.checked_add(count - 1).is_some_and(|last| (first..=last).all(free)) {
             return Ok(first);
         }
     }
-    bail!("found no {count} consecutive free ports in {TRIES} attempts")
+    bail!("found no {count} consecutive free ports in {ATTEMPTS} attempts")
 }
 
 #[cfg(test)]

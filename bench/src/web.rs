@@ -1,5 +1,5 @@
-//! Measures what the Web API costs a node, with typical work of Workers, beside deno under the same
-//! load.
+//! Measures what the Web API costs a node that does the typical work of Workers, beside deno under
+//! the same load.
 //!
 //! Only the CPU time of Tenon's node is compared. The node speaks gRPC where deno speaks plain
 //! HTTP/1.1.
@@ -16,7 +16,7 @@ use crate::load::{Load, RequestSpec};
 use crate::objective::Objective;
 use crate::peers::Peers;
 use crate::table::Table;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 use crate::unit::micros;
 
 /// File name of the Worker's source.
@@ -58,7 +58,7 @@ const CASES: [Case; 9] = [
     long("pipe of 10,000 chunks", "/pipe", 0.5),
     long("a ray tracer", "/rays", AS_FAST),
     long("an interpreter", "/interpreter", AS_FAST),
-    long("shortest paths", "/ways", AS_FAST),
+    long("shortest paths", "/shortest-paths", AS_FAST),
 ];
 
 /// The measurements of all cases.
@@ -74,19 +74,24 @@ struct Row {
 /// Measures each case on both contenders.
 ///
 /// # Arguments
-/// * `own` - the directory of Tenon's programs.
+/// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a contender does not start or ends, or if a request fails.
-pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
-    let site = Site::open(1)?;
-    site.deploy_with_limits(
+/// Fails if a contender does not start or exits, or if a request fails.
+pub fn run(
+    peers: &Peers,
+    programs: &Path,
+    load: &Load,
+    schedule: Schedule,
+) -> anyhow::Result<Record> {
+    let testbed = Testbed::open(1)?;
+    testbed.deploy_with_limits(
         NAME,
         peers.source(SOURCE)?,
         Limits { cpu_ms: 1_000, ..Limits::default() },
     );
-    let program = |name| peers.placement.contender(&own.join(name));
-    let tenon = site.start(&peers.scratch.join("web-tenon"), program(NODE), program(ROUTER))?;
+    let program = |name| peers.placement.contender(&programs.join(name));
+    let tenon = testbed.start(&peers.scratch.join("web-tenon"), program(NODE), program(ROUTER))?;
     let mut contenders = [Contender::from(tenon), peers.deno_serving("web-deno", SOURCE)?];
     let mut rows = Vec::new();
     for Case { what, request, is_long, .. } in CASES {

@@ -70,15 +70,15 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, String> {
             folder.display()
         ));
     }
-    let mut never = ignore::overrides::OverrideBuilder::new(folder);
+    let mut overrides = ignore::overrides::OverrideBuilder::new(folder);
     for pattern in SECRET {
-        never.add(&format!("!{pattern}")).expect("a pattern is not valid");
+        overrides.add(&format!("!{pattern}")).expect("a pattern is not valid");
     }
     let walk = WalkBuilder::new(folder)
         .standard_filters(false)
         .follow_links(true)
         .add_custom_ignore_filename(IGNORE_FILE)
-        .overrides(never.build().expect("a pattern is not valid"))
+        .overrides(overrides.build().expect("a pattern is not valid"))
         .build();
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     for entry in walk {

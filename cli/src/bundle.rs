@@ -6,8 +6,8 @@
 //!  annotation tenon.dev/main ──► esbuild of the project ─► modules, in place of the ConfigMap
 //! ```
 //!
-//! The bundler is the esbuild that the project has installed: every project for wrangler has it,
-//! and the project's lock file determines its version.
+//! The bundler is the esbuild that the project has installed: every wrangler project has it, and
+//! the project's lock file determines its version.
 
 mod esbuild;
 
@@ -32,7 +32,7 @@ const PACKAGES: &str = "node_modules";
 /// The state of the projects since the last build.
 #[derive(Default)]
 pub(crate) struct Bundler {
-    /// The hash of each project's sources after the project's build command last ran.
+    /// The hash of each project's sources after the project's build command last succeeded.
     built: BTreeMap<PathBuf, u64>,
 }
 
@@ -45,8 +45,8 @@ impl Bundler {
         })
     }
 
-    /// Runs the build command of each Worker, unless no source has changed since the command last
-    /// ran.
+    /// Runs the build command of each Worker whose sources have changed since the command last
+    /// succeeded.
     fn build(&mut self, manifests: &mut Manifests) {
         let commands = manifests.workers.iter().filter_map(|(id, (location, worker))| {
             let command = worker.annotations().get(BUILD)?;
@@ -98,11 +98,11 @@ fn bundle(
     worker: &Worker,
 ) -> Result<(String, esbuild::Bundle), String> {
     let reference = worker.spec.source.config_map_ref.as_ref().ok_or_else(|| {
-        format!("spec.source.configMapRef: missing beside the annotation {MAIN}; set its name, which may be that of the Worker")
+        format!("spec.source.configMapRef: is required with the annotation {MAIN}; set its name, which may be that of the Worker")
     })?;
     let entrypoint = worker.spec.entrypoint.as_deref().unwrap_or("worker.js");
     let name = entrypoint.strip_suffix(".js").filter(|name| !name.contains('/')).ok_or_else(|| {
-        format!("spec.entrypoint: the annotation {MAIN} makes a module in JavaScript; use a name such as worker.js")
+        format!("spec.entrypoint: the annotation {MAIN} produces a JavaScript module; use a name such as worker.js")
     })?;
     let project = esbuild::Project {
         directory,
@@ -123,7 +123,7 @@ fn run(command: &str, directory: &Path) -> Result<(), String> {
     }
 }
 
-/// Returns the directory of a project: that of the file which declares its Worker.
+/// Returns the directory of a project, which contains the file that declares its Worker.
 fn directory(file: &Path) -> PathBuf {
     match file.parent() {
         Some(parent) if parent != Path::new("") => parent.to_owned(),
@@ -141,9 +141,9 @@ fn fingerprint(directory: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
     for path in sources(directory).filter(|path| path.is_file()) {
         let metadata = path.metadata().ok();
-        let time = metadata.as_ref().and_then(|it| it.modified().ok());
+        let time = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
         let time = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
-        (path, metadata.map(|it| it.len()), time).hash(&mut hasher);
+        (path, metadata.map(|metadata| metadata.len()), time).hash(&mut hasher);
     }
     hasher.finish()
 }

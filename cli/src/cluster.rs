@@ -1,4 +1,4 @@
-//! The cluster of a command, from kubectl's configuration.
+//! Connects a command to a cluster of kubectl's configuration.
 
 use std::ops::ControlFlow;
 use std::pin::pin;
@@ -74,7 +74,8 @@ impl Cluster {
     /// the command has to wait.
     ///
     /// # Arguments
-    /// * `failure` - what the Worker does not do, for the error after `limit`.
+    /// * `limit` - the maximum time to wait.
+    /// * `failure` - the predicate of the error after `limit`, such as "is not serving requests".
     ///
     /// # Errors
     /// Fails as `judge` does, if the Worker is deleted, or after `limit`.

@@ -8,7 +8,7 @@
 //!                                              the node drains ─► catalog ◄─────────┘ Ctrl-C
 //! ```
 //!
-//! The node's front stands for the routers: each thread accepts requests, answers those for the
+//! The node's front stands in for the routers: each thread accepts requests, answers those for the
 //! Workers of its own shard, and forwards the others to the shards of the other threads.
 //!
 //! The watch starts before the files are read for the first time, so no save is missed. The parts
@@ -50,7 +50,7 @@ use crate::assets::Packed;
 use crate::bundle::Bundler;
 use crate::inspect::{InspectArgs, Inspection};
 use crate::load::{self, Settings};
-use crate::site::Site;
+use crate::served_workers::ServedWorkers;
 use crate::source::SourceArgs;
 use crate::watch::Changes;
 use browser::Browser;
@@ -64,8 +64,8 @@ const POOL: &str = "dev";
 /// Time that in-flight invocations have to finish after Ctrl-C.
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
-/// Maximum time for which a build may be applied before the browsers load their pages again.
-const APPLYING: Duration = Duration::from_secs(5);
+/// Maximum time to wait until a build is applied, before browsers reload their pages.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Number of isolates that are created ahead of demand. The number is lower than on a cluster,
 /// because a developer starts few Workers at the same time.
@@ -135,7 +135,7 @@ struct Dev {
     settings: Settings,
     packs: Packs,
     browser: Arc<Browser>,
-    site: Site,
+    workers: ServedWorkers,
     files: Changes,
     schedules: Schedules,
     inspection: Option<Inspection>,
@@ -186,7 +186,7 @@ impl Dev {
             settings,
             packs,
             browser,
-            site: Site::default(),
+            workers: ServedWorkers::default(),
             files,
             schedules: Schedules::new(internal),
             inspection,
@@ -217,37 +217,37 @@ impl Dev {
         let (manifests, bundler) = reading.await.expect("the files could not be read");
         self.bundler = bundler;
         self.files.follow(&manifests.folders);
-        let load = load::load(manifests, &self.settings, |id| self.site.served(id));
-        let changes = self.site.update(load);
+        let load = load::load(manifests, &self.settings, |id| self.workers.served(id));
+        let changes = self.workers.update(load);
         // A request may start a Worker as soon as the catalog has it.
         self.inspection.iter().for_each(|inspection| inspection.follow(&changes));
-        self.packs.set(self.site.assets());
-        self.browser.load(&self.site, front(&self.node).addr());
+        self.packs.set(self.workers.assets());
+        self.browser.load(&self.workers, front(&self.node).addr());
         for id in &changes.removed {
             self.catalog.remove_worker(id);
         }
         for loaded in &changes.served {
             self.catalog.set_worker(loaded.revision.clone(), POOL, loaded.routes.clone());
         }
-        self.schedules.set(self.site.schedules());
+        self.schedules.set(self.workers.schedules());
         let nodes = self.catalog.nodes();
         let printer = print::Printer::new(front(&self.node).addr(), POOL, &nodes);
-        printer.changes(&changes, &self.site);
+        printer.changes(&changes, &self.workers);
     }
 
-    /// Waits until requests get what has been loaded, and lets browsers load their pages again.
+    /// Waits until requests get what has been loaded, and makes browsers reload their pages.
     async fn await_applied(&self) {
         let is_applied = |table: &Table| {
-            let mut workers = self.site.workers();
-            workers.all(|(id, loaded)| {
+            self.workers.iter().all(|(id, loaded)| {
                 table.worker(id).is_some_and(|worker| worker.digest == loaded.digest)
             })
         };
         let applied = front(&self.node).await_table(is_applied);
-        if tokio::time::timeout(APPLYING, applied).await.is_err() {
-            tracing::warn!("the router has not applied the changes for {} s", APPLYING.as_secs());
+        if tokio::time::timeout(APPLY_TIMEOUT, applied).await.is_err() {
+            let seconds = APPLY_TIMEOUT.as_secs();
+            tracing::warn!("the router has not applied the changes within {seconds} s");
         }
-        self.browser.served();
+        self.browser.reload_pages();
     }
 
     /// Follows the files and the schedules until the process receives a termination signal.
@@ -338,8 +338,8 @@ fn front_config(args: &Args, catalog: &str, pages: Arc<dyn Pages>) -> anyhow::Re
         access_log: args.access_log,
         shards_may_pause: args.inspect.is_set(),
         pages: Some(pages),
-        // No load balancer has to notice the drain before the front stops accepting connections,
-        // and WebSockets are closed immediately: the defaults.
+        // The default drain is right: no load balancer has to notice it before the front stops
+        // accepting connections, and WebSockets are closed immediately.
         ..tenon_router::Config::new(name, args.listen, catalog.parse()?)
     };
     Ok(FrontConfig { router, https_listen: None })

@@ -11,6 +11,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 /// Characters allowed in a ConfigMap's keys besides letters and digits.
 const PUNCTUATION: &[char] = &['-', '.', '_'];
 
+/// Maximum length of a ConfigMap's key, in bytes, which the API server enforces.
+const MAX_KEY: usize = 253;
+
 /// Returns the path of the folder that takes the place of a ConfigMap: the folder has the
 /// ConfigMap's name and is beside the Worker's file.
 ///
@@ -41,7 +44,7 @@ pub(crate) fn read(folder: &Path) -> io::Result<Option<ConfigMap>> {
     Ok(Some(to_config_map(files)))
 }
 
-/// Builds a ConfigMap of files by name.
+/// Builds a ConfigMap from files, by name.
 pub(crate) fn to_config_map(files: BTreeMap<String, Vec<u8>>) -> ConfigMap {
     let (mut data, mut binary_data) = (BTreeMap::new(), BTreeMap::new());
     for (name, content) in files {
@@ -55,7 +58,7 @@ pub(crate) fn to_config_map(files: BTreeMap<String, Vec<u8>>) -> ConfigMap {
 
 fn is_key(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || PUNCTUATION.contains(&c);
-    !name.starts_with('.') && name.len() <= 253 && name.chars().all(allowed)
+    !name.starts_with('.') && name.len() <= MAX_KEY && name.chars().all(allowed)
 }
 
 #[cfg(test)]

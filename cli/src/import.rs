@@ -25,7 +25,7 @@ use translate::translate;
 /// The file that `tenon import` writes.
 const MANIFEST: &str = "worker.yaml";
 
-/// The file in which wrangler keeps the secrets of a developer's machine.
+/// The file from which wrangler reads secrets during development.
 const SECRETS: &str = ".dev.vars";
 
 /// The configuration files of wrangler, in the order in which wrangler looks for them.
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// Writes the manifest. Prints a note about each key that was not taken over unchanged, and the
+/// Writes the manifest. Prints a note about each key that was not carried over unchanged, and the
 /// steps that remain, to standard error.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let file = configuration(&args.path)?;
@@ -95,7 +95,7 @@ pub(crate) fn read(file: &Path, environment: Option<&str>) -> anyhow::Result<Tra
         (None, _) => parse(file)?,
         (Some(generated), None) => {
             let mut config = parse(&directory.join(&generated))?;
-            config.as_object_mut().into_iter().for_each(|all| generated::adopt(all, &generated));
+            config.as_object_mut().into_iter().for_each(|keys| generated::adopt(keys, &generated));
             config
         }
         (Some(generated), Some(environment)) => bail!(
@@ -113,7 +113,7 @@ pub(crate) fn read(file: &Path, environment: Option<&str>) -> anyhow::Result<Tra
 /// Returns the secrets that a project has for development, by name.
 ///
 /// # Errors
-/// Fails if the file with the secrets exists and cannot be read or parsed.
+/// Fails if the file with the secrets exists but cannot be read or parsed.
 pub(crate) fn local_secrets(file: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let file = file.with_file_name(SECRETS);
     match fs::read_to_string(&file) {
@@ -149,8 +149,8 @@ fn configuration(path: &Path) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Returns the configuration file in a directory. If its author wrote none, and a build has
-/// generated one, this is the path at which the author's would be.
+/// Returns the configuration file in a directory. If there is none, but a build has generated one,
+/// returns the path that a file by the author would have.
 fn configuration_in(directory: &Path) -> Option<PathBuf> {
     let files = FILES.map(|name| directory.join(name));
     let found = files.iter().find(|file| file.is_file());

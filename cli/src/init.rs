@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
 /// Maximum length of a Worker's name, in bytes. The name becomes part of a host name.
-const LONGEST_NAME: usize = 63;
+const MAX_NAME: usize = 63;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -15,6 +15,7 @@ pub(crate) struct Args {
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
 
+    /// Kind of project to create.
     #[arg(long, short, value_enum, default_value_t = Template::Typescript)]
     template: Template,
 }
@@ -28,9 +29,9 @@ enum Template {
     Typescript,
     /// A handler that is called on a schedule.
     Cron,
-    /// A handler of WebSockets, with a page that opens one.
+    /// A WebSocket handler, with a page that connects to it.
     Websocket,
-    /// A site of static files, with an API.
+    /// A static site, with an API.
     Static,
     /// An API with the npm package Hono.
     Hono,
@@ -117,7 +118,7 @@ fn create(directory: &Path, template: Template) -> anyhow::Result<()> {
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if !is_name(name) {
         bail!(
-            "{name:?} cannot be the name of a Worker; use at most {LONGEST_NAME} lower-case letters, digits and dashes, with a letter or digit at both ends"
+            "{name:?} cannot be the name of a Worker; use at most {MAX_NAME} lowercase letters, digits and dashes, with a letter or digit at both ends"
         );
     }
     if directory.exists() {
@@ -137,7 +138,7 @@ fn create(directory: &Path, template: Template) -> anyhow::Result<()> {
 /// Returns whether a Worker can have this name, which is a DNS label.
 fn is_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=LONGEST_NAME).contains(&name.len())
+    (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(is_allowed)
         && !name.starts_with('-')
         && !name.ends_with('-')
@@ -151,7 +152,8 @@ mod tests {
     #[test]
     fn every_template_without_packages_is_a_worker_without_problems() {
         let folder = tempfile::tempdir().unwrap();
-        let templates = Template::value_variants().iter().filter(|it| !it.has_packages());
+        let templates =
+            Template::value_variants().iter().filter(|template| !template.has_packages());
         for template in templates {
             let directory = folder.path().join(format!("{template:?}").to_lowercase());
             create(&directory, *template).unwrap();

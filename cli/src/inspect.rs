@@ -9,7 +9,7 @@
 //! A client can run code in the Workers, so the requests of Web pages are refused ([`guard`]).
 //!
 //! - [`server`]: the HTTP endpoints and the WebSockets.
-//! - [`guard`]: the check of which requests are served.
+//! - [`guard`]: decides which requests are served. Pure.
 //! - [`stepping`]: the filter that keeps steps out of the built-in JavaScript.
 //! - [`scripts`]: the descriptions of a Worker's modules for clients.
 
@@ -25,7 +25,7 @@ use anyhow::Context as _;
 use tenon_engine::inspector::Inspector;
 use tokio::net::TcpListener;
 
-use crate::site::Changes;
+use crate::served_workers::Changes;
 
 /// The address on which Node.js listens by default. Clients look for targets at this address
 /// without configuration.
@@ -34,7 +34,7 @@ const DEFAULT: &str = "127.0.0.1:9229";
 #[derive(clap::Args)]
 pub(crate) struct InspectArgs {
     /// Let debuggers such as Chrome and VS Code connect to this address. All Workers then run on
-    /// one thread, with a limit on wall-clock time of 24 hours.
+    /// one thread, with a wall-clock limit of 24 hours.
     #[arg(
         long,
         value_name = "[HOST:]PORT",

@@ -3,7 +3,7 @@
 //! ```text
 //!  files ─► manifest ─► load: revisions or problems ─┬─► check: report
 //!    ▲                                               ├─► deploy: a cluster's API server
-//!    │                                               └─► dev: site ─► catalog ─► node, router
+//!    │                                               └─► dev: changes ─► catalog ─► node, router
 //!  watch ── a file was saved ─────────────────────────────┘
 //! ```
 //!
@@ -13,7 +13,7 @@
 //! cluster's nodes, `profile` profiles a Worker on one of them, `status`, `revisions`, `rollback`
 //! and `secret` read or change a Worker on a cluster, `init` creates a project, `import` writes a
 //! manifest from a wrangler project, `types` writes the type of `env` from a manifest, and
-//! `packaging` has what packages of the program contain.
+//! `packaging` generates the completions and manual pages that packages contain.
 
 mod annotation;
 mod assets;
@@ -36,7 +36,7 @@ mod revisions;
 mod rollback;
 mod schema;
 mod secret;
-mod site;
+mod served_workers;
 mod source;
 mod status;
 mod tail;
@@ -83,7 +83,7 @@ enum Command {
     Import(import::Args),
     /// Write the TypeScript type of a Worker's `env` from its manifest.
     Types(types::Args),
-    /// Print a script of completions for a shell to source.
+    /// Print a completion script for a shell.
     #[command(alias = "completion")]
     Completions { shell: clap_complete::Shell },
     /// Write the manual pages.
@@ -121,7 +121,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Parses the arguments. Exits if they are wrong, or ask for help or the version.
+/// Parses the arguments. Exits if they are invalid, or request help or the version.
 fn parse() -> Args {
     let name = packaging::called_as(env::args_os().next().as_deref());
     let matches = Args::command().bin_name(name).get_matches();

@@ -81,8 +81,8 @@ pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
 /// Reads files like [`read`].
 ///
 /// # Arguments
-/// * `prepare` - writes what the manifests refer to. It is called once the manifests are read, and
-///   before the folders to which they refer.
+/// * `prepare` - writes what the manifests refer to. It is called after the manifests are read, and
+///   before the folders to which they refer are read.
 pub(crate) fn read_and(paths: &[PathBuf], prepare: impl FnOnce(&mut Manifests)) -> Manifests {
     let mut manifests = objects(paths);
     prepare(&mut manifests);
@@ -161,8 +161,8 @@ impl Manifests {
         }
     }
 
-    /// Reads, for each ConfigMap that a Worker refers to and the files lack, the folder that takes
-    /// the ConfigMap's place.
+    /// Reads the folders that take the place of ConfigMaps to which Workers refer, but which are
+    /// not among the files.
     fn read_folders(&mut self) {
         let folders = self.workers.iter().filter_map(|(id, (location, worker))| {
             let name = worker.spec.source.config_map_ref.as_ref()?.name.clone();

@@ -6,7 +6,7 @@
 //!
 //! The node takes the profile of a copy of the Worker, which runs the requests that reach the node
 //! meanwhile. The connection goes through the API server, with the permissions of the caller. When
-//! the command ends, the connection ends, and with it the profile.
+//! the command exits, its connection closes, which ends the profile.
 //!
 //! - [`nodes`]: the node that gets the Worker's requests. Pure.
 //! - [`file`](mod@file): decompresses a profile into a file.
@@ -41,9 +41,8 @@ use crate::cluster::ClusterArgs;
 use crate::output::printable;
 use file::ProfileFile;
 
-/// Time for which the command waits for the reason of a failed port-forward, which arrives with the
-/// failure.
-const REASON: Duration = Duration::from_secs(1);
+/// Maximum time to wait for the reason of a failed port-forward, which arrives with the failure.
+const REASON_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -84,13 +83,15 @@ fn duration(text: &str) -> Result<Seconds, String> {
     Ok(seconds)
 }
 
-/// Takes a profile, until the process is interrupted.
+/// Takes a profile. Fails if the process is interrupted.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         tokio::select! {
             taken = take(args) => taken,
-            _ = tokio::signal::ctrl_c() => bail!("the command was interrupted, and the profile is discarded"),
+            _ = tokio::signal::ctrl_c() => {
+                bail!("the command was interrupted; the profile was discarded")
+            }
         }
     })
 }
@@ -130,7 +131,7 @@ async fn choose_node(
         denied(&error, &format!("list pods in namespace {namespace}"))
             .unwrap_or_else(|| anyhow!("cannot list the nodes in namespace {namespace}: {error}"))
     })?;
-    nodes::home(&listed.items, id).ok_or_else(|| {
+    nodes::preferred(&listed.items, id).ok_or_else(|| {
         anyhow!(
             "no node of RuntimePool {pool} is ready in namespace {namespace}; choose another --system-namespace, or wait for the nodes"
         )
@@ -231,11 +232,11 @@ impl Forward {
                 anyhow!("{node} took no profile: {message}")
             }
             Code::Unimplemented => anyhow!(
-                "{node} cannot take profiles, because its version is older; upgrade Tenon, or choose another --node"
+                "{node} cannot take profiles, because its version is older than this command; upgrade Tenon, or choose another --node"
             ),
             _ => {
                 let reason = async { self.forwarder.take_error(PROFILE_PORT)?.await };
-                let reason = tokio::time::timeout(REASON, reason).await.ok().flatten();
+                let reason = tokio::time::timeout(REASON_TIMEOUT, reason).await.ok().flatten();
                 let reason = reason.as_deref().map_or(message, printable);
                 anyhow!(
                     "lost the connection to {node}: {reason}; if nothing listens there, the node's version is older than this command: upgrade Tenon, or choose another --node"

@@ -20,6 +20,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterArgs,
 
+    /// Form of the output.
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 }
@@ -65,7 +66,7 @@ pub(crate) struct Row {
     pub(crate) percent: i32,
     /// Hosts of its previews.
     pub(crate) previews: Vec<String>,
-    /// Whether it is the latest accepted one.
+    /// Whether it is the latest accepted revision.
     pub(crate) latest: bool,
 }
 
@@ -144,7 +145,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn shares_and_previews_are_those_that_were_accepted() {
+    fn the_accepted_shares_and_previews_are_listed() {
         let traffic = json!([
             {"revision": "cart-1", "percent": 90},
             {"revision": "cart-2", "percent": 10, "tag": "next", "host": "next--cart"},

@@ -81,11 +81,11 @@ enum NoRevision {
         "the Worker has no revision before {0}; spec.revisionHistoryLimit sets how many are kept"
     )]
     NoneBefore(String),
-    #[error("no revision has been accepted yet; the status of the Worker says why")]
+    #[error("no revision has been accepted yet; `tenon status` says why")]
     NoneAccepted,
 }
 
-/// Returns the name of the revision that the latest one replaces step by step, if it does.
+/// Returns the name of the revision that a rollout in progress replaces, if there is one.
 fn stable(worker: &Worker) -> Option<&str> {
     let rollout = worker.status.as_ref()?.rollout.as_ref()?;
     rollout.stable.as_deref().filter(|_| rollout.phase == RolloutPhase::Progressing)
@@ -113,8 +113,8 @@ fn choose(rows: &[Row], stable: Option<&str>, args: &Args) -> Result<String, NoR
     }
     // If the requests are divided, the revision with the largest share counts as serving.
     let serving = rows.iter().enumerate().rev().max_by_key(|(_, row)| row.percent);
-    let (place, serving) = serving.ok_or(NoRevision::NoneAccepted)?;
-    let before = rows.get(place + 1).ok_or_else(|| NoRevision::NoneBefore(serving.name.clone()))?;
+    let (index, serving) = serving.ok_or(NoRevision::NoneAccepted)?;
+    let before = rows.get(index + 1).ok_or_else(|| NoRevision::NoneBefore(serving.name.clone()))?;
     Ok(before.name.clone())
 }
 
@@ -175,7 +175,7 @@ fn progress(worker: &Worker, revision: &str, generation: i64) -> Progress {
     // the spec was not.
     let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed");
     let is_propagating =
-        programmed.is_none_or(|it| PROPAGATION_REASONS.contains(&it.reason.as_str()));
+        programmed.is_none_or(|found| PROPAGATION_REASONS.contains(&found.reason.as_str()));
     match ready.map(|ready| ready.status) {
         _ if is_propagating => Progress::Waiting(why),
         Some(ConditionStatus::True) => Progress::Serving(None),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_revision_is_refused_with_those_that_exist() {
+    fn the_refusal_of_an_unknown_revision_lists_the_known_revisions() {
         let rows = [row("cart-2", 100, true), row("cart-1", 0, false)];
         assert_eq!(choose(&rows, None, &args(Some("cart-1"), false)), Ok("cart-1".to_owned()));
         let unknown = choose(&rows, None, &args(Some("cart-9"), false)).unwrap_err();

@@ -67,14 +67,14 @@ impl Checker {
             self.within(name, |checker| checker.report("is required".to_owned()));
         }
         self.check_count("fields", object.len(), schema.min_properties, schema.max_properties);
-        let open = schema.x_kubernetes_preserve_unknown_fields == Some(true);
+        let allows_unknown = schema.x_kubernetes_preserve_unknown_fields == Some(true);
         for (name, value) in object {
             let property = schema.properties.as_ref().and_then(|properties| properties.get(name));
             self.within(name, |checker| match (property, &schema.additional_properties) {
                 (Some(property), _) => checker.check(property, value),
                 (None, Some(JSONSchemaPropsOrBool::Schema(values))) => checker.check(values, value),
                 (None, Some(JSONSchemaPropsOrBool::Bool(true))) => {}
-                (None, _) if open || schema.properties.is_none() => {}
+                (None, _) if allows_unknown || schema.properties.is_none() => {}
                 (None, _) => checker.report("unknown field".to_owned()),
             });
         }

@@ -52,11 +52,11 @@ async fn put(args: &PutArgs) -> anyhow::Result<()> {
     let params =
         PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
     let data = json!({ key: ByteString(value) });
-    let cannot =
+    let unwritable =
         |error: kube::Error| anyhow!("cannot write Secret {}/{name}: {error}", cluster.namespace);
-    if secrets.get_metadata_opt(name).await.map_err(cannot)?.is_some() {
+    if secrets.get_metadata_opt(name).await.map_err(unwritable)?.is_some() {
         let patch = Patch::Merge(json!({ "data": data }));
-        secrets.patch(name, &params, &patch).await.map_err(cannot)?;
+        secrets.patch(name, &params, &patch).await.map_err(unwritable)?;
     } else {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "data": data,
@@ -66,7 +66,7 @@ async fn put(args: &PutArgs) -> anyhow::Result<()> {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..Default::default()
         };
-        secrets.create(&post, &serde_json::from_value(secret)?).await.map_err(cannot)?;
+        secrets.create(&post, &serde_json::from_value(secret)?).await.map_err(unwritable)?;
     }
     println!("set key {key} of Secret {}/{name}", cluster.namespace);
     Ok(())

@@ -50,8 +50,8 @@ fn facts(worker: &Worker) -> Vec<[String; 2]> {
         fact(&condition.type_, format!("{holds}, {}: {message}", condition.reason));
     }
     if let Some(figures) = current_figures(&status.rollout, status.rollout_figures) {
-        let requests = |it: RevisionFigures| {
-            format!("{} for {}, of which {} failed", it.requests, it.revision, it.failed)
+        let requests = |of: RevisionFigures| {
+            format!("{} for {}, of which {} failed", of.requests, of.revision, of.failed)
         };
         let requests = figures.revisions.into_iter().map(requests).collect::<Vec<_>>();
         fact("Requests", requests.join("; "));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  watch the Pods of nodes ─► follow the log of each ─► parse ─► filter ─► print
-//!            ▲                        │ the container ended, or the stream broke
+//!            ▲                        │ the container exited, or the stream broke
 //!            └──── after a pause ◄────┘
 //! ```
 //!
@@ -34,7 +34,7 @@ use line::{Filter, Line, Severity};
 /// Name of the container that runs Workers in a node's Pod.
 const CONTAINER: &str = "runtime-node";
 
-/// Pause before a log is followed again. A container that has ended takes a moment to restart.
+/// Pause before a log is followed again. A container that has exited takes a moment to restart.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum number of lines that wait to be printed. A full queue slows the streams down, and no
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterArgs,
 
-    /// Show lines of the Workers of all namespaces.
+    /// Show lines of Workers in all namespaces.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
 
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMESPACE", default_value = "tenon-system")]
     system_namespace: String,
 
-    /// Number of seconds before now whose lines are shown too.
+    /// Also show lines from up to this many seconds ago.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     since: u32,
 
@@ -122,7 +122,7 @@ async fn follow_nodes(args: &Args) -> anyhow::Result<()> {
                     });
                 }
                 Some(Ok(watcher::Event::Delete(pod))) => {
-                    // The Pod's last lines have been sent, because its containers ended before it
+                    // The Pod's last lines have been sent, because its containers exited before it
                     // was deleted.
                     followed.remove(&pod.name_any()).iter().for_each(AbortHandle::abort);
                 }

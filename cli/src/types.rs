@@ -109,7 +109,8 @@ fn class_of(
             manifests.folder_of(location, worker)?.join(entrypoint)
         }
     };
-    let is_typescript = main.extension().is_some_and(|it| it == "ts" || it == "tsx" || it == "mts");
+    let is_typescript =
+        main.extension().is_some_and(|name| name == "ts" || name == "tsx" || name == "mts");
     if !is_typescript || !fs::read_to_string(&main).ok()?.contains(ENTRYPOINT) {
         return None;
     }
@@ -129,8 +130,8 @@ fn relative(from: &Path, to: &Path) -> Option<String> {
         (plain(&std::path::absolute(from).ok()?), plain(&std::path::absolute(to).ok()?));
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let up = if shared == from.len() { "./".to_owned() } else { "../".repeat(from.len() - shared) };
-    let rest: PathBuf = to[shared..].iter().collect();
-    Some(format!("{up}{}", rest.to_str()?.replace('\\', "/")))
+    let down: PathBuf = to[shared..].iter().collect();
+    Some(format!("{up}{}", down.to_str()?.replace('\\', "/")))
 }
 
 /// Returns the declarations. `Cloudflare.Env` is also the type of `env` in `cloudflare:workers`.

@@ -1,18 +1,18 @@
-// Sends the requests of a project to its Worker, and judges the answers.
+// Sends the requests of a project to its Worker, and checks the answers.
 //
 // A request is an object with these keys, of which only `path` is required:
 //
 // | key | meaning |
 // | --- | --- |
-// | `method`, `path`, `headers` | of the request; `GET` is the default |
+// | `method`, `path`, `headers` | the parts of the request; the default method is `GET` |
 // | `send` | the body: a text, or an object that is sent as JSON |
 // | `status` | the expected status, by default 200 |
 // | `type` | a text that the header `content-type` contains |
-// | `has` | texts or patterns that the body contains, each |
-// | `json` | the value to which the body is equal, as JSON |
+// | `has` | a text or a pattern that the body contains, or a list of them |
+// | `json` | the value of the body, which is JSON |
 // | `starts` | the first bytes of the body, in hexadecimal |
 // | `streamed` | the answer has no `content-length`: the Worker began it before its end was known |
-// | `expect` | headers that contain a text, by name |
+// | `expect` | texts that headers contain, by the name of the header |
 // | `follow` | a pattern whose first group in the body is a path; the file there is requested too |
 
 import assert from "node:assert/strict";
@@ -29,7 +29,7 @@ const DEADLINE = 120_000;
  * @param wanted the request, as the table above describes it
  */
 export async function ask(address, wanted) {
-  const { status, headers, body } = await fetched(address, wanted);
+  const { status, headers, body } = await exchange(address, wanted);
   const text = body.toString("utf8");
   const about = `${wanted.method ?? "GET"} ${wanted.path}`;
   const shown = `${about} answers ${status}: ${text.slice(0, 400)}`;
@@ -47,13 +47,14 @@ export async function ask(address, wanted) {
   if (wanted.follow) {
     const path = wanted.follow.exec(text)?.[1];
     assert.ok(path, `${shown}, without ${wanted.follow}`);
-    const file = await fetched(address, { path: new URL(path, "http://localhost/").pathname });
+    const file = await exchange(address, { path: new URL(path, "http://localhost/").pathname });
     assert.equal(file.status, 200, `${path} of ${about} answers ${file.status}`);
     assert.ok(file.body.length > 0, `${path} of ${about} is empty`);
   }
 }
 
-async function fetched({ host, port }, { method = "GET", path, headers = {}, send: content }) {
+// Sends a request, and returns the status, the headers and the body of the response.
+async function exchange({ host, port }, { method = "GET", path, headers = {}, send: content }) {
   const body = content === undefined || typeof content === "string" ? content : JSON.stringify(content);
   const type = body !== undefined && body !== content ? { "content-type": "application/json" } : {};
   const options = { host: "127.0.0.1", port, method, path, agent: false, signal: AbortSignal.timeout(DEADLINE) };

@@ -1,5 +1,5 @@
-// Answers what the Workers of the suite request from others: parts of the HTTP interfaces of
-// Supabase, Stripe, OpenAI, Clerk and Sentry, and a page.
+// Stands in for the services that the Workers of the suite call: it serves parts of the HTTP
+// interfaces of Supabase, Stripe, OpenAI, Clerk and Sentry, and a page.
 
 import { once } from "node:events";
 import { createServer } from "node:http";

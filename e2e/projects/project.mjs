@@ -14,7 +14,8 @@ const HERE = import.meta.dirname;
 // Time limit of each program, in milliseconds. It is much longer than any program takes.
 const DEADLINE = 1_800_000;
 
-// The configuration of a project that has none of its own: a library in a Worker of one module.
+// Returns the configuration of a project that has none of its own: a library in a Worker of one
+// module.
 const configuration = (name, vars) => ({
   name,
   main: "src/index.js",
@@ -55,12 +56,12 @@ export class Folder {
     return JSON.parse(readFileSync(join(this.directory, "package.json"), "utf8"));
   }
 
-  /** Returns the version of a package that is installed. */
+  /** Returns the version of an installed package. */
   version(name) {
     return JSON.parse(readFileSync(join(this.directory, "node_modules", name, "package.json"), "utf8")).version;
   }
 
-  /** Returns the directory of one project, which the folder itself is if it has a configuration. */
+  /** Returns the directory of one project: the folder itself, unless the project is a library. */
   project({ name }, vars) {
     if (!existsSync(join(HERE, this.name, "src", `${name}.js`))) return this.directory;
     const directory = join(this.directory, "projects", name);
@@ -79,7 +80,7 @@ export class Folder {
  * Moves a project in, and sends its requests.
  *
  * @param tenon the program
- * @param directory the project's, with its packages, built
+ * @param directory the directory of the project, with its packages installed and the project built
  * @param requests as `ask.mjs` describes them
  * @returns the time until the first good answer, in seconds
  */
@@ -101,7 +102,7 @@ export async function moveIn(tenon, directory, requests) {
     }
     return time;
   } catch (error) {
-    // What the Worker has logged usually names the cause.
+    // The Worker's log usually names the cause.
     error.message += `\n${log}`;
     throw error;
   } finally {
@@ -123,7 +124,7 @@ async function portOf(dev, ended) {
   return Promise.race([ready, failed]);
 }
 
-/** Runs a program to its end, and returns what it printed. Fails if the program does. */
+/** Runs a program until it exits, and returns what it printed. Fails if the program fails. */
 export async function run(program, args, options = {}) {
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], timeout: DEADLINE, ...options });
   let [output, errors] = ["", ""];

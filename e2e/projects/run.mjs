@@ -1,15 +1,15 @@
-// Moves real projects in, and prints what became of each: `node e2e/projects/run.mjs [NAME…]`, which
-// `make projects` runs once it has built `tenon`. The names choose projects or folders.
+// Moves real projects in, and prints the result of each: `node e2e/projects/run.mjs [NAME…]`, which
+// `make projects` runs after it has built `tenon`. The names select projects or folders.
 //
 // | flag | meaning |
 // | --- | --- |
 // | `--tenon FILE` | the program, by default `target/release/tenon` |
-// | `--jobs N` | projects at the same time, by default 2 |
+// | `--jobs N` | number of folders that run at the same time, by default 2 |
 // | `--write` | writes the table into `docs/what-runs.md` |
 //
-// Each folder has projects, as `projects.mjs` in it describes, with exact versions of their packages
-// in `package-lock.json`. The packages come from npm's registry. The script installs a Node.js of its
-// own if the one that runs it is older than the frameworks accept.
+// Each folder has one or more projects, which its `projects.mjs` lists, and the exact versions of
+// their packages in `package-lock.json`. The packages come from npm's registry. The script installs
+// a Node.js of its own if the one that runs it is older than the frameworks accept.
 
 import { chmodSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -46,7 +46,7 @@ chmodSync(scratch, 0o711);
 const servers = new Servers(scratch);
 const origin = await startOrigin();
 try {
-  const rows = await everyFolder(await environment());
+  const rows = await runFolders(await environment());
   const table = format(rows);
   process.stdout.write(table);
   if (flags.write) writeFileSync(PAGE, withTable(readFileSync(PAGE, "utf8"), table));
@@ -59,30 +59,30 @@ try {
   rmSync(scratch, { recursive: true, force: true });
 }
 
-// Runs the projects of all folders, some folders at the same time, and returns their rows.
-async function everyFolder(env) {
-  const waiting = [];
+// Runs the chosen projects, `jobs` folders at the same time, and returns their rows.
+async function runFolders(env) {
+  const queue = [];
   for (const name of folders()) {
     const { default: projects } = await import(join(HERE, name, "projects.mjs"));
     const chosen = projects.filter((project) => words.length === 0 || words.includes(name) || words.includes(project.name));
-    if (chosen.length > 0) waiting.push({ name, projects: chosen });
+    if (chosen.length > 0) queue.push({ name, projects: chosen });
   }
-  if (waiting.length === 0) fail(`no project is named ${words.join(" or ")}; the folders are ${folders().join(", ")}`);
+  if (queue.length === 0) fail(`no project is named ${words.join(" or ")}; the folders are ${folders().join(", ")}`);
   const rows = [];
   const worker = async () => {
-    for (let next = waiting.shift(); next; next = waiting.shift()) rows.push(...(await oneFolder(next, env)));
+    for (let next = queue.shift(); next; next = queue.shift()) rows.push(...(await runFolder(next, env)));
   };
   await Promise.all(Array.from({ length: jobs }, worker));
   return rows.sort((a, b) => a.name.localeCompare(b.name));
 }
 
-// Builds a folder, runs its projects one after the other, and removes the packages.
-async function oneFolder({ name, projects }, env) {
+// Builds a folder, runs its projects one after another, and removes its copy.
+async function runFolder({ name, projects }, env) {
   const folder = new Folder(name, scratch, env);
   try {
     const built = await folder.build();
     const rows = [];
-    for (const project of projects) rows.push(await oneProject(folder, project, projects.length === 1 ? built : undefined));
+    for (const project of projects) rows.push(await runProject(folder, project, projects.length === 1 ? built : undefined));
     return rows;
   } catch (error) {
     return projects.map(({ name }) => progress({ name, version: "", result: "failed to build", detail: error.message }));
@@ -91,7 +91,7 @@ async function oneFolder({ name, projects }, env) {
   }
 }
 
-async function oneProject(folder, project, built) {
+async function runProject(folder, project, built) {
   const row = { name: project.title ?? project.name, version: folder.version(project.package), built };
   try {
     const vars = { GREETING: "Hello from env", ORIGIN: origin.url };
@@ -114,7 +114,7 @@ function progress(row) {
 // Returns the environment of npm and of builds, with a Node.js that the frameworks accept.
 async function environment() {
   const env = { ...process.env, CI: "1", npm_config_update_notifier: "false", NODE_ENV: undefined };
-  for (const switched of ["ASTRO_TELEMETRY_DISABLED", "NEXT_TELEMETRY_DISABLED", "NUXT_TELEMETRY_DISABLED"]) env[switched] = "1";
+  for (const name of ["ASTRO_TELEMETRY_DISABLED", "NEXT_TELEMETRY_DISABLED", "NUXT_TELEMETRY_DISABLED"]) env[name] = "1";
   env.WRANGLER_SEND_METRICS = "false";
   const [major, minor] = process.versions.node.split(".").map(Number);
   if (major > NODE[0] || (major === NODE[0] && minor >= NODE[1])) return env;
@@ -125,7 +125,7 @@ async function environment() {
   return { ...env, PATH: `${join(directory, "node_modules/.bin")}:${env.PATH}` };
 }
 
-// Returns the rows as a table of Markdown.
+// Returns the rows as a Markdown table.
 function format(rows) {
   const time = (seconds) => (seconds === undefined ? "" : `${seconds.toFixed(1)} s`);
   const cells = rows.map(({ name, version, built, time: moved, result }) => [name, version, time(built), time(moved), result]);
@@ -133,7 +133,7 @@ function format(rows) {
   return lines.map((line) => `| ${line.join(" | ")} |\n`).join("");
 }
 
-// Returns the page with another table, and with what the times were measured on.
+// Returns the page with the new table, and with a note on how the times were measured.
 function withTable(page, table) {
   const [begin, end] = ["<!-- projects -->\n", "<!-- /projects -->\n"];
   const [before, after] = [page.indexOf(begin) + begin.length, page.indexOf(end)];

@@ -16,7 +16,7 @@ const DEADLINE = 300_000;
 
 // PostgreSQL and MariaDB refuse to run as root, so they run as the user `nobody`.
 const NOBODY = 65_534;
-const AS = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+const RUN_AS = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 
 const FERRETDB = "github.com/FerretDB/FerretDB/cmd/ferretdb@v1.24.2";
 
@@ -29,7 +29,7 @@ const databases = {
   async POSTGRES(directory, port) {
     const program = debian("postgres", "postgresql");
     const initialize = join(program, "../initdb");
-    await run(initialize, ["--pgdata", directory, "--username", "ada", "--auth", "trust", "--no-sync", "--encoding", "UTF8"], AS);
+    await run(initialize, ["--pgdata", directory, "--username", "ada", "--auth", "trust", "--no-sync", "--encoding", "UTF8"], RUN_AS);
     const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${directory}`, "fsync=off"];
     const args = ["-D", directory, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])];
     return { program, args, url: `postgres://ada@127.0.0.1:${port}/postgres` };
@@ -38,7 +38,7 @@ const databases = {
   async MYSQL(directory, port) {
     const program = debian("mariadbd", "mariadb-server");
     const tables = ["--no-defaults", `--datadir=${directory}`, "--auth-root-authentication-method=normal"];
-    await run(debian("mariadb-install-db", "mariadb-server"), tables, AS);
+    await run(debian("mariadb-install-db", "mariadb-server"), tables, RUN_AS);
     const args = ["--no-defaults", `--datadir=${directory}`, `--socket=${directory}/socket`, `--port=${port}`, "--bind-address=127.0.0.1"];
     return { program, args, url: `mysql://root@127.0.0.1:${port}/test` };
   },
@@ -110,13 +110,13 @@ export class Servers {
 
   async #start(name) {
     const directory = mkdtempSync(join(this.#scratch, `${name.toLowerCase()}-`));
-    if (AS.uid) chownSync(directory, AS.uid, AS.gid);
+    if (RUN_AS.uid) chownSync(directory, RUN_AS.uid, RUN_AS.gid);
     chmodSync(directory, 0o700);
     const tools = join(this.#scratch, "tools");
     mkdirSync(tools, { recursive: true });
     const port = await freePort();
     const { program, args, url } = await databases[name](directory, port, tools);
-    const child = spawn(program, args, { ...AS, cwd: directory, stdio: ["ignore", "ignore", "pipe"] });
+    const child = spawn(program, args, { ...RUN_AS, cwd: directory, stdio: ["ignore", "ignore", "pipe"] });
     this.#children.push(child);
     let errors = "";
     child.stderr.setEncoding("utf8").on("data", (text) => (errors = (errors + text).slice(-4096)));

@@ -31,7 +31,7 @@ const TOKEN_SECONDS: i64 = 12 * 3600;
 pub struct Right {
     /// Whether the right applies in all namespaces. Otherwise it applies only in the operator's
     /// namespace.
-    pub everywhere: bool,
+    pub is_cluster_wide: bool,
     /// The resource, such as `workers` or `workers/status`.
     pub resource: String,
     pub group: String,
@@ -62,17 +62,17 @@ impl Right {
     /// Parses a line such as `Role/tenon-operator: leases.coordination.k8s.io [tenon-operator]:
     /// [get update]`. Returns `None` for the right of another role.
     fn parse(line: &str) -> anyhow::Result<Option<Self>> {
-        let (role, rest) =
+        let (role, right) =
             line.split_once(": ").with_context(|| format!("{line:?} names no role"))?;
         let (what, verbs) =
-            rest.rsplit_once(": ").with_context(|| format!("{line:?} has no verbs"))?;
+            right.rsplit_once(": ").with_context(|| format!("{line:?} has no verbs"))?;
         let (what, names) = what.split_once(' ').unwrap_or((what, "[]"));
         let (resource, group) =
             what.split_once('.').with_context(|| format!("{line:?} has no resource"))?;
         let (kind, name) =
             role.split_once('/').with_context(|| format!("{role:?} is not KIND/NAME"))?;
         let right = Self {
-            everywhere: kind == "ClusterRole",
+            is_cluster_wide: kind == "ClusterRole",
             resource: resource.to_owned(),
             group: group.to_owned(),
             names: words(names),
@@ -99,7 +99,7 @@ fn words(list: &str) -> Vec<String> {
 
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.everywhere { "everywhere" } else { "in its namespace" };
+        let place = if self.is_cluster_wide { "everywhere" } else { "in its namespace" };
         write!(f, "{} {}.{} {}", self.verbs.join(", "), self.resource, self.group, place)
     }
 }
@@ -204,30 +204,35 @@ async fn credential(cluster: &Cluster, token: String) -> anyhow::Result<String> 
 /// the namespace.
 async fn grant(cluster: &Cluster, namespace: &Namespace) -> anyhow::Result<()> {
     let (client, all) = (cluster.client(), rights()?);
-    let rules = |everywhere| -> Vec<_> {
-        all.iter().filter(|right| right.everywhere == everywhere).map(Right::rule).collect()
+    let rules = |is_cluster_wide| -> Vec<_> {
+        all.iter()
+            .filter(|right| right.is_cluster_wide == is_cluster_wide)
+            .map(Right::rule)
+            .collect()
     };
     let owner =
         Api::<NamespaceObject>::all(client.clone()).get(namespace.name()).await?.owner_ref(&());
     // Each run of the suite has its own ClusterRole.
     let name = format!("{NAME}-{}", namespace.name());
-    let wide = json!({"name": name, "ownerReferences": owner.into_iter().collect::<Vec<_>>()});
-    let narrow = json!({"name": NAME});
+    let cluster_wide =
+        json!({"name": name, "ownerReferences": owner.into_iter().collect::<Vec<_>>()});
+    let namespaced = json!({"name": NAME});
     let subjects = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": namespace.name()}]);
     let role_ref = |kind, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
 
     let params = PostParams::default();
     let role: ClusterRole =
-        serde_json::from_value(json!({"metadata": wide, "rules": rules(true)}))?;
+        serde_json::from_value(json!({"metadata": cluster_wide, "rules": rules(true)}))?;
     Api::all(client.clone()).create(&params, &role).await?;
-    let binding = json!({"metadata": wide, "subjects": subjects, "roleRef": role_ref("ClusterRole", &role.name_any())});
+    let binding = json!({"metadata": cluster_wide, "subjects": subjects, "roleRef": role_ref("ClusterRole", &role.name_any())});
     Api::<ClusterRoleBinding>::all(client)
         .create(&params, &serde_json::from_value(binding)?)
         .await?;
-    let role: Role = serde_json::from_value(json!({"metadata": narrow, "rules": rules(false)}))?;
+    let role: Role =
+        serde_json::from_value(json!({"metadata": namespaced, "rules": rules(false)}))?;
     namespace.api().create(&params, &role).await?;
     let binding =
-        json!({"metadata": narrow, "subjects": subjects, "roleRef": role_ref("Role", NAME)});
+        json!({"metadata": namespaced, "subjects": subjects, "roleRef": role_ref("Role", NAME)});
     namespace.api::<RoleBinding>().create(&params, &serde_json::from_value(binding)?).await?;
     Ok(())
 }
@@ -242,7 +247,7 @@ mod tests {
             "Role/tenon-operator: leases.coordination.k8s.io [tenon-operator]: [get update]",
         );
         let expected = Right {
-            everywhere: false,
+            is_cluster_wide: false,
             resource: "leases".to_owned(),
             group: "coordination.k8s.io".to_owned(),
             names: vec!["tenon-operator".to_owned()],
@@ -251,7 +256,7 @@ mod tests {
         assert_eq!(right.unwrap(), Some(expected));
         let core =
             Right::parse("ClusterRole/tenon-operator: secrets.: [list watch]").unwrap().unwrap();
-        assert_eq!((core.group.as_str(), core.everywhere, core.names.len()), ("", true, 0));
+        assert_eq!((core.group.as_str(), core.is_cluster_wide, core.names.len()), ("", true, 0));
         assert_eq!(
             Right::parse("ClusterRole/tenon-view: workers.tenon.dev: [get list watch]").unwrap(),
             None

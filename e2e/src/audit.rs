@@ -1,4 +1,4 @@
-//! Reads the API server's audit log, in which every request of a ServiceAccount is a line.
+//! Reads the API server's audit log, which has a line for every request of a ServiceAccount.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Access to the cluster with the rights of an administrator.
+//! Accesses the cluster with the rights of an administrator.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const GATEWAY_API: &str = "sigs.k8s.io/gateway-api@v1.6.3";
 
 /// The namespace in which the charts are installed.
-pub const INSTALLED: &str = "tenon-system";
+pub const SYSTEM_NAMESPACE: &str = "tenon-system";
 
 /// A client of the cluster, with the kubeconfig of an administrator.
 #[derive(Clone)]
@@ -96,7 +96,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Applies the public Service of the routers, whose ports and addresses are those of Gateways.
+    /// Applies the public Service of the routers, which gives Gateways their ports and addresses.
     pub(crate) async fn apply_router_service(&self, namespace: &Namespace) -> anyhow::Result<()> {
         let service = json!({
             "apiVersion": "v1",
@@ -110,7 +110,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Applies the CRDs of the Gateway API, which the Go module of this version contains.
+    /// Applies the CRDs of the Gateway API from its Go module.
     ///
     /// # Errors
     /// Fails if the module cannot be downloaded, or a CRD is refused.
@@ -140,7 +140,7 @@ impl Cluster {
     pub fn rules(&self) -> anyhow::Result<Vec<ValidationRule>> {
         let mut all = Vec::new();
         for crd in crds()? {
-            rules(&serde_json::to_value(&crd)?, &mut all)?;
+            collect_rules(&serde_json::to_value(&crd)?, &mut all)?;
         }
         Ok(all)
     }
@@ -172,7 +172,7 @@ impl Cluster {
     /// # Errors
     /// Fails if Tenon is not installed.
     pub async fn routers(&self) -> anyhow::Result<SocketAddr> {
-        let api: Api<Service> = Api::namespaced(self.client(), INSTALLED);
+        let api: Api<Service> = Api::namespaced(self.client(), SYSTEM_NAMESPACE);
         let spec =
             api.get("tenon-router").await?.spec.context("the routers' Service has no spec")?;
         let address = spec.cluster_ip.context("the routers' Service has no address")?.parse()?;
@@ -208,13 +208,13 @@ fn crds() -> anyhow::Result<Vec<CustomResourceDefinition>> {
 }
 
 /// Collects the rules of a schema and of all schemas below it.
-fn rules(schema: &Value, into: &mut Vec<ValidationRule>) -> anyhow::Result<()> {
+fn collect_rules(schema: &Value, into: &mut Vec<ValidationRule>) -> anyhow::Result<()> {
     if let Some(rules) = schema.get("x-kubernetes-validations") {
         into.extend(Vec::<ValidationRule>::deserialize(rules)?);
     }
     match schema {
-        Value::Object(fields) => fields.values().try_for_each(|schema| rules(schema, into)),
-        Value::Array(items) => items.iter().try_for_each(|schema| rules(schema, into)),
+        Value::Object(fields) => fields.values().try_for_each(|schema| collect_rules(schema, into)),
+        Value::Array(items) => items.iter().try_for_each(|schema| collect_rules(schema, into)),
         _ => Ok(()),
     }
 }

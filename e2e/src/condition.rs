@@ -17,6 +17,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 ///
 /// # Arguments
 /// * `what` - the awaited condition, as the error names it, such as "the Worker to be ready".
+/// * `within` - the time until the deadline.
 /// * `check` - returns `Ok` if the condition holds, and otherwise the observed state as an `Err`.
 ///
 /// # Errors
@@ -41,7 +42,7 @@ pub async fn await_condition<T>(
                 Some(error) => {
                     bail!("timed out after {within:?} waiting for {what}; last: {error:#}")
                 }
-                None => bail!("timed out after {within:?} waiting for {what}; no check ended"),
+                None => bail!("timed out after {within:?} waiting for {what}; no check finished"),
             }
         }
         sleep(PAUSE).await;
@@ -74,6 +75,6 @@ mod tests {
         })
         .await
         .unwrap_err();
-        assert!(error.to_string().contains("no check ended"), "{error}");
+        assert!(error.to_string().contains("no check finished"), "{error}");
     }
 }

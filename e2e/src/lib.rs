@@ -35,7 +35,7 @@ mod volumes;
 mod web_socket;
 
 pub use account::{Account, CREDENTIAL, Right, rights};
-pub use cluster::{Cluster, INSTALLED};
+pub use cluster::{Cluster, SYSTEM_NAMESPACE};
 pub use condition::{SOON, await_condition};
 pub use http_client::{Connection, HttpResponse};
 pub use namespace::{Namespace, answering, worker};

@@ -14,6 +14,9 @@ pub const REGISTRY: &str = "192.0.2.1:5000";
 /// The public Service of the routers, which has no Pods. The platform creates it.
 pub(crate) const ROUTER_SERVICE: &str = "tenon-router";
 
+/// Time limit for a replica to exit after SIGTERM.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A running operator.
 #[derive(Debug)]
 pub struct Operator {
@@ -117,9 +120,9 @@ impl Operator {
         self.process.kill().await
     }
 
-    /// Sends SIGTERM, upon which the replica releases its Lease, and waits until the process exits.
+    /// Sends SIGTERM, which makes the replica release its Lease, and waits until the process exits.
     pub async fn terminate(self) -> anyhow::Result<()> {
-        self.process.terminate(Duration::from_secs(10)).await?;
+        self.process.terminate(EXIT_TIMEOUT).await?;
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     Transport, await_condition,
 };
 
-/// Name of the pool of Workers that name no pool.
+/// Name of the pool for Workers that name no pool.
 const DEFAULT_POOL: &str = "default";
 
 /// The running processes of Tenon that the tests share, and the cluster that they use.
@@ -27,7 +27,7 @@ pub struct Platform {
     logs: PathBuf,
     catalog: Service,
     /// The Service of the router's internal listener.
-    inner: Service,
+    internal: Service,
     operator: Mutex<Option<Operator>>,
     _nodes: [Node; 2],
     /// Number of identities that operators have had.
@@ -47,15 +47,15 @@ impl Platform {
         std::fs::create_dir_all(&logs)?;
 
         let catalog = Service::start(CATALOG_PORT).await?;
-        let inner = Service::start(INTERNAL_PORT).await?;
-        let internal = inner.address();
+        let internal = Service::start(INTERNAL_PORT).await?;
+        let internal_address = internal.address();
         cluster.apply_router_service(&system).await?;
         let account = Account::create(&cluster, &system, &logs).await?;
         let operator = Operator::start(
             "operator-0",
             account.kubeconfig(),
             Transport::Plain,
-            internal,
+            internal_address,
             system.name(),
             &logs,
         )
@@ -63,12 +63,20 @@ impl Platform {
         catalog.set_backends(vec![operator.catalog()]);
         let address = catalog.address();
         let start_node = async |name| {
-            Node::start(name, DEFAULT_POOL, Transport::Plain, address, internal, &system, &logs)
-                .await
+            Node::start(
+                name,
+                DEFAULT_POOL,
+                Transport::Plain,
+                address,
+                internal_address,
+                &system,
+                &logs,
+            )
+            .await
         };
         let nodes = [start_node("node-a").await?, start_node("node-b").await?];
         let router = Router::start("router", Transport::Plain, address, &logs).await?;
-        inner.set_backends(vec![router.internal_address()]);
+        internal.set_backends(vec![router.internal_address()]);
         Ok(Self {
             cluster: cluster.clone(),
             router,
@@ -76,7 +84,7 @@ impl Platform {
             account,
             logs: logs.clone(),
             catalog,
-            inner,
+            internal,
             operator: Mutex::new(Some(operator)),
             _nodes: nodes,
             started: AtomicU32::new(1),
@@ -126,7 +134,7 @@ impl Platform {
         identity: &str,
         account: &Account,
     ) -> anyhow::Result<Operator> {
-        let (internal, system) = (self.inner.address(), self.system.name());
+        let (internal, system) = (self.internal.address(), self.system.name());
         Operator::start(
             identity,
             account.kubeconfig(),
@@ -140,7 +148,7 @@ impl Platform {
 
     /// Starts another replica with a new identity, which is not ready yet.
     pub fn spawn_operator(&self) -> anyhow::Result<Operator> {
-        let (internal, system) = (self.inner.address(), self.system.name());
+        let (internal, system) = (self.internal.address(), self.system.name());
         let (identity, account) = (self.new_identity(), self.account.kubeconfig());
         Operator::spawn(&identity, account, Transport::Plain, internal, system, &self.logs)
     }
@@ -179,8 +187,9 @@ impl Platform {
     ) -> anyhow::Result<Node> {
         self.cluster.apply_pool(options.pool).await?;
         let name = format!("{}-{suffix}", options.pool);
-        let (catalog, inner) = (self.catalog(), self.inner.address());
-        Node::start(&name, options, Transport::Plain, catalog, inner, namespace, &self.logs).await
+        let (catalog, internal) = (self.catalog(), self.internal.address());
+        Node::start(&name, options, Transport::Plain, catalog, internal, namespace, &self.logs)
+            .await
     }
 
     /// Waits until a GET of the host's root returns 200 with `body`.

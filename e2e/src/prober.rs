@@ -17,6 +17,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::{Connection, Router, await_condition};
 
+/// Time limit for the next requests to be served.
+const SERVED_WITHIN: Duration = Duration::from_secs(30);
+
 /// The load to generate.
 #[derive(Clone, Debug)]
 pub struct Load {
@@ -99,19 +102,15 @@ impl Prober {
     /// Waits until `count` more requests have been served.
     ///
     /// # Errors
-    /// Fails if that takes longer than 30 seconds, or if the load ends.
+    /// Fails if that takes longer than `SERVED_WITHIN`, or if the load stops.
     pub async fn await_served(&self, count: usize) -> anyhow::Result<()> {
         let before = *self.served_rx.borrow();
         let mut served_rx = self.served_rx.clone();
-        await_condition(
-            &format!("{count} more requests to be served"),
-            Duration::from_secs(30),
-            async || {
-                let served = served_rx.wait_for(|served| *served >= before + count).await;
-                ensure!(served.is_ok(), "the load has ended");
-                Ok(())
-            },
-        )
+        await_condition(&format!("{count} more requests to be served"), SERVED_WITHIN, async || {
+            let served = served_rx.wait_for(|served| *served >= before + count).await;
+            ensure!(served.is_ok(), "the load has stopped");
+            Ok(())
+        })
         .await
     }
 

@@ -13,8 +13,11 @@ use tokio::time::timeout;
 use crate::await_condition;
 use crate::http_client::Connection;
 
-/// Startup deadline. Debug builds on a busy machine start slowly.
+/// Time limit for a process to become ready. Debug builds on a busy machine start slowly.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
+
+/// Time limit for the children of a killed process to exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running binary of the workspace. It is killed on drop.
 #[derive(Debug)]
@@ -53,7 +56,7 @@ impl Process {
     /// Waits until `/readyz` responds with 200.
     ///
     /// # Errors
-    /// Fails if the process exits, or is not ready within 30 s.
+    /// Fails if the process exits, or is not ready within `STARTS_WITHIN`.
     pub async fn await_ready(&mut self, address: IpAddr) -> anyhow::Result<()> {
         let what = format!("{} to be ready", self.name);
         let status = await_condition(&what, STARTS_WITHIN, async || {
@@ -85,7 +88,7 @@ impl Process {
         self.child.wait().await?;
         await_condition(
             &format!("the children of {} to exit", self.name),
-            Duration::from_secs(10),
+            EXIT_TIMEOUT,
             async || {
                 ensure!(
                     !children.iter().any(|pid| is_running(*pid)),
@@ -178,7 +181,7 @@ fn children(pid: u32) -> anyhow::Result<Vec<u32>> {
 fn is_running(pid: u32) -> bool {
     let is_running = |thread: DirEntry| {
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+        stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
     };
     std::fs::read_dir(format!("/proc/{pid}/task"))
         .is_ok_and(|mut threads| threads.any(|thread| thread.is_ok_and(is_running)))

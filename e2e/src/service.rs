@@ -1,5 +1,5 @@
-//! A stand-in for a ClusterIP: one address that leads to the first backend that accepts the
-//! connection.
+//! A stand-in for a ClusterIP: one address that forwards each connection to the first backend that
+//! accepts it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::address;
 
-/// A forwarder of connections, which ends when it is dropped.
+/// A forwarder of connections, which stops when it is dropped.
 #[derive(Debug)]
 pub struct Service {
     address: SocketAddr,

@@ -129,7 +129,8 @@ impl Shared {
             Err(_) => TEST_TIMEOUT,
         };
         let outcome = timeout(Duration::from_secs(seconds), catch_panic(test(scenario))).await;
-        match outcome.unwrap_or_else(|_| Err(anyhow!("the test did not end within {seconds} s"))) {
+        match outcome.unwrap_or_else(|_| Err(anyhow!("the test did not finish within {seconds} s")))
+        {
             Ok(()) => namespace.delete().await,
             // The namespace is kept for inspection.
             Err(error) => Err(anyhow!("{error:#}\n{}", logs(platform.logs(), namespace.name()))),
@@ -162,7 +163,7 @@ fn logs(folder: &Path, namespace: &str) -> String {
     for file in files {
         let log = fs::read_to_string(&file).unwrap_or_default();
         let is_relevant = |line: &&str| {
-            [namespace, "WARN", "ERROR", "panicked"].iter().any(|sign| line.contains(sign))
+            [namespace, "WARN", "ERROR", "panicked"].iter().any(|marker| line.contains(marker))
         };
         let lines: Vec<_> = log.lines().filter(is_relevant).collect();
         if lines.is_empty() {

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use tenon_e2e::{Cluster, INSTALLED, await_condition};
+use tenon_e2e::{Cluster, SYSTEM_NAMESPACE, await_condition};
 
 use crate::metrics::Metrics;
 
@@ -17,17 +17,16 @@ use crate::metrics::Metrics;
 const NODES: &str = "app.kubernetes.io/component=runtime-node";
 const ADMIN_PORT: u16 = 9090;
 
-/// Time limit for all processes to serve again. The successor of a process that has ended usually
+/// Time limit for all processes to serve again. The successor of a process that has exited usually
 /// serves much sooner.
-const RESTARTED_WITHIN: Duration = Duration::from_secs(30);
+const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Installation {
     pub(super) cluster: Cluster,
     pub(super) routers: SocketAddr,
 }
 
-/// Number of unplanned exits of the nodes' processes, by the name of the Pod and that of the
-/// process.
+/// Number of unplanned exits of the nodes' processes, by the names of the Pod and of the process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exits(BTreeMap<(String, String), u64>);
 
@@ -65,7 +64,7 @@ impl Installation {
 
     /// Waits until every process of every node serves.
     pub(super) async fn await_all_serving(&self) -> anyhow::Result<()> {
-        await_condition("every process to serve", RESTARTED_WITHIN, async || {
+        await_condition("every process to serve", RESTART_TIMEOUT, async || {
             for (node, metrics) in self.metrics().await? {
                 let up = metrics.by("tenon_node_process_up", "process");
                 ensure!(
@@ -94,13 +93,13 @@ impl Installation {
     }
 
     async fn pods(&self, which: &ListParams) -> anyhow::Result<Vec<Pod>> {
-        let pods: Api<Pod> = Api::namespaced(self.cluster.client(), INSTALLED);
+        let pods: Api<Pod> = Api::namespaced(self.cluster.client(), SYSTEM_NAMESPACE);
         Ok(pods.list(which).await?.items)
     }
 }
 
 impl Exits {
-    /// Returns the numbers of processes that have ended since `before` was read.
+    /// Returns the numbers of processes that have exited since `before` was read.
     pub(super) fn since(&self, before: &Self) -> Lost {
         let mut lost = Lost::default();
         for (key, count) in &self.0 {

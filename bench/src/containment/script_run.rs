@@ -25,16 +25,16 @@ use crate::unit::human;
 const TIMES: usize = 4;
 
 /// Time limit for the operator to decide whether a Worker can serve.
-const DECIDED_WITHIN: Duration = Duration::from_secs(30);
+const DECISION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time limit for a light Worker to move to its shard, which usually takes much less time.
-const MOVES_WITHIN: Duration = Duration::from_secs(10);
+const MOVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Duration of the measurement after the last request of a script, which covers delayed effects.
 const AFTERMATH: Duration = Duration::from_millis(300);
 
-/// Duration of a further measurement if a process was lost. It is long enough for the end of those
-/// requests of victims that wait for the successor of the process.
+/// Duration of a further measurement if a process was lost. It is long enough for the victims'
+/// requests that wait for the successor of the process to end.
 const AFTERMATH_OF_A_LOSS: Duration = Duration::from_secs(3);
 
 /// The measurements of one run of a script.
@@ -44,7 +44,7 @@ pub(super) struct ScriptRun {
     pub(super) phase: Phase,
     /// Number of revisions of the script.
     revisions: u64,
-    /// The different outcomes of the hostile requests.
+    /// The distinct outcomes of the hostile requests.
     outcomes: Vec<String>,
     pub(super) lost: Lost,
     pub(super) victims: Lap,
@@ -119,7 +119,7 @@ async fn collect_outcomes(
 
 /// Returns the reason why a Worker is not ready, or `None` if it is ready.
 async fn refusal(namespace: &Namespace, name: &str) -> anyhow::Result<Option<String>> {
-    await_condition(&format!("{name} to be ready or refused"), DECIDED_WITHIN, async || {
+    await_condition(&format!("{name} to be ready or refused"), DECISION_TIMEOUT, async || {
         let status =
             namespace.worker(name).await?.status.context("the Worker has no status yet")?;
         let ready = status.conditions.into_iter().find(|condition| condition.type_ == "Ready");
@@ -132,7 +132,7 @@ async fn refusal(namespace: &Namespace, name: &str) -> anyhow::Result<Option<Str
 
 async fn move_to_its_shard(installation: &Installation, host: &str) -> anyhow::Result<()> {
     let mut connection = Connection::to(installation.routers);
-    await_condition("the Worker to move to a shard", MOVES_WITHIN, async || {
+    await_condition("the Worker to move to a shard", MOVE_TIMEOUT, async || {
         let answer = connection.get(host, "/light").await?;
         let shard = answer.shard.clone().with_context(|| outcome(&answer))?;
         ensure!(!shard.starts_with("lane"), "the Worker is still in a lane");

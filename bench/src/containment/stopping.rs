@@ -50,7 +50,7 @@ impl Stopped {
 impl Drop for Stopped {
     fn drop(&mut self) {
         for pid in &self.0 {
-            // An error means that the process has ended.
+            // An error means that the process has exited.
             let _ = kill_process(*pid, Signal::CONT);
         }
     }
@@ -70,7 +70,7 @@ fn nodes() -> anyhow::Result<BTreeMap<String, Vec<Pid>>> {
 
 fn node_process(path: &Path) -> Option<(String, Pid)> {
     let pid = Pid::from_raw(path.file_name()?.to_str()?.parse().ok()?)?;
-    // Processes that end in the meantime are ignored.
+    // Processes that exit in the meantime are ignored.
     let program = fs::read_link(path.join("exe")).ok()?;
     let network = fs::read_link(path.join("ns/net")).ok()?;
     program.ends_with(PROGRAM).then(|| (network.to_string_lossy().into_owned(), pid))

@@ -10,7 +10,7 @@ use tenon_proto::revision::Limits;
 use tokio::time::Instant;
 
 use crate::quantile::median;
-use crate::tenon::Site;
+use crate::tenon::Testbed;
 
 /// The source of a Worker that spends CPU time in proportion to the number in the query of its URL.
 const SPENDER: &str = "export default {
@@ -87,14 +87,14 @@ impl Hog {
     }
 
     /// Deploys one hog of each kind.
-    pub(super) fn deploy(site: &Site) -> [Self; 5] {
-        let cold = |i| site.deploy(&format!("cold-{i}"), large(i));
+    pub(super) fn deploy(testbed: &Testbed) -> [Self; 5] {
+        let cold = |i| testbed.deploy(&format!("cold-{i}"), large(i));
         [
-            Self::new("a spender", vec![site.deploy("spender", SPENDER)]),
-            Self::new("a breaker", vec![site.deploy("breaker", BREAKER)]),
-            Self::new("a collector", vec![site.deploy("collector", COLLECTOR)]),
+            Self::new("a spender", vec![testbed.deploy("spender", SPENDER)]),
+            Self::new("a breaker", vec![testbed.deploy("breaker", BREAKER)]),
+            Self::new("a collector", vec![testbed.deploy("collector", COLLECTOR)]),
             Self::new("cold starts", (0..COLD).map(cold).collect()),
-            Self::new("a compiler", vec![site.deploy("compiler", COMPILER)]),
+            Self::new("a compiler", vec![testbed.deploy("compiler", COMPILER)]),
         ]
     }
 

@@ -1,4 +1,4 @@
-//! Measures the memory that each further Worker adds to a process.
+//! Measures the memory that each additional Worker takes in a process.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::hello::{ANSWER, HOST};
 use crate::isolates::workerd;
 use crate::load::{HttpResponse, get, get_unix};
 use crate::peers::Peers;
-use crate::tenon::{NODE, ROUTER, Site};
+use crate::tenon::{NODE, ROUTER, Testbed};
 
 /// The resident memory of a process with one Worker, and with all of them, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -46,11 +46,11 @@ pub fn of_workerd(peers: &Peers, workers: usize) -> anyhow::Result<Footprint> {
 ///
 /// # Errors
 /// Fails if the node does not start, or if a response is wrong.
-pub fn of_tenon(peers: &Peers, own: &Path, workers: usize) -> anyhow::Result<Footprint> {
-    let (site, source) = (Site::open(1)?, peers.hello()?);
+pub fn of_tenon(peers: &Peers, programs: &Path, workers: usize) -> anyhow::Result<Footprint> {
+    let (testbed, source) = (Testbed::open(1)?, peers.hello()?);
     let hosts: Vec<_> =
-        (0..workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
-    let mut node = peers.placement.contender(&own.join(NODE));
+        (0..workers).map(|i| testbed.deploy(&format!("worker-{i}"), source.clone())).collect();
+    let mut node = peers.placement.contender(&programs.join(NODE));
     // The pool has room for all isolates, and no spare isolates: they would be counted at the end
     // and not at the beginning.
     node.args([
@@ -59,8 +59,8 @@ pub fn of_tenon(peers: &Peers, own: &Path, workers: usize) -> anyhow::Result<Foo
         "--spare-isolates",
         "0",
     ]);
-    let router = peers.placement.load(&own.join(ROUTER));
-    let mut tenon = site.start(&peers.scratch.join("memory"), node, router)?;
+    let router = peers.placement.load(&programs.join(ROUTER));
+    let mut tenon = testbed.start(&peers.scratch.join("memory"), node, router)?;
     tenon.await_up(&hosts[0])?;
     let with_one = tenon.node.resident()?;
     for host in &hosts {

@@ -15,7 +15,7 @@ use crate::hello::ANSWER;
 use crate::isolates::workerd;
 use crate::peers::Peers;
 use crate::quantile::{median, quantile};
-use crate::tenon::{NODE, ROUTER, Site, Tenon};
+use crate::tenon::{NODE, ROUTER, Tenon, Testbed};
 
 /// Number of rounds. In each round, the starts of each kind are measured in turn.
 const ROUNDS: usize = 4;
@@ -35,7 +35,7 @@ pub struct Starts {
     /// Starts for which the node creates the isolate on request.
     pub bare: Times,
     /// Starts for which the node has created the isolate in advance.
-    pub spared: Times,
+    pub spare: Times,
 }
 
 /// The times of one kind of start.
@@ -51,33 +51,33 @@ pub struct Times {
 ///
 /// # Errors
 /// Fails if a program does not start, or if a response is wrong.
-pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts> {
-    let (bare_site, spared_site) = (Site::open(1)?, Site::open(1)?);
+pub fn measure(peers: &Peers, programs: &Path, count: usize) -> anyhow::Result<Starts> {
+    let (bare_testbed, spare_testbed) = (Testbed::open(1)?, Testbed::open(1)?);
     let source = peers.hello()?;
     let deploy = |name: &str| {
-        bare_site.deploy(name, source.clone());
-        spared_site.deploy(name, source.clone())
+        bare_testbed.deploy(name, source.clone());
+        spare_testbed.deploy(name, source.clone())
     };
     // The first Worker makes the processes open their connections, so it is not counted.
     let mut hosts = vec![deploy("worker-0")];
-    let mut bare = tenon(&bare_site, peers, own, "start-bare", &["--spare-isolates", "0"])?;
-    let mut spared = tenon(&spared_site, peers, own, "start-spared", &[])?;
+    let mut bare = tenon(&bare_testbed, peers, programs, "start-bare", &["--spare-isolates", "0"])?;
+    let mut spare = tenon(&spare_testbed, peers, programs, "start-spare", &[])?;
     let mut loader = workerd::Loader::start(peers)?;
     bare.await_up(&hosts[0])?;
-    spared.await_up(&hosts[0])?;
+    spare.await_up(&hosts[0])?;
     loader.await_up(&hosts[0])?;
     // The other Workers are deployed while everything runs, as usual. When the last one answers,
     // the routers know all of them.
     hosts.extend((1..=count).map(|i| deploy(&format!("worker-{i}"))));
     let last = deploy("last");
     bare.await_up(&last)?;
-    spared.await_up(&last)?;
+    spare.await_up(&last)?;
 
     let mut process = Times::of("workerd, one process each");
     let mut subjects = [
         Subject::new("workerd, workerLoader", loader.addr, Duration::ZERO),
         Subject::new("Tenon, no spare isolate", bare.addr, Duration::ZERO),
-        Subject::new("Tenon, spare isolate", spared.addr, PAUSE),
+        Subject::new("Tenon, spare isolate", spare.addr, PAUSE),
     ];
     peers.placement.loading(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -97,23 +97,23 @@ pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts
         })
     })?;
     bare.ensure_running()?;
-    spared.ensure_running()?;
-    let [loader, bare, spared] = subjects.map(|subject| subject.times);
-    let [process, loader, bare, spared] =
-        [process, loader, bare, spared].map(Times::without_the_first);
-    Ok(Starts { process, loader, bare, spared })
+    spare.ensure_running()?;
+    let [loader, bare, spare] = subjects.map(|subject| subject.times);
+    let [process, loader, bare, spare] =
+        [process, loader, bare, spare].map(Times::without_the_first);
+    Ok(Starts { process, loader, bare, spare })
 }
 
 fn tenon(
-    site: &Site,
+    testbed: &Testbed,
     peers: &Peers,
-    own: &Path,
+    programs: &Path,
     name: &str,
     args: &[&str],
 ) -> anyhow::Result<Tenon> {
-    let mut node = peers.placement.contender(&own.join(NODE));
+    let mut node = peers.placement.contender(&programs.join(NODE));
     node.args(args);
-    site.start(&peers.scratch.join(name), node, peers.placement.load(&own.join(ROUTER)))
+    testbed.start(&peers.scratch.join(name), node, peers.placement.load(&programs.join(ROUTER)))
 }
 
 /// A server with Workers that it has not loaded yet.

@@ -12,7 +12,7 @@ use crate::load::{await_answer, get, get_unix};
 use crate::peers::{Peers, free_port};
 use crate::process::Process;
 
-/// Starts a process for the hello Worker, and ends the process after its first response. Returns
+/// Starts a process for the hello Worker, and stops the process after its first response. Returns
 /// the time until that response.
 ///
 /// # Errors
@@ -65,8 +65,8 @@ fn serve(
 /// A process with many hello Workers.
 pub struct ManyWorkers {
     pub process: Process,
-    /// The socket of each Worker. A Worker that routed requests to the others would be an
-    /// additional Worker.
+    /// The socket of each Worker. Routing the requests of one socket would take an additional
+    /// Worker.
     pub sockets: Vec<PathBuf>,
 }
 

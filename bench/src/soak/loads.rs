@@ -1,5 +1,5 @@
-//! The loads beside the victims. Each load repeats one kind of work without end. The outcome of the
-//! work is not judged, because hostile Workers may end the process that serves it.
+//! The loads beside the victims. Each load repeats one kind of work endlessly. The outcome of the
+//! work is not checked, because hostile Workers may end the process that serves it.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use tokio::time::{interval, sleep};
 
 use crate::containment::script::{self, Script};
 use crate::streams::{Flow, PASSES, echo};
-use crate::tenon::Site;
+use crate::tenon::Testbed;
 
 /// Number of Workers that are requested in turn, so that each request is a cold start.
 const COLD: usize = 2_000;
@@ -68,16 +68,21 @@ pub(super) struct Loads {
 
 impl Loads {
     /// Deploys the Workers.
-    pub(super) fn deploy(site: &Site, hello: &Bytes) -> Self {
+    pub(super) fn deploy(testbed: &Testbed, hello: &Bytes) -> Self {
         let one = |name: &str, source: &'static str| {
             let limits = Limits { request_body_mib: 64, wall_ms: 60_000, ..Limits::default() };
-            site.deploy_for_tenant(name, name, source, limits)
+            testbed.deploy_for_tenant(name, name, source, limits)
         };
         let cold = |i| {
-            site.deploy_for_tenant("cold", &format!("cold-{i}"), hello.clone(), Limits::default())
+            testbed.deploy_for_tenant(
+                "cold",
+                &format!("cold-{i}"),
+                hello.clone(),
+                Limits::default(),
+            )
         };
         let hostile = script::all().into_iter().enumerate().map(|(i, script)| {
-            let hosts = revisions(&script, i).map(|revision| site.publish(revision)).collect();
+            let hosts = revisions(&script, i).map(|revision| testbed.publish(revision)).collect();
             (script, hosts)
         });
         Self {

@@ -54,7 +54,7 @@ pub(super) struct Project<'a> {
     pub(super) directory: &'a Path,
     /// The main module, by a path relative to the directory.
     pub(super) main: &'a str,
-    /// Name of the module to make, without `.js`.
+    /// The name of the module to write, without `.js`.
     pub(super) name: &'a str,
     /// Whether the Worker may import modules of Node.js.
     pub(super) has_nodejs: bool,
@@ -121,9 +121,9 @@ impl Project<'_> {
             }
             outcome => outcome.map(|()| TARGET)?,
         };
-        let described = |error: serde_json::Error| failed(error.into());
+        let malformed = |error: serde_json::Error| failed(error.into());
         let metafile: Metafile =
-            serde_json::from_slice(&fs::read(&metafile).map_err(failed)?).map_err(described)?;
+            serde_json::from_slice(&fs::read(&metafile).map_err(failed)?).map_err(malformed)?;
         let required = required(&metafile);
         if !required.is_empty() {
             fs::remove_dir_all(&out).map_err(failed)?;
@@ -205,8 +205,8 @@ fn required(metafile: &Metafile) -> BTreeSet<&str> {
     calls.map(|import| import.path.as_str()).filter(|path| path.starts_with("node:")).collect()
 }
 
-/// Returns code that declares `require` for these modules. Its names are unlikely to be those of
-/// the bundle, because esbuild does not know them.
+/// Returns code that declares `require` for these modules. esbuild does not parse the code, and so
+/// cannot rename what conflicts with it: the prefix `$tenon` makes a conflict unlikely.
 fn require(modules: &BTreeSet<&str>) -> String {
     let (mut imports, mut table) = (String::new(), String::new());
     for (index, module) in modules.iter().enumerate() {

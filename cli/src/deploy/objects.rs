@@ -73,13 +73,14 @@ pub(super) fn of(manifests: &Manifests) -> Vec<Object> {
         if config_map.metadata.name.is_none() {
             let worker = manifests.workers.iter().find(|(id, (_, worker))| {
                 let reference = worker.spec.source.config_map_ref.as_ref();
-                id.namespace() == namespace && reference.is_some_and(|it| it.name == *name)
+                id.namespace() == namespace
+                    && reference.is_some_and(|reference| reference.name == *name)
             });
             config_map.metadata.name = Some(name.clone());
             config_map.metadata.namespace =
                 worker.and_then(|(_, (_, worker))| worker.metadata.namespace.clone());
         }
-        let size = without_maps(&mut config_map);
+        let size = drop_maps_if_too_large(&mut config_map);
         Object::new(Kind::ConfigMap, &config_map.metadata, &config_map, size)
     });
     let secrets = manifests
@@ -88,15 +89,15 @@ pub(super) fn of(manifests: &Manifests) -> Vec<Object> {
         .map(|secret| Object::new(Kind::Secret, &secret.metadata, secret, 0));
     let workers = manifests.workers.iter().map(|(id, (_, worker))| Object {
         worker: Some(id.clone()),
-        config_map: worker.spec.source.config_map_ref.as_ref().map(|it| it.name.clone()),
+        config_map: worker.spec.source.config_map_ref.as_ref().map(|map| map.name.clone()),
         ..Object::new(Kind::Worker, &worker.metadata, worker, 0)
     });
     config_maps.chain(secrets).chain(workers).collect()
 }
 
-/// Leaves out the source maps of modules that fit into a ConfigMap only without them. Returns the
-/// size of the data, in bytes.
-fn without_maps(config_map: &mut ConfigMap) -> usize {
+/// Removes the source maps of modules that do not fit into a ConfigMap together with them. Returns
+/// the size of the data, in bytes.
+fn drop_maps_if_too_large(config_map: &mut ConfigMap) -> usize {
     let size = size_of(config_map);
     if size <= MAX_DATA {
         return size;

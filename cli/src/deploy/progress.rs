@@ -56,7 +56,7 @@ pub(super) fn of(worker: &Worker, applied: &Applied) -> Progress {
         return if applied.matches(&revision) {
             Progress::Serving { revision, url: status.url.clone().unwrap_or_default() }
         } else {
-            Progress::Waiting(format!("revision {revision} serves, not {}", applied.revision))
+            Progress::Waiting(format!("revision {revision} serves instead of {}", applied.revision))
         };
     }
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");

@@ -1,4 +1,4 @@
-//! What the browser of a developer gets in place of a failure: a page with the exception, the lines
+//! Shows a developer's browser a page in place of a failed response: with the exception, the lines
 //! of the source around it, and the problems of the files.
 //!
 //! ```text
@@ -6,7 +6,7 @@
 //!  files are loaded ──► sources, problems, hosts ───┼─► a request fails ─► page
 //!  a build is served ─► the name of the build ──────┘                       │
 //!                                ▲                                          │
-//!                                └── asks twice a second, and loads again ──┘
+//!                                └── asks twice a second, and reloads ───────┘
 //! ```
 //!
 //! Other clients get the same response as on a cluster. The exceptions also go to the terminal,
@@ -31,7 +31,7 @@ use tenon_router::{FailedRequest, Page, Pages};
 
 use super::excerpt::Excerpt;
 use super::print;
-use crate::site::Site;
+use crate::served_workers::ServedWorkers;
 use page::{Frame, Report};
 
 /// The path at which pages ask for the name of the build. No Worker gets requests for it.
@@ -69,7 +69,7 @@ struct Shown {
     /// The URLs of the Workers.
     urls: Vec<(String, WorkerId)>,
     problems: Vec<String>,
-    /// The time at which the process has started. It tells the builds of two processes apart.
+    /// The time at which the process started. It tells the builds of two processes apart.
     started: u128,
     builds: u64,
 }
@@ -106,22 +106,22 @@ impl Browser {
     }
 
     /// Replaces the Workers and problems that pages show.
-    pub(super) fn load(&self, site: &Site, address: SocketAddr) {
+    pub(super) fn load(&self, workers: &ServedWorkers, address: SocketAddr) {
         let mut shown = self.lock();
-        let sources = site.workers().map(|(id, loaded)| {
+        let sources = workers.iter().map(|(id, loaded)| {
             let (revision, modules) = (loaded.revision.name.clone(), Arc::clone(&loaded.sources));
             (id.clone(), Sources { revision, modules })
         });
         shown.workers = sources.collect();
-        let urls = site.workers().flat_map(|(id, loaded)| {
+        let urls = workers.iter().flat_map(|(id, loaded)| {
             loaded.routes.iter().map(move |route| (print::url(address, route), id.clone()))
         });
         shown.urls = urls.collect();
-        shown.problems = site.problems().iter().map(ToString::to_string).collect();
+        shown.problems = workers.problems().iter().map(ToString::to_string).collect();
     }
 
-    /// Lets the pages that are open load themselves again, because what they asked for is served.
-    pub(super) fn served(&self) {
+    /// Makes the open pages reload themselves, because the build that they wait for is served.
+    pub(super) fn reload_pages(&self) {
         self.lock().builds += 1;
     }
 
@@ -131,14 +131,14 @@ impl Browser {
         sources.excerpt(place)
     }
 
-    /// Returns whether a client has requested a name that only programs on this machine resolve to
-    /// it. A name of a foreign site, which resolves to this machine as well, would give that site
-    /// the page.
+    /// Returns whether a request names a host that no foreign site can use as its own. A foreign
+    /// site could otherwise let its name resolve to this machine, and read the page.
     fn is_local(&self, request: &Parts) -> bool {
         let host = request.uri.authority().map(|authority| authority.host());
         let host = host.or_else(|| {
             let host = request.headers.get(header::HOST)?.to_str().ok()?;
-            Some(host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(it, _)| it))
+            let split = host.rsplit_once(':').filter(|(_, port)| is_port(port));
+            Some(split.map_or(host, |(name, _)| name))
         });
         let Some(host) = host else { return false };
         let is_within = |domain: &str| {
@@ -162,9 +162,10 @@ impl Shown {
         format!("{:x}-{}", self.started, self.builds)
     }
 
-    /// Returns the exceptions that a request has failed with, the last one first.
+    /// Returns the exceptions with which a request has failed, the last one first.
     fn exceptions(&self, failed: &FailedRequest<'_>) -> Vec<(WorkerId, Exception)> {
-        let revision = failed.worker.and_then(|id| self.workers.get(id)).map(|it| &it.revision);
+        let revision =
+            failed.worker.and_then(|id| self.workers.get(id)).map(|known| &known.revision);
         let starts = failed.failure.code == FailureCode::WorkerStartFailed;
         let concerns = |uncaught: &&Uncaught| match starts {
             // The start of an isolate belongs to no request.
@@ -268,7 +269,8 @@ fn is_port(text: &str) -> bool {
 /// Returns whether a client names HTML among the types that it accepts, as browsers do.
 fn accepts_html(request: &Parts) -> bool {
     let values = request.headers.get_all(header::ACCEPT).into_iter();
-    let mut ranges = values.filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(','));
+    let mut ranges =
+        values.filter_map(|value| value.to_str().ok()).flat_map(|list| list.split(','));
     ranges.any(|range| {
         let mut parts = range.split(';').map(str::trim);
         let is_html = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("text/html"));

@@ -7,11 +7,11 @@ use tenon_proto::failure::Place;
 /// Number of lines before and after the place.
 const AROUND: usize = 3;
 
-/// Maximum number of characters of a line. Of longer lines, such as minified code, the part around
-/// the place is shown.
+/// Maximum number of characters of a line. Longer lines, such as minified code, are cut to the part
+/// around the place.
 const WIDTH: usize = 160;
 
-/// The lines around a place. Displayed, a caret marks the column.
+/// The lines around a place. When they are displayed, a caret marks the column.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Excerpt {
     /// Number of the first line, from 1.
@@ -51,7 +51,7 @@ impl Excerpt {
         (self.first + self.lines.len()).saturating_sub(1).to_string().len()
     }
 
-    /// Returns the blanks that come before the caret below the marked line. Tabs are kept, so that
+    /// Returns the whitespace before the caret below the marked line. Tabs are kept, so that
     /// the caret lines up with the column.
     pub(super) fn indent(&self) -> String {
         let before = self.lines[self.marked].chars().take(self.before);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_line_the_part_around_the_place_is_shown() {
+    fn a_long_line_is_cut_to_the_part_around_the_place() {
         let minified = format!("{}here{}", "x".repeat(100_000), "y".repeat(100_000));
         let place = Place { file: String::new(), line: 1, column: 100_001 };
         let excerpt = Excerpt::of(&minified, &place).unwrap();

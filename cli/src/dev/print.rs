@@ -7,7 +7,7 @@ use tenon_proto::catalog::{Node, Route, WatchResponse, Worker};
 use tenon_table::Table;
 
 use crate::load::Loaded;
-use crate::site::{Changes, Site};
+use crate::served_workers::{Changes, ServedWorkers};
 
 pub(super) fn listening(addr: SocketAddr, domain: &str) {
     println!(
@@ -42,13 +42,13 @@ impl<'a> Printer<'a> {
         Self { addr, pool, nodes }
     }
 
-    pub(super) fn changes(&self, changes: &Changes, site: &Site) {
+    pub(super) fn changes(&self, changes: &Changes, workers: &ServedWorkers) {
         changes.removed.iter().for_each(|id| println!("- {id}  removed"));
         changes.served.iter().for_each(|loaded| println!("+ {}", self.worker(loaded)));
         changes.notes.iter().for_each(|note| println!("  note: {note}"));
         for problem in &changes.problems {
             eprintln!("! {problem}");
-            if problem.worker.as_ref().is_some_and(|id| site.serves(id)) {
+            if problem.worker.as_ref().is_some_and(|id| workers.serves(id)) {
                 eprintln!("  the last good revision keeps serving");
             }
         }

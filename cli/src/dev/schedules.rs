@@ -1,6 +1,6 @@
 //! Calls `scheduled` handlers for as long as the process runs.
 //!
-//! This process is the only caller, so unlike the operator it stores no progress.
+//! This process is the only caller, so, unlike the operator, it stores no progress.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -75,7 +75,7 @@ impl Schedules {
         calls.collect()
     }
 
-    /// Returns the time until the next call, or [`LONGEST_SLEEP`] if that is shorter.
+    /// Returns the time until the next call, but at most [`LONGEST_SLEEP`].
     fn pause(&self, now: Timestamp) -> Duration {
         let next =
             self.timetables.iter().filter_map(|(_, _, timetable)| timetable.next_after(now)).min();

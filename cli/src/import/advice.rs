@@ -102,11 +102,11 @@ const ADVICE: &[(&[&str], &str)] = &[
     (&["d1_databases", "hyperdrive", "kv_namespaces", "r2_buckets", "vectorize"], STORE),
     (
         &["durable_objects", "migrations"],
-        "there are no Durable Objects; keep state in a service of the cluster",
+        "there are no Durable Objects; keep state in a service in the cluster",
     ),
     (
         &["pipelines", "queues", "workflows"],
-        "there are no queues or workflows; call a service of the cluster, or use spec.schedules",
+        "there are no queues or workflows; call a service in the cluster, or use spec.schedules",
     ),
     (
         &["pages_build_output_dir"],

@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 /// The file that names the generated configuration, relative to the project.
 const POINTER: &str = ".wrangler/deploy/config.json";
 
-/// The keys of a generated configuration that describe the build that has ended.
-const OF_THE_BUILD: [&str; 11] = [
+/// The keys of a generated configuration that describe the finished build.
+const BUILD_KEYS: [&str; 11] = [
     "configPath",
     "definedEnvironments",
     "dev",
@@ -83,19 +83,19 @@ pub(super) fn find(project: &Path) -> Result<Option<PathBuf>, GeneratedError> {
 /// # Arguments
 /// * `file` - the path of the configuration, relative to the project.
 pub(super) fn adopt(config: &mut Map<String, Value>, file: &Path) {
-    config.retain(|key, _| !OF_THE_BUILD.contains(&key.as_str()));
+    config.retain(|key, _| !BUILD_KEYS.contains(&key.as_str()));
     let folder = file.parent().unwrap_or(Path::new(""));
-    let move_up = |value: &mut Value| {
+    let rebase = |value: &mut Value| {
         if let Value::String(path) = value {
             *path = without_dots(&folder.join(&*path)).to_string_lossy().into_owned();
         }
     };
-    config.get_mut("main").into_iter().for_each(move_up);
+    config.get_mut("main").into_iter().for_each(rebase);
     let directory = config.get_mut("assets").and_then(|assets| assets.get_mut("directory"));
-    directory.into_iter().for_each(move_up);
+    directory.into_iter().for_each(rebase);
 }
 
-/// Resolves the segments `.` and `..` of a path, without a look at the files.
+/// Resolves the segments `.` and `..` of a path, without access to the file system.
 fn without_dots(path: &Path) -> PathBuf {
     let mut resolved = PathBuf::new();
     for component in path.components() {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_become_relative_to_the_project_and_options_of_the_build_go() {
+    fn paths_become_relative_to_the_project_and_build_keys_are_removed() {
         let config = json!({
             "name": "shop",
             "main": "./index.js",

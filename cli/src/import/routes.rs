@@ -9,8 +9,8 @@ pub(super) struct Routes {
     pub(super) difference: Option<&'static str>,
 }
 
-/// Translates a pattern such as `*.example.com/api/*`. Returns `None` if no routes match at least
-/// the requests that the pattern matches.
+/// Translates a pattern such as `*.example.com/api/*`. Returns `None` if no set of routes matches
+/// all requests that the pattern matches.
 pub(super) fn routes(pattern: &str) -> Option<Routes> {
     let bare = pattern.trim_start_matches("https://").trim_start_matches("http://");
     let (host, path) = bare.split_at(bare.find('/').unwrap_or(bare.len()));

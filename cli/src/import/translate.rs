@@ -1,5 +1,5 @@
-//! Translates wrangler's configuration into a Worker. Every key is taken over, or a note says what
-//! to do about the key. This module is pure.
+//! Translates wrangler's configuration into a Worker. Every key is carried over, or a note says
+//! what to do about the key. This module is pure.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,7 +23,7 @@ const ASSETS: &str = "ASSETS";
 /// The flag with which a Worker may import the modules of Node.js.
 const NODE: &str = "nodejs_compat";
 
-/// The compatibility date from which wrangler's projects have that flag without naming it.
+/// The compatibility date from which wrangler projects have that flag without naming it.
 const NODE_BY_DATE: &str = "2026-08-04";
 
 /// Maximum length of a Worker's name, in bytes. The name is part of a host name.
@@ -41,7 +41,7 @@ pub(crate) struct Translation {
     pub(crate) steps: Vec<String>,
 }
 
-/// The treatment of a key that was not taken over unchanged.
+/// The treatment of a key that was not carried over unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     key: String,
@@ -94,7 +94,7 @@ pub(super) fn translate(
 fn has_node_by_date(config: &Map<String, Value>) -> bool {
     let date = config.get("compatibility_date").and_then(Value::as_str);
     let flags = config.get("compatibility_flags").and_then(Value::as_array);
-    // Dates have the form 2026-01-31, so the order of the texts is that of the dates.
+    // Dates have the form 2026-01-31, so their texts sort like the dates.
     date.is_some_and(|date| date >= NODE_BY_DATE)
         && !flags.is_some_and(|flags| flags.iter().any(|flag| flag == "no_nodejs_compat"))
 }
@@ -156,8 +156,12 @@ impl Translator {
         self.notes.push(Note { key: key.to_owned(), text: text.into() });
     }
 
+    /// Translates a key, or notes what to do about it.
+    ///
+    /// The method of each key changes the Worker, and returns whether the value has the documented
+    /// form.
     fn take(&mut self, key: &str, value: &Value) {
-        let is_taken = match key {
+        let is_well_formed = match key {
             "name" => true,
             "main" => self.main(value),
             "build" => self.build(value),
@@ -170,7 +174,7 @@ impl Translator {
             "limits" => self.limits(value),
             "secrets" => self.required(value),
             "compatibility_flags" => self.flags(value),
-            // Tools that write configurations write every key.
+            // Tools that generate configurations write every key, even without content.
             _ if is_empty(value) => true,
             _ => {
                 let unknown =
@@ -179,7 +183,7 @@ impl Translator {
                 true
             }
         };
-        if !is_taken {
+        if !is_well_formed {
             self.note(key, "does not have the form that wrangler documents; correct the value");
         }
     }
@@ -250,7 +254,10 @@ impl Translator {
                 }
                 None => self.note(
                     key,
-                    format!("{pattern} has a wildcard that routes lack; match paths in the code"),
+                    format!(
+                        "{pattern} has a wildcard that routes do not support; match paths in the \
+                         code"
+                    ),
                 ),
             }
         }
@@ -420,7 +427,7 @@ impl Translator {
     }
 }
 
-/// Returns whether a value states nothing: it consists of empty tables and lists.
+/// Returns whether a value has no content: it is null, or consists of empty tables and lists.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -37,7 +37,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 type HttpResponse = Response<Full<Bytes>>;
 
-/// Serves clients until the process ends.
+/// Serves clients until the process exits.
 pub(super) async fn serve(listener: TcpListener, inspector: Arc<Inspector>) {
     loop {
         match listener.accept().await {

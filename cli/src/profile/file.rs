@@ -55,16 +55,17 @@ impl ProfileFile {
     }
 }
 
-/// A writer that refuses more than a number of bytes: a small compressed profile may be large.
+/// A writer that accepts a limited number of bytes: a small compressed profile may be large.
 struct Bounded<W> {
     inner: W,
+    /// Number of bytes that may still be written.
     left: usize,
 }
 
 impl<W: Write> Write for Bounded<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() > self.left {
-            return Err(io::Error::other("the profile is larger than nodes send"));
+            return Err(io::Error::other("the profile is larger than a node may send"));
         }
         let written = self.inner.write(bytes)?;
         self.left -= written;
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_profile_is_a_file_that_only_its_owner_reads() {
+    fn a_complete_profile_is_a_file_that_only_its_owner_can_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cart.cpuprofile");
         let mut file = ProfileFile::create(&path).unwrap();

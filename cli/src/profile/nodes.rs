@@ -1,19 +1,19 @@
-//! Finds the node to which routers send a Worker's requests, as routers do. This module is pure.
+//! Finds the node to which routers send a Worker's requests. This module is pure.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use tenon_proto::id::{ShardId, WorkerId};
 use tenon_table::ring::{Key, Ring, Seed};
 
-/// Returns the name of the Pod with the first candidate of the Worker's requests, or `None` if no
-/// Pod is ready. Routers send requests to another node only if that one is overloaded or silent.
+/// Returns the name of the Pod with the first candidate for the Worker's requests, or `None` if no
+/// Pod is ready. Routers send requests to another node only if this one is overloaded or silent.
 ///
 /// # Arguments
 /// * `pods` - the Pods of the Worker's pool.
-pub(super) fn home(pods: &[Pod], worker: &WorkerId) -> Option<String> {
+pub(super) fn preferred(pods: &[Pod], worker: &WorkerId) -> Option<String> {
     let ready = pods.iter().filter(|pod| is_ready(pod));
     let mut nodes: Vec<_> = ready.map(|pod| (pod.name_any(), shards(pod))).collect();
-    // The order decides ties, and is that of routers.
+    // The order breaks ties, and must be the order that routers use.
     nodes.sort_unstable();
     let shards =
         nodes.iter().flat_map(|(name, shards)| (0..*shards).map(move |i| (name, ShardId(i))));
@@ -65,17 +65,17 @@ mod tests {
     }
 
     #[test]
-    fn the_home_is_the_first_candidate_of_routers() {
+    fn the_preferred_node_is_the_first_candidate_of_routers() {
         let pods = [pod("b", true, 2), pod("a", true, 2)];
         let shards = ["a", "b"].map(|name| [0, 1].map(|i| (name, ShardId(i))));
         let shards = shards.concat();
         let ring = Ring::new(shards.iter().map(|(name, shard)| Seed::of(name, *shard)));
-        let homes: Vec<_> = (0..50).map(|i| home(&pods, &worker(i)).unwrap()).collect();
-        for (i, home) in homes.iter().enumerate() {
+        let nodes: Vec<_> = (0..50).map(|i| preferred(&pods, &worker(i)).unwrap()).collect();
+        for (i, node) in nodes.iter().enumerate() {
             let first = ring.first(Key::of(&worker(i))).unwrap();
-            assert_eq!(home, shards[first.get()].0, "of {}", worker(i));
+            assert_eq!(node, shards[first.get()].0, "of {}", worker(i));
         }
-        assert_eq!(homes.iter().collect::<BTreeSet<_>>().len(), 2);
+        assert_eq!(nodes.iter().collect::<BTreeSet<_>>().len(), 2);
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
         leaving.metadata.deletion_timestamp =
             serde_json::from_value(json!("2026-03-01T10:11:12Z")).unwrap();
         let pods = [pod("starting", false, 1), leaving, pod("ready", true, 1)];
-        assert_eq!(home(&pods, &worker(0)).as_deref(), Some("ready"));
-        assert_eq!(home(&pods[..2], &worker(0)), None);
+        assert_eq!(preferred(&pods, &worker(0)).as_deref(), Some("ready"));
+        assert_eq!(preferred(&pods[..2], &worker(0)), None);
     }
 }

@@ -12,7 +12,7 @@ use hyper_util::rt::TokioExecutor;
 
 use crate::harness::{Dev, await_condition, worker};
 
-/// What Firefox accepts when it opens a page.
+/// The header `Accept` of Firefox when it opens a page.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 struct Answer {
@@ -28,8 +28,8 @@ impl Answer {
 
     /// Returns the name of the build that the page was made with.
     fn build(&self) -> &str {
-        let (_, rest) = self.body.split_once("data-build=\"").unwrap();
-        rest.split_once('"').unwrap().0
+        let (_, build) = self.body.split_once("data-build=\"").unwrap();
+        build.split_once('"').unwrap().0
     }
 }
 
@@ -100,20 +100,20 @@ fn a_start_that_throws_is_shown_and_the_page_waits_for_the_next_build() {
     let build = || visit(&dev, "/.tenon/build").body;
     assert_eq!(build(), page.build());
 
-    let mended = "export default { fetch: () => new Response('mended') }";
-    fs::write(directory.path().join("worker.yaml"), worker("hello", mended)).unwrap();
+    let fixed = "export default { fetch: () => new Response('fixed') }";
+    fs::write(directory.path().join("worker.yaml"), worker("hello", fixed)).unwrap();
     await_condition("the next build is served", || build() != page.build());
-    // The page loads itself again only once the router has the new build.
-    assert_eq!(visit(&dev, "/").body, "mended");
+    // The page reloads itself only after the router has the new build.
+    assert_eq!(visit(&dev, "/").body, "fixed");
 }
 
 #[test]
-fn a_form_is_not_sent_again_by_itself() {
+fn a_form_is_not_resubmitted_automatically() {
     let (dev, _directory) = serve("export default { fetch() { throw new Error('no') } }");
     let page = request(&dev, "POST", "localhost", "/", BROWSER);
     assert!(page.body.contains("<h1>Error: no</h1>"), "{}", page.body);
     assert!(!page.body.contains("<script"), "{}", page.body);
-    // The path is a Worker's for other methods.
+    // With other methods, requests for this path reach the Worker.
     assert_eq!(request(&dev, "POST", "localhost", "/.tenon/build", "*/*").status, 500);
 }
 
@@ -130,14 +130,14 @@ fn code_that_does_not_compile_is_shown_until_it_does() {
     let foreign = request(&dev, "GET", "evil.example", "/", BROWSER);
     assert!(!foreign.body.contains("return new"), "{}", foreign.body);
 
-    let mended = "export default { fetch: () => new Response('mended') }";
-    fs::write(directory.path().join("worker.yaml"), worker("hello", mended)).unwrap();
+    let fixed = "export default { fetch: () => new Response('fixed') }";
+    fs::write(directory.path().join("worker.yaml"), worker("hello", fixed)).unwrap();
     await_condition("the build is served", || visit(&dev, "/.tenon/build").body != page.build());
-    assert_eq!(visit(&dev, "/").body, "mended");
+    assert_eq!(visit(&dev, "/").body, "fixed");
 }
 
 #[test]
-fn an_unknown_host_is_answered_with_a_list_of_the_known_ones() {
+fn an_unknown_host_is_answered_with_a_list_of_the_known_hosts() {
     let (dev, _directory) = serve("export default { fetch: () => new Response('here') }");
     let page = request(&dev, "GET", "unknown.localhost", "/", BROWSER);
     assert_eq!(page.status, 404);

@@ -1,11 +1,12 @@
-//! Tests the compression of WebSocket messages with an independent implementation, that of Node.js.
+//! Tests the compression of WebSocket messages with the independent implementation of Node.js.
 #![allow(clippy::unwrap_used)] // Clippy recognizes only functions that are marked as tests.
 
 use std::process::Command;
 
 use crate::harness::{Dev, worker};
 
-/// A Worker that echoes texts a hundred times, in a message each, and all of them in another one.
+/// A Worker that answers each text with two messages: the text, repeated a hundred times, and the
+/// agreed extensions.
 const WORKER: &str = "export default { fetch() { \
     const [client, server] = Object.values(new WebSocketPair()); \
     server.accept(); \
@@ -15,7 +16,8 @@ const WORKER: &str = "export default { fetch() { \
     }); \
     return new Response(null, { status: 101, webSocket: client }) } }";
 
-/// A client that prints the agreed extensions and what it has received.
+/// A client that prints the agreed extensions, as both sides see them, and whether the repeated
+/// texts have arrived unchanged.
 const CLIENT: &str = "
     const socket = new WebSocket(`ws://localhost:${process.argv[1]}/`);
     const texts = ['short', 'a text that is repeated in the message ', '𝄞 zwölf '.repeat(2_000)];

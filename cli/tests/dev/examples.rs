@@ -51,7 +51,7 @@ fn copy_sources(from: &Path, to: &Path) {
 }
 
 /// Sends a request with these header lines. Returns the response's head, and a reader of its body,
-/// which has no chunks, because HTTP/1.0 does not know them.
+/// which is not chunked, because the request is HTTP/1.0.
 fn open(port: u16, path: &str, headers: &str) -> (String, BufReader<TcpStream>) {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -68,7 +68,7 @@ fn header<'a>(head: &'a str, name: &str) -> &'a str {
     line.unwrap_or_else(|| panic!("no header {name}: {head}"))
 }
 
-/// A participant of the chat.
+/// A participant in the chat.
 struct Participant(WebSocket<TcpStream>);
 
 impl Participant {
@@ -140,7 +140,7 @@ fn the_image_is_a_bitmap_that_webassembly_has_drawn() {
     assert_eq!(dev.get("localhost", "/?zoom=none").0, 400);
 }
 
-/// A provider that accepts one code, and only with the secret and the verifier's challenge.
+/// A provider that accepts one code with the client's secret, and logs the verifier's challenge.
 const PROVIDER: &str = r#"export default { async fetch(request) {
           const { pathname } = new URL(request.url);
           if (pathname === "/user") {
@@ -157,7 +157,7 @@ const PROVIDER: &str = r#"export default { async fetch(request) {
         } };"#;
 
 #[test]
-fn a_user_signs_in_at_a_provider_and_keeps_a_session() {
+fn a_user_signs_in_with_a_provider_and_keeps_a_session() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("provider.yaml", &worker("provider", PROVIDER));
@@ -189,8 +189,8 @@ fn a_user_signs_in_at_a_provider_and_keeps_a_session() {
     let attempt = cookie_of(&head);
     let location = header(&head, "location").to_owned();
     let parameter = |name: &str| {
-        let (_, rest) = location.split_once(&format!("{name}=")).unwrap();
-        rest.split('&').next().unwrap()
+        let (_, value) = location.split_once(&format!("{name}=")).unwrap();
+        value.split('&').next().unwrap()
     };
     assert!(location.starts_with("https://github.com/login/oauth/authorize?"), "{location}");
 
@@ -200,7 +200,7 @@ fn a_user_signs_in_at_a_provider_and_keeps_a_session() {
     let session = cookie_of(&head);
     assert_eq!(body_of(get("/", &session)), "Hello, ann\n");
 
-    // A cookie of another name, a forged one and none are no session.
+    // Neither the value of another cookie, nor a forged one, nor an empty one is a session.
     let forged = session.replace("session=e", "session=f");
     for cookie in [&attempt.replace("attempt=", "session="), &forged, ""] {
         assert_eq!(body_of(get("/", cookie)), "Sign in at /sign-in\n");
@@ -255,7 +255,7 @@ fn notes_are_kept_in_a_postgresql_database() {
 }
 
 #[test]
-fn the_page_in_react_arrives_in_parts_with_the_script_that_hydrates_it() {
+fn the_react_page_arrives_in_parts_with_the_script_that_hydrates_it() {
     let example = install("react-ssr", &example("react-ssr"));
     let dev = Dev::start(&example);
     dev.await_line("+ default/react-ssr");
@@ -263,7 +263,7 @@ fn the_page_in_react_arrives_in_parts_with_the_script_that_hydrates_it() {
     assert_eq!(header(&head, "content-type"), "text/html; charset=utf-8");
     let page = std::io::read_to_string(body).unwrap();
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}: {page}"));
-    // The place of the menu comes first, and the menu follows at the end of the page.
+    // The placeholder of the menu comes first, and the menu follows at the end of the page.
     assert!(at("The kitchen is writing the menu") < at("Stew"), "{page}");
     assert!(at("src=\"/client.js\"") < at("Stew"), "{page}");
     assert!(dev.get("localhost", "/client.js").1.contains("The kitchen is writing the menu"));
@@ -275,7 +275,7 @@ fn the_page_in_react_arrives_in_parts_with_the_script_that_hydrates_it() {
     assert_eq!(dev.get("localhost", "/none").0, 404);
 }
 
-/// A server of gRPC in Node.js, which ends with the test.
+/// A gRPC server in Node.js, which stops when the value is dropped.
 struct Origin(Child, u16);
 
 impl Origin {
@@ -296,7 +296,7 @@ impl Drop for Origin {
     }
 }
 
-/// Returns the frame of a message that has only its first field, a text.
+/// Returns the gRPC frame of a message whose only field, the first one, is this text.
 fn framed(text: &str) -> Vec<u8> {
     let length = |bytes: &[u8]| u8::try_from(bytes.len()).unwrap();
     let field = [&[10, length(text.as_bytes())][..], text.as_bytes()].concat();
@@ -304,7 +304,7 @@ fn framed(text: &str) -> Vec<u8> {
     [&[0, 0, 0, 0, length(&message)][..], &message].concat()
 }
 
-/// Calls a method of gRPC-Web, and returns the frames of the answer.
+/// Calls a method over gRPC-Web, and returns the frames of the answer.
 fn call_method(port: u16, method: &str, frame: &[u8]) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -322,7 +322,7 @@ fn call_method(port: u16, method: &str, frame: &[u8]) -> String {
 }
 
 #[test]
-fn a_worker_answers_calls_of_grpc_web_and_another_one_calls_a_server_of_grpc() {
+fn a_worker_answers_grpc_web_calls_and_another_calls_a_grpc_server() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dev/grpc");
     let scripts = install("grpc", &folder);
     let service = example("grpc").join("greeter.proto");
@@ -354,7 +354,7 @@ fn a_worker_answers_calls_of_grpc_web_and_another_one_calls_a_server_of_grpc() {
     assert!(lines.contains("{\"text\":\"2 …\"}\n"), "{lines}");
     assert!(lines.contains("{\"text\":\"Hello, Ann!\"}\n"), "{lines}");
 
-    // The calls of other clients pass through the Worker, with the status that follows them.
+    // The calls of other clients pass through the Worker, with the status in their trailers.
     let client = Command::new("node")
         .arg(scripts.join("client.mjs"))
         .arg(&service)

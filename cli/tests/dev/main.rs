@@ -62,7 +62,7 @@ fn the_typescript_example_is_served_from_its_folder_and_errors_name_the_lines_of
 }
 
 #[test]
-fn the_workers_of_the_example_of_calls_call_one_another() {
+fn the_workers_of_the_calls_example_call_one_another() {
     let dev = Dev::start(CALLS.as_ref());
     dev.await_line("default/cart");
     dev.await_line("default/shop");
@@ -162,9 +162,9 @@ fn a_syntax_error_has_a_position_and_the_last_good_revision_continues_to_serve()
     dev.await_line("the last good revision keeps serving");
     assert_eq!(dev.get("localhost", "/"), (200, "good".into()));
 
-    fs::write(&file, greeter("mended")).unwrap();
+    fs::write(&file, greeter("fixed")).unwrap();
     dev.await_line("all problems are resolved");
-    await_condition("the corrected revision answers", || dev.get("localhost", "/").1 == "mended");
+    await_condition("the corrected revision answers", || dev.get("localhost", "/").1 == "fixed");
 }
 
 #[test]

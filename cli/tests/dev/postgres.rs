@@ -1,4 +1,4 @@
-//! Runs a PostgreSQL for one test, on a free port, and stops it when the test ends.
+//! Runs a PostgreSQL server for one test, on a free port, and stops it when the test ends.
 #![allow(clippy::unwrap_used)] // A test harness has no caller to return an error to.
 
 use std::fs;
@@ -116,7 +116,8 @@ fn owner(directory: &Path) -> u32 {
 /// Returns the directory of the newest installed version.
 fn programs() -> PathBuf {
     let versions = fs::read_dir(VERSIONS).into_iter().flatten().map(|entry| entry.unwrap().path());
-    let found = versions.map(|version| version.join("bin")).filter(|it| it.join("initdb").exists());
+    let found =
+        versions.map(|version| version.join("bin")).filter(|bin| bin.join("initdb").exists());
     found.max().unwrap_or_else(|| panic!("{VERSIONS} has no PostgreSQL; run `make tools`"))
 }
 

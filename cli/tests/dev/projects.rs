@@ -1,4 +1,4 @@
-//! Tests that the real esbuild bundles the code of projects, among them wrangler's.
+//! Tests that the real esbuild bundles the code of projects, such as wrangler projects.
 #![allow(clippy::unwrap_used)] // Clippy recognizes only functions that are marked as tests.
 
 use std::fs;
@@ -27,7 +27,7 @@ static ESBUILD: LazyLock<PathBuf> = LazyLock::new(|| {
 });
 
 const CONFIGURATION: &str = r#"{
-    // A comment, as wrangler allows it.
+    // A comment, which wrangler allows.
     "name": "shop",
     "main": "src/index.ts",
     "compatibility_flags": ["nodejs_compat"],
@@ -52,7 +52,7 @@ export default {
 };
 "#;
 
-/// Creates a project for wrangler with two installed packages, one of which is in CommonJS.
+/// Creates a wrangler project with two installed packages, one of which is in CommonJS.
 fn project() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
@@ -119,8 +119,8 @@ fn the_configuration_that_a_build_has_generated_is_served() {
     let handler = "export default { fetch: (_, env) => new Response(env.GREETING + env.API_KEY) };";
     write("dist/server/assets/handler.js", handler);
     write("dist/client/index.html", "<p>The application</p>");
-    for has_its_own in [true, false] {
-        if !has_its_own {
+    for has_author_file in [true, false] {
+        if !has_author_file {
             fs::remove_file(project.path().join("wrangler.jsonc")).unwrap();
         }
         let dev = Dev::start(project.path());
@@ -149,7 +149,8 @@ fn an_imported_manifest_builds_the_same_code() {
     let run = |arguments: &[&str]| {
         let output = Command::new(TENON).args(arguments).current_dir(project.path()).output();
         let output = output.unwrap();
-        let text = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap()).concat();
+        let text =
+            [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
         assert!(output.status.success(), "{text}");
         text
     };

@@ -1,4 +1,4 @@
-//! Tests that trailers, and with them calls of gRPC, pass through `tenon dev`: from a client of the
+//! Tests that trailers, and with them gRPC calls, pass through `tenon dev`: from a client of the
 //! test through the router and a Worker to an origin of the test, and back.
 #![allow(clippy::unwrap_used)] // Clippy recognizes only functions that are marked as tests.
 
@@ -69,7 +69,7 @@ impl router_server::Router for Origin {
     }
 }
 
-/// Starts the server of gRPC, without TLS. Returns its port.
+/// Starts the gRPC server, without TLS. Returns its port.
 fn serve_grpc() -> u16 {
     let incoming = TcpIncoming::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let port = incoming.local_addr().unwrap().port();
@@ -115,7 +115,7 @@ fn assert_failed(status: &Status) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_unary_call_of_grpc_passes_through_a_worker_with_its_status() {
+async fn a_unary_grpc_call_passes_through_a_worker_with_its_status() {
     let (dev, _directory) = forwarder(serve_grpc());
     let mut client = RouterClient::new(channel(&dev).await);
     let mut request = Request::new(AwaitWorkerRequest::default());
@@ -127,7 +127,7 @@ async fn a_unary_call_of_grpc_passes_through_a_worker_with_its_status() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_messages_of_a_call_of_grpc_go_to_and_fro_and_its_status_follows_them() {
+async fn the_messages_of_a_grpc_call_go_in_both_directions_and_its_status_follows_them() {
     let (dev, _directory) = forwarder(serve_grpc());
     let mut client = RuntimeClient::new(channel(&dev).await);
     let (mut messages_tx, messages_rx) = mpsc::channel(0);
@@ -142,7 +142,7 @@ async fn the_messages_of_a_call_of_grpc_go_to_and_fro_and_its_status_follows_the
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_of_grpc_may_fail_after_some_of_its_messages() {
+async fn a_grpc_call_may_fail_after_some_of_its_messages() {
     let (dev, _directory) = forwarder(serve_grpc());
     let mut client = RuntimeClient::new(channel(&dev).await);
     let long: Vec<Bytes> = (0..100_u8).map(|n| Bytes::from(vec![n; 20_000])).collect();
@@ -155,7 +155,7 @@ async fn a_call_of_grpc_may_fail_after_some_of_its_messages() {
     assert_failed(&next(&mut echoes).await.unwrap_err());
 }
 
-/// Starts an origin of HTTP/1.1 that answers each connection with trailers. Returns its port.
+/// Starts an HTTP/1.1 origin that answers each connection with trailers. Returns its port.
 fn serve_http1() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -178,7 +178,7 @@ fn serve_http1() -> u16 {
 }
 
 #[test]
-fn a_client_of_http1_gets_the_announced_trailers_if_it_takes_them() {
+fn an_http1_client_gets_the_announced_trailers_if_it_accepts_trailers() {
     let (dev, _directory) = forwarder(serve_http1());
     let answer = |te: &str| {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, dev.port())).unwrap();

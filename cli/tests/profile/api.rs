@@ -1,5 +1,5 @@
-//! An API server with one Worker and one node, which speaks as much of Kubernetes' API as `tenon
-//! profile` uses, port-forwards included.
+//! An API server with one Worker and one node, which implements the part of Kubernetes' API that
+//! `tenon profile` uses, including port-forwards.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub const NODE: &str = "tenon-pool-default-a";
 /// The port on which nodes take profiles.
 const PORT: u16 = 9091;
 
-/// The node's reaction to the forward of its port.
+/// How the node and the API server respond to a port-forward.
 #[derive(Clone)]
 pub enum Node {
     /// The node answers each call with these responses.
@@ -44,7 +44,7 @@ pub enum Node {
     Forbidden,
 }
 
-/// A running API server. It ends with its runtime.
+/// A running API server. It stops when this value is dropped.
 pub struct Api {
     directory: tempfile::TempDir,
     requests: Arc<Mutex<Vec<ProfileRequest>>>,

@@ -25,7 +25,7 @@ struct Outcome {
     stderr: String,
 }
 
-/// Profiles the Worker `shop/cart`, or another one.
+/// Runs `tenon profile` on a Worker of the namespace `shop`.
 fn profile(api: &Api, arguments: &[&str]) -> Outcome {
     let output = Command::new(env!("CARGO_BIN_EXE_tenon"))
         .current_dir(api.directory())

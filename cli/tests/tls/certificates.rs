@@ -57,7 +57,7 @@ pub(crate) fn bundle(authority: &CertifiedKey, role: Role, others: &[&CertifiedK
     bundle_with(authority, role, Some(&uri), others)
 }
 
-/// Returns the same bundle, with this URI in the certificate.
+/// Returns a bundle like [`bundle`] does, with this URI in the certificate.
 pub(crate) fn bundle_with(
     authority: &CertifiedKey,
     role: Role,
@@ -92,11 +92,12 @@ pub(crate) fn node_tls(authority: &CertifiedKey, uri: Option<&str>) -> Tls {
     tls
 }
 
-/// Returns the number of times that a process has loaded its certificate.
+/// Returns the number of times that a process has loaded its certificate successfully.
 pub(crate) fn load_count(registry: &Registry) -> u64 {
     let families = registry.gather();
-    let reads = families.iter().find(|family| family.name() == "tenon_tls_reloads_total").unwrap();
+    let reloads =
+        families.iter().find(|family| family.name() == "tenon_tls_reloads_total").unwrap();
     let ok =
-        reads.get_metric().iter().find(|metric| metric.get_label()[0].value() == "ok").unwrap();
+        reloads.get_metric().iter().find(|metric| metric.get_label()[0].value() == "ok").unwrap();
     ok.get_counter().get_value() as u64
 }

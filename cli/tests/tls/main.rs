@@ -122,7 +122,7 @@ fn each_server_admits_the_roles_that_it_serves() {
             assert_eq!(codes, expected, "{role}");
         }
     });
-    platform.end();
+    platform.stop();
 }
 
 fn a_front_forwards_requests_with_the_certificate_of_its_node() {
@@ -131,8 +131,8 @@ fn a_front_forwards_requests_with_the_certificate_of_its_node() {
     platform.entries.set_fronts(BTreeSet::from(["edge".to_owned()]));
     let front = platform.start_front(&authority, "edge");
     assert_eq!(platform.get(front.addr()), "hello");
-    front.end();
-    platform.end();
+    front.stop();
+    platform.stop();
 }
 
 fn only_nodes_of_pools_with_a_front_make_the_calls_of_routers() {
@@ -177,7 +177,7 @@ fn only_nodes_of_pools_with_a_front_make_the_calls_of_routers() {
         };
         assert_eq!(ended.map(drop).map_err(|status| status.code()), Err(Code::PermissionDenied));
     });
-    platform.end();
+    platform.stop();
 }
 
 fn a_node_gets_only_the_revisions_of_its_pool() {
@@ -215,7 +215,7 @@ fn a_node_gets_only_the_revisions_of_its_pool() {
         platform.entries.remove_node("n");
         assert_eq!(fetch(None).await, denied);
     });
-    platform.end();
+    platform.stop();
 }
 
 fn no_request_fails_while_certificates_change() {
@@ -244,12 +244,12 @@ fn no_request_fails_while_certificates_change() {
             // A new router can connect to the processes that are already running.
             let router = platform.start_router();
             assert_eq!(platform.get(router.router.addr()), "hello");
-            router.end();
+            router.stop();
         }
         platform.renew(&new, &[]);
         let router = platform.start_router();
         assert_eq!(platform.get(router.router.addr()), "hello");
-        router.end();
+        router.stop();
         let runtime = runtime();
         let node = platform.node.addresses()[0];
         assert!(runtime.block_on(authenticates(
@@ -266,7 +266,7 @@ fn no_request_fails_while_certificates_change() {
         stop.store(true, Ordering::Relaxed);
         load.join().expect("a request failed");
     });
-    platform.end();
+    platform.stop();
 }
 
 fn catalog_client(platform: &Platform, tls: Tls) -> CatalogClient<Channel> {

@@ -49,8 +49,8 @@ impl Platform {
         Self::with(authority, &[])
     }
 
-    /// Starts the processes, with these additional arguments of the node.
-    pub(crate) fn with(authority: &CertifiedKey, more: &[&str]) -> Self {
+    /// Starts the processes, with these additional arguments for the node.
+    pub(crate) fn with(authority: &CertifiedKey, additional: &[&str]) -> Self {
         let volumes = Role::ALL.map(|role| Volume::with(&bundle(authority, role, &[])));
         let registries = Role::ALL.map(|_| Registry::new());
         let tls = |role: Role| open(&volumes[role as usize], role, &registries[role as usize]);
@@ -78,9 +78,9 @@ impl Platform {
             Router::spawn(config, router_drain.1, &registries[Role::Router as usize], &readiness)
                 .unwrap();
         let internal = format!("--router=https://{}", router.internal_addr().unwrap());
-        let more: Vec<_> = more.iter().copied().chain([internal.as_str()]).collect();
+        let additional: Vec<_> = additional.iter().copied().chain([internal.as_str()]).collect();
         let volume = &volumes[Role::RuntimeNode as usize];
-        let config = node_config("n", catalog, volume, tls(Role::RuntimeNode), &more);
+        let config = node_config("n", catalog, volume, tls(Role::RuntimeNode), &additional);
         let node =
             Node::spawn(config, node_drain.1, &registries[Role::RuntimeNode as usize], &readiness)
                 .unwrap();
@@ -120,8 +120,8 @@ impl Platform {
         let uri = Principal::Pool(pool.to_owned()).uri(NAMESPACE);
         let volume = Volume::with(&bundle_with(authority, Role::RuntimeNode, Some(&uri), &[]));
         let tls = open(&volume, Role::RuntimeNode, &registry);
-        let more = ["--front=127.0.0.1:0", "--drain-linger=0"];
-        let config = node_config("front", self.catalog, &volume, tls, &more);
+        let additional = ["--front=127.0.0.1:0", "--drain-linger=0"];
+        let config = node_config("front", self.catalog, &volume, tls, &additional);
         let node = Node::spawn(config, drain, &registry, &readiness).unwrap();
         self.runtime
             .block_on(async { tokio::time::timeout(DEADLINE, readiness.ready()).await })
@@ -157,7 +157,7 @@ impl Platform {
         body.to_owned()
     }
 
-    pub(crate) fn end(self) {
+    pub(crate) fn stop(self) {
         let Self { runtime, router, node, signals: [catalog, router_drain, node_drain], .. } = self;
         runtime.block_on(router_drain.drain());
         router.join();
@@ -168,7 +168,7 @@ impl Platform {
 }
 
 impl AnotherRouter {
-    pub(crate) fn end(self) {
+    pub(crate) fn stop(self) {
         runtime().block_on(self.signal.drain());
         self.router.join();
     }
@@ -187,7 +187,7 @@ impl FrontNode {
         self.node.front().unwrap().addr()
     }
 
-    pub(crate) fn end(self) {
+    pub(crate) fn stop(self) {
         runtime().block_on(self.signal.drain());
         self.node.join();
     }
@@ -205,7 +205,7 @@ fn node_config(
     catalog: SocketAddr,
     volume: &Volume,
     tls: Tls,
-    more: &[&str],
+    additional: &[&str],
 ) -> NodeConfig {
     let line = [
         "node".to_owned(),
@@ -217,7 +217,7 @@ fn node_config(
         format!("--catalog=https://{catalog}"),
         format!("--tls-dir={}", volume.path().display()),
     ];
-    let line = line.iter().map(String::as_str).chain(more.iter().copied());
+    let line = line.iter().map(String::as_str).chain(additional.iter().copied());
     let config = NodeConfig::try_from(Command::try_parse_from(line).unwrap().node).unwrap();
     NodeConfig { tls: Some(tls), ..config }
 }

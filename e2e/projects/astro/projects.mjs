@@ -1,4 +1,4 @@
-// A project of Astro with its adapter for Cloudflare, whose build generates the configuration.
+// An Astro project with its Cloudflare adapter, whose build generates the configuration.
 
 export default [
   {

@@ -1,6 +1,6 @@
 // Servers and libraries, each in a Worker of one module, `src/NAME.js`. They share their packages.
 //
-// `stopped` marks a project that is known not to run: `by` says what stops it, and `error` is a part
+// `stopped` marks a project that is known not to run: `by` states the cause, and `error` is a part
 // of the error.
 
 const greeting = { path: "/", type: "text/html", has: "<h1>Hello, Hello from env</h1>" };
@@ -43,7 +43,7 @@ export default [
       {
         method: "POST",
         path: "/webhook",
-        // The signature of the body by HMAC-SHA256 with the secret of the Worker.
+        // The HMAC-SHA256 of the body with the Worker's secret.
         headers: { "stripe-signature": "t=1700000000,v1=a7d3e0ea43f37abd2eefdfdab50af8ee40077325d2a895a55dbae101941d4f03" },
         send: '{"id":"evt_1","object":"event","type":"invoice.paid"}',
         json: { type: "invoice.paid" },
@@ -251,7 +251,7 @@ export default [
     name: "photon",
     title: "Photon, images in WebAssembly",
     package: "@cf-wasm/photon",
-    // The header of the image has the width 16 and the height 8.
+    // The header of the image states the width 16 and the height 8.
     requests: [{ path: "/small.png", type: "image/png", starts: `${PNG}0000000d494844520000001000000008` }, missing],
   },
   {

@@ -1,4 +1,4 @@
-// A project of Next.js, built for Cloudflare by OpenNext.
+// A Next.js project, built for Cloudflare by OpenNext.
 
 export default [
   {

@@ -1,4 +1,4 @@
-// A project of Nuxt with Nitro's preset `cloudflare_module`, whose build generates the configuration.
+// A Nuxt project with Nitro's preset `cloudflare_module`, whose build generates the configuration.
 
 export default [
   {

@@ -1,4 +1,4 @@
-// A project of Qwik City with its adapter for Cloudflare, in a Worker with static files.
+// A Qwik City project with its Cloudflare adapter, in a Worker with static files.
 
 export default [
   {

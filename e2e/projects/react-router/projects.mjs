@@ -1,4 +1,4 @@
-// A project of React Router with Cloudflare's plugin for Vite, whose build generates the
+// A React Router project with Cloudflare's plugin for Vite, whose build generates the
 // configuration.
 
 export default [

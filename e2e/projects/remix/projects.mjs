@@ -1,4 +1,4 @@
-// A project of Remix with its adapter for Cloudflare Workers.
+// A Remix project with its adapter for Cloudflare Workers.
 
 export default [
   {

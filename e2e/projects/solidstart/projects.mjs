@@ -1,4 +1,4 @@
-// A project of SolidStart with Nitro's preset `cloudflare_module`, whose build generates the
+// A SolidStart project with Nitro's preset `cloudflare_module`, whose build generates the
 // configuration.
 
 export default [

@@ -1,4 +1,4 @@
-// A project of SvelteKit with its adapter for Cloudflare.
+// A SvelteKit project with its Cloudflare adapter.
 
 const form = { "content-type": "application/x-www-form-urlencoded", accept: "text/html", origin: "http://localhost" };
 

@@ -1,4 +1,4 @@
-// A project of TanStack Start with Cloudflare's plugin for Vite, whose build generates the
+// A TanStack Start project with Cloudflare's plugin for Vite, whose build generates the
 // configuration.
 
 export default [

@@ -1,4 +1,4 @@
-// A single-page application of React with an API in Hono, built by Cloudflare's plugin for Vite.
+// A React single-page application with a Hono API, built by Cloudflare's plugin for Vite.
 
 export default [
   {

@@ -3,7 +3,7 @@
 //!
 //! | request | effect |
 //! | --- | --- |
-//! | `PUT /load` | starts the load of the [`Plan`] in the body and ends the current load |
+//! | `PUT /load` | starts the load of the [`Plan`] in the body and stops the current load |
 //! | `POST /lap` | returns the [`Lap`] since the start of the load, or since the previous lap |
 //! | `DELETE /load` | stops, waits for the requests in flight, and returns the last lap |
 //! | `GET /readyz` | returns 200 |

@@ -28,8 +28,8 @@ const SECRETS: [(&str, Component, &str); 3] = [
 
 const CREATED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Allows for the kubelet, which updates mounted Secrets about every minute, from a cache that may
-/// be a minute old.
+/// Time limit for processes to use new certificates. The kubelet updates mounted Secrets about
+/// every minute, from a cache that may be a minute old.
 const READ_WITHIN: Duration = Duration::from_secs(180);
 
 /// The expiry time of each Pod's own certificate, by Pod name.

@@ -36,14 +36,14 @@ pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
             ensure!(resident > 0.0, "{name} reports no resident memory");
             let isolates =
                 sum(&metrics, "tenon_isolates", &[]) + sum(&metrics, "tenon_spare_isolates", &[]);
-            let kept = if component.name == NODE.name {
+            let detail = if component.name == NODE.name {
                 format!(", with {isolates} isolates")
             } else {
                 String::new()
             };
-            lines.push(format!("{name}: {:.1} MiB{kept}", resident / MIB));
+            lines.push(format!("{name}: {:.1} MiB{detail}", resident / MIB));
             if resident > limit(component) + isolates * ISOLATE_BYTES {
-                over.push(format!("{name} has {:.1} MiB resident{kept}", resident / MIB));
+                over.push(format!("{name} has {:.1} MiB resident{detail}", resident / MIB));
             }
         }
     }

@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
-use tenon_e2e::{Cluster, INSTALLED};
+use tenon_e2e::{Cluster, SYSTEM_NAMESPACE};
 use tokio::process::Command;
 
 /// Timeout of each Helm command, which Helm applies itself.
 const TIMEOUT: &str = "5m";
+
+/// Time limit for changes that Helm does not wait for.
+pub const SETTLES_WITHIN: Duration = Duration::from_secs(300);
 
 pub struct Helm {
     /// The program: `TENON_E2E_HELM`.
@@ -78,7 +81,7 @@ impl Helm {
         command
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
-            .args(["--namespace", INSTALLED])
+            .args(["--namespace", SYSTEM_NAMESPACE])
             .args(arguments);
         let output = command
             .kill_on_drop(true)
@@ -107,6 +110,3 @@ pub fn file(path: &Path) -> String {
 pub fn set(name: &str, value: &str) -> String {
     format!("--set={name}={value}")
 }
-
-/// Time limit for changes that Helm does not wait for.
-pub const SETTLES_WITHIN: Duration = Duration::from_secs(300);

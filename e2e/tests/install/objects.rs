@@ -1,4 +1,4 @@
-//! All objects of a cluster.
+//! Lists all objects of a cluster.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -78,7 +78,7 @@ async fn objects(cluster: &Cluster, kind: ApiResource) -> anyhow::Result<Vec<Obj
         is_labeled: found
             .labels()
             .get("app.kubernetes.io/part-of")
-            .is_some_and(|whole| whole == "tenon"),
+            .is_some_and(|product| product == "tenon"),
     };
     let is_default =
         |object: &Object| DEFAULT_OBJECTS.contains(&(object.kind.as_str(), object.name.as_str()));

@@ -26,7 +26,7 @@ const WORKERS: usize = 8;
 /// Time for which the profile is recorded.
 const PROFILED: &str = "2s";
 
-/// Time limit of the whole profile, which begins with the start of a copy of the Worker.
+/// Time limit of the whole profile, including the start of a copy of the Worker.
 const PROFILED_WITHIN: Duration = Duration::from_secs(90);
 
 /// The function that the profile must name.
@@ -67,7 +67,7 @@ impl Observer {
         self.folder.path().join("kubeconfig")
     }
 
-    /// Returns a command of `tenon` about the Workers of the steps.
+    /// Returns a command of `tenon` that concerns the Workers of the steps.
     fn tenon(&self, stage: &Stage, arguments: &[&str]) -> anyhow::Result<Command> {
         let mut command = Command::new(Process::binary("tenon")?);
         command
@@ -78,7 +78,7 @@ impl Observer {
         Ok(command)
     }
 
-    /// Deletes the account and its rights, of which some are in the namespace of the installation.
+    /// Deletes the account and its rights, some of which are in the namespace of the installation.
     async fn delete(&self, stage: &Stage) -> anyhow::Result<()> {
         let manifest = self.manifest();
         let delete = ["delete", "--ignore-not-found", "--filename", &manifest.to_string_lossy()];

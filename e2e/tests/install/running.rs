@@ -19,22 +19,22 @@ type Running<'a> = Pin<Box<dyn Future<Output = anyhow::Result<String>> + 'a>>;
 pub struct Step {
     name: &'static str,
     run: fn(&Stage) -> Running<'_>,
-    essential: bool,
+    is_essential: bool,
 }
 
 impl Step {
     /// Declares a step that all later steps depend on: if it fails, the later steps do not run.
     pub const fn essential(name: &'static str, run: fn(&Stage) -> Running<'_>) -> Self {
-        Self { name, run, essential: true }
+        Self { name, run, is_essential: true }
     }
 
     /// Declares a step that can be skipped, and whose failure does not affect later steps.
     pub const fn optional(name: &'static str, run: fn(&Stage) -> Running<'_>) -> Self {
-        Self { name, run, essential: false }
+        Self { name, run, is_essential: false }
     }
 
     fn is_selected(&self, words: &[String]) -> bool {
-        self.essential
+        self.is_essential
             || words.is_empty()
             || words.iter().any(|word| self.name.contains(word.as_str()))
     }
@@ -51,7 +51,7 @@ pub async fn run(steps: &[Step]) -> anyhow::Result<ExitCode> {
         let began = Instant::now();
         let outcome = timeout(STEP_TIMEOUT, (step.run)(&stage)).await;
         let outcome = outcome
-            .unwrap_or_else(|_| Err(anyhow!("the step did not end within {STEP_TIMEOUT:?}")));
+            .unwrap_or_else(|_| Err(anyhow!("the step did not finish within {STEP_TIMEOUT:?}")));
         let took = began.elapsed().as_secs_f64();
         match outcome {
             Ok(remark) => {
@@ -66,7 +66,7 @@ pub async fn run(steps: &[Step]) -> anyhow::Result<ExitCode> {
                     step.name,
                     stage.diagnostics().await
                 );
-                if step.essential {
+                if step.is_essential {
                     println!(
                         "later steps depend on {} and do not run; the installation is kept for inspection",
                         step.name

@@ -13,7 +13,7 @@ use crate::helm::Helm;
 use crate::objects::Object;
 
 /// The namespace in which Tenon is installed.
-pub use tenon_e2e::INSTALLED as SYSTEM;
+pub use tenon_e2e::SYSTEM_NAMESPACE as SYSTEM;
 
 /// Path of the repository's root.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -62,10 +62,11 @@ impl Stage {
     /// Fails if the environment names no cluster, or if the namespace cannot be created.
     pub async fn from_env() -> anyhow::Result<Self> {
         let cluster = Cluster::from_env().await?;
-        let or = |name: &str, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
-        let current = Build { repository: ROOT.into(), tag: or("TENON_E2E_TAG", "e2e") };
+        let var_or =
+            |name: &str, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
+        let current = Build { repository: ROOT.into(), tag: var_or("TENON_E2E_TAG", "e2e") };
         let previous = env::var_os("TENON_E2E_PREVIOUS").map(|repository| {
-            let tag = or("TENON_E2E_PREVIOUS_TAG", "e2e-previous");
+            let tag = var_or("TENON_E2E_PREVIOUS_TAG", "e2e-previous");
             Build { repository: repository.into(), tag }
         });
         let namespace = Namespace::create(&cluster, "tenon-e2e")
@@ -74,11 +75,11 @@ impl Stage {
         Ok(Self {
             helm: Helm::of(&cluster),
             cluster,
-            registry: or("TENON_E2E_REGISTRY", "ghcr.io/tenon-dev"),
+            registry: var_or("TENON_E2E_REGISTRY", "ghcr.io/tenon-dev"),
             current,
             previous,
             namespace,
-            prometheus: or("TENON_E2E_PROMETHEUS", "quay.io/prometheus/prometheus:v3.5.0"),
+            prometheus: var_or("TENON_E2E_PROMETHEUS", "quay.io/prometheus/prometheus:v3.5.0"),
             prober_node: OnceCell::new(),
             before: OnceCell::new(),
         })
@@ -132,5 +133,5 @@ fn or_error(output: anyhow::Result<String>) -> String {
 }
 
 fn is_warning(line: &str) -> bool {
-    ["WARN", "ERROR", "panicked", "error:"].iter().any(|sign| line.contains(sign))
+    ["WARN", "ERROR", "panicked", "error:"].iter().any(|marker| line.contains(marker))
 }

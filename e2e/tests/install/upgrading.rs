@@ -29,8 +29,8 @@ pub async fn upgrade(stage: &Stage, overrides: &[String]) -> anyhow::Result<()> 
     let build = &stage.current;
     stage.helm.upgrade("tenon-crds", &build.chart("tenon-crds"), &[]).await?;
     let chart = build.chart("tenon");
-    let available = file(&chart.join("values-ha.yaml"));
-    let values: Vec<_> = [available]
+    let high_availability = file(&chart.join("values-ha.yaml"));
+    let values: Vec<_> = [high_availability]
         .into_iter()
         .chain(values(stage, build))
         .chain(overrides.iter().cloned())

@@ -140,7 +140,8 @@ pub async fn a_grant_of_a_public_suffix_is_refused(scenario: Scenario) -> anyhow
         let generation = grant.metadata.generation;
         let status = grant.status.unwrap_or_default();
         ensure!(status.observed_generation == generation, "the status is outdated");
-        let reasons: Vec<_> = status.conditions.iter().map(|it| it.reason.as_str()).collect();
+        let reasons: Vec<_> =
+            status.conditions.iter().map(|condition| condition.reason.as_str()).collect();
         ensure!(reasons == ["PublicSuffix"; 2], "the reasons are {reasons:?}");
         Ok(())
     })

@@ -80,8 +80,8 @@ const WORKERS: usize = 50;
 /// Default number of restarts. `TENON_E2E_RESTARTS` sets another number.
 const RESTARTS: usize = 3;
 
-/// The restarted leader takes the Lease without waiting, because its identity is that of the
-/// Lease's holder.
+/// The restarted leader takes the Lease without waiting, because it has the identity of the Lease's
+/// holder.
 pub async fn a_restarted_leader_writes_nothing(scenario: Scenario) -> anyhow::Result<()> {
     let (workers, restarts) =
         (setting("TENON_E2E_WORKERS", WORKERS)?, setting("TENON_E2E_RESTARTS", RESTARTS)?);

@@ -65,8 +65,13 @@ fn to(worker: &str) -> Value {
     json!([{"group": "tenon.dev", "kind": "Worker", "name": worker}])
 }
 
-/// Applies a Gateway and an HTTPRoute with one rule, and waits until each of them has its status.
-pub(crate) async fn serve(scenario: &Scenario, name: &str, hosts: &[&str]) -> anyhow::Result<()> {
+/// Applies a Gateway, and an HTTPRoute to a Worker that does not exist. Waits until the status of
+/// the HTTPRoute says so, and deletes the HTTPRoute.
+pub(crate) async fn report_missing_backend(
+    scenario: &Scenario,
+    name: &str,
+    hosts: &[&str],
+) -> anyhow::Result<()> {
     apply_gateway(scenario).await?;
     let routes = apply_route(scenario, name, hosts, json!([{"backendRefs": to(name)}])).await?;
     await_reason(&routes, name, "ResolvedRefs", "BackendNotFound").await?;
@@ -75,7 +80,8 @@ pub(crate) async fn serve(scenario: &Scenario, name: &str, hosts: &[&str]) -> an
 }
 
 fn reason<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a str> {
-    conditions.iter().find(|it| it.type_ == type_).map(|it| it.reason.as_str())
+    let found = conditions.iter().find(|condition| condition.type_ == type_);
+    found.map(|condition| condition.reason.as_str())
 }
 
 /// Waits until a condition of the route's only parent has a reason, and returns its message.
@@ -89,7 +95,7 @@ async fn await_reason(
         let route = routes.get(name).await?;
         let parents = route.status.as_ref().map(|status| &*status.parents).unwrap_or_default();
         let parent = parents.first().context("there is no status yet")?;
-        let found = parent.conditions.iter().find(|it| it.type_ == type_);
+        let found = parent.conditions.iter().find(|condition| condition.type_ == type_);
         let found = found.with_context(|| format!("the conditions are {:?}", parent.conditions))?;
         ensure!(
             found.reason == expected && found.observed_generation == route.metadata.generation,
@@ -139,7 +145,10 @@ pub async fn an_http_route_serves_its_workers_and_reports_its_state(
         );
         let listeners = status.listeners.iter();
         let found: Vec<_> = listeners
-            .map(|it| (it.attached_routes, reason(&it.conditions, "Accepted").unwrap_or_default()))
+            .map(|listener| {
+                let reason = reason(&listener.conditions, "Accepted").unwrap_or_default();
+                (listener.attached_routes, reason)
+            })
             .collect();
         ensure!(found == [(1, "Accepted"), (0, "PortUnavailable")], "the listeners are {found:?}");
         Ok(())

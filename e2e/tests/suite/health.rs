@@ -74,8 +74,8 @@ pub async fn a_worker_that_cannot_start_is_unhealthy_until_a_good_revision_serve
     })
     .await?;
 
-    namespace.apply(&worker("looper", &answering("mended"))).await?;
-    scenario.await_answer(&host, "mended", SOON).await?;
+    namespace.apply(&worker("looper", &answering("fixed"))).await?;
+    scenario.await_answer(&host, "fixed", SOON).await?;
     await_condition("the crash loop to be over", SOON, async || {
         let condition =
             healthy(namespace).await?.context("the Worker has lost its condition Healthy")?;
@@ -187,7 +187,7 @@ pub async fn every_operator_sends_every_node_the_quarantine_that_one_operator_re
         ensure!(condition.message.contains(part), "{part:?} is not in {condition:?}");
     }
     namespace.await_ready("looper", ConditionStatus::True).await?;
-    namespace.apply(&worker("looper", &answering("mended"))).await?;
+    namespace.apply(&worker("looper", &answering("fixed"))).await?;
     await_condition("the quarantine to be over", SOON, async || {
         let condition =
             healthy(namespace).await?.context("the Worker has lost its condition Healthy")?;

@@ -1,5 +1,5 @@
-//! The tests across processes. `make test-e2e` runs them. An argument selects the tests whose names
-//! contain it.
+//! Runs the tests across processes, as `make test-e2e` does. An argument selects the tests whose
+//! names contain it.
 
 mod artifact;
 mod boundary;

@@ -40,8 +40,8 @@ pub async fn a_malformed_stored_object_does_not_stop_the_others(
     // The API server cannot merge changes into an object that it cannot decode, so the object has
     // to be replaced.
     scenario.namespace.delete_worker("odd").await?;
-    scenario.namespace.apply(&worker("odd", &answering("mended"))).await?;
-    scenario.await_answer(&scenario.namespace.host("odd"), "mended", SOON).await?;
+    scenario.namespace.apply(&worker("odd", &answering("fixed"))).await?;
+    scenario.await_answer(&scenario.namespace.host("odd"), "fixed", SOON).await?;
     await_malformed(&scenario, 0).await
 }
 

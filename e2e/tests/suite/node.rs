@@ -1,4 +1,4 @@
-//! Tests of nodes that end under load, and of pools without nodes.
+//! Tests of nodes that stop under load, and of pools without nodes.
 
 use std::collections::BTreeSet;
 
@@ -53,9 +53,9 @@ pub async fn a_killed_node_fails_only_the_invocations_that_it_had_begun(
 
     reads.ensure_no_failure().context("a GET failed, although the router can repeat it")?;
     let in_flight = |probe: &Probe| probe.began <= after_kill && probe.ended >= before_kill;
-    let excused = |probe: &Probe| in_flight(probe) && is_node_lost(&probe.outcome);
+    let is_excused = |probe: &Probe| in_flight(probe) && is_node_lost(&probe.outcome);
     ensure!(
-        writes.failures().all(excused),
+        writes.failures().all(is_excused),
         "POSTs failed for another reason than the loss of the node: {writes}"
     );
     let survivor = others.first().context("no node is left")?.name();

@@ -16,7 +16,7 @@ use serde_json::json;
 use tenon_crds::{ConditionStatus, RuntimePool};
 use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
-/// Time limit for Kubernetes' garbage collector and quotas. They look for new kinds every 30
+/// Time limit for Kubernetes' garbage collector and quotas. They discover new kinds only every 30
 /// seconds, and the tested kind may be new.
 pub const COLLECTED: Duration = Duration::from_secs(90);
 

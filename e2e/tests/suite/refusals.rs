@@ -132,9 +132,9 @@ pub async fn a_bundle_that_does_not_fit_into_etcd_is_named_while_its_predecessor
     let ready = await_stalled(&scenario, "bundle").await?;
     ensure!(ready.reason == "TooLarge", "the condition Ready is {ready:?}");
     scenario.await_answer(&namespace.host("bundle"), "small", SOON).await?;
-    namespace.apply_config_map("code", &[("worker.js", &answering("mended"))]).await?;
+    namespace.apply_config_map("code", &[("worker.js", &answering("fixed"))]).await?;
     namespace.await_ready("bundle", ConditionStatus::True).await?;
-    scenario.await_answer(&namespace.host("bundle"), "mended", SOON).await?;
+    scenario.await_answer(&namespace.host("bundle"), "fixed", SOON).await?;
     Ok(())
 }
 
@@ -203,8 +203,7 @@ fn stalled(conditions: &[Condition]) -> anyhow::Result<Condition> {
     Ok(ready.clone())
 }
 
-/// A policy of the cluster that denies writes in the namespace of a test and in that of the
-/// operator.
+/// A policy of the cluster that denies writes in the namespaces of a test and of the operator.
 struct Policy<'a> {
     scenario: &'a Scenario,
 }

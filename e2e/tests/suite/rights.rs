@@ -34,7 +34,8 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
     })
     .await?;
     grants.delete(name, &DeleteParams::default()).await?;
-    gateway::serve(&scenario, "rights", &[&format!("rights.{name}.example.com")]).await?;
+    gateway::report_missing_backend(&scenario, "rights", &[&format!("rights.{name}.example.com")])
+        .await?;
     let account = scenario.account().user();
     await_condition("the operator to use each right", SOON, async || {
         let (used, refused) = uses(log.requests()?, account);
@@ -42,8 +43,8 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(
         // Rights on certificates are used by the test in tls.rs, which issues some.
         let expected: Vec<_> =
             rights()?.into_iter().filter(|right| !right.covers_certificates()).collect();
-        let idle = unused(&expected, &used);
-        ensure!(idle.is_empty(), "the operator never used: {}", idle.join("; "));
+        let unused = unused(&expected, &used);
+        ensure!(unused.is_empty(), "the operator never used: {}", unused.join("; "));
         Ok(())
     })
     .await
@@ -144,19 +145,19 @@ fn uses(requests: Vec<Request>, user: &str) -> (BTreeSet<Use>, BTreeSet<Use>) {
             Some(subresource) => format!("{}/{subresource}", object.resource),
             None => object.resource,
         };
-        let done = (resource.clone(), object.api_group.clone(), request.verb.clone());
+        let usage = (resource.clone(), object.api_group.clone(), request.verb.clone());
         match request.response_status.map(|status| status.code) {
             Some(_) if is_forbidden => {
-                refused.insert(done);
+                refused.insert(usage);
             }
             Some(201) => {
                 // A server-side apply that creates an object requires both rights.
                 used.insert((resource, object.api_group, "create".to_owned()));
-                used.insert(done);
+                used.insert(usage);
             }
             // A request for an object that does not exist uses the right too.
             Some(_) => {
-                used.insert(done);
+                used.insert(usage);
             }
             None => {}
         }
@@ -165,13 +166,13 @@ fn uses(requests: Vec<Request>, user: &str) -> (BTreeSet<Use>, BTreeSet<Use>) {
 }
 
 fn unused(rights: &[Right], used: &BTreeSet<Use>) -> Vec<String> {
-    let mut idle = Vec::new();
+    let mut unused = Vec::new();
     for right in rights {
         for verb in &right.verbs {
             if !used.contains(&(right.resource.clone(), right.group.clone(), verb.clone())) {
-                idle.push(format!("{verb} of {right}"));
+                unused.push(format!("{verb} of {right}"));
             }
         }
     }
-    idle
+    unused
 }

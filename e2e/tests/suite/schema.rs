@@ -36,6 +36,9 @@ const MAX_CONCURRENT: usize = 16;
 /// Minimum number of mutants of each kind.
 const MIN_MUTANTS: usize = 1_000;
 
+/// Maximum number of wrong verdicts in the error.
+const MAX_LISTED: usize = 20;
+
 /// Maximum length of a string in the report of a wrong verdict, in characters.
 const MAX_SHOWN: usize = 400;
 
@@ -201,7 +204,7 @@ impl Judge {
             }
         }
         let count = misjudged.len();
-        misjudged.truncate(20);
+        misjudged.truncate(MAX_LISTED);
         ensure!(
             count == 0,
             "{count} verdicts are wrong (seed {SEED:#x}), among them:\n{}",
@@ -278,8 +281,8 @@ fn quoted(status: &Status, rules: &[Rule]) -> Vec<String> {
 /// a rule at a place that contains such a place.
 fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
     let is_below = |field: &str, place: &str| {
-        let rest = field.strip_prefix(place);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        let below = field.strip_prefix(place);
+        below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
     };
     let is_rule = |message: &str| rules.iter().any(|rule| rule.is_quoted_in(message));
     let causes: Vec<_> = status.details.iter().flat_map(|details| &details.causes).collect();

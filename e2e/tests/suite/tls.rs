@@ -52,8 +52,8 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let logs = scenario.logs().to_owned();
     let volumes = Volumes::of(&system, "tls", logs.join(system.name()));
     let transport = Transport::Tls(&volumes);
-    let (catalog, inner) = (Service::start(7070).await?, Service::start(8081).await?);
-    let (cluster, internal) = (&scenario.cluster, inner.address());
+    let (catalog, router_service) = (Service::start(7070).await?, Service::start(8081).await?);
+    let (cluster, internal) = (&scenario.cluster, router_service.address());
     let account = Account::create(cluster, &system, &logs).await?;
     // The operator starts without a certificate and issues one for itself.
     let operator = Operator::start(
@@ -76,7 +76,7 @@ async fn issue_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     };
     let node = start_node("tls-a").await?;
     let router = Router::start("router-tls", transport, address, &logs).await?;
-    inner.set_backends(vec![router.internal_address()]);
+    router_service.set_backends(vec![router.internal_address()]);
 
     let mut hello = worker("hello", &answering("hello"));
     hello.spec.pool = "tls".to_owned();

@@ -141,8 +141,8 @@ pub async fn a_bad_update_names_the_position_while_the_last_good_revision_serves
         status.latest_revision
     );
 
-    scenario.namespace.apply(&worker("careful", &answering("mended"))).await?;
-    scenario.await_answer(&host, "mended", SOON).await?;
+    scenario.namespace.apply(&worker("careful", &answering("fixed"))).await?;
+    scenario.await_answer(&host, "fixed", SOON).await?;
     scenario.namespace.await_ready("careful", ConditionStatus::True).await?;
     Ok(())
 }
@@ -179,7 +179,7 @@ pub async fn a_deleted_worker_answers_404(scenario: Scenario) -> anyhow::Result<
 
     scenario.namespace.delete_worker("short-lived").await?;
     let mut connection = scenario.router.connection();
-    tenon_e2e::await_condition("the route to be gone", SOON, async || {
+    await_condition("the route to be gone", SOON, async || {
         let answer = connection.get(&host, "/").await?;
         ensure!(
             answer.status == 404 && answer.body.contains("worker_not_found"),
@@ -258,7 +258,7 @@ pub async fn a_handler_that_throws_does_not_show_its_details_to_the_caller(
     scenario.namespace.apply(&worker("thrower", source)).await?;
     let mut connection = scenario.router.connection();
     let host = scenario.namespace.host("thrower");
-    let answer = tenon_e2e::await_condition("the Worker to throw", SOON, async || {
+    let answer = await_condition("the Worker to throw", SOON, async || {
         let answer = connection.get(&host, "/").await?;
         ensure!(answer.status == 500, "the response is {} {}", answer.status, answer.body);
         Ok(answer)

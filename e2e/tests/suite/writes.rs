@@ -1,5 +1,5 @@
-//! Tests of the number of writes that a Worker costs, because these bound the number of Workers that
-//! a cluster can take.
+//! Tests of the number of writes that a Worker costs, because the writes bound the number of
+//! Workers that a cluster can take.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -22,8 +22,9 @@ pub async fn a_new_worker_costs_a_revision_and_at_most_two_statuses(
         scenario.namespace.apply(&worker(&name, &answering("new"))).await?;
         scenario.namespace.await_ready(&name, ConditionStatus::True).await?;
     }
-    // The first status is accepted by the catalogs of all replicas, and the second one says that a
-    // router has acknowledged it. One status says both if a router acknowledges before the write.
+    // The first status makes all replicas add the revision to their catalogs, and the second one
+    // says that a router has acknowledged it. If a router acknowledges the revision before the
+    // first status is written, that status says both.
     let statuses = WORKERS..=2 * WORKERS;
     ensure_written(&scenario, &log, &[("workerrevisions", WORKERS)], statuses)
 }
@@ -46,9 +47,8 @@ pub async fn a_failure_that_changes_is_written_once_each_time(
 /// Checks the number of the operator's writes in the scenario's namespace.
 ///
 /// # Arguments
-///
-/// * `others` – the number of writes to each kind of object except the statuses of Workers
-/// * `statuses` – the permitted numbers of writes to the statuses of Workers
+/// * `others` - the number of writes to each kind of object except the statuses of Workers.
+/// * `statuses` - the permitted numbers of writes to the statuses of Workers.
 fn ensure_written(
     scenario: &Scenario,
     log: &AuditLog,

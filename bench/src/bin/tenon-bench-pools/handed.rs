@@ -25,7 +25,7 @@ struct Job {
 }
 
 /// The receiver of a thread's own queue, and senders to the queues of all threads.
-struct Ends {
+struct Channels {
     inbox: mpsc::UnboundedReceiver<Job>,
     owners: Vec<mpsc::UnboundedSender<Job>>,
 }
@@ -40,14 +40,14 @@ pub fn measure(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
     let workers = &load.shape().workers;
     let (owners, inboxes): (Vec<_>, Vec<_>) =
         (0..load.shape().threads).map(|_| mpsc::unbounded_channel()).unzip();
-    let ends =
-        inboxes.into_iter().map(|inbox| Some(Ends { inbox, owners: owners.clone() })).collect();
+    let channels =
+        inboxes.into_iter().map(|inbox| Some(Channels { inbox, owners: owners.clone() })).collect();
     // A queue closes only after all its senders are dropped, so this function must not keep any.
     drop(owners);
-    let ends: Mutex<Vec<Option<Ends>>> = Mutex::new(ends);
+    let channels: Mutex<Vec<Option<Channels>>> = Mutex::new(channels);
     load.run(async |thread| {
-        let own = ends.lock().unwrap_or_else(PoisonError::into_inner)[thread].take();
-        let Ends { inbox, owners } = own.expect("a thread took its ends twice");
+        let own = channels.lock().unwrap_or_else(PoisonError::into_inner)[thread].take();
+        let Channels { inbox, owners } = own.expect("a thread took its channels twice");
         tokio::task::spawn_local(serve_jobs(inbox, Pinned::new(sandbox, workers.of(thread))));
         Handed { workers_by_thread: Arc::clone(workers), workers: workers.all(), owners }
     })

@@ -6,7 +6,7 @@
 //!               │                        └─ clients, tasks
 //!               └─ thread n …
 //!
-//!  all built ──► warm-up ──► measured ──► stop: requests in flight are answered, and count
+//!  all built ──► warm-up ──► measured ──► stop: requests in flight still count
 //! ```
 //!
 //! A client runs on a thread that serves, as a connection does: the measurement covers only what

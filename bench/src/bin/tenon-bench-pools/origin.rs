@@ -46,7 +46,7 @@ impl Origin {
 }
 
 async fn accept(listener: TcpListener) {
-    // If accepting fails, the origin ends, and the measurements that need it fail.
+    // If accepting fails, the origin stops, and the measurements that need it fail.
     while let Ok((stream, _)) = listener.accept().await {
         let _ = stream.set_nodelay(true);
         // Clients close their connections at the end of their measurement.

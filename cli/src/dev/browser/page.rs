@@ -31,8 +31,8 @@ ul { padding-left: 1.2rem; }
 footer, .about { color: color-mix(in srgb, currentColor 65%, transparent); font-size: 0.9rem; }
 ";
 
-/// The script of the page: loads the page again when the name of the build changes. While `tenon
-/// dev` does not run, the script keeps asking.
+/// The script of the page: reloads the page when the name of the build changes. While `tenon dev`
+/// does not run, the script keeps asking.
 const SCRIPT: &str = r#"
 const { build, path } = document.currentScript.dataset;
 const look = async () => {
@@ -73,7 +73,7 @@ pub(super) struct Report<'a> {
     pub(super) hidden: usize,
     /// The URLs of all Workers, for a request that belongs to none.
     pub(super) urls: Vec<(String, WorkerId)>,
-    /// The current build, if the page loads itself again once there is another one.
+    /// The current build, if the page reloads itself once there is another one.
     pub(super) build: Option<String>,
 }
 
@@ -114,7 +114,7 @@ impl Report<'_> {
         }
         for (message, frames) in &self.exceptions {
             writeln!(html, "<h1>{}</h1>", escaped(message))?;
-            stack(html, frames)?;
+            write_stack(html, frames)?;
         }
         if !self.problems.is_empty() {
             html.push_str("<h2>Problems in the files</h2>\n");
@@ -129,7 +129,7 @@ impl Report<'_> {
             html.push_str("<h2>Workers</h2>\n<ul>\n");
             for (url, worker) in &self.urls {
                 let (shown, worker) = (escaped(url), escaped(worker.as_str()));
-                // A wildcard host is no host.
+                // A URL with a wildcard cannot be opened.
                 match url.contains('*') {
                     true => writeln!(html, "<li>{shown} {worker}</li>")?,
                     false => writeln!(html, "<li><a href=\"{shown}\">{shown}</a> {worker}</li>")?,
@@ -139,7 +139,7 @@ impl Report<'_> {
         }
         writeln!(html, "<footer><p>Request {}. ", escaped(self.request_id))?;
         if self.build.is_some() {
-            html.push_str("The page loads itself again after the next build. ");
+            html.push_str("The page reloads itself after the next build. ");
         }
         html.push_str("On a cluster, clients get only the code.</p></footer>\n");
         if let Some(build) = &self.build {
@@ -155,10 +155,10 @@ impl Report<'_> {
 
 /// Writes a stack. The first frame of the author's own code shows its source, and the others show
 /// it on a click.
-fn stack(html: &mut String, frames: &[Frame]) -> fmt::Result {
-    let with_source = |frame: &Frame| frame.excerpt.is_some();
-    let own = frames.iter().position(|frame| with_source(frame) && frame.is_own);
-    let open = own.or_else(|| frames.iter().position(with_source));
+fn write_stack(html: &mut String, frames: &[Frame]) -> fmt::Result {
+    let has_source = |frame: &Frame| frame.excerpt.is_some();
+    let own = frames.iter().position(|frame| has_source(frame) && frame.is_own);
+    let open = own.or_else(|| frames.iter().position(has_source));
     html.push_str("<ol>\n");
     for (at, frame) in frames.iter().enumerate() {
         let text = escaped(&frame.text);
@@ -166,7 +166,7 @@ fn stack(html: &mut String, frames: &[Frame]) -> fmt::Result {
             Some(excerpt) => {
                 let open = if open == Some(at) { " open" } else { "" };
                 write!(html, "<li><details{open}><summary>{text}</summary>")?;
-                source(html, excerpt)?;
+                write_source(html, excerpt)?;
                 html.push_str("</details></li>\n");
             }
             None => writeln!(html, "<li>{text}</li>")?,
@@ -176,7 +176,7 @@ fn stack(html: &mut String, frames: &[Frame]) -> fmt::Result {
     Ok(())
 }
 
-fn source(html: &mut String, excerpt: &Excerpt) -> fmt::Result {
+fn write_source(html: &mut String, excerpt: &Excerpt) -> fmt::Result {
     let width = excerpt.gutter();
     html.push_str("<pre>");
     for (number, line, is_marked) in excerpt.numbered() {

@@ -1,3 +1,5 @@
+//! Tests which requests get a page, and what the page shows.
+
 use http::Request;
 use tenon_proto::failure::{Failure, Phase};
 
@@ -44,7 +46,7 @@ fn names_of_foreign_sites_are_not_local() {
 }
 
 #[test]
-fn a_page_is_of_the_exceptions_of_its_request() {
+fn a_page_shows_only_the_exceptions_of_its_request() {
     let browser = browser();
     for (request_id, message) in [("1", "first"), ("2", "second"), ("1", "third")] {
         let thrown = Exception { message: message.to_owned(), location: None, stack: None };
@@ -110,7 +112,7 @@ fn the_name_of_the_build_changes_with_each_build() {
     };
     let before = name();
     assert_eq!(name(), before);
-    browser.served();
+    browser.reload_pages();
     assert_ne!(name(), before);
     assert!(browser.answer(&request("localhost", "*/*")).is_none());
 }

@@ -12,7 +12,7 @@ fn worker_and_notes(config: Value) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn keys_with_a_counterpart_are_taken_over_without_a_note() {
+fn keys_with_a_counterpart_are_carried_over_without_a_note() {
     let (worker, notes) = worker_and_notes(json!({
         "name": "shop",
         "main": "src/index.ts",
@@ -95,7 +95,7 @@ fn a_key_without_content_needs_no_note() {
 }
 
 #[test]
-fn static_files_are_taken_over_with_their_settings() {
+fn static_files_are_carried_over_with_their_settings() {
     let (worker, notes) = worker_and_notes(json!({
         "name": "shop",
         "main": "src/index.ts",
@@ -133,7 +133,7 @@ fn static_files_without_code_get_code_that_serves_them() {
 }
 
 #[test]
-fn a_value_of_another_form_has_a_note() {
+fn a_malformed_value_gets_a_note() {
     for (key, value) in [
         ("main", json!(1)),
         ("vars", json!([])),

@@ -1,5 +1,5 @@
-// Calls greeter.proto, whose path is the first argument, at the address in the second, and prints what
-// the server answers.
+// Calls the methods of greeter.proto, whose path is the first argument, at the address in the
+// second argument, and prints the answers.
 import grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 

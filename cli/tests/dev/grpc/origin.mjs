@@ -1,4 +1,5 @@
-// Serves examples/grpc/greeter.proto, whose path is the argument, on a free port, and prints the port.
+// Serves examples/grpc/greeter.proto, whose path is the argument, on a free port, and prints the
+// port.
 import grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 

@@ -64,7 +64,7 @@ fn a_breakpoint_in_typescript_pauses_a_request_with_its_locals() {
 }
 
 #[test]
-fn a_pause_does_not_count_towards_limits_and_other_requests_wait_until_it_ends() {
+fn a_pause_does_not_count_toward_limits_and_other_requests_wait_until_it_ends() {
     let directory = tempfile::tempdir().unwrap();
     let source = "export default { fetch() { const greeting = 'Hello'; debugger; return new Response(greeting) } }";
     let manifest = worker("hello", source).replace("spec:\n", "spec:\n  limits: {cpuMs: 20}\n");

@@ -12,7 +12,7 @@ const sign = async (claims, { privateKey }) =>
 
 export default {
   async fetch(request, env) {
-    // Clerk's own keys, which its service would have.
+    // The key pair that Clerk's service would have.
     const pair = await generateKeyPair("RS256", { extractable: true });
     const jwtKey = await exportSPKI(pair.publicKey);
     const clerk = createClerkClient({ secretKey: "sk_test_key", publishableKey: `pk_test_${btoa("clerk.example.com$")}`, apiUrl: env.ORIGIN });

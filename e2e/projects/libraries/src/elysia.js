@@ -8,6 +8,6 @@ export default new Elysia({ adapter: CloudflareAdapter })
   })
   .get("/items/:id", ({ params }) => ({ id: params.id }))
   .post("/items", ({ body, status }) => status(201, { received: body }), { body: t.Object({ name: t.String() }) })
-  // A generator yields text, of which no standard stream of a response may consist.
+  // Elysia would turn a generator into a stream of strings, but a Response needs a stream of bytes.
   .get("/stream", () => new Response(ReadableStream.from(["line 0\n", "line 1\n"]).pipeThrough(new TextEncoderStream())))
   .compile();

@@ -5,7 +5,7 @@ const handler = {
     const { pathname } = new URL(request.url);
     if (pathname === "/broken") throw new Error("on purpose");
     if (pathname === "/captured") return Response.json({ id: Sentry.captureMessage("a message") });
-    // The origin has what the client sent.
+    // The origin lists what Sentry's client has sent.
     if (pathname === "/events") return fetch(`${env.ORIGIN}/sentry/events`);
     return Response.json({ traced: Sentry.getActiveSpan() !== undefined });
   },

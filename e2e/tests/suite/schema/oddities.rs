@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// in combination.
 pub fn siblings() -> [(&'static str, Value); 7] {
     [
-        ("unheardOf", json!(1)),
+        ("unknown", json!(1)),
         ("modules", json!({"worker.js": ""})),
         ("configMapRef", json!({"name": "code"})),
         ("value", json!("x")),

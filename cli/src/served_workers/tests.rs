@@ -53,54 +53,55 @@ fn names(changes: &Changes) -> Vec<&str> {
 
 #[test]
 fn only_changed_workers_are_replaced() {
-    let mut site = Site::default();
-    site.update(load([loaded("a", "1", "x"), loaded("b", "1", "x")], []));
-    let changes = site.update(load([loaded("a", "2", "x"), loaded("b", "1", "x")], []));
+    let mut workers = ServedWorkers::default();
+    workers.update(load([loaded("a", "1", "x"), loaded("b", "1", "x")], []));
+    let changes = workers.update(load([loaded("a", "2", "x"), loaded("b", "1", "x")], []));
     assert_eq!((names(&changes), changes.removed.len()), (vec!["a"], 0));
 }
 
 #[test]
 fn a_deleted_worker_is_removed() {
-    let mut site = Site::default();
-    site.update(load([loaded("a", "1", "x")], []));
-    assert_eq!(site.update(load([], [])).removed, [id("a")]);
-    assert!(!site.serves(&id("a")));
+    let mut workers = ServedWorkers::default();
+    workers.update(load([loaded("a", "1", "x")], []));
+    assert_eq!(workers.update(load([], [])).removed, [id("a")]);
+    assert!(!workers.serves(&id("a")));
 }
 
 #[test]
 fn a_broken_worker_keeps_its_last_good_revision() {
-    let mut site = Site::default();
+    let mut workers = ServedWorkers::default();
     let first = loaded("a", "1", "x");
-    site.update(load([first.clone()], []));
-    let changes = site.update(load([], [problem(Some("a"), "x")]));
+    workers.update(load([first.clone()], []));
+    let changes = workers.update(load([], [problem(Some("a"), "x")]));
     assert_eq!((changes.removed.len(), changes.problems.len()), (0, 1));
     assert_eq!(
-        site.served(&id("a")).revision.map(|revision| revision.digest()),
+        workers.served(&id("a")).revision.map(|revision| revision.digest()),
         Some(first.digest)
     );
 }
 
 #[test]
 fn the_workers_of_an_unreadable_file_are_kept() {
-    let mut site = Site::default();
-    site.update(load([loaded("a", "1", "x"), loaded("b", "1", "y")], []));
-    assert_eq!(site.update(load([], [problem(None, "x")])).removed, [id("b")]);
+    let mut workers = ServedWorkers::default();
+    workers.update(load([loaded("a", "1", "x"), loaded("b", "1", "y")], []));
+    assert_eq!(workers.update(load([], [problem(None, "x")])).removed, [id("b")]);
 }
 
 #[test]
 fn the_workers_below_an_unreadable_directory_are_kept() {
-    let mut site = Site::default();
-    site.update(load([loaded("a", "1", "all/below/x.yaml"), loaded("b", "1", "else/y.yaml")], []));
-    let changes = site.update(load([], [problem(None, "all")]));
+    let mut workers = ServedWorkers::default();
+    workers
+        .update(load([loaded("a", "1", "all/below/x.yaml"), loaded("b", "1", "else/y.yaml")], []));
+    let changes = workers.update(load([], [problem(None, "all")]));
     assert_eq!((changes.removed, changes.problems.len()), (vec![id("b")], 1));
-    assert!(site.serves(&id("a")));
+    assert!(workers.serves(&id("a")));
 }
 
 #[test]
 fn a_problem_and_its_resolution_are_reported_once() {
-    let mut site = Site::default();
-    assert_eq!(site.update(load([], [problem(None, "x")])).problems.len(), 1);
-    assert_eq!(site.update(load([], [problem(None, "x")])).problems.len(), 0);
-    assert!(site.update(load([], [])).all_resolved);
-    assert!(!site.update(load([], [])).all_resolved);
+    let mut workers = ServedWorkers::default();
+    assert_eq!(workers.update(load([], [problem(None, "x")])).problems.len(), 1);
+    assert_eq!(workers.update(load([], [problem(None, "x")])).problems.len(), 0);
+    assert!(workers.update(load([], [])).all_resolved);
+    assert!(!workers.update(load([], [])).all_resolved);
 }

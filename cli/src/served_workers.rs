@@ -17,7 +17,7 @@ use crate::manifest::Problem;
 
 /// The Workers being served.
 #[derive(Default)]
-pub(crate) struct Site {
+pub(crate) struct ServedWorkers {
     workers: BTreeMap<WorkerId, Loaded>,
     /// Problems that have been reported already.
     problems: Vec<Problem>,
@@ -37,7 +37,7 @@ pub(crate) struct Changes {
     pub(crate) all_resolved: bool,
 }
 
-impl Site {
+impl ServedWorkers {
     pub(crate) fn serves(&self, id: &WorkerId) -> bool {
         self.workers.contains_key(id)
     }
@@ -52,7 +52,7 @@ impl Site {
     }
 
     /// Returns the Workers being served.
-    pub(crate) fn workers(&self) -> impl Iterator<Item = (&WorkerId, &Loaded)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&WorkerId, &Loaded)> {
         self.workers.iter()
     }
 
@@ -125,5 +125,5 @@ impl Site {
 }
 
 #[cfg(test)]
-#[path = "site/tests.rs"]
+#[path = "served_workers/tests.rs"]
 mod tests;
