@@ -9,6 +9,7 @@
 //! All contenders run from the first round to the last; a contender without load sleeps. The report
 //! shows the median of each figure over the rounds.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -17,6 +18,7 @@ use crate::hello::ANSWER;
 use crate::load::{Figures, Load, Target};
 use crate::process::Process;
 use crate::quantile::median;
+use crate::syscalls;
 
 /// A server that runs the hello Worker, and its processes.
 pub struct Contender {
@@ -86,6 +88,17 @@ impl Contender {
         let figures = load.run(self.target, schedule.measured)?;
         let cpu = self.cpu()?.iter().zip(before).map(|(after, before)| *after - before).collect();
         Ok(Sample { figures, cpu })
+    }
+
+    /// Returns the number of system calls per request.
+    ///
+    /// # Errors
+    /// Fails if the processes cannot be traced, or if a request fails.
+    pub fn syscalls(&self, load: &Load, duration: Duration, scratch: &Path) -> anyhow::Result<f64> {
+        load.run(self.target, duration)?;
+        let (calls, figures) =
+            syscalls::count(&self.processes, scratch, || load.run(self.target, duration))?;
+        Ok(calls as f64 / figures.requests.max(1) as f64)
     }
 
     fn cpu(&self) -> anyhow::Result<Vec<Duration>> {

@@ -26,6 +26,9 @@ const MAX_TLS_RATIO: f64 = 1.15;
 /// Maximum CPU time of a request, as a multiple of that of nginx with deno.
 const MAX_PEER_RATIO: f64 = 0.8;
 
+/// The duration of the load while system calls are counted.
+const TRACED: Duration = Duration::from_secs(1);
+
 struct Case {
     what: &'static str,
     request: RequestSpec,
@@ -71,6 +74,9 @@ struct Row {
     plain: Measured,
     tls: Measured,
     peer: Measured,
+    /// The number of system calls per request of Tenon without TLS and of the peer, or `None` if the
+    /// processes cannot be traced.
+    syscalls: Option<[f64; 2]>,
 }
 
 /// Measures each case on all contenders.
@@ -107,7 +113,13 @@ pub fn run(
         let records = contest::run(&mut contenders, &load, schedule).context(what)?;
         let [plain, tls, peer] =
             <[_; 3]>::try_from(records).ok().context("a contender has no record")?;
-        rows.push(Row { plain, tls, peer });
+        let [tenon, _, other] = &contenders;
+        let count =
+            |contender: &Contender| contender.syscalls(&load, TRACED, &peers.scratch).context(what);
+        let syscalls = count(tenon).and_then(|own| Ok([own, count(other)?]));
+        let syscalls =
+            syscalls.inspect_err(|error| eprintln!("cannot count system calls: {error:#}")).ok();
+        rows.push(Row { plain, tls, peer, syscalls });
     }
     Ok(Record(rows))
 }
@@ -147,21 +159,36 @@ pub fn objectives(record: Option<&Record>) -> impl Iterator<Item = Objective> {
 
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "The hop: CPU µs per request, and p50\n")?;
-        let mut table =
-            Table::new(["", "Tenon", "p50", "with mTLS", "", "nginx + deno", "p50", ""]);
-        for (case, Row { plain, tls, peer }) in CASES.iter().zip(&self.0) {
+        writeln!(f, "The hop: CPU µs and system calls per request, and p50\n")?;
+        let mut table = Table::new([
+            "",
+            "Tenon",
+            "p50",
+            "syscalls",
+            "with mTLS",
+            "",
+            "nginx + deno",
+            "p50",
+            "syscalls",
+            "",
+        ]);
+        for (case, Row { plain, tls, peer, syscalls }) in CASES.iter().zip(&self.0) {
             let ratio = |of: &Measured, to: &Measured| {
                 format!("× {:.2}", of.cpu().as_secs_f64() / to.cpu().as_secs_f64())
+            };
+            let calls = |at: usize| {
+                syscalls.map_or_else(|| "–".to_owned(), |counts| format!("{:.2}", counts[at]))
             };
             table.row([
                 case.what.to_owned(),
                 micros(plain.cpu()),
                 human(plain.p50()),
+                calls(0),
                 micros(tls.cpu()),
                 ratio(tls, plain),
                 micros(peer.cpu()),
                 human(peer.p50()),
+                calls(1),
                 ratio(plain, peer),
             ]);
         }

@@ -5,7 +5,7 @@
 //!  apply     a real control plane and our processes on it ──► apply → first 200
 //!  import    thousands of Workers at once ──► wait of others, writes, cold starts without operator
 //!  contest   router + node, and the peers, in turns under one load ──► CPU time per request
-//!  hop       router + node with mutual TLS, long heads, large bodies ──► CPU time, latency
+//!  hop       router + node with mutual TLS, long heads, large bodies ──► CPU time, latency, syscalls
 //!  engine    the node's own benchmark, without a network ──► warm invocation, cold start
 //!  isolates  a node beside workerd ──► cold start, memory per Worker
 //!  fleet     thousands of Workers on a node ──► failures, evictions, latencies
@@ -50,6 +50,7 @@ mod soak;
 mod sockets;
 mod spread;
 mod streams;
+mod syscalls;
 mod table;
 mod tenon;
 mod traffic;

@@ -127,6 +127,11 @@ impl Process {
         self.name
     }
 
+    /// Returns the ids of this process and its descendants.
+    pub fn pids(&self) -> Vec<u32> {
+        tree(self.child.id())
+    }
+
     /// Checks that the process is still running.
     ///
     /// # Errors
