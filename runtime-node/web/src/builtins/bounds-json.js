@@ -103,8 +103,8 @@
       return keys.length;
     }
 
-    // The text that has been scanned and not yet parsed: whole members up to a comma, and the text
-    // after it.
+    // The text that has been scanned and not yet parsed: whole members up to the last comma, and
+    // the text after this comma.
     let from = start + 1;
     let comma = -1;
     for (let i = from; i < end; i++) {
@@ -139,7 +139,7 @@
         from = i + 1;
       }
     }
-    // Only blanks are valid between the brackets, but not after a comma.
+    // The brackets may enclose only blanks, but a member must follow a comma.
     if (from === start + 1) addAll(natively(from, end));
     else add(from, end);
     return finished();
