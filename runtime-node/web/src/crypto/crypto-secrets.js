@@ -124,15 +124,15 @@
       newKey("secret", { __proto__: null, name: "HMAC", hash, length: ops.keyBits(handle) }, extractable, usages, handle);
     // The maximum length of a generated key. HMAC hashes keys that are longer than a block before
     // it uses them.
-    const MOST_BITS = 2 ** 19;
+    const MAX_BITS = 2 ** 19;
 
     const hmac = {
       __proto__: null,
       generateKey({ hash, length }, extractable, usages) {
         only(usages, SIGN | VERIFY, "HMAC");
         const bits = length ?? blockLength(hash);
-        if (bits === 0 || bits > MOST_BITS) {
-          throw operationError(`HMAC keys are generated with 1 to ${MOST_BITS} bits, not with ${bits}`);
+        if (bits === 0 || bits > MAX_BITS) {
+          throw operationError(`HMAC keys are generated with 1 to ${MAX_BITS} bits, not with ${bits}`);
         }
         return hmacKey(hash, ops.secretGenerate(bits), extractable, usages);
       },
