@@ -136,7 +136,7 @@ impl RequestedWebSocket {
         key.set_headers_for_worker(&mut request.headers);
         let (outgoing, reader) = pipe::pipe();
         let bytes =
-            reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
+            reader.map(|piece| piece.map_err(|error| EgressError::Upload(error.to_string())));
         request.body =
             RequestBody::Stream { bytes: bytes.boxed_local(), length: None, trailers: None };
         Some(Self { key, headers: request.headers.clone(), outgoing })

@@ -102,10 +102,10 @@ pub(crate) fn tcp_connect<'s>(
     let (state, outbound) = (State::of(scope), Outbound::of(scope));
     let owner = state.current(scope).ok_or_else(not_current)?;
     let (number, connection) = reserve(scope, &state, owner)?;
-    let account = outbound.account(&state, owner);
+    let context = outbound.egress_context(&state, owner);
     let client = Rc::clone(&outbound.client);
     let work = async move {
-        let connecting = client.connect(&account, endpoint, is_secure);
+        let connecting = client.connect(&context, endpoint, is_secure);
         Ok(connection.open(connecting).await)
     };
     let outcome = promise(scope, work, outcome_value);

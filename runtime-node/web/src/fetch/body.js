@@ -165,7 +165,7 @@
   }
 
   function pullNative(streams, controller, source) {
-    const give = (piece) => {
+    const deliver = (piece) => {
       if (piece === null) streams.close(controller);
       else streams.enqueue(controller, piece);
     };
@@ -175,8 +175,8 @@
     try {
       /** @type {any} */
       const piece = ops.streamPull(source.owner, source.number);
-      if (piece === null || ArrayBufferIsView(piece)) return give(piece);
-      return PromisePrototypeThen(piece, give, fail);
+      if (piece === null || ArrayBufferIsView(piece)) return deliver(piece);
+      return PromisePrototypeThen(piece, deliver, fail);
     } catch (error) {
       fail(error);
     }

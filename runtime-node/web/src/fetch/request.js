@@ -168,7 +168,7 @@
 
   const abortForClient = (signal) => {
     const { DOMException } = internal.exceptions();
-    internal.abort().abort(signal, new DOMException("The client has gone away", "AbortError"));
+    internal.abort().abort(signal, new DOMException("The client disconnected", "AbortError"));
   };
 
   const WRAP = { __proto__: null };
@@ -275,7 +275,7 @@
     return { __proto__: null, method: r.method, url: hrefOf(r), list: listOf(r) };
   };
 
-  // Returns what a copy of a Request needs, and makes a Request of it.
+  // Returns the parts of a Request from which `requestOf` makes a copy.
   internal.requestParts = (request) => {
     const r = recordOf(request);
     return { __proto__: null, method: r.method, url: hrefOf(r), list: listOf(r), redirect: r.options.redirect, body: r.body };
