@@ -274,6 +274,8 @@ pub(crate) fn message_of(failure: &Failure) -> String {
     format!("{}: {}", failure.code, failure.message)
 }
 
+/// Returns a promise of the failure of a call that exceeds the invocation's limit of `most`
+/// subrequests.
 pub(crate) fn over_limit<'s>(scope: &mut v8::PinScope<'s, '_>, most: u32) -> Promised<'s, Outcome> {
     let message = format!(
         "the invocation has reached its limit of {most} subrequests; make fewer, or raise spec.limits.subrequests"
