@@ -4,11 +4,11 @@
 // A stream, a reader or a controller consists of a *record*, which holds its state and is never
 // visible to a Worker, and an object of a public class whose private field refers to the record.
 // The abstract operations of the standard are functions and methods of the records, under their
-// names: ReadableStreamClose is `readableStreamClose`, and ReadableByteStreamControllerRespondInternal
-// is `respondInternal` of that controller. A function with another name either has no counterpart
-// or states which operations it implements. The public classes (`streams-readable-api.js`,
-// `streams-writable-api.js`) convert arguments and check the receiver. A stream that only the
-// runtime uses need not have a public object.
+// names: ReadableStreamClose is `readableStreamClose`, and
+// ReadableByteStreamControllerRespondInternal is `respondInternal` of that controller. A function
+// with another name either has no counterpart or states which operations it implements. The public
+// classes (`streams-readable-api.js`, `streams-writable-api.js`) convert arguments and check the
+// receiver. A stream that only the runtime uses need not have a public object.
 //
 //   streams-base.js        this file
 //   streams-readable.js    ReadableStream: record, readers, the default controller

@@ -108,7 +108,7 @@
       // ---- Calls by the source, while the stream is open
 
       // Enqueues a part of a buffer that belongs to a Worker.
-      give(buffer, offset, length) {
+      transferAndEnqueue(buffer, offset, length) {
         this.enqueue(ArrayBufferPrototypeTransfer(buffer), offset, length);
       }
 

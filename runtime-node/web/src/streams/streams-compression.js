@@ -22,8 +22,8 @@
     const { wrap: wrapWritable } = internal.streamsWritableApi();
 
     const FORMATS = ["brotli", "deflate", "deflate-raw", "gzip"];
-    // Statuses of `codecPush`: the codec needs more input, has more output, is at its end, has met
-    // invalid data, or has run out of memory.
+    // Statuses of `codecPush`: the codec needs more input, has more output, is at its end, has
+    // found invalid data, or has run out of memory.
     const WANTS = 0, HAS = 1, ENDED = 2, WRONG = 3, FULL = 4;
 
     // The number of bytes of a chunk's output that the codec may produce ahead of the reader. A
@@ -35,7 +35,7 @@
 
     // A registry that closes the native codec of a stream that is collected before its end. It is
     // created on first use, because a snapshot cannot contain a FinalizationRegistry.
-    let forgotten;
+    let registry;
 
     class Codec {
       what;
@@ -43,8 +43,8 @@
       // The number of the native codec; 0 once it is closed.
       id;
       transform;
-      // The current chunk, the position of its rest, and the number of bytes of its output that are
-      // ahead of the reader.
+      // The current chunk, the position of its unread part, and the number of bytes of its output
+      // that are ahead of the reader.
       bytes = NONE;
       at = 0;
       ahead = 0;
@@ -57,8 +57,8 @@
         this.decompress = decompress;
         this.id = internal.ops.codecOpen(enumeration(format, FORMATS, what), decompress);
         if (this.id === 0) throw new RangeError(`${what}: the codec does not fit into the Worker's memory`);
-        forgotten ??= new FinalizationRegistry((id) => internal.ops.codecClose(id));
-        FinalizationRegistryPrototypeRegister(forgotten, this, this.id, this);
+        registry ??= new FinalizationRegistry((id) => internal.ops.codecClose(id));
+        FinalizationRegistryPrototypeRegister(registry, this, this.id, this);
         this.transform = createTransformStream({
           __proto__: null,
           transform: (chunk) => this.write(chunk),
@@ -70,7 +70,7 @@
       close() {
         if (this.id === 0) return;
         internal.ops.codecClose(this.id);
-        FinalizationRegistryPrototypeUnregister(forgotten, this);
+        FinalizationRegistryPrototypeUnregister(registry, this);
         this.id = 0;
       }
 
