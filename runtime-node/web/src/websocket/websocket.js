@@ -31,12 +31,12 @@
 
     const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;
     // Events of a native socket (`sockets/reader.rs`).
-    const TEXT = 0, BINARY = 1, IS_CLOSING = 2;
+    const TEXT = 0, BINARY = 1, PEER_CLOSING = 2;
     // Results of a send (`websocket.rs`).
     const QUEUED = 0, GONE = 1, FULL = 2;
     const ABNORMAL = 1006;
     // The maximum length of a close reason, in bytes (RFC 6455 §5.5).
-    const LONGEST_REASON = 123;
+    const MAX_REASON = 123;
     const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
     const WS = /^wss?:/;
     const HTTP = /^http(s?:)/;
@@ -280,8 +280,8 @@
           const allowed = this.#isPage ? "1000 or 3000 to 4999" : "1000 to 1003, 1007 to 1014 or 3000 to 4999";
           throw new DOMException(`WebSocket.close: the code ${number} is not ${allowed}`, "InvalidAccessError");
         }
-        if (ops.utf8Length(why) > LONGEST_REASON) {
-          throw new DOMException(`WebSocket.close: the reason is longer than ${LONGEST_REASON} bytes`, "SyntaxError");
+        if (ops.utf8Length(why) > MAX_REASON) {
+          throw new DOMException(`WebSocket.close: the reason is longer than ${MAX_REASON} bytes`, "SyntaxError");
         }
         if (this.#state === CONNECTING) {
           this.#state = CLOSING;
@@ -340,9 +340,9 @@
       }
 
       #handleEvent(kind, a, b, c, d, e) {
-        if (kind === CLOSED) return this.#over(a, b, c, d, e);
+        if (kind === CLOSED) return this.#reportClose(a, b, c, d, e);
         if (this.#state !== OPEN) return;
-        if (kind === IS_CLOSING) {
+        if (kind === PEER_CLOSING) {
           this.#state = CLOSING;
           return;
         }
@@ -352,7 +352,7 @@
         deliver(this, newMessage(data, [], origin));
       }
 
-      #over(code, reason, wasClean, hasFailed, unsent) {
+      #reportClose(code, reason, wasClean, hasFailed, unsent) {
         if (this.#state === CLOSED) return;
         this.#state = CLOSED;
         this.#unsent += unsent;
@@ -368,7 +368,7 @@
     // Creates the WebSocket of a received Response.
     const ofLink = ({ owner, number }) => make(newEnd(owner, number));
     return {
-      __proto__: null, CloseEvent, WebSocket, BINARY, CLOSED, TEXT, IS_CLOSING, ABNORMAL, handOut, handleEvent, isWebSocket, make, newEnd,
+      __proto__: null, CloseEvent, WebSocket, BINARY, CLOSED, TEXT, PEER_CLOSING, ABNORMAL, handOut, handleEvent, isWebSocket, make, newEnd,
       ofLink,
     };
   });
