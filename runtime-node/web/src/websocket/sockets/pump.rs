@@ -14,8 +14,8 @@
 //! and never reads is held back by its own answers. While more than [`read::LEEWAY`] bytes of the
 //! Worker's outgoing messages wait for the network, reading proceeds only as fast as writing does.
 //! A socket therefore never has more than [`WRITE_BUFFER`] bytes in the library's buffer,
-//! regardless of its peer. If the peer stops reading, the socket ends when [`Keepalive`] reports the
-//! peer as unresponsive.
+//! regardless of its peer. If the peer stops reading, the socket ends when [`Keepalive`] reports
+//! the peer as unresponsive.
 //!
 //! [`write`] sends messages, [`read`] receives them, and [`close`] ends the socket. If both sides
 //! have agreed on it, messages are compressed. The Worker pays for that with its CPU time: the time
