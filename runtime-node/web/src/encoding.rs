@@ -1,7 +1,7 @@
 //! The native half of `encoding.js`: text to bytes and back.
 //!
-//! JavaScript always allocates the memory, which is thus charged to the Worker, and a failed
-//! allocation is an ordinary `RangeError`. These functions only fill the memory.
+//! JavaScript allocates the memory for bytes, which is thus charged to the Worker, and a failed
+//! allocation is an ordinary `RangeError`. The functions that encode only fill this memory.
 
 pub(crate) mod base64;
 

@@ -1,5 +1,5 @@
-// TextEncoder and TextDecoder (Encoding §7). Native code converts: V8 for UTF-8, encoding_rs for
-// other encodings.
+// TextEncoder and TextDecoder (Encoding §7). Native code converts: V8 encodes UTF-8, and
+// encoding_rs decodes.
 //: after webidl.js
 (function (internal) {
   "use strict";
