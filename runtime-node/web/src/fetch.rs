@@ -79,6 +79,9 @@ pub(crate) fn fetch_is_over(scope: &mut v8::PinScope<'_, '_>, number: u32) -> bo
 ///
 /// # Arguments
 /// * `number` - a number with which the request can be aborted; 0 for one that is never aborted.
+///
+/// # Errors
+/// Returns a `TypeError` if the invocation has ended.
 #[op]
 pub(crate) fn fetch_send<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -38,8 +38,11 @@ pub(crate) const STAGE: &str = "service";
 
 /// Sends a request to the Worker that the revision's binding at index `service` names, or, if
 /// `service` is one more than the last index, to the Worker's own static files. Returns a promise
-/// of its outcome, as `fetch_send` does. The response is returned as it is: the caller handles
+/// of its outcome, as `fetch_send` does. The response is returned unchanged: the caller handles
 /// redirects.
+///
+/// # Errors
+/// Returns a `TypeError` if the invocation has ended, or if there is no such binding.
 #[op]
 pub(crate) fn service_send<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -20,6 +20,8 @@
 //   ops.respondStream(id, status, headers, owner, number)   the same with a native stream
 //   ops.onClientLeft(id, callback)                      the client disconnected early
 //   ops.fail(id, error)                                 the invocation threw
+//   ops.invocationNow()                                 the invocation on whose behalf JavaScript
+//                                                       runs, or 0
 //   ops.waitUntil(id), ops.waitOver(id)                 adds or removes a promise that keeps the
 //                                                       invocation alive
 //   ops.requestHeaders(id)                              reads the headers on demand

@@ -364,7 +364,7 @@
   }
 
   // Pipes a ReadableStream of bytes into a native stream of the invocation `owner`. `over` is a
-  // promise that settles when the writing ends; `leave(reason)` cancels the rest.
+  // promise that settles when the writing ends; `leave(reason)` cancels the stream.
   function pipeOf(stream, owner) {
     const number = ops.pipeOpen(owner);
     let left = false;

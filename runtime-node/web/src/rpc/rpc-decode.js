@@ -19,8 +19,8 @@
     const { arrayNamed, errorNamed } = internal.cloneKinds();
     const { newStub } = internal.rpcStubs();
 
-    // The first size of a frame that arrives in pieces, in bytes.
-    const FIRST = 64 * 1024;
+    // The initial size of the buffer for a frame that arrives in pieces, in bytes.
+    const INITIAL_SIZE = 64 * 1024;
 
     const malformed = () => {
       throw new RangeError("A message of a Worker is malformed");
@@ -65,7 +65,7 @@
       }
 
       append(bytes, count) {
-        this.partial ??= new Uint8Array(MathMin(this.length, FIRST));
+        this.partial ??= new Uint8Array(MathMin(this.length, INITIAL_SIZE));
         const size = TypedArrayPrototypeGetByteLength(this.partial);
         const wanted = this.filled + count;
         if (wanted > size) {

@@ -50,10 +50,11 @@
     const MAX_REFERENCES = 1000;
     // The size of a frame's length, in bytes.
     const HEAD = 4;
-    // The size of a new writer, in bytes.
-    const SMALL = 256;
-    // The maximum length of a string for which ASCII is tried first.
-    const SHORT = 63;
+    // The initial size of a writer's buffer, in bytes.
+    const INITIAL_SIZE = 256;
+    // The maximum length of a string for which ASCII is tried first: twice this length fits into one
+    // byte of an integer.
+    const MAX_ASCII = 63;
 
     const { interfaceOf, primitiveOf, refuse } = internal.cloneKinds();
     const refuseValue = (why) => {
@@ -62,7 +63,7 @@
 
     // A frame that is being written.
     class Writer {
-      bytes = new Uint8Array(SMALL);
+      bytes = new Uint8Array(INITIAL_SIZE);
       length = HEAD;
 
       // Makes room for `count` more bytes.
@@ -107,7 +108,7 @@
       string(text) {
         const { length } = text;
         if (length > MAX_MESSAGE) this.reserve(length);
-        if (length <= SHORT && this.ascii(text, length)) return;
+        if (length <= MAX_ASCII && this.ascii(text, length)) return;
         if (StringPrototypeIsWellFormed(text)) {
           const size = ops.utf8Length(text);
           this.integer(2 * size);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  opening ──► open ──┬─ end ────────────────────────────► closed
-//!     └─ end ─────────┴─ take: TLS begins, elsewhere ────────▲
+//!     └─ end ─────────┴─ take: the socket starts TLS ────────▲
 //! ```
 //!
 //! A read or a write that is in progress when the connection ends fails immediately. When an

@@ -13,7 +13,7 @@
 //   streams-base.js        this file
 //   streams-readable.js    ReadableStream: record, readers, the default controller
 //   streams-bytes.js       the byte controller, and reads into a reader's own view
-//   streams-readable-api.js, streams-byob-api.js    the public classes of these
+//   streams-readable-api.js, streams-byob-api.js    their public classes
 //   streams-iterate.js     from(), values()
 //   streams-tee.js, streams-tee-bytes.js, streams-pipe.js
 //   streams-writable.js, streams-writable-api.js    WritableStream

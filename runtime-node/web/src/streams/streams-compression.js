@@ -24,7 +24,7 @@
     const FORMATS = ["brotli", "deflate", "deflate-raw", "gzip"];
     // Statuses of `codecPush`: the codec needs more input, has more output, is at its end, has
     // found invalid data, or has run out of memory.
-    const WANTS = 0, HAS = 1, ENDED = 2, WRONG = 3, FULL = 4;
+    const WANTS_MORE = 0, HAS_MORE = 1, ENDED = 2, INVALID = 3, NO_MEMORY = 4;
 
     // The number of bytes of a chunk's output that the codec may produce ahead of the reader. A
     // program that awaits each write before it reads works if the output of each chunk is at most
@@ -82,7 +82,7 @@
         }
         this.bytes = bytes;
         this.at = this.ahead = 0;
-        return this.go(false);
+        return this.run(false);
       }
 
       flush() {
@@ -90,12 +90,12 @@
           this.close();
           throw new TypeError(`${this.what}: the compressed data ends too early`);
         }
-        if (!this.ended) this.go(true);
+        if (!this.ended) this.run(true);
         this.close();
       }
 
       // Processes the current chunk until its output is too far ahead of the reader.
-      go(last) {
+      run(last) {
         const { transform } = this;
         for (;;) {
           if (this.ended) {
@@ -108,7 +108,7 @@
           if (this.id === 0) throw new TypeError(`${this.what}: the stream has been canceled`);
           if (!last && this.at >= TypedArrayPrototypeGetByteLength(this.bytes) && !this.more) break;
           const status = this.push(last);
-          if (status === WANTS && last) throw new TypeError(`${this.what}: the compressed data has no end`);
+          if (status === WANTS_MORE && last) throw new TypeError(`${this.what}: the compressed data has no end`);
           if (!last && this.ahead >= AHEAD && transform.backpressure) {
             transform.waiting = this.resume;
             return LATER;
@@ -126,12 +126,12 @@
         const rest = MathFloor(done / 8);
         this.at += rest % 2 ** 20;
         const made = MathFloor(rest / 2 ** 20);
-        if (status === WRONG || status === FULL) {
+        if (status === INVALID || status === NO_MEMORY) {
           this.close();
-          throw status === WRONG ? new TypeError(`${this.what}: the data is not in this format`)
+          throw status === INVALID ? new TypeError(`${this.what}: the data is not in this format`)
             : new RangeError(`${this.what}: the codec does not fit into the Worker's memory`);
         }
-        this.more = status === HAS;
+        this.more = status === HAS_MORE;
         if (made > 0) {
           const piece = new Uint8Array(made);
           internal.ops.codecTake(piece);
@@ -156,7 +156,7 @@
         this.ahead = 0;
         let going;
         try {
-          going = this.go(false);
+          going = this.run(false);
         } catch (error) {
           this.close();
           this.transform.failed(error);
