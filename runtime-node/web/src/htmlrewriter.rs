@@ -7,7 +7,7 @@
 //!                     └──────────┴─► rewriterInsert…               a stream within the output
 //! ```
 //!
-//! - [`Rewriter`]: the order of all this, in a crate of its own that knows no V8.
+//! - [`Rewriter`]: the order of these steps, in a separate crate that does not depend on V8.
 //! - [`token_ops`]: the current token, whose handlers are running.
 //!
 //! No op calls a handler, and each op does a bounded amount of work, so that a Worker can be

@@ -72,6 +72,7 @@ pub struct CacheResponse {
     pub headers: HeaderMap,
 }
 
+/// A stored response, with its memory in bytes.
 struct Entry {
     policy: CachePolicy,
     status: StatusCode,

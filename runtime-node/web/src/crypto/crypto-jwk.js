@@ -49,7 +49,7 @@
     // ---- JSON of wrapped keys. The standard processes this JSON in a new global object, so a
     // Worker's changes to the prototypes of objects and arrays must have no effect.
 
-    // The maximum length of the JSON of a key, in bytes: longer than that of any key.
+    // The maximum length of a key's JSON, in bytes. Any supported key has a shorter one.
     const MAX_JSON = 2 ** 21;
 
     const parseJwk = (bytes) => {

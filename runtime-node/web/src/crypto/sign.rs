@@ -95,6 +95,7 @@ impl Scheme {
     }
 }
 
+/// Hashes the data of an operation piece by piece.
 #[allow(clippy::large_enum_variant)] // Each operation has one hasher, which is never moved.
 enum Hasher {
     Hmac(hmac::Context),

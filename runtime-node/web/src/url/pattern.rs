@@ -183,6 +183,7 @@ pub(crate) struct Pattern {
     components: Vec<ComponentPattern>,
 }
 
+/// A component of a pattern: its text, and the regular expression with the names of its groups.
 #[derive(Record)]
 pub(crate) struct ComponentPattern {
     text: String,

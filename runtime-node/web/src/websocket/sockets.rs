@@ -157,6 +157,7 @@ pub(crate) struct Accepted {
 }
 
 impl Handshake {
+    /// Reads the fields of the handshake from a request's headers.
     pub(crate) fn of(headers: &[Header]) -> Self {
         let named =
             |name: &str| headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
@@ -225,6 +226,7 @@ impl Default for Leaving {
 }
 
 impl Leaving {
+    /// Sends the signal.
     pub(crate) fn begin(&self) {
         self.0.send_replace(true);
     }

@@ -62,6 +62,7 @@ pub(crate) struct Bounds {
     pub(crate) time: Duration,
 }
 
+/// Decompresses the messages in one direction of a socket.
 pub(crate) struct Inflater {
     /// An incomplete header.
     header: Vec<u8>,

@@ -153,6 +153,7 @@ pub(crate) struct Link {
     held: Option<Charge>,
     /// The number of bytes of the incoming message for which there was no memory.
     shortage: usize,
+    /// The maximum length of a message, in bytes.
     longest: usize,
     /// The number of bytes received, and the number of bytes that the network has accepted.
     read: u64,

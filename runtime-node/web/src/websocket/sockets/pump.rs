@@ -76,6 +76,7 @@ const INFLATING_SHARE: u32 = 2;
 /// takes about a millisecond.
 const MAX_PIECES: u32 = 8;
 
+/// An open socket.
 pub(crate) struct Pump {
     stream: WebSocketStream<Link>,
     queue: Rc<SendQueue>,

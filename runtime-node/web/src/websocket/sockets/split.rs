@@ -25,6 +25,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 /// that every piece begins with the first byte of the mask.
 pub(crate) const FRAGMENT: usize = 16 * 1024;
 
+/// Cuts the frames in one direction of a socket.
 #[derive(Default)]
 pub(crate) struct Splitter {
     /// An incomplete header.

@@ -61,6 +61,7 @@ impl Pump {
         }
     }
 
+    /// Marks the socket as over. Returns its last event.
     pub(super) fn close(&mut self, closed: Closed) -> Event {
         self.is_over = true;
         Event::Closed(closed)

@@ -144,6 +144,7 @@ impl Pump {
         state.is_some_and(|state| state.has_spare_cpu(self.owner))
     }
 
+    /// Writes a ping, which the next flush sends.
     pub(super) fn ping(&mut self) -> Result<(), Error> {
         self.written += MAX_HEADER + PING.len();
         Pin::new(&mut self.stream).start_send(tungstenite::Message::Ping(Bytes::from_static(PING)))
