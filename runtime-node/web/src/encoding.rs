@@ -20,7 +20,7 @@ use crate::ops::{Argument, Arguments, Nullable, View};
 /// The maximum number of open streaming decoders of an isolate; V8 does not count their memory.
 const MAX_DECODERS: usize = 1024;
 
-/// Returns the length of a text's UTF-8 form, in bytes.
+/// Returns the length of a string's UTF-8 form, in bytes.
 #[op]
 pub(crate) fn utf8_length(
     scope: &mut v8::PinScope<'_, '_>,
@@ -29,7 +29,7 @@ pub(crate) fn utf8_length(
     text.utf8_length(scope)
 }
 
-/// Writes a text's UTF-8 form to `into`, in whole characters; a lone surrogate is written as
+/// Writes a string's UTF-8 form to `into`, in whole characters; a lone surrogate is written as
 /// U+FFFD. Returns the number of code units read times 2³², plus the number of bytes written.
 #[op]
 pub(crate) fn utf8_write(

@@ -127,11 +127,11 @@
   replace(TypedArray.prototype, {
     join(separator) {
       const length = TypedArrayPrototypeGetLength(this);
-      return length <= MANY_NUMBERS ? TypedArrayPrototypeJoin(this, separator) : refuse("A list", length);
+      return length <= MANY_NUMBERS ? TypedArrayPrototypeJoin(this, separator) : refuse("A typed array", length);
     },
     toLocaleString() {
       const length = TypedArrayPrototypeGetLength(this);
-      return length <= MANY_WORDS ? TypedArrayPrototypeToLocaleString(this, arguments[0], arguments[1]) : refuse("A list", length);
+      return length <= MANY_WORDS ? TypedArrayPrototypeToLocaleString(this, arguments[0], arguments[1]) : refuse("A typed array", length);
     },
   });
 

@@ -33,7 +33,7 @@
   // Returns a locale's name, or a value that native code refuses.
   function named(value) {
     const name = isObject(value) && !isLocale(value) ? `${value}` : value;
-    return typeof name === "string" && name.length > MAX_NAME_LENGTH ? refuse("The name of a locale", name.length) : name;
+    return typeof name === "string" && name.length > MAX_NAME_LENGTH ? refuse("A locale name", name.length) : name;
   }
   // Converts an argument that may be a name or a list of names.
   function locales(given) {

@@ -92,9 +92,9 @@
 
   // Native code reads or writes this many characters or bytes in tens of milliseconds.
   const MAX_TEXT = 2 ** 25;
-  const check = (text) => (typeof text === "string" && text.length > MAX_TEXT ? refuse("A text", text.length) : text);
+  const check = (text) => (typeof text === "string" && text.length > MAX_TEXT ? refuse("A string", text.length) : text);
   const checkBytes = (bytes) => {
-    if (isTyped(bytes) && TypedArrayPrototypeGetLength(bytes) > MAX_TEXT) refuse("A list", TypedArrayPrototypeGetLength(bytes));
+    if (isTyped(bytes) && TypedArrayPrototypeGetLength(bytes) > MAX_TEXT) refuse("A typed array", TypedArrayPrototypeGetLength(bytes));
   };
   const { fromBase64, fromHex } = Uint8Array;
   const { setFromBase64, setFromHex, toBase64, toHex } = Uint8Array.prototype;

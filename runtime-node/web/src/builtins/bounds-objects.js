@@ -37,7 +37,7 @@
   }
   function check(value) {
     const length = countIndices(value);
-    if (length > MANY) refuse("An object with a length", length);
+    if (length > MANY) refuse("An object", length);
   }
 
   // Native code refuses values that are not objects.

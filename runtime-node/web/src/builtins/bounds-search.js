@@ -152,7 +152,7 @@
   function expand(template, wanted) {
     if (StringPrototypeIndexOf(template, "$") < 0) return template;
     const refersAround = StringPrototypeIndexOf(template, "$`") >= 0 || StringPrototypeIndexOf(template, "$'") >= 0;
-    if (refersAround || template.length * wanted.length > MAX_COMPARED) refuse("A template for a text", wanted.length);
+    if (refersAround || template.length * wanted.length > MAX_COMPARED) refuse("A template for a match", wanted.length);
     return ReflectApply(replaceOnce, wanted, [wanted, template]);
   }
   function splitFound(text, wanted, limit) {

@@ -91,7 +91,7 @@
       return false;
     }
   };
-  // Returns the expression to apply to a text: a wrapped one if the text is long.
+  // Returns the expression to apply to a string: a wrapped one if the string is long.
   function forText(value, expression) {
     const text = toText(value, UNSEARCHABLE);
     return text.length > LONG && isExpression(expression) ? stepped(expression) : expression;
@@ -118,7 +118,7 @@
     },
   });
 
-  // Converts a pattern to an expression that finds it in a long text.
+  // Converts a pattern to an expression that finds it in a long string.
   function toExpression(pattern, flags) {
     return typeof pattern === "string" ? new RegExp(replaceBy(/[\\^$.*+?()[\]{}|]/g, pattern, "\\$&"), flags) : pattern;
   }

@@ -36,7 +36,7 @@
   }
 
   function refuse(what, length) {
-    throw new RangeError(`${what} of ${length} is too large to process at once`);
+    throw new RangeError(`${what} of length ${length} is too large to process at once`);
   }
 
   // ---- Proxies. Proxies must be distinguished from arrays: a proxy can report a length of 1 and

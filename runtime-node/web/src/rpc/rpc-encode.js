@@ -52,8 +52,8 @@
     const HEAD = 4;
     // The initial size of a writer's buffer, in bytes.
     const INITIAL_SIZE = 256;
-    // The maximum length of a string for which ASCII is tried first: twice this length fits into one
-    // byte of an integer.
+    // The maximum length of a string for which ASCII is tried first: twice this length fits into
+    // one byte of an integer.
     const MAX_ASCII = 63;
 
     const { interfaceOf, primitiveOf, refuse } = internal.cloneKinds();

@@ -72,7 +72,7 @@
     // Copies the bytes to native code. Returns the number that stands for them there.
     const open = (source, what) => take(ops.wasmOpen(bytesIn(source, what)), what);
 
-    // Validates a module in steps. Returns true, or a text if the module is refused.
+    // Validates a module in steps. Returns true, or the reason if the module is refused.
     function validateInSteps(number) {
       let verdict;
       do verdict = ops.wasmStep(number);

@@ -44,7 +44,7 @@ struct Reader {
 /// before.
 ///
 /// # Arguments
-/// * `callback` - `callback(kind, …)` is called for each event: with a text, with a `Uint8Array`,
+/// * `callback` - `callback(kind, …)` is called for each event: with a string, with a `Uint8Array`,
 ///   without a value when the peer begins to close, and finally with the code, the reason, whether
 ///   the close was clean, whether the socket failed, and how many bytes were not sent.
 pub(crate) fn accept(
