@@ -144,7 +144,7 @@
 
   function checkMarks(text) {
     if (RegExpPrototypeExec(FOREIGN, text) === null || RegExpPrototypeExec(RUN_OF_MARKS, text) === null) return text;
-    throw new RangeError(`A text of this length must not have a run of ${MARKS} combining marks`);
+    throw new RangeError(`A string of this length must not have a run of ${MARKS} combining marks`);
   }
   const isBrief = (text) => typeof text === "string" && text.length <= BRIEF;
   const ordered = (value) => (isBrief(value) ? value : checkMarks(toText(value, MAX_COMPARED)));

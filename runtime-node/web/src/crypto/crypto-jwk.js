@@ -118,12 +118,12 @@
     const MAX_OPERATIONS = 64;
 
     const expectKind = (jwk, kty) => {
-      if (jwk.kty !== kty) throw dataError(`'kty' of the JSON Web Key is '${jwk.kty}', and must be '${kty}'`);
+      if (jwk.kty !== kty) throw dataError(`'kty' of the JSON Web Key is '${jwk.kty}', but must be '${kty}'`);
     };
     // Checks the purpose that the key declares against the requested one.
     const expectPurpose = (jwk, use, extractable, usages) => {
       if (usages !== 0 && jwk.use !== undefined && jwk.use !== use) {
-        throw dataError(`'use' of the JSON Web Key is '${jwk.use}', and must be '${use}'`);
+        throw dataError(`'use' of the JSON Web Key is '${jwk.use}', but must be '${use}'`);
       }
       const operations = jwk.key_ops;
       if (operations !== undefined) {
@@ -142,7 +142,7 @@
     };
     const expectAlgorithm = (jwk, alg) => {
       if (jwk.alg !== undefined && jwk.alg !== alg) {
-        throw dataError(`'alg' of the JSON Web Key is '${jwk.alg}', and must be '${alg}'`);
+        throw dataError(`'alg' of the JSON Web Key is '${jwk.alg}', but must be '${alg}'`);
       }
     };
 

@@ -170,9 +170,9 @@
       const others = algorithmOf(other);
       expectType(key, "private", `Deriving with ${own.name}`);
       expectType(other, "public", `'public' of ${own.name}`);
-      if (others.name !== own.name) throw invalidAccess(`'public' is a key of ${others.name}, and must be one of ${own.name}`);
+      if (others.name !== own.name) throw invalidAccess(`'public' is a key of ${others.name}, but must be one of ${own.name}`);
       if (others.namedCurve !== own.namedCurve) {
-        throw invalidAccess(`'public' is on the curve ${others.namedCurve}, and must be on ${own.namedCurve}`);
+        throw invalidAccess(`'public' is on the curve ${others.namedCurve}, but must be on ${own.namedCurve}`);
       }
       return ops.cryptoAgree(handleOf(key), handleOf(other), length ?? undefined);
     };
@@ -182,7 +182,7 @@
         const type = jwkType(jwk, usages, purpose, name);
         expectKind(jwk, "EC");
         expectPurpose(jwk, purpose.use, extractable, usages);
-        if (jwk.crv !== namedCurve) throw dataError(`'crv' of the JSON Web Key is '${jwk.crv}', and must be '${namedCurve}'`);
+        if (jwk.crv !== namedCurve) throw dataError(`'crv' of the JSON Web Key is '${jwk.crv}', but must be '${namedCurve}'`);
         if (name === "ECDSA") expectAlgorithm(jwk, SIGNATURES[namedCurve]);
         const d = type === "private" ? bytesOf(jwk, "d") : undefined;
         return { type, handle: ops.curveImport(namedCurve, bytesOf(jwk, "x"), bytesOf(jwk, "y"), d) };
@@ -224,7 +224,7 @@
       const importJwk = (jwk, extractable, usages) => {
         const type = jwkType(jwk, usages, purpose, name);
         expectKind(jwk, "OKP");
-        if (jwk.crv !== name) throw dataError(`'crv' of the JSON Web Key is '${jwk.crv}', and must be '${name}'`);
+        if (jwk.crv !== name) throw dataError(`'crv' of the JSON Web Key is '${jwk.crv}', but must be '${name}'`);
         if (name === "Ed25519" && jwk.alg !== "EdDSA") expectAlgorithm(jwk, name);
         expectPurpose(jwk, purpose.use, extractable, usages);
         const d = type === "private" ? bytesOf(jwk, "d") : undefined;

@@ -222,7 +222,7 @@
         case TAGS.HEADERS: return headers.wrap(readList(decoder), false);
         case TAGS.RESPONSE: {
           const status = decoder.integer();
-          if (status < 200 || status > 599) throw new RangeError("A message of a Worker has an invalid status");
+          if (status < 200 || status > 599) throw new RangeError("A message from a Worker has an invalid status");
           const statusText = decoder.string();
           const url = decoder.string();
           const list = readList(decoder);

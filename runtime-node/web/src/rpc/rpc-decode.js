@@ -23,7 +23,7 @@
     const INITIAL_SIZE = 64 * 1024;
 
     const malformed = () => {
-      throw new RangeError("A message of a Worker is malformed");
+      throw new RangeError("A message from a Worker is malformed");
     };
 
     const within = (bytes, from, length) =>

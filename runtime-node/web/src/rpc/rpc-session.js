@@ -118,7 +118,7 @@
       // Adds a reference for the peer. Returns its number.
       add(target) {
         if (MapPrototypeGetSize(this.exports) >= MAX_REFERENCES) {
-          throw new Error(`A session of Workers has more than ${MAX_REFERENCES} references; dispose those that are not needed`);
+          throw new Error(`A session between Workers has more than ${MAX_REFERENCES} references; dispose those that are not needed`);
         }
         const number = ++this.lastExport;
         MapPrototypeSet(this.exports, number, target);
@@ -145,7 +145,7 @@
         if (this.wasClosed) throw lost("its stubs have been disposed");
         if (path.length > MAX_PATH) throw new Error(`A path of more than ${MAX_PATH} names cannot be sent to a Worker`);
         if (MapPrototypeGetSize(this.calls) >= MAX_CALLS) {
-          throw new Error(`A session of Workers has more than ${MAX_CALLS} calls without a result; await some of them first`);
+          throw new Error(`A session between Workers has more than ${MAX_CALLS} calls without a result; await some of them first`);
         }
         const id = this.lastCall + 1;
         const message = frame(CALL, this, (writer) => {
@@ -251,7 +251,7 @@
       async perform(kind, target, path, args) {
         if (kind === ANSWER) {
           const answer = MapPrototypeGet(this.answers, target);
-          if (answer === undefined) throw new Error("The result of the call is no longer there");
+          if (answer === undefined) throw new Error("The result of the call is no longer available");
           return perform(await answer, path, args);
         }
         if (!MapPrototypeHas(this.exports, target)) throw new Error("The object has been disposed");

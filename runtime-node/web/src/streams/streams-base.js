@@ -220,7 +220,7 @@
     function highWaterMarkOf({ highWaterMark }, otherwise) {
       if (highWaterMark === undefined) return otherwise;
       if (NumberIsNaN(highWaterMark) || highWaterMark < 0) {
-        throw new RangeError(`A highWaterMark must be a number that is not negative, but is ${highWaterMark}`);
+        throw new RangeError(`A highWaterMark must be a non-negative number, not ${highWaterMark}`);
       }
       return highWaterMark;
     }
@@ -229,7 +229,7 @@
     function sizeOf(size, chunk) {
       const number = +size(chunk);
       if (NumberIsNaN(number) || number < 0 || number === Infinity) {
-        throw new RangeError(`A chunk's size must be finite and not negative, but is ${number}`);
+        throw new RangeError(`A chunk's size must be finite and non-negative, not ${number}`);
       }
       return number;
     }

@@ -165,7 +165,7 @@
 
         constructor(key = undefined, request = undefined) {
           if (key !== WRAP) {
-            throw new TypeError("Illegal constructor: a ReadableByteStreamController has the byobRequest");
+            throw new TypeError("Illegal constructor: use the byobRequest of a ReadableByteStreamController");
           }
           this.#request = request;
         }

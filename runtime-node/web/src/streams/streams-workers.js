@@ -73,9 +73,9 @@
         let left = enforced(number, NumberMAX_SAFE_INTEGER, "FixedLengthStream");
         super(WRAP, through(queuingStrategy, "FixedLengthStream", (length) => {
           left -= length;
-          if (left < 0) throw new TypeError(`FixedLengthStream: there are ${-left} bytes more than the given length`);
+          if (left < 0) throw new TypeError(`FixedLengthStream: the stream has ${-left} bytes more than the given length`);
         }, () => {
-          if (left > 0) throw new TypeError(`FixedLengthStream: there are ${left} bytes less than the given length`);
+          if (left > 0) throw new TypeError(`FixedLengthStream: the stream has ${left} bytes less than the given length`);
         }));
         WeakMapPrototypeSet(internal.body.lengths, wrap(recordOf(this).readable), left);
       }

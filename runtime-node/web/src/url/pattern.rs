@@ -229,7 +229,7 @@ fn components(input: Input, base: Option<&str>) -> Result<Option<MatchInput>, St
 /// Returns the eight components of an input; null if the input cannot match any pattern.
 ///
 /// # Errors
-/// Returns a `TypeError` for a base URL beside an init.
+/// Returns a `TypeError` if there is a base URL together with an init.
 #[op]
 pub(crate) fn url_pattern_input(
     input: Input,

@@ -169,7 +169,7 @@
         handleEvent = (socket, kind, a, b, c, d, e) => socket.#handleEvent(kind, a, b, c, d, e);
         handOut = (socket) => {
           if (socket.#isAccepted || socket.#isPage) {
-            throw new TypeError("An accepted WebSocket cannot be returned in a Response; return the other one of the pair");
+            throw new TypeError("An accepted WebSocket cannot be returned in a Response; return the other socket of the pair");
           }
           if (socket.#isHandedOut) throw new TypeError("This WebSocket has already been returned in a Response");
           socket.#isHandedOut = true;
@@ -245,7 +245,7 @@
       // Ignores Cloudflare's options: a Close frame is always answered immediately.
       accept() {
         const end = this.#end;
-        if (this.#isHandedOut) throw new TypeError("WebSocket.accept: this WebSocket has been returned in a Response; accept the other one of the pair");
+        if (this.#isHandedOut) throw new TypeError("WebSocket.accept: this WebSocket has been returned in a Response; accept the other socket of the pair");
         if (this.#isAccepted) throw new TypeError("WebSocket.accept: the WebSocket is already accepted");
         this.#isAccepted = true;
         start(end);
@@ -296,7 +296,7 @@
 
       #needsAcceptance(method) {
         if (!this.#isAccepted) {
-          throw new TypeError(`WebSocket.${method}: call accept() first${this.#isHandedOut ? ", on the other one of the pair" : ""}`);
+          throw new TypeError(`WebSocket.${method}: call accept() first${this.#isHandedOut ? ", on the other socket of the pair" : ""}`);
         }
       }
 
