@@ -17,8 +17,8 @@
   const SIGN = /^\s*[+-]?/;
   const SIGN_AND_BASE = /^\s*[+-]?(?:0[xX])?/;
 
-  // Skips leading zeros, and drops the digits after the first MAX_DIGITS, because a number with that
-  // many digits is infinite.
+  // Skips leading zeros, and drops the digits after the first MAX_DIGITS, because a number with
+  // that many digits is infinite.
   function parseLong(text, radix) {
     const base = radix | 0;
     // @ts-expect-error: the expressions match any text
