@@ -8,8 +8,8 @@
 //! - unmarked: each function is compiled on its first call, so that no isolate holds the bytecode
 //!   of functions that its Worker never calls.
 //! - *late*: the snapshot holds only the names that the file declares. *module*: the snapshot holds
-//!   nothing of the file. The library has the texts of both kinds; `later.js` and `node.js` define
-//!   when and for which Workers they run.
+//!   nothing of the file. The library contains the texts of both kinds; `later.js` and `node.js`
+//!   define when and for which Workers they run.
 //!
 //! The texts are written to `OUT_DIR`, and the generated `sources.rs` defines the table `SOURCES`,
 //! which includes them in the library. The generated `ops.rs` lists the ops: the functions with the
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         statics.concat()
     );
     let late = sources.iter().enumerate().filter(|(_, source)| source.when.is_later());
-    let late = late.map(|(place, source)| (source.name.as_str(), place)).collect::<Vec<_>>();
+    let late = late.map(|(index, source)| (source.name.as_str(), index)).collect::<Vec<_>>();
     let table = format!("{table}static LATE: &[(&str, usize)] = &{late:?};\n");
     fs::write(out.join("sources.rs"), table)?;
     let ops = with_extension(&paths, "rs").map(|path| ops(directory, path));
@@ -130,7 +130,7 @@ fn sorted(mut files: Vec<File>) -> Result<Vec<Source>, Box<dyn Error>> {
                 .iter()
                 .map(|file| format!("{} after {}", file.source.name, file.after.join(" ")));
             format!(
-                "files are evaluated after each other, or after a file that does not exist: {}",
+                "the `after` markers form a cycle, or name a file that does not exist: {}",
                 left.collect::<Vec<_>>().join(", ")
             )
         })?;

@@ -14,7 +14,7 @@ use tenon_engine::string::to_octets;
 use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::op;
 
-use crate::cache::store::{CacheRequest, CacheResponse, Key, LARGEST, ResponseCache};
+use crate::cache::store::{CacheRequest, CacheResponse, Key, MAX_BODY, ResponseCache};
 use crate::fetch::head::{Fetched, Received};
 use crate::fetch::request::Sent;
 use crate::ops::{Argument, Arguments, Nullable, Promised};
@@ -22,8 +22,8 @@ use crate::ops::{Argument, Arguments, Nullable, Promised};
 type Shared = std::sync::Arc<ResponseCache>;
 
 /// Limits on a cache's name and on a URL, in characters.
-const NAME: usize = 256;
-const URL: usize = 64 * 1024;
+const MAX_NAME: usize = 256;
+const MAX_URL: usize = 64 * 1024;
 
 fn cache(scope: &v8::PinScope<'_, '_>) -> Shared {
     Shared::clone(
@@ -38,13 +38,13 @@ impl<'s> Argument<'s> for Key {
         arguments: &mut Arguments<'s>,
     ) -> Result<Self, Thrown> {
         let name: v8::Local<'_, v8::String> = arguments.take(scope)?;
-        if name.length() > NAME {
-            let why = format!("A cache name may have at most {NAME} characters");
+        if name.length() > MAX_NAME {
+            let why = format!("A cache name may have at most {MAX_NAME} characters");
             return Err(Thrown::type_error(why));
         }
         let url: v8::Local<'_, v8::String> = arguments.take(scope)?;
-        if url.length() > URL {
-            let why = format!("The URL of a cached response may have at most {URL} characters");
+        if url.length() > MAX_URL {
+            let why = format!("The URL of a cached response may have at most {MAX_URL} characters");
             return Err(Thrown::type_error(why));
         }
         let (name, url) = (name.to_rust_string_lossy(scope), url.to_rust_string_lossy(scope));
@@ -125,11 +125,11 @@ pub(crate) fn cache_put<'s>(
 /// Collects the whole body. Returns `None` if it is too large for the cache.
 async fn collect(mut pieces: ByteStream, mut held: CountedBytes) -> Result<Option<Bytes>, Thrown> {
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|broken| Thrown::type_error(broken.to_string()))?;
-        if held.len() + piece.len() > LARGEST {
+        let piece = piece.map_err(|error| Thrown::type_error(error.to_string()))?;
+        if held.len() + piece.len() > MAX_BODY {
             return Ok(None);
         }
-        held.push(&piece, LARGEST).map_err(|_| out_of_memory())?;
+        held.push(&piece, MAX_BODY).map_err(|_| out_of_memory())?;
     }
     Ok(Some(Bytes::copy_from_slice(held.as_ref())))
 }

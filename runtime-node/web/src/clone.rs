@@ -3,7 +3,7 @@
 
 use tenon_op::op;
 
-/// Returns the number that stands for an object's kind in `clone.js`.
+/// Returns the number that stands for an object's kind in `clone-kinds.js`.
 #[op]
 pub(crate) fn clone_kind(value: v8::Local<'_, v8::Value>) -> u32 {
     Kind::of(value) as u32
@@ -82,13 +82,13 @@ pub(crate) fn clone_names<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     array: v8::Local<'s, v8::Object>,
 ) -> Option<Names<'s>> {
-    let which = v8::GetPropertyNamesArgsBuilder::new()
+    let options = v8::GetPropertyNamesArgsBuilder::new()
         .mode(v8::KeyCollectionMode::OwnOnly)
         .property_filter(v8::PropertyFilter::ONLY_ENUMERABLE | v8::PropertyFilter::SKIP_SYMBOLS)
         .index_filter(v8::IndexFilter::SkipIndices)
         .build();
-    // `get_own_property_names` would ignore the filter of indices.
-    array.get_property_names(scope, which).filter(|names| names.length() > 0)
+    // `get_own_property_names` would ignore the index filter.
+    array.get_property_names(scope, options).filter(|names| names.length() > 0)
 }
 
 type Names<'s> = v8::Local<'s, v8::Array>;

@@ -9,7 +9,7 @@ use tenon_op::op;
 
 /// The maximum length of a line, in UTF-16 code units: one more than an invocation may log in
 /// total.
-const LINE: usize = BUDGET + 1;
+const MAX_LINE: usize = BUDGET + 1;
 
 /// Logs a line of the current invocation.
 ///
@@ -22,6 +22,6 @@ pub(crate) fn log(
     text: v8::Local<'_, v8::String>,
 ) {
     let state = State::of(scope);
-    let text = beginning(scope, text, LINE);
+    let text = beginning(scope, text, MAX_LINE);
     state.log(state.current(scope), Severity::of_method(&level), &text);
 }

@@ -11,7 +11,7 @@
 //! - [`digest`], [`sign`], [`cipher`], [`derive`]: the operations.
 //! - [`operation`]: performs them on this thread or another.
 //!
-//! The algorithms and the encodings of keys have a crate of their own, [`tenon_crypto`].
+//! The algorithms and the encodings of keys are in a separate crate, [`tenon_crypto`].
 //!
 //! JavaScript performs the steps that the standard requires before these operations: normalization
 //! of the algorithm, checks of the usages, and the order of errors. A failure here is a `DataError`

@@ -20,10 +20,10 @@ use crate::ops::{Callback, HeaderList, Maybe};
 
 /// The limit on a response's headers, in bytes as HTTP/2 counts them: as much as the most
 /// permissive of the common proxies accepts, and far below the capacity of a header map.
-const HEADERS: usize = 128 * 1024;
+const MAX_HEADERS: usize = 128 * 1024;
 
-/// The overhead of a header beside its name and its value, in bytes (RFC 9113 §6.5.2).
-const HEADER: usize = 32;
+/// The overhead of a header besides its name and its value, in bytes (RFC 9113 §6.5.2).
+pub(crate) const HEADER_OVERHEAD: usize = 32;
 
 /// The body of a response: a string, a view or null.
 type Content<'s> = v8::Local<'s, v8::Value>;
@@ -122,7 +122,7 @@ fn send_response(
 pub(crate) enum ResponseError {
     #[error("the response has headers that are not valid in HTTP")]
     Malformed,
-    #[error("the response's headers are larger than {HEADERS} bytes")]
+    #[error("the response's headers are larger than {MAX_HEADERS} bytes")]
     TooLarge,
     #[error(
         "the response's body can no longer be read: it has been taken, or its invocation has ended"
@@ -138,14 +138,14 @@ pub(crate) fn headers_of(
     list: HeaderList<'_>,
 ) -> Result<(Vec<Header>, usize), ResponseError> {
     let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
-    let mut left = HEADERS;
+    let mut left = MAX_HEADERS;
     let mut names = Vec::with_capacity((list.length() / 2).min(16) as usize);
     // All values are written to one buffer. Each header value is then a slice of this buffer.
     let mut values = Vec::new();
     for pair in 0..list.length() / 2 {
         let (name, value) =
             string(2 * pair).zip(string(2 * pair + 1)).ok_or(ResponseError::Malformed)?;
-        let size = name.length() + value.length() + HEADER;
+        let size = name.length() + value.length() + HEADER_OVERHEAD;
         left = left.checked_sub(size).ok_or(ResponseError::TooLarge)?;
         let (name, len) = (name.to_rust_string_lossy(scope), value.length());
         if !is_name(&name) || !is_value(append_octets(scope, value, &mut values)) {
@@ -155,7 +155,7 @@ pub(crate) fn headers_of(
     }
     let mut values = Bytes::from(values);
     let headers = names.into_iter().map(|(name, len)| Header { name, value: values.split_to(len) });
-    Ok((headers.collect(), HEADERS - left))
+    Ok((headers.collect(), MAX_HEADERS - left))
 }
 
 /// Returns whether the name is a token (RFC 9110 §5.6.2) in lower case.

@@ -1,7 +1,7 @@
 //! The native half of `encoding.js`: text to bytes and back.
 //!
-//! JavaScript always allocates the memory, which is thus charged to the Worker, and a failed
-//! allocation is an ordinary `RangeError`. These functions only fill the memory.
+//! JavaScript allocates the memory for bytes, which is thus charged to the Worker, and a failed
+//! allocation is an ordinary `RangeError`. The functions that encode only fill this memory.
 
 pub(crate) mod base64;
 
@@ -18,9 +18,9 @@ use tenon_op::op;
 use crate::ops::{Argument, Arguments, Nullable, View};
 
 /// The maximum number of open streaming decoders of an isolate; V8 does not count their memory.
-const DECODERS: usize = 1024;
+const MAX_DECODERS: usize = 1024;
 
-/// Returns the length of a text's UTF-8 form, in bytes.
+/// Returns the length of a string's UTF-8 form, in bytes.
 #[op]
 pub(crate) fn utf8_length(
     scope: &mut v8::PinScope<'_, '_>,
@@ -29,7 +29,7 @@ pub(crate) fn utf8_length(
     text.utf8_length(scope)
 }
 
-/// Writes a text's UTF-8 form to `into`, in whole characters; a lone surrogate is written as
+/// Writes a string's UTF-8 form to `into`, in whole characters; a lone surrogate is written as
 /// U+FFFD. Returns the number of code units read times 2³², plus the number of bytes written.
 #[op]
 pub(crate) fn utf8_write(
@@ -162,7 +162,7 @@ pub(crate) fn decoder_open(
     ignore_bom: bool,
 ) -> Option<u32> {
     let decoders = slot::<Decoders>(scope);
-    if decoders.open.len() >= DECODERS {
+    if decoders.open.len() >= MAX_DECODERS {
         return None;
     }
     decoders.last += 1;
@@ -170,8 +170,9 @@ pub(crate) fn decoder_open(
     Some(decoders.last)
 }
 
-/// Decodes the next bytes. Returns their text, or null if the decoder is fatal and the bytes are
-/// malformed. The decoder closes after the last bytes, and when it returns null.
+/// Decodes the next bytes. Returns their text; null if the decoder is fatal and the bytes are
+/// malformed; `undefined` if the decoder is closed. The decoder closes after the last bytes, and
+/// when it returns null.
 #[op]
 pub(crate) fn decoder_push(
     scope: &mut v8::PinScope<'_, '_>,

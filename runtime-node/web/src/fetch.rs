@@ -38,7 +38,7 @@ use crate::websocket::sockets::Raw;
 use crate::websocket::sockets::link::Wire;
 
 /// The limit on a `data:` URL, in characters. Decoding such a URL takes a few milliseconds.
-const DATA: usize = 2 << 20;
+const MAX_DATA_URL: usize = 2 << 20;
 
 /// The outcome of a request.
 enum Arrival {
@@ -79,6 +79,9 @@ pub(crate) fn fetch_is_over(scope: &mut v8::PinScope<'_, '_>, number: u32) -> bo
 ///
 /// # Arguments
 /// * `number` - a number with which the request can be aborted; 0 for one that is never aborted.
+///
+/// # Errors
+/// Returns a `TypeError` if the invocation has ended.
 #[op]
 pub(crate) fn fetch_send<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -96,15 +99,15 @@ pub(crate) fn fetch_send<'s>(
     let body = body.outgoing(&headers);
     let request = Request { method, url, headers, body, redirect };
     let entry = (number != 0).then(|| outbound.aborts.enter(number));
-    let account = outbound.account(&state, invocation);
+    let context = outbound.egress_context(&state, invocation);
     let client = outbound.client.clone();
     let fetching = async move {
         if handshake::is_requested(&request.method, &request.headers) {
-            let upgraded = client.upgrade(&account, request).await?;
+            let upgraded = client.upgrade(&context, request).await?;
             let UpgradeResponse { response, tunnel, deflate } = upgraded;
             Ok((response, tunnel.map(|tunnel| (tunnel, deflate))))
         } else {
-            Ok((client.fetch(&account, request).await?, None))
+            Ok((client.fetch(&context, request).await?, None))
         }
     };
     // From here on, the request can be aborted, even before it is first polled.
@@ -191,9 +194,10 @@ pub(crate) fn data_url<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     url: v8::Local<'s, v8::String>,
 ) -> Result<Nullable<DataUrlContent<'s>>, Thrown> {
-    if url.length() > DATA {
-        let why =
-            format!("A data: URL may have at most {DATA} characters; serve larger data over HTTP");
+    if url.length() > MAX_DATA_URL {
+        let why = format!(
+            "A data: URL may have at most {MAX_DATA_URL} characters; serve larger data over HTTP"
+        );
         return Err(Thrown::type_error(why));
     }
     let url = url.to_rust_string_lossy(scope);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::websocket::sockets::deflate::{self, Deflater};
 use crate::websocket::sockets::inflate::{Bounds, Inflater};
 
-/// A stream of frames after the compression of its messages was undone.
+/// A stream of frames whose messages have been decompressed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Inflated {
     pub bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Inflated {
     pub longest: usize,
 }
 
-/// Undoes the compression of messages in a stream of frames.
+/// Decompresses the messages of a stream of frames.
 ///
 /// # Arguments
 /// * `most` - the number of bytes after which the stream is not read any further.

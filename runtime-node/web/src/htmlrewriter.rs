@@ -7,7 +7,7 @@
 //!                     └──────────┴─► rewriterInsert…               a stream within the output
 //! ```
 //!
-//! - [`Rewriter`]: the order of all this, in a crate of its own that knows no V8.
+//! - [`Rewriter`]: the order of these steps, in a separate crate that does not depend on V8.
 //! - [`token_ops`]: the current token, whose handlers are running.
 //!
 //! No op calls a handler, and each op does a bounded amount of work, so that a Worker can be
@@ -32,7 +32,7 @@ use tenon_op::op;
 use crate::ops::{Argument, Arguments, Maybe, View};
 
 /// The maximum number of bytes of a stream that are inserted at a time.
-const INSERTED: usize = 16 << 10;
+const MAX_INSERTED: usize = 16 << 10;
 
 /// The unit in which memory is charged, in bytes.
 const UNIT: usize = 4 << 10;
@@ -93,9 +93,9 @@ impl<'s> Argument<'s> for HandlerList {
         arguments: &mut Arguments<'s>,
     ) -> Result<Self, Thrown> {
         let list: v8::Local<'_, v8::Array> = arguments.take(scope)?;
-        let handlers = (0..list.length() / 2).filter_map(|place| {
-            let selector = list.get_index(scope, 2 * place)?.try_cast::<v8::String>().ok();
-            let kinds = list.get_index(scope, 2 * place + 1)?.uint32_value(scope)?;
+        let handlers = (0..list.length() / 2).filter_map(|index| {
+            let selector = list.get_index(scope, 2 * index)?.try_cast::<v8::String>().ok();
+            let kinds = list.get_index(scope, 2 * index + 1)?.uint32_value(scope)?;
             Some(Handlers {
                 selector: selector.map(|selector| selector.to_rust_string_lossy(scope)),
                 element: kinds & 1 != 0,
@@ -146,8 +146,8 @@ pub(crate) fn rewriter_close(scope: &mut v8::PinScope<'_, '_>, rewriter: u32) {
     slot::<Rewriters>(scope).open.remove(&rewriter);
 }
 
-/// Returns what to do next: a kind of step, and 16 times the number of a registration, an element
-/// or a stream.
+/// Returns the next step: its kind, plus 16 times the number of a registration, an element or a
+/// stream.
 ///
 /// # Errors
 /// Returns a `TypeError` if the document cannot be parsed.
@@ -232,7 +232,7 @@ pub(crate) fn rewriter_insert_bytes(
     with(scope, rewriter, |rewriter| {
         bytes::read(bytes, |bytes| {
             let bytes = bytes.get(from..).unwrap_or_default();
-            let bytes = &bytes[..bytes.len().min(INSERTED)];
+            let bytes = &bytes[..bytes.len().min(MAX_INSERTED)];
             rewriter.insert_bytes(bytes).map_err(refused)?;
             Ok(bytes.len())
         })

@@ -15,8 +15,8 @@
 //! - [`fetch`], [`streams`], [`url`], [`encoding`], [`crypto`], [`cache`], [`clone`], [`console`],
 //!   [`websocket`], [`wasm`]: the standards of those names.
 //! - [`htmlrewriter`]: `HTMLRewriter` of Cloudflare Workers.
-//! - [`service`]: requests to other Workers; [`rpc`]: calls of their methods; [`sockets`]: TCP connections; [`nodejs`]: modules of
-//!   Node.js.
+//! - [`service`]: requests to other Workers; [`rpc`]: calls of their methods; [`sockets`]: TCP
+//!   connections; [`nodejs`]: modules of Node.js.
 //! - [`ops`]: the arguments and results of native functions.
 //!
 //! The engine does not depend on this crate: it uses [`Web`] through the trait

@@ -24,11 +24,12 @@ use crate::ops::Promised;
 use crate::service::calls::CallResponse;
 use crate::service::{STAGE, call, caller_and_callee, message_of, over_limit};
 
-/// Maximum length of the name by which logs show a session, in characters.
-const NAME: usize = 128;
+/// The maximum length of the name by which logs show a session, in characters.
+const MAX_NAME: usize = 128;
 
-/// The remedy for the failure by which a version without sessions refuses them.
-const OLDER: &str = "; if a router or node has an older version, which takes no calls, upgrade it";
+/// The remedy that is appended to the failure with which an older version refuses a session.
+const UPGRADE_HINT: &str =
+    "; if a router or node has an older version, which takes no calls, upgrade it";
 
 /// The status of a response that carries a session.
 const OPENED: u16 = 200;
@@ -55,7 +56,7 @@ pub(crate) fn rpc_open<'s>(
     let messages = state
         .take_stream(owner, stream)
         .ok_or_else(|| Thrown::type_error("The session has ended"))?;
-    let rpc = Rpc { method: method.chars().take(NAME).collect() };
+    let rpc = Rpc { method: method.chars().take(MAX_NAME).collect() };
     let request = request(Body::from(messages).into_stream());
     let called = match call(&state, invocation, callee, request, Some(rpc)) {
         Ok(call) => Outbound::of(scope).services.call(call),
@@ -71,7 +72,7 @@ pub(crate) fn rpc_open<'s>(
             Err(failure) => {
                 let mut message = message_of(&failure);
                 if failure.code == FailureCode::BadRequest {
-                    message.push_str(OLDER);
+                    message.push_str(UPGRADE_HINT);
                 }
                 return head::failure(scope, STAGE, &message);
             }

@@ -38,8 +38,11 @@ pub(crate) const STAGE: &str = "service";
 
 /// Sends a request to the Worker that the revision's binding at index `service` names, or, if
 /// `service` is one more than the last index, to the Worker's own static files. Returns a promise
-/// of its outcome, as `fetch_send` does. The response is returned as it is: the caller handles
+/// of its outcome, as `fetch_send` does. The response is returned unchanged: the caller handles
 /// redirects.
+///
+/// # Errors
+/// Returns a `TypeError` if the invocation has ended, or if there is no such binding.
 #[op]
 pub(crate) fn service_send<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -136,7 +139,7 @@ impl RequestedWebSocket {
         key.set_headers_for_worker(&mut request.headers);
         let (outgoing, reader) = pipe::pipe();
         let bytes =
-            reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
+            reader.map(|piece| piece.map_err(|error| EgressError::Upload(error.to_string())));
         request.body =
             RequestBody::Stream { bytes: bytes.boxed_local(), length: None, trailers: None };
         Some(Self { key, headers: request.headers.clone(), outgoing })
@@ -274,6 +277,8 @@ pub(crate) fn message_of(failure: &Failure) -> String {
     format!("{}: {}", failure.code, failure.message)
 }
 
+/// Returns a promise of the failure of a call that exceeds the invocation's limit of `most`
+/// subrequests.
 pub(crate) fn over_limit<'s>(scope: &mut v8::PinScope<'s, '_>, most: u32) -> Promised<'s, Outcome> {
     let message = format!(
         "the invocation has reached its limit of {most} subrequests; make fewer, or raise spec.limits.subrequests"

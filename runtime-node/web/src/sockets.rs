@@ -33,14 +33,14 @@ use crate::fetch::head::{self, Failed};
 use crate::fetch::outbound::Outbound;
 use crate::ops::{Argument, Arguments, Nullable, Promised, View};
 use crate::sockets::connection::{
-    CONNECTION, Connection, ConnectionError, ConnectionId, Connections,
+    CONNECTION_OVERHEAD, Connection, ConnectionError, ConnectionId, Connections,
 };
 
 /// The maximum length of a host name, in characters (RFC 1035 §2.3.4). An IP address is shorter.
-const HOST: usize = 255;
+const MAX_HOST: usize = 255;
 
 /// The maximum length of authorities, in characters: more than the public authorities of a system.
-const AUTHORITIES: usize = 512 * 1024;
+const MAX_AUTHORITIES: usize = 512 * 1024;
 
 /// The maximum number of bytes that are written within the caller's turn. More bytes are written
 /// between turns, because encryption takes time.
@@ -102,10 +102,10 @@ pub(crate) fn tcp_connect<'s>(
     let (state, outbound) = (State::of(scope), Outbound::of(scope));
     let owner = state.current(scope).ok_or_else(not_current)?;
     let (number, connection) = reserve(scope, &state, owner)?;
-    let account = outbound.account(&state, owner);
+    let context = outbound.egress_context(&state, owner);
     let client = Rc::clone(&outbound.client);
     let work = async move {
-        let connecting = client.connect(&account, endpoint, is_secure);
+        let connecting = client.connect(&context, endpoint, is_secure);
         Ok(connection.open(connecting).await)
     };
     let outcome = promise(scope, work, outcome_value);
@@ -153,7 +153,8 @@ fn reserve(
     state: &State,
     owner: InvocationId,
 ) -> Result<(ConnectionId, Rc<Connection>), Thrown> {
-    let room = make_room(scope, CONNECTION).and_then(|buffers| buffers.charge(CONNECTION));
+    let room = make_room(scope, CONNECTION_OVERHEAD)
+        .and_then(|buffers| buffers.charge(CONNECTION_OVERHEAD));
     let charge = room.ok_or_else(out_of_memory)?;
     let mut invocations = state.invocations.borrow_mut();
     let invocation = invocations.get_mut(owner).ok_or(ConnectionError::Closed)?;
@@ -164,8 +165,8 @@ fn host_text(
     scope: &mut v8::PinScope<'_, '_>,
     host: v8::Local<'_, v8::String>,
 ) -> Result<String, Thrown> {
-    if host.length() > HOST {
-        return Err(Thrown::type_error(format!("A host has at most {HOST} characters")));
+    if host.length() > MAX_HOST {
+        return Err(Thrown::type_error(format!("A host has at most {MAX_HOST} characters")));
     }
     Ok(host.to_rust_string_lossy(scope))
 }
@@ -174,8 +175,8 @@ fn trusted(
     scope: &mut v8::PinScope<'_, '_>,
     pem: v8::Local<'_, v8::String>,
 ) -> Result<Authorities, Thrown> {
-    if pem.length() > AUTHORITIES {
-        let why = format!("The authorities have at most {AUTHORITIES} characters of PEM");
+    if pem.length() > MAX_AUTHORITIES {
+        let why = format!("The authorities have at most {MAX_AUTHORITIES} characters of PEM");
         return Err(Thrown::type_error(why));
     }
     Authorities::from_pem(pem.to_rust_string_lossy(scope).as_bytes())

@@ -7,8 +7,8 @@
 //!       └─► wasmBytes(n), for V8 ─┘
 //! ```
 //!
-//! An invalid module is reported by a returned text, and a module that exceeds the Worker's memory
-//! by an exception.
+//! Ops report an invalid module by a string that they return, and a module that exceeds the
+//! Worker's memory by an exception.
 
 use tenon_engine::bytes as contents;
 use tenon_engine::collection::make_room;
@@ -29,7 +29,7 @@ fn find<'a>(scope: &'a mut v8::PinScope<'_, '_>, module: u32) -> Option<&'a mut 
     slot::<PreparingModules>(scope).get_mut(module)
 }
 
-/// A value, or the text of the reason for a refusal.
+/// A value, or the reason for a refusal.
 pub(crate) enum OrRefusal<T> {
     Value(T),
     Refused(String),
@@ -59,8 +59,8 @@ pub(crate) fn wasm_fits(scope: &mut v8::PinScope<'_, '_>, bytes: usize) -> bool 
     bytes <= State::of(scope).buffers.limit()
 }
 
-/// Copies a module's bytes. Returns a number that stands for the copy, or a text if the module is
-/// too large.
+/// Copies a module's bytes. Returns a number that stands for the copy, or the reason if the module
+/// is too large.
 #[op]
 pub(crate) fn wasm_open(
     scope: &mut v8::PinScope<'_, '_>,
@@ -78,7 +78,7 @@ pub(crate) fn wasm_open(
 }
 
 /// Validates the next part of a module. Returns true if the module is valid, `undefined` if there
-/// is more to validate, or a text if the module is refused.
+/// is more to validate, or the reason if the module is refused.
 #[op]
 pub(crate) fn wasm_step(scope: &mut v8::PinScope<'_, '_>, module: u32) -> Option<OrRefusal<True>> {
     let module = find(scope, module)?;
@@ -91,7 +91,7 @@ pub(crate) fn wasm_step(scope: &mut v8::PinScope<'_, '_>, module: u32) -> Option
     }
 }
 
-/// Returns true if a valid module may be compiled, and otherwise a text with the reason.
+/// Returns true if a valid module may be compiled, and otherwise the reason why not.
 ///
 /// # Errors
 /// Fails if there is not enough memory.

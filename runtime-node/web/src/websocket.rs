@@ -45,7 +45,7 @@ const FULL: u32 = 2;
 
 /// The maximum length of a Close frame's reason, in bytes of UTF-8 (RFC 6455 §5.5). JavaScript
 /// enforces this limit.
-const REASON: usize = 123;
+const MAX_REASON: usize = 123;
 
 fn queue(
     scope: &v8::PinScope<'_, '_>,
@@ -117,7 +117,7 @@ pub(crate) fn socket_accept(
     reader::accept(scope, owner, socket, callback).is_some()
 }
 
-/// Sends a string or a view. Returns the result, as `websocket.js` numbers it.
+/// Sends a string or a view. Returns the number of the result in `websocket.js`.
 #[op]
 pub(crate) fn socket_send(
     scope: &mut v8::PinScope<'_, '_>,
@@ -150,7 +150,7 @@ pub(crate) fn socket_close(
 ) {
     let Some(queue) = queue(scope, owner, socket) else { return };
     let code = code as u16;
-    let reason = reason.filter(|reason| reason.len() <= REASON).unwrap_or_default();
+    let reason = reason.filter(|reason| reason.len() <= MAX_REASON).unwrap_or_default();
     let frame =
         (code != 0).then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
     queue.push(SendEntry::Close(frame));

@@ -5,7 +5,7 @@
 // snapshot. Each function is called once with the same `internal` object, through which the files
 // and native code share functions. A Worker never sees this object.
 //
-//   internal.primordials   built-ins of the language, captured before a Worker can change them:
+//   internal.primordials   ECMAScript built-ins, captured before a Worker can change them:
 //                          `ArrayPrototypePush(array, x)` is `array.push(x)`, `MapPrototypeGet(map,
 //                          k)` is `map.get(k)`; statics are `ObjectKeys`, `JSONStringify`, …. An
 //                          isolate has only those that late files use (see later.js)
@@ -43,13 +43,13 @@
   /** @type {any} */
   const primordials = { __proto__: null, uncurryThis };
   const pascal = (key) =>
-    // @ts-expect-error: the language's symbols have descriptions
+    // @ts-expect-error: well-known symbols have descriptions
     typeof key === "symbol" ? `Symbol${key.description[7].toUpperCase()}${key.description.slice(8)}`
       : `${key[0].toUpperCase()}${key.slice(1)}`;
 
   function capture(object, prefix, wrap) {
     for (const key of ownKeys(object)) {
-      // @ts-expect-error: as above, these symbols have descriptions
+      // @ts-expect-error: as above
       if (typeof key === "symbol" && !key.description.startsWith("Symbol.")) continue;
       const name = `${prefix}${pascal(key)}`;
       /** @type {any} */

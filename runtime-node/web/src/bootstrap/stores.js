@@ -5,31 +5,31 @@
   "use strict";
 
   const {
-    getContinuationPreservedEmbedderData: carried, setContinuationPreservedEmbedderData: carry,
+    getContinuationPreservedEmbedderData: getData, setContinuationPreservedEmbedderData: setData,
   } = internal.extras;
 
   internal.later("stores", [], () => {
     const OWNER = 0, STORES = 1;
-    const isHeld = (now) => typeof now === "object" && now !== null;
+    const hasStores = (data) => typeof data === "object" && data !== null;
 
     return {
       __proto__: null,
 
       // Returns the current contents, or null if all storages are empty.
       current() {
-        const now = carried();
-        return isHeld(now) ? now[STORES] : null;
+        const data = getData();
+        return hasStores(data) ? data[STORES] : null;
       },
 
       // Calls `callback` with these contents, on behalf of the current invocation.
       within(stores, callback) {
-        const before = carried();
-        const owner = isHeld(before) ? before[OWNER] : before;
-        carry(stores === null ? owner : [owner, stores]);
+        const before = getData();
+        const owner = hasStores(before) ? before[OWNER] : before;
+        setData(stores === null ? owner : [owner, stores]);
         try {
           return callback();
         } finally {
-          carry(before);
+          setData(before);
         }
       },
     };

@@ -26,11 +26,11 @@
 
   // The maximum length of a string. A longer string is cheap to build by doubling, but native code
   // that reads it cannot be terminated.
-  const LONGEST = 2 ** 25;
+  const MAX_STRING = 2 ** 25;
 
   function DOMString(value) {
     const string = typeof value === "string" ? value : `${value}`;
-    if (string.length > LONGEST) throw new RangeError(`A string of ${string.length} characters is too long`);
+    if (string.length > MAX_STRING) throw new RangeError(`A string of ${string.length} characters is too long`);
     return string;
   }
   const USVString = (value) => StringPrototypeToWellFormed(DOMString(value));
@@ -90,8 +90,8 @@
     return integer + 0;
   }
 
-  // Returns a Uint8Array over the memory of a BufferSource, or null for other values. Runs no code
-  // of the tenant.
+  // Returns a Uint8Array over the memory of a BufferSource, or null for other values. Runs no
+  // tenant code.
   function bufferSource(value) {
     if (ArrayBufferIsView(value)) {
       return TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined

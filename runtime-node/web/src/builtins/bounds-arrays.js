@@ -37,7 +37,7 @@
   }
 
   // In tests, optimized traps that only call native code sometimes continued after a termination. A
-  // loop with an unknown number of iterations makes this rarer.
+  // loop whose number of iterations the compiler does not know makes this rarer.
   let once = 1;
   // The receiver of every access is the object itself, as if there were no proxy.
   const traps = {
@@ -59,15 +59,15 @@
       return ReflectDeleteProperty(target, key);
     },
   };
-  const disguise = (value) => new Proxy(Object(value), traps);
+  const wrapInProxy = (value) => new Proxy(Object(value), traps);
 
   function visit(native, value, args) {
     const loop = isLong(value) ? loopOf(native) : undefined;
     if (loop !== undefined) return loop(value, args);
     if (value === undefined || value === null) return ReflectApply(native, value, args);
-    const disguised = disguise(value);
-    const result = ReflectApply(native, disguised, args);
-    return result === disguised ? value : result;
+    const proxy = wrapInProxy(value);
+    const result = ReflectApply(native, proxy, args);
+    return result === proxy ? value : result;
   }
 
   // Fills an array in pieces, between which a termination takes effect.
@@ -119,7 +119,7 @@
     from(items, ...rest) {
       const isLike = !isBounded(items) && items !== undefined && items !== null &&
         (items[SymbolIterator] === undefined || items[SymbolIterator] === null);
-      return ReflectApply(from, this, isLike ? [disguise(items), ...rest] : [items, ...rest]);
+      return ReflectApply(from, this, isLike ? [wrapInProxy(items), ...rest] : [items, ...rest]);
     },
   });
 
@@ -127,11 +127,11 @@
   replace(TypedArray.prototype, {
     join(separator) {
       const length = TypedArrayPrototypeGetLength(this);
-      return length <= MANY_NUMBERS ? TypedArrayPrototypeJoin(this, separator) : refuse("A list", length);
+      return length <= MANY_NUMBERS ? TypedArrayPrototypeJoin(this, separator) : refuse("A typed array", length);
     },
     toLocaleString() {
       const length = TypedArrayPrototypeGetLength(this);
-      return length <= MANY_WORDS ? TypedArrayPrototypeToLocaleString(this, arguments[0], arguments[1]) : refuse("A list", length);
+      return length <= MANY_WORDS ? TypedArrayPrototypeToLocaleString(this, arguments[0], arguments[1]) : refuse("A typed array", length);
     },
   });
 
@@ -140,7 +140,7 @@
     raw(template, ...values) {
       const parts = template?.raw;
       const bounded = parts === undefined || parts === null || isBounded(parts);
-      return ReflectApply(raw, this, [bounded ? template : { raw: disguise(parts) }, ...values]);
+      return ReflectApply(raw, this, [bounded ? template : { raw: wrapInProxy(parts) }, ...values]);
     },
   });
 
@@ -155,5 +155,5 @@
     race(items) { return ReflectApply(race, this, stepped(items)); },
   });
 
-  internal.bounds.places = { __proto__: null, MANY, disguise, isBounded, lengthOf, visit };
+  internal.bounds.arrays = { __proto__: null, MANY, wrapInProxy, isBounded, lengthOf, visit };
 })

@@ -9,7 +9,7 @@
     MathTrunc, Object, ObjectDefineProperty, ObjectGetPrototypeOf, ReflectApply, SymbolIsConcatSpreadable,
   } = internal.primordials;
   const { isProxy, replace } = internal.bounds;
-  const { MANY, disguise, isBounded, lengthOf, visit } = internal.bounds.places;
+  const { MANY, wrapInProxy, isBounded, lengthOf, visit } = internal.bounds.arrays;
   const { concat, flat, flatMap, includes, indexOf, lastIndexOf, sort, toSorted } = ArrayPrototype;
 
   // ---- Searches. Strings of equal length are compared from the start and may differ only at
@@ -80,7 +80,7 @@
     }
     return count;
   }
-  // Flattens as the native function does, in a loop of JavaScript.
+  // Flattens as the native function does, in a JavaScript loop.
   function flatten(result, list, depth) {
     const length = lengthOf(list);
     for (let i = 0; i < length; i++) {
@@ -111,7 +111,7 @@
   // Wraps the callback of `flatMap`, whose results are flattened by one level.
   const mapped = (callback, self) => (element, index, list) => {
     const result = FunctionPrototypeCall(callback, self, element, index, list);
-    return ArrayIsArray(result) && !isBounded(result) ? disguise(result) : result;
+    return ArrayIsArray(result) && !isBounded(result) ? wrapInProxy(result) : result;
   };
 
   // The maximum number of elements for native `concat`: an element of an array with holes takes

@@ -1,4 +1,4 @@
-// JSON.parse and JSON.stringify of long texts (see bounds.js). V8 parses a text without
+// JSON.parse and JSON.stringify of long input (see bounds.js). V8 parses a JSON text without
 // interruption. A long text is cut into pieces, which are parsed natively one after another. Each
 // piece consists of members of one array or object. A member that is itself a long array or object
 // is cut in the same way.
@@ -103,8 +103,8 @@
       return keys.length;
     }
 
-    // The text that has been scanned and not yet parsed: whole members up to a comma, and the text
-    // after it.
+    // The text that has been scanned and not yet parsed: whole members up to the last comma, and
+    // the text after this comma.
     let from = start + 1;
     let comma = -1;
     for (let i = from; i < end; i++) {
@@ -139,7 +139,7 @@
         from = i + 1;
       }
     }
-    // Only blanks are valid between the brackets, but not after a comma.
+    // The brackets may enclose only blanks, but a member must follow a comma.
     if (from === start + 1) addAll(natively(from, end));
     else add(from, end);
     return finished();
@@ -164,7 +164,7 @@
   }
 
   function parseLong(text) {
-    if (text.length > TOO_LONG) refuse("A text", text.length);
+    if (text.length > TOO_LONG) refuse("A JSON text", text.length);
     const start = afterBlanks(text, 0);
     const first = StringPrototypeCharCodeAt(text, start);
     if (first !== OPEN && first !== OPEN_LIST) return JSONParse(text);
@@ -191,14 +191,14 @@
       if (typeof text !== "string") text = `${text}`;
       if (text.length <= LONG) return reviver === undefined ? JSONParse(text) : JSONParse(text, reviver);
       if (typeof reviver !== "function") return parseLong(text);
-      return text.length <= TOO_LONG_TO_REVIVE ? JSONParse(text, reviver) : refuse("A text to revive", text.length);
+      return text.length <= TOO_LONG_TO_REVIVE ? JSONParse(text, reviver) : refuse("A JSON text to revive", text.length);
     },
     stringify(value, replacer, space) {
       if (typeof value === "string") {
         if (value.length > MANY) refuse("A string", value.length);
       } else if (TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined) {
         const length = TypedArrayPrototypeGetLength(value);
-        if (length > MANY) refuse("A list", length);
+        if (length > MANY) refuse("A typed array", length);
       }
       return JSONStringify(value, typeof replacer === "object" ? keysIn(replacer) : replacer, space);
     },

@@ -18,8 +18,8 @@
 
   // The names of real locales have at most a few dozen characters, and real lists at most a few
   // dozen names.
-  const NAME = 2 ** 8;
-  const NAMES = 2 ** 8;
+  const MAX_NAME_LENGTH = 2 ** 8;
+  const MAX_NAMES = 2 ** 8;
 
   const toStringOf = uncurryThis(Intl.Locale.prototype.toString);
   function isLocale(value) {
@@ -33,14 +33,14 @@
   // Returns a locale's name, or a value that native code refuses.
   function named(value) {
     const name = isObject(value) && !isLocale(value) ? `${value}` : value;
-    return typeof name === "string" && name.length > NAME ? refuse("The name of a locale", name.length) : name;
+    return typeof name === "string" && name.length > MAX_NAME_LENGTH ? refuse("A locale name", name.length) : name;
   }
   // Converts an argument that may be a name or a list of names.
   function locales(given) {
     if (!isObject(given)) return given === undefined ? given : named(given);
     if (isLocale(given)) return given;
     const length = +given.length;
-    if (length > NAMES) refuse("A list of locales", length);
+    if (length > MAX_NAMES) refuse("A list of locales", length);
     const list = { __proto__: null, length };
     for (let i = 0; i < length; i++) {
       if (ReflectHas(given, i)) list[i] = named(given[i]);
@@ -53,13 +53,13 @@
     return at === 0 ? [locales(args[0]), args[1]] : [args[0], locales(args[1]), args[2]];
   }
 
-  // String options are names as well.
+  // Options that are strings are limited like names.
   const options = { __proto__: null, get: (target, key) => {
     const value = ReflectGet(target, key);
     return typeof value === "string" ? named(value) : value;
   } };
 
-  // `Intl.v8BreakIterator` is not standard, and takes locales as well.
+  // This constructor is not standard, and would need a wrapper because it takes locales as well.
   delete Intl.v8BreakIterator;
 
   const make = (native, target, self, args) =>
@@ -134,8 +134,9 @@
   // Strings of this length are compared or normalized natively without a check.
   const BRIEF = 2 ** 10;
   // Strings of this length are compared in tens of milliseconds.
-  const COMPARED = 2 ** 23;
-  // Unicode Standard Annex #15 (Stream-Safe Text Format) allows 30 combining marks in a row.
+  const MAX_COMPARED = 2 ** 23;
+  // The number of combining marks in a row for which a longer string is refused. Unicode Standard
+  // Annex #15 (Stream-Safe Text Format) allows 30.
   const MARKS = 128;
   // Characters that may be combining marks; no character below U+0300 is one.
   const FOREIGN = /[\u0300-\uffff]/;
@@ -143,16 +144,16 @@
 
   function checkMarks(text) {
     if (RegExpPrototypeExec(FOREIGN, text) === null || RegExpPrototypeExec(RUN_OF_MARKS, text) === null) return text;
-    throw new RangeError(`A text of this length must not have a run of ${MARKS} combining marks`);
+    throw new RangeError(`A string of this length must not have a run of ${MARKS} combining marks`);
   }
   const isBrief = (text) => typeof text === "string" && text.length <= BRIEF;
-  const ordered = (value) => (isBrief(value) ? value : checkMarks(toText(value, COMPARED)));
+  const ordered = (value) => (isBrief(value) ? value : checkMarks(toText(value, MAX_COMPARED)));
 
   const { localeCompare, normalize, toLocaleLowerCase, toLocaleUpperCase } = StringPrototype;
   replace(StringPrototype, {
     localeCompare(other) {
       if (isBrief(this) && isBrief(other) && arguments.length === 1) return ReflectApply(localeCompare, this, arguments);
-      const text = read(this, COMPARED);
+      const text = read(this, MAX_COMPARED);
       if (typeof text === "string") ordered(text);
       return ReflectApply(localeCompare, text, withLocales([ordered(other), arguments[1], arguments[2]], 1));
     },

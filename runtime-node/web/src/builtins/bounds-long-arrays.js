@@ -1,5 +1,5 @@
-// Functions of arrays that are too long for a native loop (see bounds.js), as loops of JavaScript,
-// in which a termination takes effect. They take about as long as the native functions, whereas a
+// Functions of arrays that are too long for a native loop (see bounds.js), as JavaScript loops, in
+// which a termination takes effect. They take about as long as the native functions, whereas a
 // proxy would take many times longer.
 //: after bounds.js
 (function (internal) {
@@ -28,8 +28,8 @@
     return index < 0 ? MathMax(length + index, 0) : MathMin(index, length);
   }
 
-  // Each loop is written out, so that the compiler can optimize it. As the standard says, the length
-  // is read once, and most functions skip indices without an element.
+  // Each loop is written out, so that the compiler can optimize it. As the standard requires, the
+  // length is read once, and most functions skip indices without an element.
   const { every, filter, find, findIndex, forEach, includes, indexOf, map, reduce, slice, some } = ArrayPrototype;
   /** @type {[Function, (list: any[], args: ArrayLike<any>) => any][]} */
   const loops = [

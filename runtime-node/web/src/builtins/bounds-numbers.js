@@ -8,17 +8,17 @@
     StringPrototypeSlice, SymbolIterator, TypedArray, TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array, parseInt,
   } = internal.primordials;
   const { each, refuse, replace } = internal.bounds;
-  const { MANY, disguise, isBounded, lengthOf } = internal.bounds.places;
+  const { MANY, wrapInProxy, isBounded, lengthOf } = internal.bounds.arrays;
 
   // ---- Integers
 
   // Even in base 2, a finite number has at most a quarter of this number of digits.
-  const DIGITS = 2 ** 12;
+  const MAX_DIGITS = 2 ** 12;
   const SIGN = /^\s*[+-]?/;
   const SIGN_AND_BASE = /^\s*[+-]?(?:0[xX])?/;
 
-  // Skips leading zeros, and drops the digits after the first DIGITS, because a number with that
-  // many digits is infinite.
+  // Skips leading zeros, and drops the digits after the first MAX_DIGITS, because a number with
+  // that many digits is infinite.
   function parseLong(text, radix) {
     const base = radix | 0;
     // @ts-expect-error: the expressions match any text
@@ -27,14 +27,14 @@
     while (StringPrototypeCharCodeAt(text, at) === 48) at++;
     // One zero remains, because it may be the only digit.
     if (at > length) at--;
-    const beginning = StringPrototypeSlice(text, length < DIGITS ? 0 : length - 3, length);
-    return parseInt(beginning + StringPrototypeSlice(text, at, at + DIGITS), base);
+    const beginning = StringPrototypeSlice(text, length < MAX_DIGITS ? 0 : length - 3, length);
+    return parseInt(beginning + StringPrototypeSlice(text, at, at + MAX_DIGITS), base);
   }
   const integers = {
     parseInt(string, radix) {
       if (typeof string === "number") return parseInt(string, radix);
       const text = typeof string === "string" ? string : `${string}`;
-      return text.length <= DIGITS ? parseInt(text, radix) : parseLong(text, radix);
+      return text.length <= MAX_DIGITS ? parseInt(text, radix) : parseLong(text, radix);
     },
   };
   replace(globalThis, integers);
@@ -43,12 +43,12 @@
   // ---- Times
 
   // A valid time has a few dozen characters. A longer string is not a time.
-  const TIME = 2 ** 10;
+  const MAX_TIME = 2 ** 10;
   const { parse } = Date;
   replace(Date, {
     parse(string) {
       const text = typeof string === "string" ? string : `${string}`;
-      return text.length <= TIME ? parse(text) : NaN;
+      return text.length <= MAX_TIME ? parse(text) : NaN;
     },
   });
 
@@ -61,7 +61,7 @@
   function stepped(items) {
     if (items === undefined || items === null || isListed(items)) return items;
     const iterates = items[SymbolIterator];
-    return iterates === undefined || iterates === null ? disguise(items) : each(items);
+    return iterates === undefined || iterates === null ? wrapInProxy(items) : each(items);
   }
   const { from } = TypedArray;
   replace(TypedArray, {
@@ -71,7 +71,7 @@
     },
   });
   const { set } = TypedArray.prototype;
-  // Sets elements in the way of the native function, in a loop of JavaScript.
+  // Sets elements as the native function does, in a JavaScript loop.
   function setSlowly(numbers, source, offset) {
     const room = TypedArrayPrototypeGetLength(numbers);
     const start = MathTrunc(+offset) || 0;
@@ -91,10 +91,10 @@
   // ---- Bytes as text
 
   // Native code reads or writes this many characters or bytes in tens of milliseconds.
-  const TEXT = 2 ** 25;
-  const check = (text) => (typeof text === "string" && text.length > TEXT ? refuse("A text", text.length) : text);
+  const MAX_TEXT = 2 ** 25;
+  const check = (text) => (typeof text === "string" && text.length > MAX_TEXT ? refuse("A string", text.length) : text);
   const checkBytes = (bytes) => {
-    if (isTyped(bytes) && TypedArrayPrototypeGetLength(bytes) > TEXT) refuse("A list", TypedArrayPrototypeGetLength(bytes));
+    if (isTyped(bytes) && TypedArrayPrototypeGetLength(bytes) > MAX_TEXT) refuse("A typed array", TypedArrayPrototypeGetLength(bytes));
   };
   const { fromBase64, fromHex } = Uint8Array;
   const { setFromBase64, setFromHex, toBase64, toHex } = Uint8Array.prototype;

@@ -23,11 +23,11 @@
   // ---- Properties
 
   // Returns the number of index properties of `value` that a Worker may have created at no cost.
-  function places(value) {
+  function countIndices(value) {
     if (typeof value === "string") return value.length;
     if (typeof value !== "object" || value === null) return 0;
     // Without a trap, a proxy lists the properties of its target.
-    if (isProxy(value)) return places(targetOf(value));
+    if (isProxy(value)) return countIndices(targetOf(value));
     if (ArrayIsArray(value)) return value.length <= SPARSE ? value.length : 0;
     if (TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined) return TypedArrayPrototypeGetLength(value);
     if (!ObjectHasOwn(value, "length")) return 0;
@@ -36,8 +36,8 @@
     return typeof length === "number" && !writable ? length : 0;
   }
   function check(value) {
-    const length = places(value);
-    if (length > MANY) refuse("An object with a length", length);
+    const length = countIndices(value);
+    if (length > MANY) refuse("An object", length);
   }
 
   // Native code refuses values that are not objects.
@@ -74,13 +74,13 @@
     try {
       return SetPrototypeGetSize(set) <= MANY && SetPrototypeGetSize(other) <= MANY;
     } catch {
-      // One of the values is not a Set; `disguise` makes each access to `other` a call. Native code
+      // One of the values is not a Set; `wrapSet` makes each access to `other` a call. Native code
       // visits `set` only if `other` reports a larger size.
       return false;
     }
   }
   // Wraps a set so that each access to an item is a call.
-  function disguise(other) {
+  function wrapSet(other) {
     if (typeof other !== "object" && typeof other !== "function" || other === null) return other;
     return {
       __proto__: null,
@@ -110,12 +110,12 @@
     difference, intersection, isDisjointFrom, isSubsetOf, isSupersetOf, symmetricDifference, union,
   } = Set.prototype;
   replace(Set.prototype, {
-    difference(other) { return ReflectApply(difference, this, [areSmall(this, other) ? other : disguise(other)]); },
-    intersection(other) { return ReflectApply(intersection, this, [areSmall(this, other) ? other : disguise(other)]); },
-    isDisjointFrom(other) { return ReflectApply(isDisjointFrom, this, [areSmall(this, other) ? other : disguise(other)]); },
-    isSubsetOf(other) { return ReflectApply(isSubsetOf, this, [areSmall(this, other) ? other : disguise(other)]); },
-    isSupersetOf(other) { return ReflectApply(isSupersetOf, this, [areSmall(this, other) ? other : disguise(other)]); },
-    symmetricDifference(other) { return ReflectApply(symmetricDifference, this, [areSmall(this, other) ? other : disguise(other)]); },
-    union(other) { return ReflectApply(union, this, [areSmall(this, other) ? other : disguise(other)]); },
+    difference(other) { return ReflectApply(difference, this, [areSmall(this, other) ? other : wrapSet(other)]); },
+    intersection(other) { return ReflectApply(intersection, this, [areSmall(this, other) ? other : wrapSet(other)]); },
+    isDisjointFrom(other) { return ReflectApply(isDisjointFrom, this, [areSmall(this, other) ? other : wrapSet(other)]); },
+    isSubsetOf(other) { return ReflectApply(isSubsetOf, this, [areSmall(this, other) ? other : wrapSet(other)]); },
+    isSupersetOf(other) { return ReflectApply(isSupersetOf, this, [areSmall(this, other) ? other : wrapSet(other)]); },
+    symmetricDifference(other) { return ReflectApply(symmetricDifference, this, [areSmall(this, other) ? other : wrapSet(other)]); },
+    union(other) { return ReflectApply(union, this, [areSmall(this, other) ? other : wrapSet(other)]); },
   });
 })

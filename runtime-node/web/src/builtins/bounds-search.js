@@ -19,18 +19,19 @@
   const { replace: replaceOnce } = StringPrototype;
 
   // Native code compares this many characters in tens of milliseconds.
-  const STEPS = 2 ** 26;
+  const MAX_COMPARED = 2 ** 26;
+  // The maximum length of the head, and of each piece in which the rest is compared.
   const HEAD = 2 ** 9;
-  const REST = 2 ** 22;
+  const PIECE = 2 ** 22;
 
   // Returns whether native code may compare the whole wanted string at each position.
-  const isQuick = (text, wanted) => (text.length - wanted.length) * wanted.length <= STEPS;
+  const isQuick = (text, wanted) => (text.length - wanted.length) * wanted.length <= MAX_COMPARED;
 
   const headOf = (wanted) => (wanted.length <= HEAD ? wanted : StringPrototypeSlice(wanted, 0, HEAD));
   // Returns whether the rest of `wanted` follows its head.
   function isAt(text, wanted, at) {
-    for (let i = HEAD; i < wanted.length; i += REST) {
-      const end = MathMin(i + REST, wanted.length);
+    for (let i = HEAD; i < wanted.length; i += PIECE) {
+      const end = MathMin(i + PIECE, wanted.length);
       if (StringPrototypeSlice(text, at + i, at + end) !== StringPrototypeSlice(wanted, i, end)) return false;
     }
     return true;
@@ -38,7 +39,7 @@
 
   function find(text, wanted, from) {
     const head = headOf(wanted);
-    const stride = MathTrunc(STEPS / MathMax(head.length, 1));
+    const stride = MathTrunc(MAX_COMPARED / MathMax(head.length, 1));
     const last = text.length - wanted.length;
     for (let at = from; at <= last;) {
       const end = MathMin(at + stride, last + 1);
@@ -54,7 +55,7 @@
   }
   function findLast(text, wanted, from) {
     const head = headOf(wanted);
-    const stride = MathTrunc(STEPS / MathMax(head.length, 1));
+    const stride = MathTrunc(MAX_COMPARED / MathMax(head.length, 1));
     for (let at = MathMin(from, text.length - wanted.length); at >= 0;) {
       const start = MathMax(at - stride + 1, 0);
       const found = StringPrototypeLastIndexOf(StringPrototypeSlice(text, start, at + head.length), head);
@@ -112,21 +113,21 @@
   replace(StringPrototype, {
     includes(searchString, position = undefined) {
       if (typeof this === "string" && typeof searchString === "string" &&
-        (this.length - searchString.length) * searchString.length <= STEPS) {
+        (this.length - searchString.length) * searchString.length <= MAX_COMPARED) {
         return StringPrototypeIncludes(this, searchString, position);
       }
       return findSlowly(this, searchString, position, "includes") >= 0;
     },
     indexOf(searchString, position = undefined) {
       if (typeof this === "string" && typeof searchString === "string" &&
-        (this.length - searchString.length) * searchString.length <= STEPS) {
+        (this.length - searchString.length) * searchString.length <= MAX_COMPARED) {
         return StringPrototypeIndexOf(this, searchString, position);
       }
       return findSlowly(this, searchString, position, "indexOf");
     },
     lastIndexOf(searchString, position = undefined) {
       if (typeof this === "string" && typeof searchString === "string" &&
-        (this.length - searchString.length) * searchString.length <= STEPS) {
+        (this.length - searchString.length) * searchString.length <= MAX_COMPARED) {
         return StringPrototypeLastIndexOf(this, searchString, position);
       }
       return findLastSlowly(this, searchString, position);
@@ -151,7 +152,7 @@
   function expand(template, wanted) {
     if (StringPrototypeIndexOf(template, "$") < 0) return template;
     const refersAround = StringPrototypeIndexOf(template, "$`") >= 0 || StringPrototypeIndexOf(template, "$'") >= 0;
-    if (refersAround || template.length * wanted.length > STEPS) refuse("A template for a text", wanted.length);
+    if (refersAround || template.length * wanted.length > MAX_COMPARED) refuse("A template for a match", wanted.length);
     return ReflectApply(replaceOnce, wanted, [wanted, template]);
   }
   function splitFound(text, wanted, limit) {

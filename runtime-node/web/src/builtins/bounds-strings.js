@@ -91,41 +91,43 @@
       return false;
     }
   };
-  function within(value, expression) {
+  // Returns the expression to apply to a string: a wrapped one if the string is long.
+  function forText(value, expression) {
     const text = toText(value, UNSEARCHABLE);
     return text.length > LONG && isExpression(expression) ? stepped(expression) : expression;
   }
 
-  const at = (key) => uncurryThis(RegExp.prototype[key]);
-  const [match, matchAll, replaceBy, search, splitBy] = [at(Symbol.match), at(Symbol.matchAll), at(Symbol.replace), at(Symbol.search), at(Symbol.split)];
+  const methodOf = (key) => uncurryThis(RegExp.prototype[key]);
+  const match = methodOf(Symbol.match), matchAll = methodOf(Symbol.matchAll), replaceBy = methodOf(Symbol.replace);
+  const search = methodOf(Symbol.search), splitBy = methodOf(Symbol.split);
   const isShort = (text) => typeof text === "string" && text.length <= LONG;
   put(RegExp.prototype, {
-    [Symbol.match](string) { return match(isShort(string) ? this : within(string, this), string); },
-    [Symbol.matchAll](string) { return matchAll(isShort(string) ? this : within(string, this), string); },
+    [Symbol.match](string) { return match(isShort(string) ? this : forText(string, this), string); },
+    [Symbol.matchAll](string) { return matchAll(isShort(string) ? this : forText(string, this), string); },
     [Symbol.replace](string, by) {
       if (isShort(string) && isLight(by, string.length) && capturesLittle(this, string.length)) return replaceBy(this, string, by);
       const text = toText(string, UNSEARCHABLE);
-      const expression = capturesLittle(this, text.length) ? within(text, this) : stepped(this);
+      const expression = capturesLittle(this, text.length) ? forText(text, this) : stepped(this);
       return replaceBy(expression, text, lightened(by, text.length));
     },
-    [Symbol.search](string) { return search(isShort(string) ? this : within(string, this), string); },
+    [Symbol.search](string) { return search(isShort(string) ? this : forText(string, this), string); },
     [Symbol.split](string, limit) {
       const text = toText(string, UNSEARCHABLE);
       if (!capturesLittle(this, text.length, MANY_CAPTURES)) refuse("A string", text.length);
-      return splitBy(within(text, this), text, limit);
+      return splitBy(forText(text, this), text, limit);
     },
   });
 
-  // Returns an expression that finds a string in a long text.
-  function found(pattern, flags) {
+  // Converts a pattern to an expression that finds it in a long string.
+  function toExpression(pattern, flags) {
     return typeof pattern === "string" ? new RegExp(replaceBy(/[\\^$.*+?()[\]{}|]/g, pattern, "\\$&"), flags) : pattern;
   }
   // A pattern with its own `Symbol.replace`, such as a RegExp, checks `by` itself.
   function replaceSlowly(native, text, pattern, by) {
     if (typeof text !== "string") return ReflectApply(native, text, [pattern, by]);
     if (typeof pattern === "object" && pattern !== null || typeof pattern === "function") {
-      const way = pattern[SymbolReplace];
-      if (way !== undefined && way !== null) return ReflectApply(native, text, [pattern, by]);
+      const method = pattern[SymbolReplace];
+      if (method !== undefined && method !== null) return ReflectApply(native, text, [pattern, by]);
       pattern = `${pattern}`;
     }
     return ReflectApply(native, text, [pattern, lightened(by, text.length)]);
@@ -143,12 +145,12 @@
       if (isSlow(this, pattern)) return replaceFound(this, pattern, by, true);
       if (isShort(this) && isLight(by, this.length)) return ReflectApply(replaceAll, this, arguments);
       const text = read(this, UNSEARCHABLE);
-      return replaceSlowly(replaceAll, text, isShort(text) ? pattern : found(pattern, "g"), by);
+      return replaceSlowly(replaceAll, text, isShort(text) ? pattern : toExpression(pattern, "g"), by);
     },
     split(separator, limit) {
       if (isSlow(this, separator)) return splitFound(this, separator, limit);
       if (isShort(this)) return ReflectApply(split, this, arguments);
-      return ReflectApply(split, read(this, UNSEARCHABLE), [found(separator, ""), limit]);
+      return ReflectApply(split, read(this, UNSEARCHABLE), [toExpression(separator, ""), limit]);
     },
   });
 })

@@ -1,5 +1,5 @@
-// Built-in functions with unbounded running time. V8 checks for a termination request at calls and
-// loops of JavaScript. Loops in native code run to their end, and some crash the process when they
+// Built-in functions with unbounded running time. V8 checks for a termination request at JavaScript
+// calls and loops. Loops in native code run to their end, and some crash the process when they
 // cannot allocate enough. This file and the files `bounds-*.js` replace such functions with
 // wrappers that check the size of the input first. Below a bound of a few milliseconds of work,
 // they call the native function directly. Above the bound, depending on the function,
@@ -9,7 +9,7 @@
 // - the work is done in pieces, between which a termination takes effect;
 // - the call is refused with a RangeError.
 //
-// Operations of the syntax (`for (… in …)`, `{ ...x }`, `+text`) cannot be replaced.
+// Syntax (`for (… in …)`, `{ ...x }`, `+text`) cannot be replaced.
 //: after bootstrap.js
 (function (internal) {
   "use strict";
@@ -28,7 +28,7 @@
       const descriptor = ReflectGetOwnPropertyDescriptor(object, names[i]);
       const value = made[names[i]];
       if (value.length !== descriptor.value.length || value.name !== descriptor.value.name) {
-        throw new TypeError(`${descriptor.value.name} has another length or name`);
+        throw new TypeError(`The replacement of ${descriptor.value.name} has a different length or name`);
       }
       descriptor.value = value;
       ObjectDefineProperty(object, names[i], descriptor);
@@ -36,14 +36,14 @@
   }
 
   function refuse(what, length) {
-    throw new RangeError(`${what} of ${length} is too large to process at once`);
+    throw new RangeError(`${what} of length ${length} is too large to process at once`);
   }
 
   // ---- Proxies. Proxies must be distinguished from arrays: a proxy can report a length of 1 and
   // then a length of 2⁵³ − 1.
 
   // Maps each proxy to its target. Null until the first proxy is created, so that a Worker without
-  // proxies has no cost.
+  // proxies bears no cost.
   let targets = null;
   const isProxy = (value) => targets !== null && WeakMapPrototypeHas(targets, value);
   const targetOf = (proxy) => WeakMapPrototypeGet(targets, proxy);
@@ -70,7 +70,7 @@
   ObjectDefineProperty(proxies, "revocable", { __proto__: null, value: revocable, writable: true, configurable: true });
   internal.globals({ Proxy: proxies });
 
-  // Yields the same items, each in a step of JavaScript.
+  // Yields the same items, each in a JavaScript step.
   function* each(items) {
     for (const item of items) yield item;
   }

@@ -17,7 +17,7 @@
     const VARIES = /(?:^|,)[\t ]*\*[\t ]*(?:,|$)/;
 
     // Returns a Request's record if a response to it can be stored; throws otherwise.
-    function keepable(r, what) {
+    function storable(r, what) {
       if (RegExpPrototypeExec(HTTP, r.url) === null || r.method !== "GET") {
         throw new TypeError(`${what}: the request must be a GET of an http or https URL`);
       }
@@ -25,7 +25,7 @@
     }
 
     // Stores a Response to the request `r` in the cache `name`.
-    async function keep(name, r, response, what) {
+    async function store(name, r, response, what) {
       const { list, status, statusText } = internal.responseRecord(response);
       if (status === 206) throw new TypeError(`${what}: a partial response (206) cannot be stored`);
       const vary = internal.headers.lookup(list, "vary");
@@ -34,18 +34,18 @@
       }
       const parts = internal.responseParts(response);
       const { content, owner, number, pipe } = bodies.outgoing(parts[2], parts[3]);
-      const kept = ops.cachePut(name, r.url, r.list, status, statusText, list, content, owner, number);
-      // The stream's own error takes precedence over the error of the store, because the latter
+      const done = ops.cachePut(name, r.url, r.list, status, statusText, list, content, owner, number);
+      // The stream's own error takes precedence over the cache's error, because the latter
       // only reports that the body was interrupted.
       if (pipe !== null) await pipe.over;
-      await kept;
+      await done;
     }
 
     // Fetches all requests, and stores their responses if every one has an OK status.
-    async function fetchAndKeep(name, requests, what) {
+    async function fetchAndStore(name, requests, what) {
       const records = [];
       for (let i = 0; i < requests.length; i++) {
-        records[i] = keepable(internal.requestRecord(requests[i], undefined), what);
+        records[i] = storable(internal.requestRecord(requests[i], undefined), what);
       }
       const responses = await all(records, async (r) => {
         const response = await internal.fetch().send(r);
@@ -53,7 +53,7 @@
         if (status < 200 || status > 299) throw new TypeError(`${what}: ${r.url} has the status ${status}`);
         return response;
       });
-      await all(records, (r, i) => keep(name, r, responses[i], what));
+      await all(records, (r, i) => store(name, r, responses[i], what));
     }
 
     // Resolves with the results of a function that returns a promise for each value. Rejects with
@@ -104,9 +104,9 @@
       async put(request, response) {
         const name = this.#name;
         needs(arguments.length, 2, "Cache.put");
-        const r = keepable(internal.requestHead(request), "Cache.put");
+        const r = storable(internal.requestHead(request), "Cache.put");
         if (!internal.isResponse(response)) throw new TypeError("Cache.put: the second argument is not a Response");
-        await keep(name, r, response, "Cache.put");
+        await store(name, r, response, "Cache.put");
       }
 
       async delete(request, options = undefined) {
@@ -119,13 +119,13 @@
       async add(request) {
         const name = this.#name;
         needs(arguments.length, 1, "Cache.add");
-        await fetchAndKeep(name, [request], "Cache.add");
+        await fetchAndStore(name, [request], "Cache.add");
       }
 
       async addAll(requests) {
         const name = this.#name;
         needs(arguments.length, 1, "Cache.addAll");
-        await fetchAndKeep(name, sequence(requests, (request) => request, "Cache.addAll"), "Cache.addAll");
+        await fetchAndStore(name, sequence(requests, (request) => request, "Cache.addAll"), "Cache.addAll");
       }
     }
     expose(Cache);

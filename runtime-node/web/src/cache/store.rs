@@ -6,8 +6,8 @@
 //!                                                   └─ stale, or the cache is full ─► evicted
 //! ```
 //!
-//! If the responses of a URL vary (`Vary`), the cache keeps its latest variants, at most `VARIANTS`
-//! of them.
+//! If the responses of a URL vary (`Vary`), the cache keeps its latest variants, at most
+//! `MAX_VARIANTS` of them.
 //!
 //! All shards of a process share the cache, so that a response fetched by one serves the others.
 //! Each Worker sees only its own entries. The cache may refuse or evict any response; its Worker
@@ -32,16 +32,16 @@ use rustc_hash::FxHashMap;
 use tenon_proto::id::WorkerId;
 
 /// The maximum size of a cached body, in bytes.
-pub const LARGEST: usize = 8 << 20;
+pub const MAX_BODY: usize = 8 << 20;
 
-/// The overhead of an entry beside its body, headers and URL, in bytes.
-const ENTRY: usize = 1024;
+/// The overhead of an entry besides its body, headers and URL, in bytes.
+const ENTRY_OVERHEAD: usize = 1024;
 
 /// The maximum number of variants of one URL: enough for the usual languages and content codings.
-const VARIANTS: usize = 16;
+const MAX_VARIANTS: usize = 16;
 
 /// The number by which the cache's size is divided to obtain the share of one namespace.
-const SHARE: u64 = 2;
+const SHARE_DIVISOR: u64 = 2;
 
 /// A cache of responses; see the module's documentation.
 pub struct ResponseCache {
@@ -72,6 +72,7 @@ pub struct CacheResponse {
     pub headers: HeaderMap,
 }
 
+/// A stored response, with its memory in bytes.
 struct Entry {
     policy: CachePolicy,
     status: StatusCode,
@@ -118,14 +119,14 @@ impl ResponseCache {
     pub fn new(bound: u64) -> Arc<Self> {
         let tenants = Arc::<Tenants>::default();
         let counted = Arc::clone(&tenants);
-        let gone = move |key: Arc<Key>, kept: Variants, _: RemovalCause| {
-            counted.give_back(&key, size_of(&kept))
+        let release = move |key: Arc<Key>, kept: Variants, _: RemovalCause| {
+            counted.release(&key, size_of(&kept))
         };
         let entries = Cache::builder()
             .max_capacity(bound)
             .weigher(|_, kept: &Variants| size_of(kept))
             .expire_after(Freshness)
-            .eviction_listener(gone)
+            .eviction_listener(release)
             .build();
         Arc::new(Self { entries, tenants, bound })
     }
@@ -144,7 +145,7 @@ impl ResponseCache {
         headers.remove(TRANSFER_ENCODING);
         let length =
             headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
-        let size = body.len() + length + key.url.len() + ENTRY;
+        let size = body.len() + length + key.url.len() + ENTRY_OVERHEAD;
         let has_cookies = headers.contains_key(SET_COOKIE);
         let response = Head { status, headers: &headers };
         let policy = CachePolicy::new_options(
@@ -153,7 +154,7 @@ impl ResponseCache {
             SystemTime::now(),
             CacheOptions::default(),
         );
-        if body.len() > LARGEST
+        if body.len() > MAX_BODY
             || has_cookies
             || !policy.is_storable()
             || policy.is_stale(SystemTime::now())
@@ -168,11 +169,11 @@ impl ResponseCache {
                 .iter()
                 .filter(|other| !other.policy.is_stale(SystemTime::now()) && !other.meets(request));
             let mut variants: Vec<_> = others.cloned().collect();
-            variants.drain(..variants.len().saturating_sub(VARIANTS - 1));
+            variants.drain(..variants.len().saturating_sub(MAX_VARIANTS - 1));
             variants.push(entry);
             let variants = Variants::from(variants);
             // The previous value's part of the share is released when the new value replaces it.
-            let share = self.bound / SHARE + u64::from(size_of(&before));
+            let share = self.bound / SHARE_DIVISOR + u64::from(size_of(&before));
             let has_room = self.tenants.take(&key, size_of(&variants), share);
             if has_room { Op::Put(variants) } else { Op::Nop }
         });
@@ -240,6 +241,8 @@ fn matches_validators(request: &HeaderMap, response: &HeaderMap) -> bool {
 }
 
 impl Tenants {
+    /// Counts `size` bytes for the key's namespace, unless it would then use more than `share`
+    /// bytes. Returns whether the bytes were counted.
     fn take(&self, key: &Key, size: u32, share: u64) -> bool {
         let mut tenants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let used = tenants.entry(key.namespace().into()).or_default();
@@ -250,7 +253,7 @@ impl Tenants {
         has_room
     }
 
-    fn give_back(&self, key: &Key, size: u32) {
+    fn release(&self, key: &Key, size: u32) {
         let mut tenants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = tenants.get_mut(key.namespace()) {
             *used = used.saturating_sub(size.into());

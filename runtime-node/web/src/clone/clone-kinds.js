@@ -1,5 +1,5 @@
-// The kinds of objects that can be cloned (HTML §2.7.3): objects of the language by their names,
-// and objects with internal slots that V8 does not report, by their prototypes.
+// The kinds of objects that can be cloned (HTML §2.7.3): ECMAScript's objects by their names, and
+// objects with internal slots that V8 does not report, by their prototypes.
 //: after domexception.js
 (function (internal) {
   "use strict";
@@ -63,8 +63,8 @@
     // itself.
     const ownGlobal = (name) => ObjectGetOwnPropertyDescriptor(globalThis, name)?.value;
 
-    // The built-ins of the language that V8 does not distinguish from plain objects: [prototype,
-    // name, …].
+    // The ECMAScript built-ins that V8 does not distinguish from plain objects: [prototype, name,
+    // …].
     const foreign = [];
     for (let i = 0; i < iterators.length; i++) {
       foreign[2 * i] = iterators[i];

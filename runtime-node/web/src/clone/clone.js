@@ -361,7 +361,7 @@
         const mover = moverOf(transfer[i]);
         if (mover === null) throw new (internal.exceptions().DOMException)("An object in the transfer list cannot be transferred", "DataCloneError");
         if (MapPrototypeHas(walk.memory, transfer[i])) {
-          throw new (internal.exceptions().DOMException)("An object is twice in the transfer list", "DataCloneError");
+          throw new (internal.exceptions().DOMException)("An object appears twice in the transfer list", "DataCloneError");
         }
         laters[i] = new Later(mover);
         MapPrototypeSet(walk.memory, transfer[i], laters[i]);

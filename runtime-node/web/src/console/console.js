@@ -138,31 +138,33 @@
     const INDEX = "(index)", VALUES = "Values";
     const columns = [INDEX];
     const cells = [];
-    let bare = false;
-    const place = (name) => {
+    let hasValues = false;
+    // Returns the index of the column with this name, and adds the column if it is new.
+    const columnOf = (name) => {
       for (let i = 1; i < columns.length; i++) if (columns[i] === name) return i;
       ArrayPrototypePush(columns, name);
       return columns.length - 1;
     };
-    if (only !== undefined) for (let i = 0; i < only.length; i++) place(text(only[i]));
-    const last = [];
+    if (only !== undefined) for (let i = 0; i < only.length; i++) columnOf(text(only[i]));
+    // The values of the rows that have no cells.
+    const values = [];
     for (let i = 0; i < rows.length; i += 2) {
       const row = { __proto__: null, 0: rows[i] };
       const inner = fields(rows[i + 1]);
       if (inner === null) {
-        last[i / 2] = inspect(rows[i + 1]);
-        bare = true;
+        values[i / 2] = inspect(rows[i + 1]);
+        hasValues = true;
       } else {
         for (let j = 0; j < inner.length; j += 2) {
           if (only !== undefined && !includes(only, inner[j])) continue;
-          row[place(inner[j])] = inspect(inner[j + 1]);
+          row[columnOf(inner[j])] = inspect(inner[j + 1]);
         }
       }
       ArrayPrototypePush(cells, row);
     }
-    if (bare) {
+    if (hasValues) {
       ArrayPrototypePush(columns, VALUES);
-      for (let i = 0; i < cells.length; i++) if (last[i] !== undefined) cells[i][columns.length - 1] = last[i];
+      for (let i = 0; i < cells.length; i++) if (values[i] !== undefined) cells[i][columns.length - 1] = values[i];
     }
     return draw(columns, cells);
   }

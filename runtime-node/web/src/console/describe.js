@@ -23,7 +23,8 @@
       return flat;
     });
   };
-  // Registers a description by a function that returns the flat list [name, value, …].
+  // Makes `console` show objects that pass `is` by the flat list [name, value, …] that `entries`
+  // returns.
   internal.describeBy = (title, is, entries) => {
     const { describers } = internal;
     // The description is inserted at the front, because a later class may extend an earlier one.

@@ -237,21 +237,21 @@
     array(value, length, title, depth) {
       const parts = [];
       let i = 0, holes = 0;
-      const fill = () => {
+      const addHoles = () => {
         if (holes > 0) ArrayPrototypePush(parts, `<${holes} empty item${holes === 1 ? "" : "s"}>`);
         holes = 0;
       };
       for (; i < length && !this.full(parts); i++) {
         const descriptor = ReflectGetOwnPropertyDescriptor(value, i);
         if (descriptor !== undefined) {
-          fill();
+          addHoles();
           ArrayPrototypePush(parts, this.property(descriptor, depth));
         } else if (++holes > MAX_STRING) {
           i++;
           break; // an array may have four billion holes
         }
       }
-      fill();
+      addHoles();
       more(parts, length - i);
       // Listing the keys of a long typed array would create a string for each index.
       if (length <= MAX_STRING) this.properties(value, parts, depth, [], length);
@@ -267,8 +267,7 @@
       return "[value that cannot be shown]";
     }
   };
-  // Formats a value with other bounds, and with `custom`, by which a Worker represents its own
-  // objects.
+  // Formats a value with other bounds, and with `custom`, which represents a Worker's own objects.
   internal.inspectWith = (value, { depth, items, breakLength, custom }) => {
     const inspector = new Inspector();
     inspector.depth = depth;

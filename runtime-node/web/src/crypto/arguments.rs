@@ -24,7 +24,7 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// Copies the bytes that a view shows, from index `from` on.
+    /// Copies the bytes that a view shows, starting at index `from`.
     ///
     /// # Errors
     /// Fails if there is not enough memory.
@@ -40,8 +40,8 @@ impl Data {
         } else {
             None
         };
-        let rest = |bytes: &[u8]| bytes.get(from..).unwrap_or_default().to_vec();
-        Ok(Self { bytes: contents::read(view, rest), _charge: charge })
+        let copy = |bytes: &[u8]| bytes.get(from..).unwrap_or_default().to_vec();
+        Ok(Self { bytes: contents::read(view, copy), _charge: charge })
     }
 
     /// Takes the bytes out, so that the caller can change them in place.

@@ -45,8 +45,8 @@ pub(crate) enum Crypted {}
 /// The length of a tag or of a counter in bits, or the name of a hash.
 type LengthOrHash<'s> = v8::Local<'s, v8::Value>;
 
-/// Encrypts or decrypts `data`. Returns the resulting bytes, or, if `secret` is set, a ticket for a
-/// secret of these bytes.
+/// Encrypts or decrypts `data`. Returns the resulting bytes or, if `secret` is set, a ticket for a
+/// secret that consists of them.
 #[op]
 pub(crate) fn crypto_crypt<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -174,7 +174,7 @@ fn cbc(encrypt: bool, key: &[u8], iv: [u8; BLOCK], mut data: Vec<u8>) -> Option<
     Some(data)
 }
 
-/// Encrypts or decrypts with a counter in the last `bits` of the block only (NIST SP 800-38A §B.1).
+/// Encrypts or decrypts with a counter in only the last `bits` of the block (NIST SP 800-38A §B.1).
 /// AWS-LC's AES-CTR counts in the whole block, so the blocks before and after the counter wraps
 /// around are encrypted in two runs.
 fn ctr(key: &[u8], counter: u128, bits: u32, mut data: Vec<u8>) -> Option<Vec<u8>> {

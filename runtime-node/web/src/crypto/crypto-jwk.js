@@ -27,18 +27,20 @@
         const member = value[key];
         if (member === undefined) continue;
         jwk[key] = key === "ext" ? !!member
-          : key === "key_ops" ? strings(member)
-            : key === "oth" ? primes(member) : DOMString(member);
+          : key === "key_ops" ? toStrings(member)
+            : key === "oth" ? toPrimes(member) : DOMString(member);
       }
       return jwk;
     };
-    const strings = (value) => {
+    const toStrings = (value) => {
       if (!isObject(value)) throw new TypeError("JsonWebKey: 'key_ops' is not a sequence");
       const list = [];
       for (const item of value) list[list.length] = DOMString(item);
       return list;
     };
-    const primes = (value) => {
+    // Checks the other primes of an RSA key. Such a key is not supported, so only their presence
+    // counts.
+    const toPrimes = (value) => {
       if (!isObject(value)) throw new TypeError("JsonWebKey: 'oth' is not a sequence");
       for (const item of value) if (!isObject(item)) throw new TypeError("JsonWebKey: 'oth' has an item that is not an object");
       return true;
@@ -47,10 +49,11 @@
     // ---- JSON of wrapped keys. The standard processes this JSON in a new global object, so a
     // Worker's changes to the prototypes of objects and arrays must have no effect.
 
-    const LONGEST_TEXT = 2 ** 21;
+    // The maximum length of a key's JSON, in bytes. Any supported key has a shorter one.
+    const MAX_JSON = 2 ** 21;
 
     const parseJwk = (bytes) => {
-      if (bytes.length > LONGEST_TEXT) throw dataError("The unwrapped data is too long to be a JSON Web Key");
+      if (bytes.length > MAX_JSON) throw dataError("The unwrapped data is too long to be a JSON Web Key");
       let parsed;
       try {
         parsed = internal.parseJSON(internal.decodeUtf8(bytes));
@@ -64,20 +67,20 @@
         const own = ReflectGetOwnPropertyDescriptor(parsed, key);
         if (own === undefined) continue;
         jwk[key] = key === "ext" ? !!own.value
-          : key === "key_ops" ? words(own.value)
-            : key === "oth" ? true : word(own.value, key);
+          : key === "key_ops" ? memberTexts(own.value)
+            : key === "oth" ? true : memberText(own.value, key);
       }
       if (jwk.kty === undefined) throw dataError("The unwrapped data is not a JSON Web Key: it has no 'kty'");
       return jwk;
     };
-    const word = (value, name) => {
+    const memberText = (value, name) => {
       if (isObject(value)) throw dataError(`'${name}' of the JSON Web Key is not text`);
       return DOMString(value);
     };
-    const words = (value) => {
+    const memberTexts = (value) => {
       if (!ArrayIsArray(value)) throw dataError("'key_ops' of the JSON Web Key is not a list");
       const list = [];
-      for (let i = 0; i < value.length; i++) list[i] = word(value[i], "key_ops");
+      for (let i = 0; i < value.length; i++) list[i] = memberText(value[i], "key_ops");
       return list;
     };
 
@@ -112,19 +115,19 @@
 
     // The maximum number of entries of `key_ops`, which are compared in pairs. The standard defines
     // eight operations.
-    const MOST_OPERATIONS = 64;
+    const MAX_OPERATIONS = 64;
 
     const expectKind = (jwk, kty) => {
-      if (jwk.kty !== kty) throw dataError(`'kty' of the JSON Web Key is '${jwk.kty}', and must be '${kty}'`);
+      if (jwk.kty !== kty) throw dataError(`'kty' of the JSON Web Key is '${jwk.kty}', but must be '${kty}'`);
     };
     // Checks the purpose that the key declares against the requested one.
     const expectPurpose = (jwk, use, extractable, usages) => {
       if (usages !== 0 && jwk.use !== undefined && jwk.use !== use) {
-        throw dataError(`'use' of the JSON Web Key is '${jwk.use}', and must be '${use}'`);
+        throw dataError(`'use' of the JSON Web Key is '${jwk.use}', but must be '${use}'`);
       }
       const operations = jwk.key_ops;
       if (operations !== undefined) {
-        if (operations.length > MOST_OPERATIONS) throw dataError("'key_ops' of the JSON Web Key is too long");
+        if (operations.length > MAX_OPERATIONS) throw dataError("'key_ops' of the JSON Web Key is too long");
         let bits = 0;
         for (let i = 0; i < operations.length; i++) {
           for (let j = 0; j < i; j++) {
@@ -139,7 +142,7 @@
     };
     const expectAlgorithm = (jwk, alg) => {
       if (jwk.alg !== undefined && jwk.alg !== alg) {
-        throw dataError(`'alg' of the JSON Web Key is '${jwk.alg}', and must be '${alg}'`);
+        throw dataError(`'alg' of the JSON Web Key is '${jwk.alg}', but must be '${alg}'`);
       }
     };
 

@@ -78,6 +78,7 @@
       for (let i = 0; i < USAGES.length; i++) if ((bits & (1 << i)) !== 0) list[list.length] = USAGES[i];
       return list;
     };
+    // Throws if `bits` contains usages that are not allowed.
     const only = (bits, allowed, what) => {
       if ((bits & ~allowed) !== 0) {
         const wrong = usageList(bits & ~allowed);
@@ -170,7 +171,7 @@
     // ---- Native results
 
     // Native code returns a secret as a ticket, a number that `keyTake` exchanges once for a
-    // handle, or as a promise of a ticket. No code of the Worker runs between `keyTake` and
+    // handle, or as a promise of a ticket. None of the Worker's code runs between `keyTake` and
     // `finish`, even if the Worker has replaced parts of Promise.
     const taken = (given, finish) => {
       if (typeof given === "number") return finish(ops.keyTake(given));

@@ -19,21 +19,21 @@
     const unknownFormat = (format, name) => notSupported(`There is no format '${format}' for this key of ${name}`);
     const part = (key, name) => toText(ops.keyPart(handleOf(key), name));
 
-    // The purposes: the JSON Web Key's `use`, and the usages of private and public keys.
-    const SIGNING = { __proto__: null, use: "sig", secret: SIGN, open: VERIFY };
-    const AGREEING = { __proto__: null, use: "enc", secret: DERIVE_KEY | DERIVE_BITS, open: 0 };
-    const ENCRYPTING = { __proto__: null, use: "enc", secret: DECRYPT | UNWRAP, open: ENCRYPT | WRAP };
+    // The purposes of a key pair: the JSON Web Key's `use`, and the allowed usages of its keys.
+    const SIGNING = { __proto__: null, use: "sig", privateUsages: SIGN, publicUsages: VERIFY };
+    const AGREEING = { __proto__: null, use: "enc", privateUsages: DERIVE_KEY | DERIVE_BITS, publicUsages: 0 };
+    const ENCRYPTING = { __proto__: null, use: "enc", privateUsages: DECRYPT | UNWRAP, publicUsages: ENCRYPT | WRAP };
 
     // Creates the key pair of a generated private key, which contains the public key.
-    const pair = (handle, algorithm, extractable, usages, { secret, open }) => ({
-      privateKey: newKey("private", algorithm, extractable, usages & secret, handle),
-      publicKey: newKey("public", algorithm, true, usages & open, ops.keyPublic(handle)),
+    const pair = (handle, algorithm, extractable, usages, { privateUsages, publicUsages }) => ({
+      privateKey: newKey("private", algorithm, extractable, usages & privateUsages, handle),
+      publicKey: newKey("public", algorithm, true, usages & publicUsages, ops.keyPublic(handle)),
     });
 
     // Returns whether a JSON Web Key is private or public, and checks the usages for that type.
-    const jwkType = (jwk, usages, { secret, open }, name) => {
+    const jwkType = (jwk, usages, { privateUsages, publicUsages }, name) => {
       const type = jwk.d === undefined ? "public" : "private";
-      only(usages, type === "private" ? secret : open, `A ${type} key of ${name}`);
+      only(usages, type === "private" ? privateUsages : publicUsages, `A ${type} key of ${name}`);
       return type;
     };
 
@@ -91,21 +91,21 @@
       return {
         __proto__: null,
         generateKey({ modulusLength, publicExponent, hash }, extractable, usages) {
-          only(usages, purpose.secret | purpose.open, name);
+          only(usages, purpose.privateUsages | purpose.publicUsages, name);
           // The standard checks the usages after the key has been generated; failing earlier saves
           // that work.
-          if ((usages & purpose.secret) === 0) throw useless();
+          if ((usages & purpose.privateUsages) === 0) throw useless();
           return taken(ops.rsaGenerate(modulusLength, publicExponent),
             (handle) => pair(handle, describe(handle, hash), extractable, usages, purpose));
         },
         importKey(format, data, { hash }, extractable, usages) {
           let type, handle;
           if (format === "spki") {
-            only(usages, purpose.open, `A public key of ${name}`);
+            only(usages, purpose.publicUsages, `A public key of ${name}`);
             type = "public";
             handle = ops.keyImport("RSA", format, data);
           } else if (format === "pkcs8") {
-            only(usages, purpose.secret, `A private key of ${name}`);
+            only(usages, purpose.privateUsages, `A private key of ${name}`);
             type = "private";
             handle = ops.keyImport("RSA", format, data);
           } else if (format === "jwk") {
@@ -133,8 +133,7 @@
       };
     };
 
-    // Signs and verifies with the algorithm `name`. The hash is that of the parameters or of the
-    // key.
+    // Signs and verifies with the algorithm `name`. The parameters or the key name the hash.
     const signer = (name) => ({
       __proto__: null,
       sign({ hash, saltLength }, key, data) {
@@ -171,9 +170,9 @@
       const others = algorithmOf(other);
       expectType(key, "private", `Deriving with ${own.name}`);
       expectType(other, "public", `'public' of ${own.name}`);
-      if (others.name !== own.name) throw invalidAccess(`'public' is a key of ${others.name}, and must be one of ${own.name}`);
+      if (others.name !== own.name) throw invalidAccess(`'public' is a key of ${others.name}, but must be one of ${own.name}`);
       if (others.namedCurve !== own.namedCurve) {
-        throw invalidAccess(`'public' is on the curve ${others.namedCurve}, and must be on ${own.namedCurve}`);
+        throw invalidAccess(`'public' is on the curve ${others.namedCurve}, but must be on ${own.namedCurve}`);
       }
       return ops.cryptoAgree(handleOf(key), handleOf(other), length ?? undefined);
     };
@@ -183,7 +182,7 @@
         const type = jwkType(jwk, usages, purpose, name);
         expectKind(jwk, "EC");
         expectPurpose(jwk, purpose.use, extractable, usages);
-        if (jwk.crv !== namedCurve) throw dataError(`'crv' of the JSON Web Key is '${jwk.crv}', and must be '${namedCurve}'`);
+        if (jwk.crv !== namedCurve) throw dataError(`'crv' of the JSON Web Key is '${jwk.crv}', but must be '${namedCurve}'`);
         if (name === "ECDSA") expectAlgorithm(jwk, SIGNATURES[namedCurve]);
         const d = type === "private" ? bytesOf(jwk, "d") : undefined;
         return { type, handle: ops.curveImport(namedCurve, bytesOf(jwk, "x"), bytesOf(jwk, "y"), d) };
@@ -191,14 +190,14 @@
       return {
         __proto__: null,
         generateKey({ namedCurve }, extractable, usages) {
-          only(usages, purpose.secret | purpose.open, name);
+          only(usages, purpose.privateUsages | purpose.publicUsages, name);
           if (!isCurve(namedCurve)) throw notSupported(`The curve '${namedCurve}' is not supported; use P-256, P-384 or P-521`);
           return pair(ops.curveGenerate(namedCurve), { __proto__: null, name, namedCurve }, extractable, usages, purpose);
         },
         importKey(format, data, { namedCurve }, extractable, usages) {
           let type, handle;
-          if (format === "pkcs8") only(usages, purpose.secret, `A private key of ${name}`);
-          else if (format === "spki" || format === "raw") only(usages, purpose.open, `A public key of ${name}`);
+          if (format === "pkcs8") only(usages, purpose.privateUsages, `A private key of ${name}`);
+          else if (format === "spki" || format === "raw") only(usages, purpose.publicUsages, `A public key of ${name}`);
           else if (format !== "jwk") throw unknownFormat(format, name);
           if (!isCurve(namedCurve)) throw notSupported(`The curve '${namedCurve}' is not supported; use P-256, P-384 or P-521`);
           if (format === "jwk") {
@@ -225,7 +224,7 @@
       const importJwk = (jwk, extractable, usages) => {
         const type = jwkType(jwk, usages, purpose, name);
         expectKind(jwk, "OKP");
-        if (jwk.crv !== name) throw dataError(`'crv' of the JSON Web Key is '${jwk.crv}', and must be '${name}'`);
+        if (jwk.crv !== name) throw dataError(`'crv' of the JSON Web Key is '${jwk.crv}', but must be '${name}'`);
         if (name === "Ed25519" && jwk.alg !== "EdDSA") expectAlgorithm(jwk, name);
         expectPurpose(jwk, purpose.use, extractable, usages);
         const d = type === "private" ? bytesOf(jwk, "d") : undefined;
@@ -234,7 +233,7 @@
       return {
         __proto__: null,
         generateKey(_, extractable, usages) {
-          only(usages, purpose.secret | purpose.open, name);
+          only(usages, purpose.privateUsages | purpose.publicUsages, name);
           return pair(ops.curveGenerate(name), { __proto__: null, name }, extractable, usages, purpose);
         },
         importKey(format, data, _, extractable, usages) {
@@ -244,8 +243,8 @@
             type = key.type;
             handle = key.handle;
           } else {
-            if (format === "pkcs8") only(usages, purpose.secret, `A private key of ${name}`);
-            else if (format === "spki" || format === "raw") only(usages, purpose.open, `A public key of ${name}`);
+            if (format === "pkcs8") only(usages, purpose.privateUsages, `A private key of ${name}`);
+            else if (format === "spki" || format === "raw") only(usages, purpose.publicUsages, `A public key of ${name}`);
             else throw unknownFormat(format, name);
             type = format === "pkcs8" ? "private" : "public";
             handle = ops.keyImport(name, format, data);

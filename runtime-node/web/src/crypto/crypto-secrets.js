@@ -38,12 +38,12 @@
 
     const expectAesLength = (length, name) => {
       if (length !== 128 && length !== 192 && length !== 256) {
-        throw operationError(`${name} keys have 128, 192 or 256 bits, and not ${length}`);
+        throw operationError(`${name} keys have 128, 192 or 256 bits, not ${length}`);
       }
       return length;
     };
     const expectLength = (bytes, length, what) => {
-      if (bytes.length !== length) throw operationError(`${what} has ${length} bytes, and not ${bytes.length}`);
+      if (bytes.length !== length) throw operationError(`${what} must have ${length} bytes, not ${bytes.length}`);
     };
 
     const aes = (name, allowed, operations) => {
@@ -67,7 +67,7 @@
           const handle = ops.secretImport(bytes);
           const length = ops.keyBits(handle);
           if (length !== 128 && length !== 192 && length !== 256) {
-            throw dataError(`${name} keys have 128, 192 or 256 bits, and not ${length}`);
+            throw dataError(`${name} keys have 128, 192 or 256 bits, not ${length}`);
           }
           if (format === "jwk") {
             expectAlgorithm(data, `A${length}${suffix}`);
@@ -105,7 +105,7 @@
         case undefined: case 32: case 64: case 96: case 104: case 112: case 120: case 128:
           break;
         default:
-          throw operationError(`Tags of AES-GCM have 32, 64, 96, 104, 112, 120 or 128 bits, and not ${tagLength}`);
+          throw operationError(`Tags of AES-GCM have 32, 64, 96, 104, 112, 120 or 128 bits, not ${tagLength}`);
       }
       if (iv.length === 0) throw operationError("The iv of AES-GCM must not be empty");
       return ops.cryptoCrypt("AES-GCM", encrypt, handle, data, secret, iv, additionalData, tagLength ?? 128);
@@ -124,15 +124,15 @@
       newKey("secret", { __proto__: null, name: "HMAC", hash, length: ops.keyBits(handle) }, extractable, usages, handle);
     // The maximum length of a generated key. HMAC hashes keys that are longer than a block before
     // it uses them.
-    const MOST_BITS = 2 ** 19;
+    const MAX_BITS = 2 ** 19;
 
     const hmac = {
       __proto__: null,
       generateKey({ hash, length }, extractable, usages) {
         only(usages, SIGN | VERIFY, "HMAC");
         const bits = length ?? blockLength(hash);
-        if (bits === 0 || bits > MOST_BITS) {
-          throw operationError(`HMAC keys are generated with 1 to ${MOST_BITS} bits, not with ${bits}`);
+        if (bits === 0 || bits > MAX_BITS) {
+          throw operationError(`HMAC keys are generated with 1 to ${MAX_BITS} bits, not with ${bits}`);
         }
         return hmacKey(hash, ops.secretGenerate(bits), extractable, usages);
       },

@@ -1,8 +1,8 @@
 // SubtleCrypto (Web Cryptography §14): the steps that all algorithms share, in the standard's
 // order. Steps of a single algorithm are in `crypto-secrets.js` and `crypto-pairs.js`.
 //
-// Between the end of an algorithm's normalization and the native call that copies the data, no code
-// of the Worker runs. This is equivalent to the standard's copy of the data at that point.
+// None of the Worker's code runs between the end of an algorithm's normalization and the native
+// call that copies the data. This is equivalent to the standard's copy of the data at that point.
 //: late, after crypto-normalize.js crypto-pairs.js crypto-secrets.js
 (function (internal) {
   "use strict";

@@ -54,7 +54,7 @@
         const length = TypedArrayPrototypeGetByteLength(array);
         if (length > MAX_BYTES) {
           throw new (internal.exceptions().QuotaExceededError)(
-            `crypto.getRandomValues: ${length} bytes are more than ${MAX_BYTES}`,
+            `crypto.getRandomValues: the view has ${length} bytes, more than ${MAX_BYTES}`,
             { __proto__: null, quota: MAX_BYTES, requested: length },
           );
         }

@@ -18,7 +18,7 @@ use super::keys::{KeyRef, Ticket};
 use super::operation::{Cost, Output, failed, perform};
 use crate::ops::MaybePromise;
 
-/// Derives this many bits with HKDF.
+/// Derives `bits` bits with HKDF.
 #[op]
 pub(crate) fn crypto_hkdf<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -76,7 +76,7 @@ impl hkdf::KeyType for Length {
     }
 }
 
-/// Derives this many bits with PBKDF2.
+/// Derives `bits` bits with PBKDF2.
 #[op]
 pub(crate) fn crypto_pbkdf2<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -91,8 +91,9 @@ pub(crate) fn crypto_pbkdf2<'s>(
     let room = make_room(scope, len).and_then(|buffers| buffers.charge(len));
     let room = room.ok_or_else(out_of_memory)?;
     let at_least = Pbkdf2::at_least(hash, iterations, len);
-    let little = at_least.is_zero() && salt.len() + password.len() <= LITTLE_INPUT;
-    let cost = if little { Cost::Small } else { Cost::Large { queue: QueueKind::Parts, at_least } };
+    let is_small = at_least.is_zero() && salt.len() + password.len() <= SMALL_INPUT;
+    let cost =
+        if is_small { Cost::Small } else { Cost::Large { queue: QueueKind::Parts, at_least } };
     let mac = Mac::new(hash, password).ok_or_else(failed)?;
     let mut work = Pbkdf2::new(mac, salt.to_vec(), iterations, len);
     perform(scope, cost, move |slice| {
@@ -107,7 +108,7 @@ pub(crate) fn crypto_pbkdf2<'s>(
 
 /// The maximum length of salt and password together, in bytes, for a derivation on the shard's
 /// thread. Longer input is processed on another thread even if there are few iterations.
-const LITTLE_INPUT: usize = 16 << 10;
+const SMALL_INPUT: usize = 16 << 10;
 
 /// The number of iterations between two checks of the clock.
 const STRIDE: u32 = 256;
@@ -133,10 +134,10 @@ impl Pbkdf2 {
         Self { mac, salt, iterations, out: vec![0; len], done: 0, iteration: 0, last, sum }
     }
 
-    /// Returns a lower bound of the CPU time on any processor: an iteration is two compressions.
+    /// Returns a lower bound on the CPU time on any processor: an iteration is two compressions.
     /// Returns zero if the time is negligible.
     fn at_least(hash: Hash, iterations: u32, len: usize) -> Duration {
-        const LITTLE: Duration = Duration::from_micros(100);
+        const NEGLIGIBLE: Duration = Duration::from_micros(100);
         let nanoseconds = match hash {
             Hash::Sha1 | Hash::Sha256 => 80,
             Hash::Sha384 | Hash::Sha512 => 200,
@@ -144,7 +145,7 @@ impl Pbkdf2 {
         let iterations =
             u64::from(iterations).saturating_mul(len.div_ceil(hash.output_len()) as u64);
         let cost = Duration::from_nanos(iterations.saturating_mul(nanoseconds));
-        if cost < LITTLE { Duration::ZERO } else { cost }
+        if cost < NEGLIGIBLE { Duration::ZERO } else { cost }
     }
 
     /// Continues until `is_over` returns true. Returns whether the output is complete; `None` if a

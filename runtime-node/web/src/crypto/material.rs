@@ -42,7 +42,7 @@ impl<'s> Argument<'s> for SecretSource {
     }
 }
 
-/// Makes a secret of random bits.
+/// Creates a secret of random bits.
 #[op]
 pub(crate) fn secret_generate<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -54,7 +54,7 @@ pub(crate) fn secret_generate<'s>(
     keys::hold(scope, Key::Secret(secret))
 }
 
-/// Makes a secret of the first `bits` bits of the given bytes or secret, or of all of their bits.
+/// Creates a secret of the first `bits` bits of the given bytes or secret, or of all their bits.
 #[op]
 pub(crate) fn secret_import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -77,7 +77,7 @@ pub(crate) fn secret_import<'s>(
     keys::hold(scope, Key::Secret(secret))
 }
 
-/// Makes a private key of a curve.
+/// Creates a private key of a curve.
 #[op]
 pub(crate) fn curve_generate<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -33,14 +33,14 @@ pub(crate) enum Cost {
     /// A longer operation, performed on another thread.
     Large {
         queue: QueueKind,
-        /// A lower bound of its CPU time. An operation is refused if its invocation has less CPU
+        /// A lower bound on its CPU time. An operation is refused if its invocation has less CPU
         /// time left.
         at_least: Duration,
     },
 }
 
 impl Cost {
-    /// Returns the cost of an operation that takes time in proportion to its bytes.
+    /// Returns the cost of an operation whose time is proportional to the number of its bytes.
     pub(crate) fn of_bytes(len: usize) -> Self {
         if len <= AT_ONCE {
             Self::Small
@@ -55,7 +55,7 @@ pub(crate) enum Output {
     /// An `ArrayBuffer`.
     Bytes(Vec<u8>),
     /// A boolean.
-    Truth(bool),
+    Boolean(bool),
     /// A ticket, which can be exchanged once for a handle (see [`keys::take`]).
     Secret(Key),
 }
@@ -95,7 +95,7 @@ pub(crate) fn data_error(message: &'static str) -> Thrown {
     Thrown::dom("DataError", message)
 }
 
-/// Returns the error for data that is not a key that can be used.
+/// Returns the error for data that is not a usable key.
 pub(crate) fn not_a_key(error: KeyError) -> Thrown {
     let name = if error == KeyError::TooLong { "NotSupportedError" } else { "DataError" };
     Thrown::dom(name, error.to_string())
@@ -169,7 +169,7 @@ pub(crate) fn value<'s>(
 ) -> Result<v8::Local<'s, v8::Value>, Thrown> {
     Ok(match output {
         Output::Bytes(bytes) => buffer(scope, bytes)?.into(),
-        Output::Truth(truth) => v8::Boolean::new(scope, truth).into(),
+        Output::Boolean(value) => v8::Boolean::new(scope, value).into(),
         Output::Secret(key) => {
             let ticket = keys::ticket(scope, key)?;
             v8::Number::new(scope, ticket).into()

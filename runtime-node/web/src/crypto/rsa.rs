@@ -26,11 +26,11 @@ const STEP: u32 = 128;
 /// The public exponents of generated keys: those in common use.
 const EXPONENTS: [&[u8]; 2] = [&[3], &[1, 0, 1]];
 
-/// A lower bound of the time to generate a key: in measurements, no key of the shortest length took
+/// A lower bound on the time to generate a key: in measurements, no key of the shortest length took
 /// less. Most keys take ten times as long, and some fifty times.
-const QUICKEST: Duration = Duration::from_millis(10);
+const MIN_TIME: Duration = Duration::from_millis(10);
 
-/// Makes a private key. Returns a promise of a ticket for it.
+/// Generates a private key. Returns a promise of a ticket for it.
 #[op]
 pub(crate) fn rsa_generate<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -38,7 +38,7 @@ pub(crate) fn rsa_generate<'s>(
     exponent: Data,
 ) -> Result<MaybePromise<'s, Ticket>, Thrown> {
     let exponent = check(bits, &exponent)?;
-    let cost = Cost::Large { queue: QueueKind::Whole, at_least: QUICKEST };
+    let cost = Cost::Large { queue: QueueKind::Whole, at_least: MIN_TIME };
     perform(scope, cost, move |slice| {
         let mut may_continue = || slice.is_none_or(|slice| slice.is_worth_it());
         let rsa = Rsa::generate(bits, exponent, &mut may_continue)?;

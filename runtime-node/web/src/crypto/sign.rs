@@ -95,6 +95,7 @@ impl Scheme {
     }
 }
 
+/// Hashes the data of an operation piece by piece.
 #[allow(clippy::large_enum_variant)] // Each operation has one hasher, which is never moved.
 enum Hasher {
     Hmac(hmac::Context),
@@ -122,7 +123,7 @@ impl Hasher {
     }
 }
 
-/// Signs data by a scheme. Returns the signature.
+/// Signs data with a scheme. Returns the signature.
 #[op]
 pub(crate) fn crypto_sign<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -138,7 +139,7 @@ pub(crate) fn crypto_sign<'s>(
     })
 }
 
-/// Returns whether a signature of data is valid.
+/// Returns whether a signature of the data is valid.
 #[op]
 pub(crate) fn crypto_verify<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -151,7 +152,7 @@ pub(crate) fn crypto_verify<'s>(
 ) -> Result<MaybePromise<'s, bool>, Thrown> {
     let scheme = Scheme::new(&scheme, hash, salt.unwrap_or_default())?;
     with_digest(scope, scheme, key, data, move |scheme, key, digest| {
-        Ok(Output::Truth(scheme.verify(key, digest, &signature)))
+        Ok(Output::Boolean(scheme.verify(key, digest, &signature)))
     })
 }
 

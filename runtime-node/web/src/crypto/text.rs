@@ -10,10 +10,10 @@ use super::arguments::Data;
 use super::operation::buffer;
 use crate::ops::Maybe;
 
-/// The longest text that is accepted, in characters: longer than that of any key.
-const LONGEST: usize = 2 << 20;
+/// The maximum length of a text, in characters: longer than the text of any key.
+const MAX_TEXT: usize = 2 << 20;
 
-/// Returns the text of bytes.
+/// Encodes bytes as text.
 #[op]
 pub(crate) fn key_text<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -22,13 +22,13 @@ pub(crate) fn key_text<'s>(
     Maybe(from_octets(scope, URL_SAFE_NO_PAD.encode(&*bytes).as_bytes()))
 }
 
-/// Returns the bytes of a text; `undefined` if the text is not such an encoding.
+/// Decodes a text. Returns `undefined` if the text is not such an encoding.
 #[op]
 pub(crate) fn key_bytes<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     text: v8::Local<'s, v8::String>,
 ) -> Option<Result<v8::Local<'s, v8::ArrayBuffer>, Thrown>> {
-    if text.length() > LONGEST || !text.contains_only_onebyte() {
+    if text.length() > MAX_TEXT || !text.contains_only_onebyte() {
         return None;
     }
     let bytes = URL_SAFE_NO_PAD.decode(to_octets(scope, text)).ok()?;

@@ -2,12 +2,12 @@
 //
 // Native code calls
 //
-//   hooks.bind(variables, fetchers, workers)            sets `env` before the Worker's code runs. Of
-//                                                       the fetchers, the first `workers` are Workers
+//   hooks.bind(variables, fetchers, workers)            sets `env` before the Worker's code runs;
+//                                                       the first `workers` fetchers are Workers
 //   hooks.start(id, evaluation, namespace)              starts the Worker; the promise `evaluation`
 //                                                       settles when its modules are evaluated
-//   hooks.fetch(id, method, url, hasBody, name)         delivers a request to the export `name`; the
-//                                                       empty name stands for the default export
+//   hooks.fetch(id, method, url, hasBody, name)         delivers a request to the export `name`, or
+//                                                       to the default export if the name is empty
 //   hooks.rpc(id, name)                                 delivers a session of calls to an export
 //   hooks.scheduled(id, cron, time)                     delivers a scheduled event
 //   hooks.import(specifier, referrer, attributes)       evaluates `import()`
@@ -20,6 +20,8 @@
 //   ops.respondStream(id, status, headers, owner, number)   the same with a native stream
 //   ops.onClientLeft(id, callback)                      the client disconnected early
 //   ops.fail(id, error)                                 the invocation threw
+//   ops.invocationNow()                                 the invocation on whose behalf JavaScript
+//                                                       runs, or 0
 //   ops.waitUntil(id), ops.waitOver(id)                 adds or removes a promise that keeps the
 //                                                       invocation alive
 //   ops.requestHeaders(id)                              reads the headers on demand
@@ -53,7 +55,8 @@
   // The bindings, frozen: every invocation sees the same object.
   let env;
 
-  function outlive(id, promise) {
+  // Keeps an invocation alive until the promise settles, and reports a rejection.
+  function keepAlive(id, promise) {
     // PromiseResolve comes first, because it reads the promise's `constructor`, which may throw.
     const kept = PromiseResolve(promise);
     if (!ops.waitUntil(id)) return;
@@ -80,7 +83,7 @@
     waitUntil(promise) {
       const keep = this.#keep;
       needs(arguments.length, 1, "waitUntil");
-      if (keep === null) outlive(this.#id, promise);
+      if (keep === null) keepAlive(this.#id, promise);
       else keep(promise);
     }
     // Does nothing, because there is no origin behind a Worker.
@@ -103,7 +106,7 @@
   internal.waitUntil = (promise) => {
     const id = ops.invocationNow();
     if (id === 0) throw new TypeError("waitUntil: no request and no other event is being handled");
-    outlive(id, promise);
+    keepAlive(id, promise);
   };
 
   hooks.start = async (id, evaluation, namespace) => {
@@ -183,7 +186,7 @@
     if (internal.scopeListeners("fetch") === 0) {
       throw new TypeError("The entrypoint has no fetch handler: export default { async fetch(request, env, ctx) { … } }");
     }
-    return internal.fetchEvents().dispatch(request, (promise) => outlive(id, promise));
+    return internal.fetchEvents().dispatch(request, (promise) => keepAlive(id, promise));
   }
 
   hooks.scheduled = async (id, cron, time) => {
@@ -207,9 +210,9 @@
 
   function respondStream(id, status, headers, stream) {
     const pipe = bodies.pipeOf(stream, id);
-    outlive(id, pipe.over);
+    keepAlive(id, pipe.over);
     ops.onClientLeft(id, () => {
-      pipe.leave(new (internal.exceptions().DOMException)("The client has gone away", "AbortError"));
+      pipe.leave(new (internal.exceptions().DOMException)("The client disconnected", "AbortError"));
     });
     ops.respondStream(id, status, headers, id, pipe.number);
   }

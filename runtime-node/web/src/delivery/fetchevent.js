@@ -9,7 +9,7 @@
 
   internal.later("fetchEvents", ["ExtendableEvent", "FetchEvent"], () => {
     const { Event, deliverToScope, stopNow } = internal.events();
-    let arm; // (event, waitUntil): sets the function behind `waitUntil`
+    let setWaitUntil; // (event, waitUntil): sets the function behind `waitUntil`
     let answer; // (event) → the argument of respondWith; undefined if it was not called
     let close; // (event): ends the delivery
 
@@ -17,7 +17,7 @@
       #waitUntil = null;
 
       static {
-        arm = (event, waitUntil) => {
+        setWaitUntil = (event, waitUntil) => {
           event.#waitUntil = waitUntil;
         };
       }
@@ -85,11 +85,11 @@
     // invocation alive.
     const dispatch = (request, waitUntil) => {
       const event = new FetchEvent("fetch", { __proto__: null, cancelable: true, request });
-      arm(event, waitUntil);
+      setWaitUntil(event, waitUntil);
       deliverToScope(event);
       close(event);
       return answer(event);
     };
-    return { ExtendableEvent, FetchEvent, arm, dispatch };
+    return { ExtendableEvent, FetchEvent, setWaitUntil, dispatch };
   });
 })

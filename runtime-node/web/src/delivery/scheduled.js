@@ -8,7 +8,7 @@
   const { dictionary, expose, isObject, needs, DOMString } = internal.webidl;
 
   internal.later("scheduled", ["ScheduledController", "ScheduledEvent"], () => {
-    const { ExtendableEvent, arm } = internal.fetchEvents();
+    const { ExtendableEvent, setWaitUntil } = internal.fetchEvents();
     const { deliverToScope, scopeListeners } = internal.events();
     const KEY = { __proto__: null };
     let isController;
@@ -108,7 +108,7 @@
           add(handle(new ScheduledController(KEY, cron, time), add));
         } else if (scopeListeners("scheduled") > 0) {
           const event = new ScheduledEvent("scheduled", { __proto__: null, cron, scheduledTime: time });
-          arm(event, add);
+          setWaitUntil(event, add);
           deliverToScope(event);
         } else {
           throw new TypeError(

@@ -5,8 +5,8 @@ use tenon_engine::string::beginning;
 use tenon_op::op;
 
 /// The maximum length of a frame that is mapped, in characters. A longer frame has a generated
-/// function name, and is shown as it is.
-const LONGEST: usize = 4096;
+/// function name, and is shown unchanged.
+const MAX_FRAME: usize = 4096;
 
 /// Returns a frame in V8's format, with the position in the author's file.
 #[op]
@@ -14,10 +14,10 @@ pub(crate) fn source_frame<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     frame: v8::Local<'s, v8::String>,
 ) -> v8::Local<'s, v8::String> {
-    if frame.length() > LONGEST {
+    if frame.length() > MAX_FRAME {
         return frame;
     }
-    let text = beginning(scope, frame, 3 * LONGEST);
+    let text = beginning(scope, frame, 3 * MAX_FRAME);
     let mapped = source_maps::frame(scope, &text);
     mapped.and_then(|mapped| v8::String::new(scope, &mapped)).unwrap_or(frame)
 }

@@ -1,4 +1,4 @@
-//! The native half of `base64.js`. A binary string of JavaScript has one character per byte.
+//! The native half of `base64.js`. A binary string in JavaScript has one character per byte.
 
 use base64::Engine as _;
 use base64::alphabet;

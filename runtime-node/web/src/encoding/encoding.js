@@ -1,5 +1,5 @@
-// TextEncoder and TextDecoder (Encoding §7). Native code converts: V8 for UTF-8, encoding_rs for
-// other encodings.
+// TextEncoder and TextDecoder (Encoding §7). Native code converts: V8 encodes UTF-8, and
+// encoding_rs decodes.
 //: after webidl.js
 (function (internal) {
   "use strict";
@@ -89,9 +89,9 @@
     expose(TextEncoder);
 
     // A decoder in the middle of a stream is a native object with a number. This registry closes
-    // the native decoder when its TextDecoder is collected. The registry is created on first use,
-    // because a snapshot cannot contain a registry.
-    let forgotten;
+    // the native decoder when its TextDecoder is collected. It is created on first use, because a
+    // snapshot cannot contain a FinalizationRegistry.
+    let registry;
     let attributesOf; // (decoder)
 
     class TextDecoder {
@@ -145,15 +145,15 @@
       #push(bytes, last) {
         if (this.#stream < 0) {
           const id = openDecoder(this.#encoding, this.#fatal, this.#ignoreBOM);
-          forgotten ??= new FinalizationRegistry((id) => internal.ops.decoderClose(id));
-          FinalizationRegistryPrototypeRegister(forgotten, this, id, this);
+          registry ??= new FinalizationRegistry((id) => internal.ops.decoderClose(id));
+          FinalizationRegistryPrototypeRegister(registry, this, id, this);
           this.#stream = id;
         }
         const text = pushPieces(this.#stream, bytes, last);
         // The end of the stream closes the native decoder, and so does an invalid sequence.
         if (last || text === null) {
           this.#stream = -1;
-          FinalizationRegistryPrototypeUnregister(forgotten, this);
+          FinalizationRegistryPrototypeUnregister(registry, this);
         }
         return text;
       }

@@ -16,9 +16,9 @@
 
   internal.later("abort", ["AbortController", "AbortSignal"], () => {
     // The maximum delay of a timer, in milliseconds: 24 days.
-    const LONGEST = 2 ** 31 - 1;
+    const MAX_DELAY = 2 ** 31 - 1;
     // The number of dependents that may be collected before the list is swept.
-    const FEW = 16;
+    const MIN_SWEEP = 16;
     const { Event, EventTarget, deliver, eventHandler, listeners, onListen } = internal.events();
 
     const CREATE = { __proto__: null };
@@ -43,7 +43,7 @@
       // The dependents: a list of {weak, kept}, where `kept` is the signal itself or null. The list
       // is swept for collected dependents when its length reaches `#sweepAt`.
       #dependents = null;
-      #sweepAt = FEW;
+      #sweepAt = MIN_SWEEP;
 
       static {
         isAbortSignal = (value) => isObject(value) && #aborted in value;
@@ -85,7 +85,7 @@
               if (list[i].kept !== null || WeakRefPrototypeDeref(list[i].weak) !== undefined) list[left++] = list[i];
             }
             list.length = left;
-            source.#sweepAt = 2 * left + FEW;
+            source.#sweepAt = 2 * left + MIN_SWEEP;
           }
           ArrayPrototypePush(list, { weak: new WeakRef(signal), kept: null });
         };
@@ -182,7 +182,7 @@
         needs(arguments.length, 1, "AbortSignal.timeout");
         const delay = enforced(milliseconds, 2 ** 53 - 1, "AbortSignal.timeout");
         const signal = new AbortSignal(CREATE);
-        setTimeout(() => abort(signal, exception("The operation timed out", "TimeoutError")), MathMin(delay, LONGEST));
+        setTimeout(() => abort(signal, exception("The operation timed out", "TimeoutError")), MathMin(delay, MAX_DELAY));
         return signal;
       }
 

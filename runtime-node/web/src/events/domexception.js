@@ -1,5 +1,5 @@
 // DOMException (Web IDL §2.8.1): an error that is identified by its name, not by its class. Each
-// DOMException is also an Error of the language, to which private fields are added.
+// DOMException is also a native Error, to which private fields are added.
 //: after webidl.js
 (function (internal) {
   "use strict";
@@ -155,6 +155,6 @@
     return { DOMException, QuotaExceededError };
   });
 
-  // Native code creates DOMExceptions by this hook.
+  // Native code creates DOMExceptions through this hook.
   internal.hooks.exception = (name, message) => new (internal.exceptions().DOMException)(message, name);
 })

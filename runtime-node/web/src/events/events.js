@@ -193,7 +193,7 @@
 
     let deliver; // (target, event, receiver, trusted) → false if the default was prevented
     let listeners; // (target, type) → the number of listeners
-    let install; // (target, type, callback): sets an `on…` handler, which keeps its place
+    let install; // (target, type, callback): sets an `on…` handler, which keeps its position
     let listen; // addEventListener for any target
     let unlisten;
     let onListen; // (target, callback): called when a listener is added

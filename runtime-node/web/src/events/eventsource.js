@@ -23,10 +23,10 @@
     const CONNECTING = 0, OPEN = 1, CLOSED = 2;
 
     // The delay before an EventSource reconnects, in milliseconds: the initial value, and the
-    // bounds of the origin's value and of the back-off.
-    const PAUSE = 3000, SHORTEST = 100, LONGEST = 60_000;
+    // bounds on the origin's value and on the back-off.
+    const PAUSE = 3000, MIN_PAUSE = 100, MAX_PAUSE = 60_000;
     // The maximum number of characters of an incomplete event.
-    const LARGEST = 2 ** 24;
+    const MAX_EVENT = 2 ** 24;
 
     const EVENT_STREAM = /^[\t\n\r ]*text\/event-stream[\t\n\r ]*(?:;|$)/i;
     const ORIGIN = /^[^/]*\/\/[^/?#]*/;
@@ -83,7 +83,7 @@
           start = i + 1;
         }
         line += StringPrototypeSlice(text, start);
-        if (line.length + data.length > LARGEST) throw new RangeError(`EventSource: an event is longer than ${LARGEST} characters`);
+        if (line.length + data.length > MAX_EVENT) throw new RangeError(`EventSource: an event is longer than ${MAX_EVENT} characters`);
       };
     }
 
@@ -192,7 +192,7 @@
           this.#lastEventId,
           (type, data, id) => this.#event(type, data, id, origin),
           (milliseconds) => {
-            this.#pause = milliseconds < SHORTEST ? SHORTEST : milliseconds > LONGEST ? LONGEST : milliseconds;
+            this.#pause = milliseconds < MIN_PAUSE ? MIN_PAUSE : milliseconds > MAX_PAUSE ? MAX_PAUSE : milliseconds;
           },
         );
         await bodies.drain(bodies.streamOf(body), (piece) => feed(decode(decoder, piece, MORE)));
@@ -213,9 +213,9 @@
         deliver(this, new Event("error"));
         if (this.#state === CLOSED) return;
         const pause = this.#pause * 2 ** this.#failures;
-        if (pause < LONGEST) this.#failures++;
+        if (pause < MAX_PAUSE) this.#failures++;
         try {
-          this.#timer = setTimeout(() => this.#connect(), pause < LONGEST ? pause : LONGEST);
+          this.#timer = setTimeout(() => this.#connect(), pause < MAX_PAUSE ? pause : MAX_PAUSE);
         } catch {
           // The invocation has ended, or has too many operations in flight.
           this.#fail();

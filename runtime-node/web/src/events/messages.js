@@ -105,7 +105,7 @@
     }
 
     // Delivers a message in a turn of its own, after it has left the queue.
-    const arm = (end, message) => ops.taskStart(() => receive(end, message));
+    const schedule = (end, message) => ops.taskStart(() => receive(end, message));
 
     function receive(end, message) {
       // The port may have been transferred before this turn, and the new port may not have been
@@ -117,7 +117,7 @@
 
     function post(end, message) {
       if (!end.enabled) return queue(end, message);
-      if (!arm(end, message)) {
+      if (!schedule(end, message)) {
         throw new RangeError("MessagePort.postMessage: the invocation has ended, or has too many operations in flight");
       }
     }
@@ -127,7 +127,7 @@
       end.enabled = true;
       let message = end.first;
       end.first = end.last = null;
-      for (; message !== null; message = message.next) arm(end, message);
+      for (; message !== null; message = message.next) schedule(end, message);
     }
 
     // ---- Ports

@@ -18,7 +18,7 @@
     // The size of a stream's chunks, in bytes.
     const CHUNK = 64 * 1024;
     // V8's limit on the size of an array buffer, in bytes. A Worker's memory limit is lower.
-    const LARGEST = 2 ** 32;
+    const MAX_SIZE = 2 ** 32;
     const UNPRINTABLE = /[^\x20-\x7e]/;
 
     const normalType = (type) => (RegExpPrototypeExec(UNPRINTABLE, type) === null ? StringPrototypeToLowerCase(type) : "");
@@ -56,7 +56,7 @@
         }
         total += sizes[i];
       }
-      if (total > LARGEST) throw new RangeError(`A Blob of ${total} bytes is too large`);
+      if (total > MAX_SIZE) throw new RangeError(`A Blob of ${total} bytes is too large`);
       const bytes = new Uint8Array(total);
       const buffer = TypedArrayPrototypeGetBuffer(bytes);
       let at = 0;
@@ -139,13 +139,13 @@
       slice(start = undefined, end = undefined, contentType = undefined) {
         const bytes = this.#bytes;
         const size = TypedArrayPrototypeGetByteLength(bytes);
-        const place = (value, otherwise) => {
+        const toIndex = (value, otherwise) => {
           if (value === undefined) return otherwise;
           const at = clamped(value);
           return at < 0 ? MathMax(size + at, 0) : MathMin(at, size);
         };
-        const from = place(start, 0);
-        const to = place(end, size);
+        const from = toIndex(start, 0);
+        const to = toIndex(end, size);
         const type = contentType === undefined ? "" : normalType(DOMString(contentType));
         const offset = TypedArrayPrototypeGetByteOffset(bytes) + from;
         const cut = new Uint8Array(TypedArrayPrototypeGetBuffer(bytes), offset, MathMax(to - from, 0));
@@ -221,7 +221,7 @@
       "lastModified", modifiedOf(file),
     ]);
 
-    // No other holder may write to `bytes`.
+    // Nothing else may write to `bytes`.
     const newBlob = (bytes, type) => new Blob(CREATE, { __proto__: null, bytes, type: normalType(type) });
     const newFile = (bytes, name, type, lastModified = DateNow()) =>
       new File(CREATE, { __proto__: null, bytes, type: normalType(type) }, { __proto__: null, name, lastModified });

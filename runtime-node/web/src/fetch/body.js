@@ -165,7 +165,7 @@
   }
 
   function pullNative(streams, controller, source) {
-    const give = (piece) => {
+    const deliver = (piece) => {
       if (piece === null) streams.close(controller);
       else streams.enqueue(controller, piece);
     };
@@ -175,8 +175,8 @@
     try {
       /** @type {any} */
       const piece = ops.streamPull(source.owner, source.number);
-      if (piece === null || ArrayBufferIsView(piece)) return give(piece);
-      return PromisePrototypeThen(piece, give, fail);
+      if (piece === null || ArrayBufferIsView(piece)) return deliver(piece);
+      return PromisePrototypeThen(piece, deliver, fail);
     } catch (error) {
       fail(error);
     }
@@ -364,7 +364,7 @@
   }
 
   // Pipes a ReadableStream of bytes into a native stream of the invocation `owner`. `over` is a
-  // promise that settles when the writing ends; `leave(reason)` cancels the rest.
+  // promise that settles when the writing ends; `leave(reason)` cancels the stream.
   function pipeOf(stream, owner) {
     const number = ops.pipeOpen(owner);
     let left = false;

@@ -7,7 +7,7 @@ use tenon_op::op;
 use crate::ops::View;
 
 /// Returns the index in `bytes` of the first `needle` that lies between `from` and `to`, or -1.
-/// Takes time in proportion to that distance, which the caller bounds.
+/// Takes time proportional to that distance, which the caller bounds.
 #[op]
 pub(crate) fn bytes_find(bytes: View<'_>, needle: View<'_>, from: usize, to: usize) -> f64 {
     let found = bytes::read(needle, |needle| {
@@ -16,5 +16,5 @@ pub(crate) fn bytes_find(bytes: View<'_>, needle: View<'_>, from: usize, to: usi
             memmem::find(within, needle)
         })
     });
-    found.map_or(-1.0, |place| (from + place) as f64)
+    found.map_or(-1.0, |index| (from + index) as f64)
 }

@@ -132,8 +132,8 @@
         if (boundary !== null) return new FormData(CREATE, internal.multipart().parse(bytes, boundary));
         throw new TypeError("The body's type is multipart/form-data without its boundary");
       }
-      const what = type === null ? "it has none" : `it is ${StringPrototypeSlice(type.essence, 0, 100)}`;
-      throw new TypeError(`A form needs the type multipart/form-data or application/x-www-form-urlencoded, and ${what}`);
+      const what = type === null ? "no type" : `the type ${StringPrototypeSlice(type.essence, 0, 100)}`;
+      throw new TypeError(`A form must have the type multipart/form-data or application/x-www-form-urlencoded, but has ${what}`);
     };
     return { FormData, isFormData, parse };
   });

@@ -151,8 +151,8 @@
       if (init !== undefined) fill(this.#list, init);
     }
 
-    // Called before every change.
-    #open() {
+    // Prepares a change: throws if the headers are immutable, and drops the sorted list.
+    #beginChange() {
       if (this.#immutable) {
         throw new TypeError("Headers: these are immutable; change a copy: new Headers(headers)");
       }
@@ -164,7 +164,7 @@
       needs(arguments.length, 2, "Headers.append");
       const key = normalName(name);
       const text = normalValue(value);
-      this.#open();
+      this.#beginChange();
       ArrayPrototypePush(list, key);
       ArrayPrototypePush(list, text);
     }
@@ -173,7 +173,7 @@
       const list = this.#list;
       needs(arguments.length, 1, "Headers.delete");
       const key = normalName(name);
-      this.#open();
+      this.#beginChange();
       remove(list, key);
     }
 
@@ -206,7 +206,7 @@
       needs(arguments.length, 2, "Headers.set");
       const key = normalName(name);
       const text = normalValue(value);
-      this.#open();
+      this.#beginChange();
       set(list, key, text);
     }
   }

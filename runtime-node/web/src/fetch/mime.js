@@ -13,14 +13,14 @@
   // Valid names, and valid values of parameters.
   const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
   const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-  const isWhite = (character) =>
+  const isWhitespace = (character) =>
     character === "\t" || character === "\n" || character === "\r" || character === " ";
 
   function trimmed(string) {
     let from = 0;
     let to = string.length;
-    while (from < to && isWhite(string[from])) from++;
-    while (to > from && isWhite(string[to - 1])) to--;
+    while (from < to && isWhitespace(string[from])) from++;
+    while (to > from && isWhitespace(string[to - 1])) to--;
     return to - from === string.length ? string : StringPrototypeSlice(string, from, to);
   }
 
@@ -59,7 +59,7 @@
     const known = { __proto__: null };
     for (let at = end; at < string.length;) {
       at++;
-      while (at < string.length && isWhite(string[at])) at++;
+      while (at < string.length && isWhitespace(string[at])) at++;
       const from = at;
       while (at < string.length && string[at] !== ";" && string[at] !== "=") at++;
       const name = StringPrototypeToLowerCase(StringPrototypeSlice(string, from, at));

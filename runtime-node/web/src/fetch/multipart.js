@@ -141,9 +141,9 @@
           const inner = found[2];
           for (let i = 0; i < inner.length; i++) if (inner[i] !== "\\" || inner[i + 1] !== '"') given += inner[i];
         }
-        const which = StringPrototypeToLowerCase(found[1]);
-        if (which === "name") name ??= unescape(given);
-        else if (which === "filename") filename ??= unescape(given);
+        const key = StringPrototypeToLowerCase(found[1]);
+        if (key === "name") name ??= unescape(given);
+        else if (key === "filename") filename ??= unescape(given);
       }
       return { __proto__: null, name, filename };
     }
@@ -175,7 +175,7 @@
 
     // Parses a body to a flat list of entries, [name, value, …].
     function parse(bytes, boundary) {
-      if (boundary === "" || boundary.length > MAX_BOUNDARY) throw malformed("its boundary has a wrong length");
+      if (boundary === "" || boundary.length > MAX_BOUNDARY) throw malformed("its boundary is empty or too long");
       const size = TypedArrayPrototypeGetByteLength(bytes);
       const delimiter = internal.encodeUtf8(`\r\n--${boundary}`);
       const first = view(delimiter, 2, TypedArrayPrototypeGetByteLength(delimiter));
@@ -186,7 +186,7 @@
       let at = length - 2;
       if (find(bytes, first, 0, MathMin(at, size)) !== 0) {
         const found = find(bytes, delimiter, 0, size);
-        if (found < 0) throw malformed("its boundary is not in it");
+        if (found < 0) throw malformed("it does not contain its boundary");
         at = found + length;
       }
       for (;;) {

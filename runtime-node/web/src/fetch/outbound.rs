@@ -51,7 +51,11 @@ impl Outbound {
     }
 
     /// Returns the context of requests on behalf of an invocation.
-    pub(crate) fn account(&self, state: &Rc<State>, invocation: InvocationId) -> EgressContext {
+    pub(crate) fn egress_context(
+        &self,
+        state: &Rc<State>,
+        invocation: InvocationId,
+    ) -> EgressContext {
         let budget = Rc::new(StateBudget { state: Rc::downgrade(state), invocation });
         EgressContext { worker: self.worker.clone(), egress: Rc::clone(&self.egress), budget }
     }
@@ -80,7 +84,8 @@ pub(crate) struct Aborts(Rc<Handles>);
 
 #[derive(Default)]
 struct Handles {
-    made: Cell<u32>,
+    /// The latest number that [`Aborts::next`] has returned.
+    last: Cell<u32>,
     /// The handle of a request until there is a response, and then of the response's body.
     by_number: RefCell<FxHashMap<u32, AbortHandle>>,
 }
@@ -95,8 +100,8 @@ impl Aborts {
     /// Returns an unused number.
     pub(crate) fn next(&self) -> u32 {
         // Numbers repeat after four billion, when no request with the old number is left.
-        self.0.made.set(self.0.made.get().wrapping_add(1).max(1));
-        self.0.made.get()
+        self.0.last.set(self.0.last.get().wrapping_add(1).max(1));
+        self.0.last.get()
     }
 
     /// Registers a number under which work can be aborted.

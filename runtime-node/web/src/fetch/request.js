@@ -91,7 +91,7 @@
     return href;
   }
 
-  // Makes a request's record. `parsed` is set if `url` is known to be a serialized URL. `list` is
+  // Creates a request's record. `parsed` is set if `url` is known to be a serialized URL. `list` is
   // the header list, or a function that returns it on first use.
   const record = (method, url, list, body) => ({
     method, url, parsed: false, list, headers: null, immutable: false, body, signal: null, options: DEFAULTS,
@@ -168,7 +168,7 @@
 
   const abortForClient = (signal) => {
     const { DOMException } = internal.exceptions();
-    internal.abort().abort(signal, new DOMException("The client has gone away", "AbortError"));
+    internal.abort().abort(signal, new DOMException("The client disconnected", "AbortError"));
   };
 
   const WRAP = { __proto__: null };
@@ -256,8 +256,8 @@
   expose(Request);
   internal.globals({ Request });
 
-  // Makes an incoming request, which `invocation` answers. `url` is absolute; `headers` is a header
-  // list or a function that returns one; `body` is a body's source, or null.
+  // Creates an incoming request, which `invocation` answers. `url` is absolute; `headers` is a
+  // header list or a function that returns one; `body` is a body's source, or null.
   internal.newRequest = (invocation, method, url, headers, body) => {
     const r = record(method, url, headers, body === null ? null : bodies.of(body, null));
     r.immutable = true;
@@ -269,13 +269,13 @@
   // Returns the record of a Request with these arguments, in order to send it.
   internal.requestRecord = (input, init) => construct(input, dictionary(init, "fetch"));
 
-  // Returns {method, url, list} of a Request, or of the Request that could be made from a value.
+  // Returns {method, url, list} of a Request, or of the Request that could be created from a value.
   internal.requestHead = (input) => {
     const r = isRequest(input) ? recordOf(input) : construct(input, dictionary(undefined, "Request"));
     return { __proto__: null, method: r.method, url: hrefOf(r), list: listOf(r) };
   };
 
-  // Returns what a copy of a Request needs, and makes a Request of it.
+  // Returns the parts of a Request from which `requestOf` makes a copy.
   internal.requestParts = (request) => {
     const r = recordOf(request);
     return { __proto__: null, method: r.method, url: hrefOf(r), list: listOf(r), redirect: r.options.redirect, body: r.body };

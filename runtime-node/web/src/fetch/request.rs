@@ -11,21 +11,22 @@ use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_proto::runtime::Header;
 use url::Url;
 
+use crate::delivery::HEADER_OVERHEAD;
 use crate::ops::{Argument, Arguments};
 
 /// The limit on a request's headers, in bytes. Common servers accept less.
-const HEADERS: usize = 64 * 1024;
+const MAX_HEADERS: usize = 64 * 1024;
 
 /// Limits on a method and on a URL, in characters. Common servers accept less.
-const METHOD: usize = 64;
-const URL: usize = 64 * 1024;
+const MAX_METHOD: usize = 64;
+const MAX_URL: usize = 64 * 1024;
 
 impl<'s> Argument<'s> for Method {
     fn take(
         scope: &mut v8::PinScope<'s, '_>,
         arguments: &mut Arguments<'s>,
     ) -> Result<Self, Thrown> {
-        let method = short(arguments, scope, METHOD, "method")?;
+        let method = short(arguments, scope, MAX_METHOD, "method")?;
         Self::from_bytes(method.as_bytes())
             .map_err(|_| Thrown::type_error("The request has no valid HTTP method"))
     }
@@ -36,7 +37,7 @@ impl<'s> Argument<'s> for Url {
         scope: &mut v8::PinScope<'s, '_>,
         arguments: &mut Arguments<'s>,
     ) -> Result<Self, Thrown> {
-        let url = short(arguments, scope, URL, "URL")?;
+        let url = short(arguments, scope, MAX_URL, "URL")?;
         Self::parse(&url).map_err(|_| Thrown::type_error("The request has no valid URL"))
     }
 }
@@ -79,13 +80,14 @@ impl<'s> Argument<'s> for HeaderMap {
         let malformed = || Thrown::type_error("The headers are not valid in HTTP");
         let list: v8::Local<'_, v8::Array> = arguments.take(scope)?;
         let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
-        let mut left = HEADERS;
+        let mut left = MAX_HEADERS;
         let mut headers = Self::with_capacity((list.length() / 2).min(16) as usize);
         for pair in 0..list.length() / 2 {
             let (name, value) = string(2 * pair).zip(string(2 * pair + 1)).ok_or_else(malformed)?;
             let too_large =
-                || Thrown::type_error(format!("The headers are larger than {HEADERS} bytes"));
-            left = left.checked_sub(name.length() + value.length() + 32).ok_or_else(too_large)?;
+                || Thrown::type_error(format!("The headers are larger than {MAX_HEADERS} bytes"));
+            let size = name.length() + value.length() + HEADER_OVERHEAD;
+            left = left.checked_sub(size).ok_or_else(too_large)?;
             let name = HeaderName::from_bytes(&to_octets(scope, name)).map_err(|_| malformed())?;
             let value =
                 HeaderValue::from_maybe_shared(to_octets(scope, value)).map_err(|_| malformed())?;
@@ -115,8 +117,8 @@ impl<'s> Argument<'s> for Sent {
             Ok(Self::Nothing)
         } else if content.is_undefined() {
             let taken = State::of(scope).take_stream(owner, stream);
-            let gone = "The body can no longer be read: its invocation has ended";
-            taken.map(Self::Stream).ok_or_else(|| Thrown::type_error(gone))
+            let why = "The body can no longer be read: its invocation has ended";
+            taken.map(Self::Stream).ok_or_else(|| Thrown::type_error(why))
         } else {
             to_bytes(scope, content).map(Self::Bytes).ok_or_else(out_of_memory)
         }
@@ -141,7 +143,7 @@ impl Sent {
         let length = headers.get(header::CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
         let bytes = stream
-            .map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())))
+            .map(|piece| piece.map_err(|error| EgressError::Upload(error.to_string())))
             .boxed_local();
         let trailers =
             trailers.map(|trailers| -> Trailers { Box::new(move || header_map(trailers())) });

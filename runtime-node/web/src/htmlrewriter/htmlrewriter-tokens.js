@@ -1,9 +1,9 @@
 // The tokens that the handlers of an HTMLRewriter get: Element, EndTag, Comment, Text, Doctype and
 // DocumentEnd.
 //
-// Native code has the state of a token (`token.rs`). An object of these classes refers to it as the
-// current token of its rewriting (`htmlrewriter.js`), until the handler that got the object has
-// ended.
+// Native code has the state of a token (`token.rs` in tenon-html). An object of these classes
+// refers to it as the current token of its rewriting (`htmlrewriter.js`), until the handler that
+// got the object has ended.
 //: late, after response.js streams.js
 (function (internal) {
   "use strict";
@@ -14,7 +14,7 @@
   const { body: bodies, ops } = internal;
 
   internal.later("htmlRewriterTokens", [], () => {
-    // The places in the order of `Place::ALL` in `token.rs`.
+    // The places in the order of `Place::ALL` in tenon-html.
     const BEFORE = 0, AFTER = 1, PREPEND = 2, APPEND = 3, REPLACE = 4, INNER = 5;
 
     const WRAP = { __proto__: null };
@@ -98,7 +98,7 @@
     }
     expose(Replaceable);
 
-    // The attributes of an element at the time when the iterator was made.
+    // The attributes that an element had when the iterator was created.
     class Attributes {
       #element;
       #list;

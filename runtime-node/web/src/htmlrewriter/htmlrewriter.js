@@ -2,9 +2,9 @@
 //
 //   source ─► read ─► native parser ─► handlers, one after another ─► pull ─► reader
 //
-// Native code decides what comes next (`rewriter.rs`); each pull of the new body's reader does
-// these steps until there is output. If a handler returns a promise, the following steps wait for
-// it.
+// Native code decides what comes next (`rewriter.rs` in tenon-html); each pull of the new body's
+// reader performs these steps until there is output. If a handler returns a promise, the following
+// steps wait for it.
 //: late, after htmlrewriter-tokens.js stores.js
 (function (internal) {
   "use strict";
@@ -40,7 +40,7 @@
     class Source {
       stream;
       reader;
-      // The current chunk, or null, and the position of its rest.
+      // The current chunk, or null, and the position of its unread part.
       bytes = null;
       at = 0;
       constructor(stream) {
@@ -60,7 +60,7 @@
         return true;
       }
 
-      // Advances after this many bytes of the chunk.
+      // Skips this many bytes of the chunk.
       advance(count) {
         this.at += count;
         if (this.at >= TypedArrayPrototypeGetByteLength(this.bytes)) this.bytes = null;
@@ -123,7 +123,7 @@
           if (this.number === 0) return true;
           const step = ops.rewriterNext(this.number);
           const kind = step % 16;
-          const which = (step - kind) / 16;
+          const id = (step - kind) / 16;
           if (kind === OUTPUT) return this.passOutput(controller);
           if (kind === DONE) return this.finish(controller);
           if (kind === INPUT) {
@@ -131,11 +131,11 @@
             if (source.bytes === null) return this.passOutput(controller) || this.input();
             source.advance(ops.rewriterFeed(this.number, source.bytes, source.at));
           } else if (kind === STREAM) {
-            const source = MapPrototypeGet(this.inserted, which);
-            if (source.bytes === null) return this.passOutput(controller) || this.insert(source, which);
+            const source = MapPrototypeGet(this.inserted, id);
+            if (source.bytes === null) return this.passOutput(controller) || this.insert(source, id);
             source.advance(ops.rewriterInsertBytes(this.number, source.bytes, source.at));
           } else {
-            const result = this.handle(kind, which);
+            const result = this.handle(kind, id);
             // Output that is ready is not delayed by a handler that waits.
             if (isThenable(result)) return this.settled(result, ops.isPending(result) && this.passOutput(controller));
             this.token = null;
@@ -165,9 +165,9 @@
         return false;
       }
 
-      async insert(source, which) {
+      async insert(source, id) {
         if (await source.read()) return false;
-        MapPrototypeDelete(this.inserted, which);
+        MapPrototypeDelete(this.inserted, id);
         if (this.number !== 0) ops.rewriterEndStream(this.number);
         return false;
       }
@@ -180,13 +180,13 @@
       }
 
       // Calls a handler with a token. Returns its result.
-      handle(kind, which) {
+      handle(kind, id) {
         if (kind === END_TAG) {
-          const handler = MapPrototypeGet(this.ends, which);
-          MapPrototypeDelete(this.ends, which);
+          const handler = MapPrototypeGet(this.ends, id);
+          MapPrototypeDelete(this.ends, id);
           return this.call(handler, undefined, tokens.endTag(this));
         }
-        const { self, element, comments, text, doctype, end } = this.registrations[which];
+        const { self, element, comments, text, doctype, end } = this.registrations[id];
         if (kind === ELEMENT) return this.call(element, self, tokens.element(this));
         if (kind === COMMENT) return this.call(comments, self, tokens.comment(this));
         if (kind === TEXT) return this.call(text, self, tokens.text(this));

@@ -18,7 +18,7 @@ fn edit<R>(
     with(scope, number, |rewriter| Ok(work(&mut rewriter.current().ok_or_else(none)?)))
 }
 
-/// Returns a copy of a text if there is memory for it and for its longest encoded form.
+/// Returns a copy of a string if there is memory for it and for its longest encoded form.
 fn copied(
     scope: &mut v8::PinScope<'_, '_>,
     text: v8::Local<'_, v8::String>,
@@ -166,7 +166,7 @@ pub(crate) fn token_handle_end(
     Ok(edit(scope, rewriter, |token| token.handle_end())?.map_err(refused)?.0)
 }
 
-/// Returns the text of a comment or of a text.
+/// Returns the text of a comment or of a text chunk.
 #[op]
 pub(crate) fn token_text(
     scope: &mut v8::PinScope<'_, '_>,
@@ -189,7 +189,7 @@ pub(crate) fn token_set_text(
     edit(scope, rewriter, |token| token.set_text(&text))?.map_err(refused)
 }
 
-/// Returns whether a text is the last part of its text node.
+/// Returns whether a text chunk is the last one of its text node.
 #[op]
 pub(crate) fn token_is_last(
     scope: &mut v8::PinScope<'_, '_>,

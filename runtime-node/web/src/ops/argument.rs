@@ -158,6 +158,6 @@ macro_rules! ids {
 ids!(InvocationId, OperationId, StreamId);
 
 fn wrong_type(arguments: &Arguments<'_>) -> Thrown {
-    let place = arguments.next;
-    Thrown::type_error(format!("Argument {place} of an op has the wrong type"))
+    let position = arguments.next;
+    Thrown::type_error(format!("Argument {position} of an op has the wrong type"))
 }

@@ -128,7 +128,7 @@ macro_rules! primitives {
     )+};
 }
 primitives! {
-    bool, truth => set_bool(truth), v8::Boolean::new;
+    bool, boolean => set_bool(boolean), v8::Boolean::new;
     i32, number => set_int32(number), v8::Integer::new;
     u32, number => set_uint32(number), v8::Integer::new_from_unsigned;
     f64, number => set_double(number), v8::Number::new;

@@ -1,5 +1,5 @@
 // Messages between Workers: objects of the Web interfaces. Streams stay where they are, and the
-// peer reads or writes them chunk by chunk, each when the one before has arrived. The bodies of
+// peer reads or writes them chunk by chunk, each after the previous one has arrived. The bodies of
 // requests and responses are bytes, or such streams.
 //: late, after blob.js rpc-decode.js rpc-targets.js streams.js
 (function (internal) {
@@ -43,14 +43,14 @@
       const reader = streams.acquire(stream);
       return new Service({
         __proto__: null,
-        // Returns a list of the next chunk, which is empty at the end.
+        // Returns a list with the next chunk, or an empty list at the end.
         async pull() {
           const { done, value } = await streams.readChunk(reader);
           return done ? [] : [value];
         },
         cancel: (reason) => streams.cancel(stream, reason),
         dispose() {
-          if (!streams.isClosed(stream)) ignore(streams.cancel(stream, new TypeError("The Worker that read the stream has gone away")));
+          if (!streams.isClosed(stream)) ignore(streams.cancel(stream, new TypeError("The Worker that read the stream has released it")));
         },
       });
     }
@@ -80,7 +80,7 @@
           return writableStreamAbort(record, reason);
         },
         dispose() {
-          if (!isOver) ignore(writableStreamAbort(record, new TypeError("The Worker that wrote the stream has gone away")));
+          if (!isOver) ignore(writableStreamAbort(record, new TypeError("The Worker that wrote the stream has released it")));
         },
       });
     }
@@ -88,7 +88,7 @@
       try {
         await promise;
       } catch {
-        // The stream has been ended, which is all that was wanted.
+        // The stream has ended, which is all that matters.
       }
     };
 
@@ -199,7 +199,7 @@
       });
     }
 
-    // Ends a stream of the peer early. A reason that cannot be sent is left out.
+    // Ends a stream of the peer early. A reason that cannot be sent is omitted.
     function end(call, method, reason) {
       try {
         return call(method, [reason]);
@@ -210,10 +210,10 @@
 
     // Reads an object of a Web interface. Returns undefined for any other tag.
     function decode(decoder, tag) {
-      const place = decoder.memory.length;
+      const number = decoder.memory.length;
       decoder.keep(null);
       const object = decodeObject(decoder, tag);
-      decoder.memory[place] = object;
+      decoder.memory[number] = object;
       return object;
     }
 
@@ -222,7 +222,7 @@
         case TAGS.HEADERS: return headers.wrap(readList(decoder), false);
         case TAGS.RESPONSE: {
           const status = decoder.integer();
-          if (status < 200 || status > 599) throw new RangeError("A message of a Worker has an invalid status");
+          if (status < 200 || status > 599) throw new RangeError("A message from a Worker has an invalid status");
           const statusText = decoder.string();
           const url = decoder.string();
           const list = readList(decoder);

@@ -14,16 +14,16 @@
 
     // The number of the native stream that is the body of an invocation's request.
     const REQUEST_BODY = 0;
-    const NOTHING = () => {};
+    const nothing = () => {};
 
     // Writes to a pipe. A peer that reads slowly makes the pipe grow, which counts as this Worker's
     // memory.
     const writeTo = (owner, number, bytes) => {
       const room = ops.pipeWrite(owner, number, bytes);
-      if (room !== undefined) PromisePrototypeThen(room, undefined, NOTHING);
+      if (room !== undefined) PromisePrototypeThen(room, undefined, nothing);
     };
 
-    // ---- The side of the caller
+    // ---- The caller's side
 
     // Calls the entrypoint of the Worker that is bound at the index `service`. Returns a Pending.
     function open(service, path, args) {
@@ -45,7 +45,7 @@
       });
       const pending = session.invoke(REFERENCE, MAIN, path, args);
       number = ops.pipeOpen(owner);
-      PromisePrototypeThen(connect(session, service, path, number), NOTHING, (error) => session.end(error));
+      PromisePrototypeThen(connect(session, service, path, number), nothing, (error) => session.end(error));
       return pending;
     }
 
@@ -58,10 +58,10 @@
       await session.read(outcome.owner, outcome.stream);
     }
 
-    // ---- The side of the callee
+    // ---- The callee's side
 
-    // Serves the session that the request of the invocation `id` opens. `make()` returns an instance
-    // of the entrypoint.
+    // Serves the session that the request of the invocation `id` opens. `make()` returns an
+    // instance of the entrypoint.
     function serve(id, make) {
       let number = null;
       const session = new Session(id, true, {
@@ -75,7 +75,7 @@
           }
           number = ops.pipeOpen(id);
           ops.waitUntil(id);
-          ops.onClientLeft(id, () => session.end(lost("the caller has gone away")));
+          ops.onClientLeft(id, () => session.end(lost("the caller disconnected")));
           writeTo(id, number, bytes);
           ops.respondStream(id, 200, [], id, number);
         },
@@ -94,7 +94,7 @@
       let instance = null;
       session.main = { __proto__: null, get: () => (instance ??= make()) };
       MapPrototypeSet(session.exports, MAIN, session.main);
-      PromisePrototypeThen(session.read(id, REQUEST_BODY), undefined, NOTHING);
+      PromisePrototypeThen(session.read(id, REQUEST_BODY), undefined, nothing);
     }
 
     // Returns the property of a binding: `env.OTHER.name`.

@@ -1,7 +1,7 @@
 // Messages between Workers: the decoding of frames (`rpc-encode.js`).
 //
 // The peer's built-in JavaScript has encoded the bytes, but nothing here relies on that: every
-// length is compared with the bytes that are there, memory grows only with bytes that have arrived,
+// length is checked against the bytes of the frame, memory grows only with bytes that have arrived,
 // and a malformed frame ends the session.
 //: late, after rpc-encode.js rpc-stubs.js
 (function (internal) {
@@ -15,15 +15,15 @@
   } = internal.primordials;
 
   internal.later("rpcDecoding", [], () => {
-    const { DEEPEST, HEAD, LARGEST, MOST_OBJECTS, MOST_REFERENCES, TAGS } = internal.rpcEncoding();
+    const { MAX_DEPTH, HEAD, MAX_MESSAGE, MAX_OBJECTS, MAX_REFERENCES, TAGS } = internal.rpcEncoding();
     const { arrayNamed, errorNamed } = internal.cloneKinds();
     const { newStub } = internal.rpcStubs();
 
-    // The first size of a frame that arrives in pieces, in bytes.
-    const FIRST = 64 * 1024;
+    // The initial size of the buffer for a frame that arrives in pieces, in bytes.
+    const INITIAL_SIZE = 64 * 1024;
 
     const malformed = () => {
-      throw new RangeError("A message of a Worker is malformed");
+      throw new RangeError("A message from a Worker is malformed");
     };
 
     const within = (bytes, from, length) =>
@@ -31,7 +31,7 @@
 
     // Cuts a stream of bytes into frames.
     class Frames {
-      // The bytes of the length that have arrived, and the length so far.
+      // The number of bytes of the frame's length that have arrived, and the length so far.
       head = 0;
       length = 0;
       // The part of a frame that has arrived, or null.
@@ -46,7 +46,7 @@
           if (this.head < HEAD) {
             this.length += piece[at++] * 256 ** this.head++;
             if (this.head < HEAD) continue;
-            if (this.length === 0 || this.length > LARGEST) malformed();
+            if (this.length === 0 || this.length > MAX_MESSAGE) malformed();
           }
           const count = MathMin(this.length - this.filled, size - at);
           if (this.partial === null && count === this.length) {
@@ -65,7 +65,7 @@
       }
 
       append(bytes, count) {
-        this.partial ??= new Uint8Array(MathMin(this.length, FIRST));
+        this.partial ??= new Uint8Array(MathMin(this.length, INITIAL_SIZE));
         const size = TypedArrayPrototypeGetByteLength(this.partial);
         const wanted = this.filled + count;
         if (wanted > size) {
@@ -155,7 +155,7 @@
       }
 
       keep(object) {
-        if (this.memory.length >= MOST_OBJECTS) malformed();
+        if (this.memory.length >= MAX_OBJECTS) malformed();
         this.memory[this.memory.length] = object;
         return object;
       }
@@ -183,7 +183,7 @@
             return this.memory[number];
           }
         }
-        if (++this.depth > DEEPEST) malformed();
+        if (++this.depth > MAX_DEPTH) malformed();
         const object = this.object(tag);
         this.depth--;
         return object;
@@ -230,9 +230,9 @@
         }
       }
 
-      // Makes a stub of an object that stays with the peer.
+      // Creates a stub for an object that stays with the peer.
       stub() {
-        if (this.received.length >= MOST_REFERENCES) malformed();
+        if (this.received.length >= MAX_REFERENCES) malformed();
         const held = this.peer.import(this.integer());
         this.received[this.received.length] = held;
         return newStub(held);
@@ -264,7 +264,7 @@
       }
 
       view() {
-        const place = this.memory.length;
+        const number = this.memory.length;
         this.keep(null);
         const name = this.string();
         const constructor = name === "DataView" ? DataView : arrayNamed(name);
@@ -272,7 +272,7 @@
         const length = this.integer();
         const buffer = this.value();
         if (typeof constructor !== "function" || !isBuffer(buffer)) malformed();
-        return (this.memory[place] = new constructor(buffer, offset, length));
+        return (this.memory[number] = new constructor(buffer, offset, length));
       }
 
       error() {

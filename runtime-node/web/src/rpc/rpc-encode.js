@@ -1,17 +1,18 @@
 // Messages between Workers: their limits, and the encoding of values as bytes.
 //
 //   frame     length (4 bytes, little-endian), kind of message, fields
-//   value     tag, and what the tag says; containers hold further values
+//   value     tag, and the content that the tag determines; containers hold further values
 //   integer   7 bits per byte, the lowest first; the highest bit says that more follow
 //   string    twice its length in bytes, plus 1 for UTF-16, which only lone surrogates need; bytes
 //
-// A value is what structured clone copies, except instances of a Worker's own classes: copies would
-// lose their methods. Functions and instances of RpcTarget are not copied: the session keeps them,
-// and the message has the number by which the peer calls them (`rpc-session.js`). Stacks of errors
-// stay here.
+// A value is anything that structured clone copies, except instances of a Worker's own classes:
+// copies would lose their methods. Functions and instances of RpcTarget are not copied: the session
+// keeps them, and the message has the number by which the peer calls them (`rpc-session.js`). The
+// stacks of errors are not sent.
 //
-// Objects are numbered in the order in which they are first met, so that a later occurrence refers
-// to the number. The walk and the memory that it needs belong to the Worker whose value it is.
+// Objects are numbered in the order in which they are first encountered, so that a later occurrence
+// refers to the number. The time and memory that encoding takes are charged to the Worker that
+// sends the value.
 //: late, after clone-kinds.js
 (function (internal) {
   "use strict";
@@ -42,17 +43,18 @@
 
     // Limits of a message: its size in bytes, the number of objects, each of which may need more
     // memory than its encoding, and the depth of a value.
-    const LARGEST = 32 * 1024 * 1024;
-    const MOST_OBJECTS = 2 ** 20;
-    const DEEPEST = 500;
-    // Maximum number of references that a side of a session holds for the other.
-    const MOST_REFERENCES = 1000;
+    const MAX_MESSAGE = 32 * 1024 * 1024;
+    const MAX_OBJECTS = 2 ** 20;
+    const MAX_DEPTH = 500;
+    // The maximum number of references that one side of a session holds for the other.
+    const MAX_REFERENCES = 1000;
     // The size of a frame's length, in bytes.
     const HEAD = 4;
-    // The size of a new writer, in bytes.
-    const SMALL = 256;
-    // Maximum length of a string that is first tried as ASCII.
-    const SHORT = 63;
+    // The initial size of a writer's buffer, in bytes.
+    const INITIAL_SIZE = 256;
+    // The maximum length of a string for which ASCII is tried first: twice this length fits into
+    // one byte of an integer.
+    const MAX_ASCII = 63;
 
     const { interfaceOf, primitiveOf, refuse } = internal.cloneKinds();
     const refuseValue = (why) => {
@@ -61,7 +63,7 @@
 
     // A frame that is being written.
     class Writer {
-      bytes = new Uint8Array(SMALL);
+      bytes = new Uint8Array(INITIAL_SIZE);
       length = HEAD;
 
       // Makes room for `count` more bytes.
@@ -69,8 +71,8 @@
         const wanted = this.length + count;
         const size = TypedArrayPrototypeGetByteLength(this.bytes);
         if (wanted <= size) return;
-        if (wanted > LARGEST + HEAD) refuseValue(`A message between Workers is larger than ${LARGEST} bytes; send a stream instead`);
-        const larger = new Uint8Array(MathMin(MathMax(2 * size, wanted), LARGEST + HEAD));
+        if (wanted > MAX_MESSAGE + HEAD) refuseValue(`A message between Workers is larger than ${MAX_MESSAGE} bytes; send a stream instead`);
+        const larger = new Uint8Array(MathMin(MathMax(2 * size, wanted), MAX_MESSAGE + HEAD));
         TypedArrayPrototypeSet(larger, this.bytes);
         this.bytes = larger;
       }
@@ -105,8 +107,8 @@
 
       string(text) {
         const { length } = text;
-        if (length > LARGEST) this.reserve(length);
-        if (length <= SHORT && this.ascii(text, length)) return;
+        if (length > MAX_MESSAGE) this.reserve(length);
+        if (length <= MAX_ASCII && this.ascii(text, length)) return;
         if (StringPrototypeIsWellFormed(text)) {
           const size = ops.utf8Length(text);
           this.integer(2 * size);
@@ -152,7 +154,7 @@
     // Writes values to a frame.
     class Encoder {
       writer;
-      // `references` keeps what is not copied: `references.add(target)` returns its number.
+      // Keeps the objects that are not copied: `references.add(target)` returns a number.
       references;
       // The numbers of the references that this frame has added.
       added = [];
@@ -187,8 +189,8 @@
           return writer.integer(seen);
         }
         MapPrototypeSet(this.memory, value, this.count++);
-        if (this.count > MOST_OBJECTS) refuseValue(`A value of more than ${MOST_OBJECTS} objects cannot be sent to a Worker`);
-        if (++this.depth > DEEPEST) refuseValue(`A value that is nested more than ${DEEPEST} levels deep cannot be sent to a Worker`);
+        if (this.count > MAX_OBJECTS) refuseValue(`A value of more than ${MAX_OBJECTS} objects cannot be sent to a Worker`);
+        if (++this.depth > MAX_DEPTH) refuseValue(`A value that is nested more than ${MAX_DEPTH} levels deep cannot be sent to a Worker`);
         this.object(value);
         this.depth--;
       }
@@ -361,6 +363,6 @@
     const standIn = (thrown) => new TypeError(
       isSendableError(thrown) ? "The Worker threw an error that cannot be sent" : "The Worker threw a value that cannot be sent",
     );
-    return { __proto__: null, DEEPEST, HEAD, LARGEST, MOST_OBJECTS, MOST_REFERENCES, TAGS, frame, refuseValue, standIn };
+    return { __proto__: null, MAX_DEPTH, HEAD, MAX_MESSAGE, MAX_OBJECTS, MAX_REFERENCES, TAGS, frame, refuseValue, standIn };
   });
 })

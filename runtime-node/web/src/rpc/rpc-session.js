@@ -7,12 +7,12 @@
 //          ─── CALL 1: a reference in the result; FINISH 0 ──►
 //
 // A session is one invocation of the callee: the body of its request carries the caller's messages,
-// and the body of its response those of the callee. It ends with the invocation of either side. Each
-// side pays for its own code: the messages arrive in turns of its own invocation.
+// and the body of its response those of the callee. It ends with the invocation of either side.
+// Each side pays for its own code: the messages arrive in turns of its own invocation.
 //
-// An object that a side sends by reference stays in its table `exports` until the peer has
-// released it. The results of calls stay in `answers` until the peer has finished with them, so that
-// calls of their members can arrive before the peer has seen them. Every table is bounded.
+// An object that a side sends by reference stays in its table `exports` until the peer has released
+// it. The results of calls stay in `answers` until the peer has finished with them, so that calls
+// of their members can arrive before the peer has seen them. Every table is bounded.
 //
 //   CALL     id, kind of target, target, number of names, names, whether there are arguments, list
 //   RETURN   id, value             THROW    id, value
@@ -30,7 +30,7 @@
   const { ops } = internal;
 
   internal.later("rpcSessions", [], () => {
-    const { MOST_REFERENCES, frame, standIn } = internal.rpcEncoding();
+    const { MAX_REFERENCES, frame, standIn } = internal.rpcEncoding();
     const { Decoder, Frames } = internal.rpcDecoding();
     const { Pending } = internal.rpcStubs();
     const { dispose, isService, perform } = internal.rpcTargets();
@@ -44,10 +44,10 @@
     const MAIN = 0;
     const FIRST = 0;
 
-    // Maximum number of calls of a side with which it has not finished.
-    const MOST_CALLS = 1000;
-    // Maximum number of names in a path.
-    const LONGEST_PATH = 64;
+    // The maximum number of calls of one side with which it has not finished.
+    const MAX_CALLS = 1000;
+    // The maximum number of names in a path.
+    const MAX_PATH = 64;
 
     const whyOf = (error) => (isObject(error) && typeof error.message === "string" ? error.message : "its stream has broken");
     const lost = (why) => new Error(`The session with the Worker has ended: ${why}`);
@@ -63,19 +63,24 @@
       // The calls of this side that have no result yet, by id.
       calls = new Map();
       lastCall = -1;
-      // The results of the peer's calls, by id, and how many of them are not there yet.
+      // The results of the peer's calls, by id, and how many of them are still pending.
       answers = new Map();
       answering = 0;
       // The number of holders of each object to which this side refers, by the object's number.
       imports = new Map();
-      // Messages that wait for the end of the current step, and a function that sends bytes.
+      // Messages that wait for the end of the current step, and the stream to the peer:
+      // {write(bytes), close(), end(error)}.
       outbox = [];
       transport;
       // Whether the first call is the only one.
       isOnly = false;
       // The error for further calls, once the session has ended.
       ended = null;
+      // Whether this side, and the peer, have closed their streams.
       wasClosed = false;
+      peerClosed = false;
+      // Creates the entrypoint on first use: {get()}. Null on the caller's side.
+      main = null;
       // Whether the callee has begun to answer.
       isOpen = false;
 
@@ -112,8 +117,8 @@
 
       // Adds a reference for the peer. Returns its number.
       add(target) {
-        if (MapPrototypeGetSize(this.exports) >= MOST_REFERENCES) {
-          throw new Error(`A session of Workers has more than ${MOST_REFERENCES} references; dispose those that are not needed`);
+        if (MapPrototypeGetSize(this.exports) >= MAX_REFERENCES) {
+          throw new Error(`A session between Workers has more than ${MAX_REFERENCES} references; dispose those that are not needed`);
         }
         const number = ++this.lastExport;
         MapPrototypeSet(this.exports, number, target);
@@ -138,9 +143,9 @@
       invoke(kind, target, path, args) {
         if (this.ended !== null) throw this.ended;
         if (this.wasClosed) throw lost("its stubs have been disposed");
-        if (path.length > LONGEST_PATH) throw new Error(`A path of more than ${LONGEST_PATH} names cannot be sent to a Worker`);
-        if (MapPrototypeGetSize(this.calls) >= MOST_CALLS) {
-          throw new Error(`A session of Workers has more than ${MOST_CALLS} calls without a result; await some of them first`);
+        if (path.length > MAX_PATH) throw new Error(`A path of more than ${MAX_PATH} names cannot be sent to a Worker`);
+        if (MapPrototypeGetSize(this.calls) >= MAX_CALLS) {
+          throw new Error(`A session between Workers has more than ${MAX_CALLS} calls without a result; await some of them first`);
         }
         const id = this.lastCall + 1;
         const message = frame(CALL, this, (writer) => {
@@ -185,7 +190,7 @@
       }
 
       hold(number) {
-        if (MapPrototypeGetSize(this.imports) >= MOST_REFERENCES) throw new Error(`the peer sent more than ${MOST_REFERENCES} references`);
+        if (MapPrototypeGetSize(this.imports) >= MAX_REFERENCES) throw new Error(`the peer sent more than ${MAX_REFERENCES} references`);
         MapPrototypeSet(this.imports, number, (MapPrototypeGet(this.imports, number) ?? 0) + 1);
       }
 
@@ -229,8 +234,8 @@
         const kind = decoder.byte();
         const target = decoder.integer();
         const length = decoder.integer();
-        if (length > LONGEST_PATH) throw new Error(`a path has more than ${LONGEST_PATH} names`);
-        if (MapPrototypeGetSize(this.answers) >= MOST_CALLS) throw new Error(`more than ${MOST_CALLS} calls are unfinished`);
+        if (length > MAX_PATH) throw new Error(`a path has more than ${MAX_PATH} names`);
+        if (MapPrototypeGetSize(this.answers) >= MAX_CALLS) throw new Error(`more than ${MAX_CALLS} calls are unfinished`);
         if (MapPrototypeHas(this.answers, id)) throw new Error("two calls have the same id");
         const path = [];
         for (let i = 0; i < length; i++) path[i] = decoder.string();
@@ -246,15 +251,13 @@
       async perform(kind, target, path, args) {
         if (kind === ANSWER) {
           const answer = MapPrototypeGet(this.answers, target);
-          if (answer === undefined) throw new Error("The result of the call is no longer there");
+          if (answer === undefined) throw new Error("The result of the call is no longer available");
           return perform(await answer, path, args);
         }
         if (!MapPrototypeHas(this.exports, target)) throw new Error("The object has been disposed");
         const object = MapPrototypeGet(this.exports, target);
         return perform(object === this.main ? this.main.get() : object, path, args);
       }
-      // Makes the entrypoint on first use.
-      main = null;
 
       async reply(id, result, received) {
         let message;
@@ -310,7 +313,6 @@
         this.wasClosed = true;
         this.transport.close();
       }
-      peerClosed = false;
 
       // Returns whether neither side refers to anything of the other, except the entrypoint.
       isIdle() {

@@ -45,8 +45,8 @@
       }
     }
 
-    // A result that another Worker computes. Until it is there, calls of its members are sent to the
-    // Worker that computes it.
+    // A result that another Worker computes. Until the result has arrived, calls of its members are
+    // sent to the Worker that computes it.
     class Pending {
       promise;
       // `pipeline(path, args)` returns a Pending, or null if the result has to be awaited.

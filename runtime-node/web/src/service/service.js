@@ -1,8 +1,8 @@
-// Service bindings: other Workers, and the Worker's own static files, as values of `env`. The methods
-// of other Workers are called by `rpc-connect.js`.
+// Service bindings: other Workers, and the Worker's own static files, as values of `env`.
+// `rpc-connect.js` calls the methods of other Workers.
 //
-// The target is not an origin: redirects are not followed, content codings are not
-// decoded, and the URL's host is not resolved but passed to the target.
+// The target is not an origin: redirects are not followed, content codings are not decoded, and the
+// URL's host is not resolved but passed to the target.
 //: late, after fetch.js
 (function (internal) {
   "use strict";
@@ -18,26 +18,26 @@
     let callableAt; // (value) → the index of the Worker whose methods can be called; null if there is none
 
     class Fetcher {
-      #place;
+      #index;
       #isWorker;
 
       static {
-        isFetcher = (value) => isObject(value) && #place in value;
-        callableAt = (value) => (isFetcher(value) && value.#isWorker ? value.#place : null);
+        isFetcher = (value) => isObject(value) && #index in value;
+        callableAt = (value) => (isFetcher(value) && value.#isWorker ? value.#index : null);
       }
 
-      constructor(key, place, isWorker) {
+      constructor(key, index, isWorker) {
         if (key !== KEY) throw new TypeError("Illegal constructor");
-        this.#place = place;
+        this.#index = index;
         this.#isWorker = isWorker;
       }
 
       // `return await`, because returning a promise would call its `then`, which a Worker may
       // replace.
       async fetch(input, init = undefined) {
-        const place = this.#place;
+        const index = this.#index;
         needs(arguments.length, 1, "fetch");
-        return await internal.fetch().send(internal.requestRecord(input, init), place);
+        return await internal.fetch().send(internal.requestRecord(input, init), index);
       }
     }
     ObjectDefineProperty(Fetcher.prototype, SymbolToStringTag, {
@@ -50,8 +50,8 @@
       __proto__: null,
       get(_, name, receiver) {
         if (typeof name !== "string" || name in ObjectPrototype) return ReflectGet(ObjectPrototype, name, receiver);
-        const place = callableAt(receiver);
-        return place === null || name === "then" ? undefined : internal.rpcConnections().ofBinding(place, name);
+        const index = callableAt(receiver);
+        return index === null || name === "then" ? undefined : internal.rpcConnections().ofBinding(index, name);
       },
     }));
 

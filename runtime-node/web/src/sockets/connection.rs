@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  opening ──► open ──┬─ end ────────────────────────────► closed
-//!     └─ end ─────────┴─ take: TLS begins, elsewhere ────────▲
+//!     └─ end ─────────┴─ take: the socket starts TLS ────────▲
 //! ```
 //!
 //! A read or a write that is in progress when the connection ends fails immediately. When an
@@ -27,13 +27,13 @@ use tokio_util::sync::CancellationToken;
 
 /// The memory of a connection that is not open yet, in bytes. The memory of an open connection is
 /// charged by `tenon_egress`.
-pub(crate) const CONNECTION: usize = 512;
+pub(crate) const CONNECTION_OVERHEAD: usize = 512;
 
 /// The number of bytes that one call to the kernel reads: the length of a TLS record.
-const READ: usize = 16 * 1024;
+const READ_SIZE: usize = 16 * 1024;
 
 /// The number of bytes that are written before other tasks of the thread may run.
-const WRITTEN: usize = 256 * 1024;
+const WRITE_SIZE: usize = 256 * 1024;
 
 /// The reason why bytes cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,7 +82,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Waits until the connection is open, unless it ends before. Returns the failure.
+    /// Waits until the connection is open, unless it ends first. Returns the failure, if any.
     pub(crate) async fn open(
         &self,
         opening: impl Future<Output = Result<Socket, EgressError>>,
@@ -131,10 +131,10 @@ impl Connection {
         let mut socket = self.socket.borrow_mut();
         let Some(socket) = &mut *socket else { return Poll::Ready(Err(ConnectionError::Closed)) };
         // While there is nothing to read, a read holds no buffer.
-        let mut buffer = [MaybeUninit::uninit(); READ];
+        let mut buffer = [MaybeUninit::uninit(); READ_SIZE];
         let mut bytes = Vec::new();
         while bytes.len() < most {
-            let room = READ.min(most - bytes.len());
+            let room = READ_SIZE.min(most - bytes.len());
             let mut buffer = ReadBuf::uninit(&mut buffer[..room]);
             match Pin::new(&mut *socket).poll_read(cx, &mut buffer) {
                 Poll::Ready(Ok(())) if buffer.filled().is_empty() => break,
@@ -156,9 +156,9 @@ impl Connection {
     /// Fails if the connection is lost, or ends meanwhile.
     pub(crate) async fn write(&self, bytes: Bytes) -> Result<(), ConnectionError> {
         let write = async {
-            for part in bytes.chunks(WRITTEN) {
+            for part in bytes.chunks(WRITE_SIZE) {
                 self.write_part(part).await?;
-                if part.len() == WRITTEN {
+                if part.len() == WRITE_SIZE {
                     tokio::task::yield_now().await;
                 }
             }
@@ -207,14 +207,14 @@ impl Connection {
 #[derive(Default)]
 pub(crate) struct Connections {
     held: FxHashMap<ConnectionId, Rc<Connection>>,
-    made: u32,
+    last: u32,
 }
 
 impl Connections {
     /// Adds a connection that is not open yet.
     pub(crate) fn add(&mut self, charge: Charge) -> (ConnectionId, Rc<Connection>) {
-        self.made += 1;
-        let id = ConnectionId(self.made);
+        self.last += 1;
+        let id = ConnectionId(self.last);
         let connection = Rc::new(Connection {
             socket: RefCell::default(),
             over: CancellationToken::new(),

@@ -31,9 +31,9 @@ pub(crate) fn dns_resolve<'s>(
     let host = Host::parse(&host).map_err(|_| not_a_host(&host))?;
     let (state, outbound) = (State::of(scope), Outbound::of(scope));
     let owner = state.current(scope).ok_or_else(not_current)?;
-    let account = outbound.account(&state, owner);
+    let context = outbound.egress_context(&state, owner);
     let client = Rc::clone(&outbound.client);
-    let work = async move { Ok(client.resolve(&account, host).await) };
+    let work = async move { Ok(client.resolve(&context, host).await) };
     let promise = promise(scope, work, |scope, resolved| match resolved {
         Ok(addresses) => {
             let texts = addresses.iter().map(ToString::to_string).collect::<Vec<_>>();

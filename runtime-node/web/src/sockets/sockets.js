@@ -1,4 +1,4 @@
-// cloudflare:sockets: TCP connections, with or without TLS, as Cloudflare Workers have them.
+// cloudflare:sockets: TCP connections, with or without TLS, as in Cloudflare Workers.
 //
 //   connect(address, options) ─► Socket {readable, writable, opened, closed, close(), startTls()}
 //
@@ -47,8 +47,9 @@
       closed = PromiseWithResolvers();
       // Resolves when the last chunk has been written, or when the connection is over.
       written = PromiseWithResolvers();
-      hasRead = false;
-      hasWritten = false;
+      // Whether each direction has ended.
+      isReadOver = false;
+      isWriteOver = false;
       isOver = false;
       // Set when TLS is about to begin on a new connection, and when it has begun.
       isUpgrading = false;
@@ -133,7 +134,7 @@
       #finish() {
         if (this.isUpgrading || this.isOver) return undefined;
         return PromisePrototypeThen(ops.tcpFinish(this.owner, this.number), () => {
-          this.hasWritten = true;
+          this.isWriteOver = true;
           this.written.resolve();
           this.#endIfDone();
         }, (error) => {
@@ -142,12 +143,12 @@
       }
 
       #endRead() {
-        this.hasRead = true;
+        this.isReadOver = true;
         this.#endIfDone();
       }
 
       #endIfDone() {
-        if (this.hasRead && this.hasWritten) this.end();
+        if (this.isReadOver && this.isWriteOver) this.end();
       }
 
       // Closes `writable`, whether or not it is locked. Returns a promise that settles when all
@@ -249,7 +250,7 @@
     const { open } = internal.use("socketConnections");
     const ADDRESS = /^(\[[^\]]*\]|[^:]*):([0-9]+)$/;
     const BRACKETED = /^\[(.*)\]$/;
-    const PORTS = 65_535;
+    const MAX_PORT = 65_535;
     const KEY = { __proto__: null };
     let isSocket;
 
@@ -317,7 +318,7 @@
         hostname = parts[1];
         given = parts[2];
       }
-      const port = enforced(given, PORTS, "connect: the port");
+      const port = enforced(given, MAX_PORT, "connect: the port");
       if (port === 0) throw new TypeError("connect: the port is 0");
       const inner = RegExpPrototypeExec(BRACKETED, hostname);
       return { __proto__: null, hostname: inner === null ? hostname : inner[1], port };

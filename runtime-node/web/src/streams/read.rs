@@ -59,9 +59,9 @@ enum CollectError {
     },
 }
 
-/// The maximum size of a body whose text is made in one step, in bytes: the maximum that the
+/// The maximum size of a body whose text is created in one step, in bytes: the maximum that the
 /// first message of a request carries.
-const SHORT: usize = INLINE_BODY;
+const MAX_SHORT: usize = INLINE_BODY;
 
 /// Returns the text of a short stream that has arrived in full, decoded as UTF-8 without a byte
 /// order mark. Returns null for any other stream, which stays unread.
@@ -75,7 +75,7 @@ pub(crate) fn stream_text<'s>(
 ) -> Result<Nullable<v8::Local<'s, v8::String>>, Thrown> {
     let state = State::of(scope);
     match state.take_stream(owner, stream) {
-        Some(Incoming::Body(Body::Full(bytes))) if bytes.len() <= SHORT => {
+        Some(Incoming::Body(Body::Full(bytes))) if bytes.len() <= MAX_SHORT => {
             let text = UTF_8.decode_with_bom_removal(&bytes).0;
             from_text(scope, &text).map(|text| Nullable(Some(text))).ok_or_else(out_of_memory)
         }
@@ -112,7 +112,7 @@ fn collect(
         _ => usize::MAX,
     };
     let parts = match state.take_stream(owner, stream).map(Body::from) {
-        None => return reject(scope, resolver, USED),
+        None => return reject(scope, resolver, UNREADABLE),
         Some(Body::Full(bytes)) => {
             let body = if bytes.len() > limit {
                 Err(too_large())
@@ -134,7 +134,8 @@ fn collect(
     }
 }
 
-const USED: &str = "The body can no longer be read: its invocation has ended";
+/// The message of the error for a stream that does not exist.
+const UNREADABLE: &str = "The body can no longer be read: its invocation has ended";
 
 fn put_back(state: &State, owner: InvocationId, number: StreamId, rest: Incoming) {
     if let Some(invocation) = state.invocations.borrow_mut().get_mut(owner) {
@@ -149,7 +150,7 @@ fn arrive(operation: OperationId, mut reading: Reading) -> LocalBoxFuture<'stati
             let state = State::of(scope);
             let body = match arrived {
                 Ok(()) => Ok(reading.body),
-                Err(CollectError::Stream(broken)) => Err(broken),
+                Err(CollectError::Stream(error)) => Err(error),
                 Err(CollectError::NoRoom { part, wanted }) => {
                     if make_room(scope, wanted).is_some() && reading.take(part).is_ok() {
                         state.operate_as(reading.owner, operation, arrive(operation, reading));
@@ -203,9 +204,9 @@ fn settle(
 ) {
     let body = match body {
         Ok(body) => body,
-        Err(broken) => {
-            reject(scope, resolver, &broken.to_string());
-            return report_failure(state, id, broken);
+        Err(error) => {
+            reject(scope, resolver, &error.to_string());
+            return report_failure(state, id, error);
         }
     };
     promise::settle(scope, resolver, |scope| {
@@ -222,8 +223,8 @@ fn reject(
 }
 
 /// Reports the failure to the sender of the request, if the request is at fault.
-fn report_failure(state: &State, id: InvocationId, broken: StreamError) {
-    if let StreamError::Failed(failure) = broken {
+fn report_failure(state: &State, id: InvocationId, error: StreamError) {
+    if let StreamError::Failed(failure) = error {
         state.set_outcome(id, Err(failure));
     }
 }
@@ -241,7 +242,7 @@ pub(crate) fn stream_pull<'s>(
 ) -> Result<MaybePromise<'s, Nullable<v8::Uint8Array>>, Thrown> {
     let state = State::of(scope);
     let taken = state.take_stream(owner, stream);
-    let mut incoming = taken.ok_or_else(|| Thrown::type_error(USED))?;
+    let mut incoming = taken.ok_or_else(|| Thrown::type_error(UNREADABLE))?;
     match incoming.pull(state.buffers.piece()).now_or_never() {
         Some(pulled) => {
             pulled_value(scope, (owner, stream), incoming, pulled).map(MaybePromise::ready)
@@ -275,9 +276,9 @@ fn pulled_value<'s>(
             let counted = buffers.count(bytes).ok_or_else(out_of_memory)?;
             array_of(scope, counted).map(v8::Local::from).ok_or_else(out_of_memory)
         }
-        Some(Err(broken)) => {
-            let thrown = Thrown::type_error(broken.to_string());
-            report_failure(&state, owner, broken);
+        Some(Err(error)) => {
+            let thrown = Thrown::type_error(error.to_string());
+            report_failure(&state, owner, error);
             Err(thrown)
         }
     }

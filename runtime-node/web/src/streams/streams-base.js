@@ -4,16 +4,16 @@
 // A stream, a reader or a controller consists of a *record*, which holds its state and is never
 // visible to a Worker, and an object of a public class whose private field refers to the record.
 // The abstract operations of the standard are functions and methods of the records, under their
-// names: ReadableStreamClose is `readableStreamClose`, and ReadableByteStreamControllerRespondInternal
-// is `respondInternal` of that controller. A function with another name either has no counterpart
-// or states which operations it implements. The public classes (`streams-readable-api.js`,
-// `streams-writable-api.js`) convert arguments and check the receiver. A stream that only the
-// runtime uses need not have a public object.
+// names: ReadableStreamClose is `readableStreamClose`, and
+// ReadableByteStreamControllerRespondInternal is `respondInternal` of that controller. A function
+// with another name either has no counterpart or states which operations it implements. The public
+// classes (`streams-readable-api.js`, `streams-writable-api.js`) convert arguments and check the
+// receiver. A stream that only the runtime uses need not have a public object.
 //
 //   streams-base.js        this file
 //   streams-readable.js    ReadableStream: record, readers, the default controller
 //   streams-bytes.js       the byte controller, and reads into a reader's own view
-//   streams-readable-api.js, streams-byob-api.js    the public classes of these
+//   streams-readable-api.js, streams-byob-api.js    their public classes
 //   streams-iterate.js     from(), values()
 //   streams-tee.js, streams-tee-bytes.js, streams-pipe.js
 //   streams-writable.js, streams-writable-api.js    WritableStream
@@ -220,7 +220,7 @@
     function highWaterMarkOf({ highWaterMark }, otherwise) {
       if (highWaterMark === undefined) return otherwise;
       if (NumberIsNaN(highWaterMark) || highWaterMark < 0) {
-        throw new RangeError(`A highWaterMark must be a number that is not negative, but is ${highWaterMark}`);
+        throw new RangeError(`A highWaterMark must be a non-negative number, not ${highWaterMark}`);
       }
       return highWaterMark;
     }
@@ -229,7 +229,7 @@
     function sizeOf(size, chunk) {
       const number = +size(chunk);
       if (NumberIsNaN(number) || number < 0 || number === Infinity) {
-        throw new RangeError(`A chunk's size must be finite and not negative, but is ${number}`);
+        throw new RangeError(`A chunk's size must be finite and non-negative, not ${number}`);
       }
       return number;
     }

@@ -34,8 +34,8 @@
       };
       const sizeOf = (name) => (name === "Float16Array" ? 2 : CLASSES[name].BYTES_PER_ELEMENT);
 
-      // Returns {buffer, offset, length, elementSize, View} of an ArrayBufferView. Runs no code of
-      // the tenant.
+      // Returns {buffer, offset, length, elementSize, View} of an ArrayBufferView. Runs no tenant
+      // code.
       function partsOf(view, what) {
         if (!ArrayBufferIsView(view)) throw new TypeError(`${what}: the argument is not a view of an ArrayBuffer`);
         const name = TypedArrayPrototypeGetSymbolToStringTag(view);
@@ -70,7 +70,7 @@
         }
       }
 
-      // Returns `partsOf` a view that must not be empty or detached.
+      // Returns the parts of a view, which must be neither empty nor detached.
       function filledParts(view, what) {
         const parts = partsOf(view, what);
         if (ArrayBufferPrototypeGetDetached(parts.buffer)) {
@@ -165,7 +165,7 @@
 
         constructor(key = undefined, request = undefined) {
           if (key !== WRAP) {
-            throw new TypeError("Illegal constructor: a ReadableByteStreamController has the byobRequest");
+            throw new TypeError("Illegal constructor: use the byobRequest of a ReadableByteStreamController");
           }
           this.#request = request;
         }
@@ -241,7 +241,7 @@
           if (!controller.canCloseOrEnqueue) {
             throw new TypeError("ReadableByteStreamController.enqueue: the stream is no longer open");
           }
-          controller.give(buffer, offset, length);
+          controller.transferAndEnqueue(buffer, offset, length);
         }
 
         error(e = undefined) {

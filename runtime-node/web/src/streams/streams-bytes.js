@@ -108,7 +108,7 @@
       // ---- Calls by the source, while the stream is open
 
       // Enqueues a part of a buffer that belongs to a Worker.
-      give(buffer, offset, length) {
+      transferAndEnqueue(buffer, offset, length) {
         this.enqueue(ArrayBufferPrototypeTransfer(buffer), offset, length);
       }
 
@@ -180,9 +180,9 @@
         } else if (length === 0) {
           throw new TypeError("Writing 0 bytes is possible only after the stream is closed: call close() first");
         }
-        if (first.offset + first.bytesFilled !== offset) throw new RangeError("The view has another byte offset");
+        if (first.offset + first.bytesFilled !== offset) throw new RangeError("The view has a different byte offset");
         if (first.bufferLength !== ArrayBufferPrototypeGetByteLength(buffer)) {
-          throw new RangeError("The view's buffer has another size");
+          throw new RangeError("The view's buffer has a different size");
         }
         if (first.bytesFilled + length > first.length) throw new RangeError(`${length} bytes do not fit into the view`);
         first.buffer = ArrayBufferPrototypeTransfer(buffer);

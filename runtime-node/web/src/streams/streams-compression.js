@@ -22,9 +22,9 @@
     const { wrap: wrapWritable } = internal.streamsWritableApi();
 
     const FORMATS = ["brotli", "deflate", "deflate-raw", "gzip"];
-    // Statuses of `codecPush`: the codec needs more input, has more output, is at its end, has met
-    // invalid data, or has run out of memory.
-    const WANTS = 0, HAS = 1, ENDED = 2, WRONG = 3, FULL = 4;
+    // Statuses of `codecPush`: the codec needs more input, has more output, is at its end, has
+    // found invalid data, or has run out of memory.
+    const WANTS_MORE = 0, HAS_MORE = 1, ENDED = 2, INVALID = 3, NO_MEMORY = 4;
 
     // The number of bytes of a chunk's output that the codec may produce ahead of the reader. A
     // program that awaits each write before it reads works if the output of each chunk is at most
@@ -35,7 +35,7 @@
 
     // A registry that closes the native codec of a stream that is collected before its end. It is
     // created on first use, because a snapshot cannot contain a FinalizationRegistry.
-    let forgotten;
+    let registry;
 
     class Codec {
       what;
@@ -43,8 +43,8 @@
       // The number of the native codec; 0 once it is closed.
       id;
       transform;
-      // The current chunk, the position of its rest, and the number of bytes of its output that are
-      // ahead of the reader.
+      // The current chunk, the position of its unread part, and the number of bytes of its output
+      // that are ahead of the reader.
       bytes = NONE;
       at = 0;
       ahead = 0;
@@ -57,8 +57,8 @@
         this.decompress = decompress;
         this.id = internal.ops.codecOpen(enumeration(format, FORMATS, what), decompress);
         if (this.id === 0) throw new RangeError(`${what}: the codec does not fit into the Worker's memory`);
-        forgotten ??= new FinalizationRegistry((id) => internal.ops.codecClose(id));
-        FinalizationRegistryPrototypeRegister(forgotten, this, this.id, this);
+        registry ??= new FinalizationRegistry((id) => internal.ops.codecClose(id));
+        FinalizationRegistryPrototypeRegister(registry, this, this.id, this);
         this.transform = createTransformStream({
           __proto__: null,
           transform: (chunk) => this.write(chunk),
@@ -70,7 +70,7 @@
       close() {
         if (this.id === 0) return;
         internal.ops.codecClose(this.id);
-        FinalizationRegistryPrototypeUnregister(forgotten, this);
+        FinalizationRegistryPrototypeUnregister(registry, this);
         this.id = 0;
       }
 
@@ -82,7 +82,7 @@
         }
         this.bytes = bytes;
         this.at = this.ahead = 0;
-        return this.go(false);
+        return this.run(false);
       }
 
       flush() {
@@ -90,12 +90,12 @@
           this.close();
           throw new TypeError(`${this.what}: the compressed data ends too early`);
         }
-        if (!this.ended) this.go(true);
+        if (!this.ended) this.run(true);
         this.close();
       }
 
       // Processes the current chunk until its output is too far ahead of the reader.
-      go(last) {
+      run(last) {
         const { transform } = this;
         for (;;) {
           if (this.ended) {
@@ -108,7 +108,7 @@
           if (this.id === 0) throw new TypeError(`${this.what}: the stream has been canceled`);
           if (!last && this.at >= TypedArrayPrototypeGetByteLength(this.bytes) && !this.more) break;
           const status = this.push(last);
-          if (status === WANTS && last) throw new TypeError(`${this.what}: the compressed data has no end`);
+          if (status === WANTS_MORE && last) throw new TypeError(`${this.what}: the compressed data has no end`);
           if (!last && this.ahead >= AHEAD && transform.backpressure) {
             transform.waiting = this.resume;
             return LATER;
@@ -126,12 +126,12 @@
         const rest = MathFloor(done / 8);
         this.at += rest % 2 ** 20;
         const made = MathFloor(rest / 2 ** 20);
-        if (status === WRONG || status === FULL) {
+        if (status === INVALID || status === NO_MEMORY) {
           this.close();
-          throw status === WRONG ? new TypeError(`${this.what}: the data is not in this format`)
+          throw status === INVALID ? new TypeError(`${this.what}: the data is not in this format`)
             : new RangeError(`${this.what}: the codec does not fit into the Worker's memory`);
         }
-        this.more = status === HAS;
+        this.more = status === HAS_MORE;
         if (made > 0) {
           const piece = new Uint8Array(made);
           internal.ops.codecTake(piece);
@@ -156,7 +156,7 @@
         this.ahead = 0;
         let going;
         try {
-          going = this.go(false);
+          going = this.run(false);
         } catch (error) {
           this.close();
           this.transform.failed(error);

@@ -30,7 +30,7 @@
     // before the next value is requested.
     function from(iterable) {
       if (!isObject(iterable)) {
-        throw new TypeError("ReadableStream.from: the argument is not an iterable object; from([text]) makes one chunk of a text");
+        throw new TypeError("ReadableStream.from: the argument is not an iterable object; from([string]) makes one chunk of a string");
       }
       let sync = false;
       let method = methodOf(iterable, SymbolAsyncIterator);

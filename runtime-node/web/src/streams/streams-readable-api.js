@@ -107,11 +107,11 @@
           const pair = dictionary(transform, "ReadableStream.pipeThrough");
           const { readable } = pair;
           if (streamOf(readable) === null) {
-            throw new TypeError("ReadableStream.pipeThrough: its argument has no ReadableStream as its 'readable'");
+            throw new TypeError("ReadableStream.pipeThrough: the argument's 'readable' is not a ReadableStream");
           }
           const { writable } = pair;
           if (!isWritable(writable)) {
-            throw new TypeError("ReadableStream.pipeThrough: its argument has no WritableStream as its 'writable'");
+            throw new TypeError("ReadableStream.pipeThrough: the argument's 'writable' is not a WritableStream");
           }
           const how = pipeOptions(options, "ReadableStream.pipeThrough");
           if (source.reader !== null) throw locked("ReadableStream.pipeThrough");

@@ -44,7 +44,7 @@
         throw new TypeError("The ReadableStream is locked to a reader: release the reader first, or tee() the stream");
       }
       if (byob && !stream.controller.bytes) {
-        throw new TypeError('Only a ReadableStream of type "bytes" can be read into views of one\'s own');
+        throw new TypeError('Only a ReadableStream of type "bytes" can have a BYOB reader');
       }
       const reader = (stream.reader = new Reader(stream, byob));
       if (stream.state === CLOSED) reader.closed.resolve();
@@ -128,12 +128,12 @@
       self;
       handle = this;
       puller;
-      canceller;
+      canceler;
 
       constructor(stream, { pull, cancel }, self, highWaterMark) {
         this.stream = stream;
         this.puller = pull;
-        this.canceller = cancel;
+        this.canceler = cancel;
         this.self = self;
         this.highWaterMark = highWaterMark;
         stream.controller = this;
@@ -195,9 +195,9 @@
 
       cancelSteps(reason) {
         this.reset();
-        const { canceller, self } = this;
+        const { canceler, self } = this;
         this.clearAlgorithms();
-        return invoke(canceller, self, [reason]);
+        return invoke(canceler, self, [reason]);
       }
 
       reset() {
@@ -206,7 +206,7 @@
 
       // Drops references to algorithms that cannot be called again.
       clearAlgorithms() {
-        this.puller = this.canceller = this.self = null;
+        this.puller = this.canceler = this.self = null;
       }
     }
 

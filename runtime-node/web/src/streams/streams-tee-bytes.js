@@ -79,11 +79,12 @@
           if (reader !== this.reader) return;
           this.first.controller.error(reason);
           this.second.controller.error(reason);
-          this.unlessCancelled();
+          this.resolveUnlessCanceled();
         });
       }
 
-      unlessCancelled() {
+      // Resolves the promises of `cancel`, unless both branches have been canceled.
+      resolveUnlessCanceled() {
         if (!this.first.canceled || !this.second.canceled) this.cancellation.resolve();
       }
 
@@ -184,7 +185,7 @@
         if (!second.canceled) second.close();
         first.respondZero();
         second.respondZero();
-        tee.unlessCancelled();
+        tee.resolveUnlessCanceled();
       }
 
       error() {
@@ -213,7 +214,7 @@
               return tee.fail(error);
             }
           }
-          if (!branch.canceled) this.giveBack(view);
+          if (!branch.canceled) this.returnView(view);
           if (copy !== null) other.enqueue(copy);
           tee.pullAgain();
         });
@@ -226,17 +227,18 @@
         if (!branch.canceled) branch.close();
         if (!other.canceled) other.close();
         if (view !== undefined) {
-          if (!branch.canceled) this.giveBack(view);
+          if (!branch.canceled) this.returnView(view);
           if (!other.canceled) other.respondZero();
         }
-        tee.unlessCancelled();
+        tee.resolveUnlessCanceled();
       }
 
       error() {
         this.tee.reading = false;
       }
 
-      giveBack(view) {
+      // Returns the filled view to the branch's reader.
+      returnView(view) {
         this.branch.controller.respondWithNewView({
           __proto__: null,
           buffer: TypedArrayPrototypeGetBuffer(view),

@@ -58,10 +58,10 @@
       // no chunk must overtake an error.
       chunk(value) {
         this.chunkRead = value;
-        soon(this.give);
+        soon(this.deliver);
       }
 
-      give = () => {
+      deliver = () => {
         const value = this.chunkRead;
         this.chunkRead = undefined;
         this.readAgain = false;

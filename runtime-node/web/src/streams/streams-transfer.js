@@ -16,7 +16,7 @@
     const NOTHING = [];
     const cloned = (value) => internal.clones().send(value, NOTHING).value;
 
-    // Clones a reason. Returns the error of the cloning if the reason cannot be cloned.
+    // Returns a clone of a reason, or the error with which cloning failed.
     function reasonOf(reason) {
       try {
         return cloned(reason);

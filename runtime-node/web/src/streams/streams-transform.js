@@ -35,13 +35,13 @@
       handle = this;
       transformer;
       flusher;
-      canceller;
+      canceler;
 
       constructor({ transform, flush, cancel }, self, { writableMark, writableSize, readableMark, readableSize }) {
         this.self = self;
         this.transformer = transform;
         this.flusher = flush;
-        this.canceller = cancel;
+        this.canceler = cancel;
         const sink = {
           __proto__: null,
           write: (chunk) => this.sinkWriteAlgorithm(chunk),
@@ -121,7 +121,7 @@
       }
 
       clearAlgorithms() {
-        this.transformer = this.flusher = this.canceller = this.self = null;
+        this.transformer = this.flusher = this.canceler = this.self = null;
       }
 
       // ---- The writable side
@@ -163,7 +163,7 @@
       };
 
       sinkAbortAlgorithm(reason) {
-        return this.finish(this.canceller, [reason], this.readable, () => this.readable.controller.error(reason), (error) => {
+        return this.finish(this.canceler, [reason], this.readable, () => this.readable.controller.error(reason), (error) => {
           this.readable.controller.error(error);
         });
       }
@@ -189,7 +189,7 @@
           this.unblockWrite();
         };
         const succeeded = () => errorWritableAndUnblockWrite(reason);
-        return this.finish(this.canceller, [reason], this.writable, succeeded, errorWritableAndUnblockWrite);
+        return this.finish(this.canceler, [reason], this.writable, succeeded, errorWritableAndUnblockWrite);
       }
 
       // Runs the final algorithm once. Calls `succeeded()` if the algorithm succeeds and the other

@@ -1,4 +1,4 @@
-// Byte streams that Cloudflare Workers have beyond the standard: IdentityTransformStream, which
+// Byte streams that Cloudflare Workers add to the standard: IdentityTransformStream, which
 // passes bytes unchanged; FixedLengthStream, which also checks the number of bytes; and
 // `crypto.DigestStream`, which hashes the bytes that are written to it.
 //: late, after encoding.js streams-transform.js
@@ -73,9 +73,9 @@
         let left = enforced(number, NumberMAX_SAFE_INTEGER, "FixedLengthStream");
         super(WRAP, through(queuingStrategy, "FixedLengthStream", (length) => {
           left -= length;
-          if (left < 0) throw new TypeError(`FixedLengthStream: there are ${-left} bytes more than the given length`);
+          if (left < 0) throw new TypeError(`FixedLengthStream: the stream has ${-left} bytes more than the given length`);
         }, () => {
-          if (left > 0) throw new TypeError(`FixedLengthStream: there are ${left} bytes less than the given length`);
+          if (left > 0) throw new TypeError(`FixedLengthStream: the stream has ${left} bytes less than the given length`);
         }));
         WeakMapPrototypeSet(internal.body.lengths, wrap(recordOf(this).readable), left);
       }
@@ -90,7 +90,8 @@
     const { WritableStream } = internal.streamsWritableApi();
     // The maximum number of bytes per native call, because such a call cannot be terminated.
     const STEP = 2 ** 18;
-    const LONGEST = 64;
+    // The length of the longest digest, SHA-512, in bytes.
+    const MAX_DIGEST = 64;
     // The names of the hashes in native code.
     const NAMES = {
       __proto__: null, md5: "md5", "sha-1": "sha1", "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512",
@@ -98,7 +99,7 @@
 
     // A registry that closes the native state of a stream that is collected before its end. It is
     // created on first use, because a snapshot cannot contain a FinalizationRegistry.
-    let forgotten = null;
+    let registry = null;
 
     class DigestStream extends WritableStream {
       #written = 0;
@@ -120,8 +121,8 @@
           close: () => this.#close(number),
           abort: (reason) => this.#abort(number, reason),
         }));
-        forgotten ??= new FinalizationRegistry((number) => ops.hashClose(number));
-        FinalizationRegistryPrototypeRegister(forgotten, this, number, this);
+        registry ??= new FinalizationRegistry((number) => ops.hashClose(number));
+        FinalizationRegistryPrototypeRegister(registry, this, number, this);
         internal.streamsBase().handled(this.#digest.promise);
       }
 
@@ -143,15 +144,15 @@
       }
 
       #close(number) {
-        FinalizationRegistryPrototypeUnregister(forgotten, this);
-        const room = new Uint8Array(LONGEST);
+        FinalizationRegistryPrototypeUnregister(registry, this);
+        const room = new Uint8Array(MAX_DIGEST);
         const length = ops.hashFinish(number, room);
         const digest = new Uint8Array(new Uint8Array(TypedArrayPrototypeGetBuffer(room), 0, length));
         this.#digest.resolve(TypedArrayPrototypeGetBuffer(digest));
       }
 
       #abort(number, reason) {
-        FinalizationRegistryPrototypeUnregister(forgotten, this);
+        FinalizationRegistryPrototypeUnregister(registry, this);
         ops.hashClose(number);
         this.#digest.reject(reason);
       }

@@ -326,7 +326,8 @@
           if (stream.state === WRITABLE) this.clearAlgorithms();
           const { request } = stream.inFlightWrite;
           stream.inFlightWrite = null;
-          // The entry of the failed write is the first; `writableStreamFinishErroring` rejects the others.
+          // The entry of the failed write is the first; `writableStreamFinishErroring` rejects the
+          // others.
           this.queue.shift();
           if (request !== null) request.reject(reason);
         } else {

@@ -8,7 +8,7 @@
 //                                 not have been loaded yet
 //   isLocked(s), isDisturbed(s), isClosed(s), isErrored(s)
 //   newReadable({ start, pull, cancel, type, highWaterMark })
-//                                 makes a stream with built-in algorithms: `start(controller)`,
+//                                 creates a stream with built-in algorithms: `start(controller)`,
 //                                 `pull(controller)`, `cancel(reason)`, each of which may return a
 //                                 promise. With `type: "bytes"` the chunks are Uint8Arrays, whose
 //                                 buffers belong to the stream once they are enqueued
@@ -25,7 +25,7 @@
 //   cancel(s, reason)             returns a promise of undefined; the stream may be locked
 //   newWritable({ start, write, close, abort, highWaterMark })
 //   newTransform({ transform, flush, cancel })
-//                                 makes a TransformStream with `transform(chunk, controller)` and
+//                                 creates a TransformStream with `transform(chunk, controller)` and
 //                                 `flush(controller)`
 //   transformed(controller, chunk)
 //                                 enqueues a chunk from within these functions

@@ -19,7 +19,7 @@
       this.#brand;
       return "Tenon";
     }
-    // A Worker runs on one thread, regardless of the number of the machine's processors.
+    // A Worker runs on one thread, regardless of how many processors the machine has.
     get hardwareConcurrency() {
       this.#brand;
       return 1;

@@ -67,7 +67,7 @@ impl Part {
 
 /// The maximum length of a domain that is converted to ASCII, in bytes of the input: the conversion
 /// takes quadratic time. The Domain Name System allows 253.
-const LONGEST_DOMAIN: usize = 4096;
+const MAX_DOMAIN: usize = 4096;
 
 /// Parses an input, with a base if there is one.
 pub(super) fn parse(input: &str, base: Option<&str>) -> Option<Url> {
@@ -121,7 +121,7 @@ fn is_stable(url: &Url) -> bool {
 /// Returns whether the input may have a domain that would take too long to convert. Only special
 /// URLs have domains.
 fn has_long_domain(input: &str, base: Option<&str>) -> bool {
-    if input.len() <= LONGEST_DOMAIN {
+    if input.len() <= MAX_DOMAIN {
         return false;
     }
     let input = input.trim_start_matches(is_ignored_at_start);
@@ -141,7 +141,7 @@ fn is_long_domain(host: &str) -> bool {
         let lower = without_ignored(host).to_ascii_lowercase();
         !host.is_ascii() || host.contains('%') || lower.contains("xn--")
     };
-    host.len() > LONGEST_DOMAIN && is_converted()
+    host.len() > MAX_DOMAIN && is_converted()
 }
 
 fn is_special(scheme: &str) -> bool {

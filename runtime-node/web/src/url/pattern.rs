@@ -29,11 +29,11 @@ const COMPONENTS: usize = 8;
 
 /// The maximum length of a pattern's text, in bytes: the search for duplicate names takes quadratic
 /// time.
-const LONGEST_PATTERN: usize = 4096;
+const MAX_PATTERN: usize = 4096;
 
 /// Limits on the regular expression of a protocol, which is matched here: its length and its
 /// memory, in bytes, and the nesting depth of its groups.
-const PROTOCOL: usize = 256;
+const PROTOCOL_LENGTH: usize = 256;
 const PROTOCOL_MEMORY: usize = 32 << 10;
 const PROTOCOL_DEPTH: u32 = 16;
 
@@ -54,7 +54,7 @@ impl Expression {
                 .size_limit(PROTOCOL_MEMORY)
                 .dfa_size_limit(PROTOCOL_MEMORY)
                 .nest_limit(PROTOCOL_DEPTH);
-            if self.text.len() <= PROTOCOL { builder.build().ok() } else { None }
+            if self.text.len() <= PROTOCOL_LENGTH { builder.build().ok() } else { None }
         };
         self.compiled.get_or_init(compile).as_ref()
     }
@@ -156,8 +156,8 @@ fn parse(
     base: Option<&str>,
     ignore_case: bool,
 ) -> Result<UrlPattern<Expression>, String> {
-    if input.longest() > LONGEST_PATTERN {
-        return Err(format!("a pattern may have at most {LONGEST_PATTERN} bytes"));
+    if input.longest() > MAX_PATTERN {
+        return Err(format!("a pattern may have at most {MAX_PATTERN} bytes"));
     }
     catch_panic(|| {
         let init = match input.into_quirks() {
@@ -183,6 +183,7 @@ pub(crate) struct Pattern {
     components: Vec<ComponentPattern>,
 }
 
+/// A component of a pattern: its text, and the regular expression with the names of its groups.
 #[derive(Record)]
 pub(crate) struct ComponentPattern {
     text: String,
@@ -228,7 +229,7 @@ fn components(input: Input, base: Option<&str>) -> Result<Option<MatchInput>, St
 /// Returns the eight components of an input; null if the input cannot match any pattern.
 ///
 /// # Errors
-/// Returns a `TypeError` for a base URL beside an init.
+/// Returns a `TypeError` if there is a base URL together with an init.
 #[op]
 pub(crate) fn url_pattern_input(
     input: Input,
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_long_pattern_is_refused() {
-        let text = format!("https://host/{}", "a".repeat(LONGEST_PATTERN));
+        let text = format!("https://host/{}", "a".repeat(MAX_PATTERN));
         assert!(parse(Input::Text(text), None, false).is_err());
     }
 

@@ -35,13 +35,13 @@
   });
 
   // The maximum length of an input, which is that of Chromium: the parser cannot be terminated.
-  const LONGEST = 2 ** 21;
+  const MAX_LENGTH = 2 ** 21;
 
   // Returns the record of `input`, a USVString, against `base`, a USVString or undefined; null if
   // the input is not a URL.
   function parse(input, base) {
     if (base === undefined && input === latest.href && input !== "") return latest;
-    if (input.length > LONGEST || base?.length > LONGEST) return null;
+    if (input.length > MAX_LENGTH || base?.length > MAX_LENGTH) return null;
     offsets ??= new Uint32Array(11);
     const href = internal.ops.urlParse(input, base, offsets);
     if (href === undefined) return null;
@@ -54,7 +54,7 @@
   const PROTOCOL = 0, USERNAME = 1, PASSWORD = 2, HOST = 3, HOSTNAME = 4, PORT = 5, PATHNAME = 6, SEARCH = 7, HASH = 8;
 
   function change(current, part, value) {
-    if (current.href.length + value.length > LONGEST) return current;
+    if (current.href.length + value.length > MAX_LENGTH) return current;
     const href = internal.ops.urlSet(current.href, part, value, offsets ??= new Uint32Array(11));
     return href === undefined || href === current.href ? current : record(href);
   }
@@ -199,7 +199,7 @@
       const list = this.#list;
       const order = [];
       for (let i = 0; i < list.length; i += 2) ArrayPrototypePush(order, { name: list[i], value: list[i + 1] });
-      // Compares code units. The language's sort is stable.
+      // Compares code units. ECMAScript's sort is stable.
       ArrayPrototypeSort(order, (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
       for (let i = 0; i < order.length; i++) {
         list[2 * i] = order[i].name;

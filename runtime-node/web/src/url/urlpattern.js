@@ -82,7 +82,7 @@
         const base = baseURL === undefined ? undefined : USVString(baseURL);
         const components = this.#components;
         if (base !== undefined && typeof value !== "string") {
-          throw new TypeError(`${what}: a base URL cannot be given beside an object; set its member baseURL`);
+          throw new TypeError(`${what}: a base URL cannot be given together with an object; set the member baseURL of the object`);
         }
         const parts = ops.urlPatternInput(value, base);
         if (parts === null) return null;

@@ -72,7 +72,7 @@
     // Copies the bytes to native code. Returns the number that stands for them there.
     const open = (source, what) => take(ops.wasmOpen(bytesIn(source, what)), what);
 
-    // Validates a module in steps. Returns true, or a text if the module is refused.
+    // Validates a module in steps. Returns true, or the reason if the module is refused.
     function validateInSteps(number) {
       let verdict;
       do verdict = ops.wasmStep(number);
@@ -111,15 +111,16 @@
       return finish(open(bytes, what), arguments[1], new.target, what);
     }
 
-    const LARGEST = 2 ** 32 - 1;
+    // The largest number of pages of a descriptor (`unsigned long` of Web IDL).
+    const MAX_PAGES = 2 ** 32 - 1;
     function Memory(descriptor) {
       const what = "WebAssembly.Memory()";
       if (new.target === undefined) throw new TypeError("WebAssembly.Memory must be invoked with 'new'");
       if (!isObject(descriptor)) throw new TypeError(`${what}: the argument must be a memory descriptor`);
-      // Each member is read once, in the order of Web IDL. V8 checks the rest.
+      // Each member is read once, in the order of Web IDL. V8 performs all other checks.
       const { address } = descriptor;
       const number = (value, name) =>
-        value === undefined || address === "i64" ? value : enforced(value, LARGEST, `${what}: ${name}`);
+        value === undefined || address === "i64" ? value : enforced(value, MAX_PAGES, `${what}: ${name}`);
       const copy = { __proto__: null, address, initial: number(descriptor.initial, "initial") };
       copy.maximum = number(descriptor.maximum, "maximum");
       if (descriptor.shared) {
@@ -135,12 +136,12 @@
     }
 
     // Replaces V8's constructor, and keeps its prototype and static methods.
-    function replace(constructor, of, statics) {
-      const { prototype } = of;
+    function replace(constructor, original, statics) {
+      const { prototype } = original;
       ObjectDefineProperty(constructor, "prototype", { __proto__: null, value: prototype, writable: false });
       ObjectDefineProperty(prototype, "constructor", { __proto__: null, value: constructor });
       for (let i = 0; i < statics.length; i++) {
-        ObjectDefineProperty(constructor, statics[i], ObjectGetOwnPropertyDescriptor(of, statics[i]));
+        ObjectDefineProperty(constructor, statics[i], ObjectGetOwnPropertyDescriptor(original, statics[i]));
       }
     }
     replace(Module, NativeModule, ["imports", "exports", "customSections"]);

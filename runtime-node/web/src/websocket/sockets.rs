@@ -1,4 +1,4 @@
-//! WebSockets: those with which a Worker answers a request, those that a Worker opens, and the time
+//! WebSockets with which a Worker answers a request, WebSockets that a Worker opens, and the time
 //! for which they keep an invocation alive.
 //!
 //! ```text
@@ -89,7 +89,7 @@ pub(crate) struct Sockets {
     /// The request's WebSocket handshake, until a response takes it.
     pub(crate) handshake: Option<Handshake>,
     held: FxHashMap<SocketId, Held>,
-    made: u32,
+    last: u32,
 }
 
 impl Sockets {
@@ -100,8 +100,8 @@ impl Sockets {
 
     /// Adds a socket and returns its number.
     pub(crate) fn add(&mut self, raw: Raw) -> SocketId {
-        self.made += 1;
-        let id = SocketId(self.made);
+        self.last += 1;
+        let id = SocketId(self.last);
         let deflate = raw.deflate;
         self.held.insert(id, Held { queue: Rc::default(), deflate, raw: Some(raw) });
         id
@@ -157,6 +157,7 @@ pub(crate) struct Accepted {
 }
 
 impl Handshake {
+    /// Reads the fields of the handshake from a request's headers.
     pub(crate) fn of(headers: &[Header]) -> Self {
         let named =
             |name: &str| headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
@@ -225,6 +226,7 @@ impl Default for Leaving {
 }
 
 impl Leaving {
+    /// Sends the signal.
     pub(crate) fn begin(&self) {
         self.0.send_replace(true);
     }

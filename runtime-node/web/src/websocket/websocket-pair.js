@@ -13,7 +13,7 @@
   const { ops } = internal;
 
   internal.later("webSocketPairs", ["WebSocketPair"], () => {
-    const { ABNORMAL, BINARY, CLOSED, IS_CLOSING, TEXT, handOut, handleEvent, make, newEnd } = internal.webSockets();
+    const { ABNORMAL, BINARY, CLOSED, PEER_CLOSING, TEXT, handOut, handleEvent, make, newEnd } = internal.webSockets();
     const { within } = internal.stores();
     const NO_CODE = 1005;
 
@@ -43,7 +43,7 @@
       if (data !== null) return handleEvent(socket, BINARY, data);
       const { code, reason, isAnswer } = message;
       const { peer } = end;
-      handleEvent(socket, IS_CLOSING);
+      handleEvent(socket, PEER_CLOSING);
       // The other end answers immediately, as a peer across a network would.
       if (!isAnswer && peer !== null && peer.started) schedule(peer, messageOf(null, code, reason, true));
       handleEvent(socket, CLOSED, code, reason, true, false, 0);
@@ -66,8 +66,8 @@
       post(end.peer, messageOf(null, code === 0 ? NO_CODE : code, reason, false));
     }
 
-    // Couples the other end of the pair with the native socket after a request was answered with
-    // one end.
+    // Couples the other end of the pair with the native socket, after a request has been answered
+    // with one end.
     function couple(answered, owner, number) {
       const { peer } = answered;
       answered.peer = peer.peer = null;

@@ -31,12 +31,12 @@
 
     const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;
     // Events of a native socket (`sockets/reader.rs`).
-    const TEXT = 0, BINARY = 1, IS_CLOSING = 2;
+    const TEXT = 0, BINARY = 1, PEER_CLOSING = 2;
     // Results of a send (`websocket.rs`).
     const QUEUED = 0, GONE = 1, FULL = 2;
     const ABNORMAL = 1006;
     // The maximum length of a close reason, in bytes (RFC 6455 §5.5).
-    const LONGEST_REASON = 123;
+    const MAX_REASON = 123;
     const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
     const WS = /^wss?:/;
     const HTTP = /^http(s?:)/;
@@ -169,7 +169,7 @@
         handleEvent = (socket, kind, a, b, c, d, e) => socket.#handleEvent(kind, a, b, c, d, e);
         handOut = (socket) => {
           if (socket.#isAccepted || socket.#isPage) {
-            throw new TypeError("An accepted WebSocket cannot be returned in a Response; return the other one of the pair");
+            throw new TypeError("An accepted WebSocket cannot be returned in a Response; return the other socket of the pair");
           }
           if (socket.#isHandedOut) throw new TypeError("This WebSocket has already been returned in a Response");
           socket.#isHandedOut = true;
@@ -245,7 +245,7 @@
       // Ignores Cloudflare's options: a Close frame is always answered immediately.
       accept() {
         const end = this.#end;
-        if (this.#isHandedOut) throw new TypeError("WebSocket.accept: this WebSocket has been returned in a Response; accept the other one of the pair");
+        if (this.#isHandedOut) throw new TypeError("WebSocket.accept: this WebSocket has been returned in a Response; accept the other socket of the pair");
         if (this.#isAccepted) throw new TypeError("WebSocket.accept: the WebSocket is already accepted");
         this.#isAccepted = true;
         start(end);
@@ -280,8 +280,8 @@
           const allowed = this.#isPage ? "1000 or 3000 to 4999" : "1000 to 1003, 1007 to 1014 or 3000 to 4999";
           throw new DOMException(`WebSocket.close: the code ${number} is not ${allowed}`, "InvalidAccessError");
         }
-        if (ops.utf8Length(why) > LONGEST_REASON) {
-          throw new DOMException(`WebSocket.close: the reason is longer than ${LONGEST_REASON} bytes`, "SyntaxError");
+        if (ops.utf8Length(why) > MAX_REASON) {
+          throw new DOMException(`WebSocket.close: the reason is longer than ${MAX_REASON} bytes`, "SyntaxError");
         }
         if (this.#state === CONNECTING) {
           this.#state = CLOSING;
@@ -296,7 +296,7 @@
 
       #needsAcceptance(method) {
         if (!this.#isAccepted) {
-          throw new TypeError(`WebSocket.${method}: call accept() first${this.#isHandedOut ? ", on the other one of the pair" : ""}`);
+          throw new TypeError(`WebSocket.${method}: call accept() first${this.#isHandedOut ? ", on the other socket of the pair" : ""}`);
         }
       }
 
@@ -340,9 +340,9 @@
       }
 
       #handleEvent(kind, a, b, c, d, e) {
-        if (kind === CLOSED) return this.#over(a, b, c, d, e);
+        if (kind === CLOSED) return this.#reportClose(a, b, c, d, e);
         if (this.#state !== OPEN) return;
-        if (kind === IS_CLOSING) {
+        if (kind === PEER_CLOSING) {
           this.#state = CLOSING;
           return;
         }
@@ -352,7 +352,7 @@
         deliver(this, newMessage(data, [], origin));
       }
 
-      #over(code, reason, wasClean, hasFailed, unsent) {
+      #reportClose(code, reason, wasClean, hasFailed, unsent) {
         if (this.#state === CLOSED) return;
         this.#state = CLOSED;
         this.#unsent += unsent;
@@ -368,7 +368,7 @@
     // Creates the WebSocket of a received Response.
     const ofLink = ({ owner, number }) => make(newEnd(owner, number));
     return {
-      __proto__: null, CloseEvent, WebSocket, BINARY, CLOSED, TEXT, IS_CLOSING, ABNORMAL, handOut, handleEvent, isWebSocket, make, newEnd,
+      __proto__: null, CloseEvent, WebSocket, BINARY, CLOSED, TEXT, PEER_CLOSING, ABNORMAL, handOut, handleEvent, isWebSocket, make, newEnd,
       ofLink,
     };
   });

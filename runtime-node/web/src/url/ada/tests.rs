@@ -1,4 +1,4 @@
-//! Tests the offsets of the parts of a URL, and its setters.
+//! Tests of the parser, of the offsets of a URL's parts, and of the setters.
 
 use proptest::prelude::*;
 
@@ -125,8 +125,8 @@ fn a_domain_is_refused_if_it_could_not_be_parsed_again() {
 
 #[test]
 fn a_long_domain_is_refused_if_it_has_to_be_converted() {
-    let long = "\u{4f8b}".repeat(LONGEST_DOMAIN);
-    let encoded = format!("xn--{}", "a".repeat(LONGEST_DOMAIN));
+    let long = "\u{4f8b}".repeat(MAX_DOMAIN);
+    let encoded = format!("xn--{}", "a".repeat(MAX_DOMAIN));
     for host in [&long, &encoded, &encoded.replace('x', "\tX"), &encoded.replace('x', "%78")] {
         for input in [
             format!("http://{host}/"),
@@ -143,7 +143,7 @@ fn a_long_domain_is_refused_if_it_has_to_be_converted() {
         format!("data:{long}"),
         format!("a://{long}"),
         format!("http://h/{long}"),
-        format!("http://{}/", "a".repeat(LONGEST_DOMAIN)),
+        format!("http://{}/", "a".repeat(MAX_DOMAIN)),
         format!("http://{long}@h/"),
         format!("http://h?{long}"),
     ] {

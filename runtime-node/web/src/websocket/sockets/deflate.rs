@@ -10,8 +10,8 @@
 //! that part. However many sockets compress at the same time, and however slowly their peers read,
 //! a thread has one encoder of 280 KiB.
 //!
-//! A piece ends with an empty stored block, so that pieces follow each other without a rest of
-//! bits. This module does no I/O.
+//! A piece ends with an empty stored block, so that the next piece begins on a byte boundary. This
+//! module does no I/O.
 
 use std::cell::RefCell;
 
@@ -22,14 +22,14 @@ use super::split::FRAGMENT;
 
 /// The minimum length of a message that is compressed, in bytes. Shorter messages fit into one
 /// packet with and without compression.
-pub(crate) const SHORTEST: usize = 256;
+pub(crate) const MIN_COMPRESSED: usize = 256;
 
 /// The maximum number of bytes by which a stored piece is longer than its content: a block's header
 /// of five bytes, and the first byte of the empty block at the end.
-pub(crate) const STORED: usize = 6;
+pub(crate) const STORED_OVERHEAD: usize = 6;
 
-/// The level at which text still becomes a third of its length, at several times the speed of the
-/// default level.
+/// The level at which text still shrinks to a third of its length, at several times the speed of
+/// the default level.
 const LEVEL: u32 = 3;
 
 thread_local! {
@@ -76,10 +76,10 @@ impl Deflater {
     }
 }
 
-/// Returns a piece of a compressed message that is not compressed itself.
+/// Returns a piece of a compressed message as a stored block, which is not compressed.
 pub(crate) fn store(piece: &[u8]) -> Vec<u8> {
     let length = u16::try_from(piece.len()).expect("a piece is shorter than 64 KiB");
-    let mut output = Vec::with_capacity(piece.len() + STORED + TAIL.len());
+    let mut output = Vec::with_capacity(piece.len() + STORED_OVERHEAD + TAIL.len());
     output.push(0);
     output.extend(length.to_le_bytes());
     output.extend((!length).to_le_bytes());
@@ -89,7 +89,7 @@ pub(crate) fn store(piece: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Removes what the end of a message's last piece does without (RFC 7692 §7.2.1).
+/// Removes the bytes that a message's last piece must not end with (RFC 7692 §7.2.1).
 pub(crate) fn end(piece: &mut Vec<u8>) {
     piece.truncate(piece.len() - TAIL.len());
 }
@@ -145,7 +145,7 @@ mod tests {
             })
             .collect();
         let deflated = deflated(&noise, 15);
-        assert!(deflated.len() <= noise.len() + 3 * (STORED + TAIL.len()));
+        assert!(deflated.len() <= noise.len() + 3 * (STORED_OVERHEAD + TAIL.len()));
         assert_eq!(inflated(&deflated, 15), noise);
     }
 

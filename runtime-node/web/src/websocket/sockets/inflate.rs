@@ -1,5 +1,4 @@
-//! Undoes the compression of messages (RFC 7692) in a stream of frames, before anything else reads
-//! the frames.
+//! Decompresses messages (RFC 7692) in a stream of frames, before anything else reads the frames.
 //!
 //! ```text
 //!  in:   text, RSV1, compressed ─► continuation, compressed, final
@@ -7,7 +6,7 @@
 //! ```
 //!
 //! A message is inflated as it is read, up to [`FRAGMENT`] bytes at a time, so that a short message
-//! which expands without end takes no more memory than any other message, and ends like a message
+//! that expands without end takes no more memory than any other message, and ends like a message
 //! that is too long. The decoder exists only until the message is complete. Everything that is not
 //! part of a compressed message passes unchanged: if it violates the protocol, the protocol library
 //! reports that. This module does no I/O.
@@ -63,6 +62,7 @@ pub(crate) struct Bounds {
     pub(crate) time: Duration,
 }
 
+/// Decompresses the messages in one direction of a socket.
 pub(crate) struct Inflater {
     /// An incomplete header.
     header: Vec<u8>,
@@ -70,9 +70,9 @@ pub(crate) struct Inflater {
     /// The message that is being inflated.
     message: Option<Box<Message>>,
     bounds: Bounds,
-    /// The memory of messages that have begun since the last call of [`Inflater::counted`].
+    /// The memory of messages that have begun since the last call of [`Inflater::take_counted`].
     counted: usize,
-    /// The time for which messages were inflated since the last call of [`Inflater::spent`].
+    /// The time for which messages were inflated since the last call of [`Inflater::take_spent`].
     spent: Duration,
 }
 
@@ -125,8 +125,8 @@ impl Inflater {
         }
     }
 
-    /// Reads from `input`, and returns the next bytes of the stream without compression. Returns
-    /// `None` if all input has been read.
+    /// Reads from `input`, and returns the next bytes of the decompressed stream. Returns `None` if
+    /// all input has been read.
     ///
     /// # Errors
     /// Fails if a message is malformed or exceeds its bounds. The stream must not be used further.
@@ -181,12 +181,12 @@ impl Inflater {
     }
 
     /// Returns the memory of messages that have begun since the last call, in bytes.
-    pub(crate) fn counted(&mut self) -> usize {
+    pub(crate) fn take_counted(&mut self) -> usize {
         std::mem::take(&mut self.counted)
     }
 
     /// Returns the time for which messages were inflated since the last call.
-    pub(crate) fn spent(&mut self) -> Duration {
+    pub(crate) fn take_spent(&mut self) -> Duration {
         std::mem::take(&mut self.spent)
     }
 
@@ -203,7 +203,7 @@ impl Inflater {
         let bytes = std::mem::take(&mut self.header);
         let FrameHeader { rsv1, mask, is_final, .. } = header;
         let has_others = header.rsv2 || header.rsv3;
-        let begins = match (header.opcode, &self.message) {
+        let first_kind = match (header.opcode, &self.message) {
             (OpCode::Data(kind @ (Data::Text | Data::Binary)), None) if rsv1 && !has_others => {
                 Some(kind)
             }
@@ -214,7 +214,7 @@ impl Inflater {
                 return Ok(Some(bytes.into()));
             }
         };
-        if begins.is_some() {
+        if first_kind.is_some() {
             self.message = Some(Message::begin());
             self.counted += INFLATING;
         }
@@ -224,7 +224,7 @@ impl Inflater {
             return Err(InflateError::TooLong);
         }
         self.state = State::Compressed { left: length, mask, is_final };
-        Ok(begins.map(|kind| frame(kind, mask.is_some(), false, &[])))
+        Ok(first_kind.map(|kind| frame(kind, mask.is_some(), false, &[])))
     }
 }
 
@@ -275,7 +275,7 @@ impl Message {
         (self.read, self.has_tail) = (0, true);
     }
 
-    /// Replaces the output by the next part of the message. Returns the time that this took.
+    /// Replaces the output with the next part of the message. Returns the time that this took.
     fn inflate(&mut self) -> Result<Duration, InflateError> {
         let begun = Instant::now();
         self.output.clear();

@@ -38,6 +38,7 @@ pub(crate) struct Sample {
     pub(crate) is_blocked: bool,
 }
 
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Liveness {
     Alive,

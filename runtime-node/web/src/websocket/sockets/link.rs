@@ -56,11 +56,11 @@ impl Wire {
                 match ready!(stream.poll_next_unpin(cx)) {
                     Some(Ok(piece)) if piece.is_empty() => {}
                     Some(Ok(piece)) => return Poll::Ready(Ok(piece)),
-                    Some(Err(broken)) => {
+                    Some(Err(error)) => {
                         *incoming = None;
                         return Poll::Ready(Err(io::Error::new(
                             io::ErrorKind::ConnectionReset,
-                            broken.to_string(),
+                            error.to_string(),
                         )));
                     }
                     None => *incoming = None,
@@ -79,16 +79,19 @@ impl Wire {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let broken_pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
         match self {
             Self::Streams { outgoing, room, .. } => {
                 if let Some(waiting) = room {
-                    ready!(waiting.as_mut().poll(cx)).map_err(|_| gone())?;
+                    ready!(waiting.as_mut().poll(cx)).map_err(|_| broken_pipe())?;
                     *room = None;
                 }
-                let writer = outgoing.as_ref().ok_or_else(gone)?;
+                let writer = outgoing.as_ref().ok_or_else(broken_pipe)?;
                 let piece = &bytes[..bytes.len().min(FRAGMENT)];
-                if !writer.write(Bytes::copy_from_slice(piece), pipe::ROOM).map_err(|_| gone())? {
+                if !writer
+                    .write(Bytes::copy_from_slice(piece), pipe::ROOM)
+                    .map_err(|_| broken_pipe())?
+                {
                     *room = Some(Box::pin(writer.room()));
                 }
                 Poll::Ready(Ok(piece.len()))
@@ -136,7 +139,7 @@ impl Drop for Wire {
 /// The transport as the protocol library uses it.
 pub(crate) struct Link {
     wire: Wire,
-    /// Undoes the compression of messages, if both sides have agreed on it.
+    /// Decompresses messages, if both sides have agreed on compression.
     inflater: Option<Inflater>,
     /// Received bytes that have not been passed to the inflater.
     compressed: Bytes,
@@ -149,7 +152,8 @@ pub(crate) struct Link {
     /// The charge for the incoming message.
     held: Option<Charge>,
     /// The number of bytes of the incoming message for which there was no memory.
-    short: usize,
+    shortage: usize,
+    /// The maximum length of a message, in bytes.
     longest: usize,
     /// The number of bytes received, and the number of bytes that the network has accepted.
     read: u64,
@@ -176,7 +180,7 @@ impl Link {
             piece: Bytes::new(),
             budget,
             held: None,
-            short: 0,
+            shortage: 0,
             longest,
             read: 0,
             written: 0,
@@ -189,8 +193,8 @@ impl Link {
     }
 
     /// Returns the time for which messages were inflated since the last call.
-    pub(crate) fn inflating_time(&mut self) -> Duration {
-        self.inflater.as_mut().map(Inflater::spent).unwrap_or_default()
+    pub(crate) fn take_inflating_time(&mut self) -> Duration {
+        self.inflater.as_mut().map(Inflater::take_spent).unwrap_or_default()
     }
 
     /// Returns the number of bytes received so far.
@@ -205,15 +209,15 @@ impl Link {
 
     /// Returns the number of bytes of memory that the incoming message lacks before it can
     /// continue.
-    pub(crate) fn short(&self) -> usize {
-        self.short
+    pub(crate) fn shortage(&self) -> usize {
+        self.shortage
     }
 
     /// Tries again to charge the missing memory, and returns whether that succeeded.
     pub(crate) fn retry_charge(&mut self) -> bool {
-        let short = std::mem::take(&mut self.short);
-        self.hold(short);
-        self.short == 0
+        let shortage = std::mem::take(&mut self.shortage);
+        self.hold(shortage);
+        self.shortage == 0
     }
 
     /// Releases the charge of a complete message, whose memory is counted elsewhere from now on.
@@ -221,12 +225,12 @@ impl Link {
         self.held = None;
     }
 
-    /// Returns the next piece without compression, which is empty at the end.
+    /// Returns the next piece of the decompressed stream, which is empty at the end.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         loop {
             let Some(inflater) = &mut self.inflater else { return self.poll_wire(cx) };
             let inflated = inflater.next(&mut self.compressed);
-            let counted = inflater.counted();
+            let counted = inflater.take_counted();
             if counted > 0 {
                 self.hold(counted);
             }
@@ -264,7 +268,7 @@ impl Link {
             }
         };
         if !granted {
-            self.short += more;
+            self.shortage += more;
         }
     }
 }
@@ -278,10 +282,10 @@ impl AsyncRead for Link {
         let link = &mut *self;
         // A flood of data that keeps the library busy must not keep the thread from other tasks.
         let coop = ready!(tokio::task::coop::poll_proceed(cx));
-        while link.short == 0 {
+        while link.shortage == 0 {
             let before = buffer.filled().len();
             link.splitter.pass(&mut link.piece, buffer, link.longest);
-            let counted = link.splitter.counted();
+            let counted = link.splitter.take_counted();
             if counted > 0 {
                 link.hold(counted);
             }
@@ -295,7 +299,7 @@ impl AsyncRead for Link {
                 return Poll::Ready(Ok(()));
             }
         }
-        // The caller checks `short` after polling.
+        // The caller checks `shortage` after polling.
         Poll::Pending
     }
 }

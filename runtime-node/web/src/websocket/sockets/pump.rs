@@ -10,11 +10,12 @@
 //!
 //! The pump is polled only between turns: while its Worker is busy, nothing is read, and the
 //! network holds back the sender. The pump itself answers pings, one at a time: the next ping is
-//! read when the network has accepted the answer to the previous one, so that a client which pings
-//! and never reads is held back by its own answers. While more than [`LEEWAY`] of the Worker's
-//! outgoing messages waits for the network, reading proceeds only as fast as writing does. A socket
-//! therefore never has more than [`WRITTEN`] bytes in the library's buffer, regardless of its peer.
-//! If the peer stops reading, the socket ends when [`Keepalive`] reports the peer as unresponsive.
+//! read when the network has accepted the answer to the previous one, so that a client that pings
+//! and never reads is held back by its own answers. While more than [`read::LEEWAY`] bytes of the
+//! Worker's outgoing messages wait for the network, reading proceeds only as fast as writing does.
+//! A socket therefore never has more than [`WRITE_BUFFER`] bytes in the library's buffer,
+//! regardless of its peer. If the peer stops reading, the socket ends when [`Keepalive`] reports
+//! the peer as unresponsive.
 //!
 //! [`write`] sends messages, [`read`] receives them, and [`close`] ends the socket. If both sides
 //! have agreed on it, messages are compressed. The Worker pays for that with its CPU time: the time
@@ -54,18 +55,18 @@ use write::MessageInProgress;
 
 /// The maximum length of a message, in bytes: the limit of Cloudflare Workers, and far more than is
 /// sensible in one message.
-pub(crate) const LONGEST: usize = 32 << 20;
+pub(crate) const MAX_MESSAGE: usize = 32 << 20;
 
 /// The size, in bytes, of the library's read buffer for each socket.
-const READ: usize = 4 * 1024;
+const READ_BUFFER: usize = 4 * 1024;
 
 /// The maximum number of bytes that the library holds until the network accepts them: a fragment,
 /// or short messages of the same total size with their headers, plus the answers to a ping and to a
 /// Close. The library refuses to hold more.
-const WRITTEN: usize = FRAGMENT + 1024;
+const WRITE_BUFFER: usize = FRAGMENT + 1024;
 
 /// The memory of a socket besides its outgoing messages, in bytes: the library's buffers.
-pub(crate) const SOCKET: usize = 2 * FRAGMENT + READ;
+pub(crate) const SOCKET_MEMORY: usize = 2 * FRAGMENT + READ_BUFFER;
 
 /// The part of the CPU limit, as a divisor, that may be used to inflate a message. A longer message
 /// is refused, so that no client can use up the CPU time of the turn that receives it.
@@ -73,8 +74,9 @@ const INFLATING_SHARE: u32 = 2;
 
 /// The maximum number of pieces that are compressed before the thread's other tasks run, which
 /// takes about a millisecond.
-const PIECES: u32 = 8;
+const MAX_PIECES: u32 = 8;
 
+/// An open socket.
 pub(crate) struct Pump {
     stream: WebSocketStream<Link>,
     queue: Rc<SendQueue>,
@@ -105,8 +107,11 @@ pub(crate) struct Pump {
     timeout: Option<Pin<Box<Sleep>>>,
     /// Resolves when the node leaves.
     leaving: LocalBoxFuture<'static, ()>,
+    /// Set once the node leaves.
     has_left: bool,
+    /// Set when a message was refused for lack of memory.
     is_refused: bool,
+    /// Set once [`Event::Closed`] has been returned.
     is_over: bool,
     owner: InvocationId,
     state: Weak<State>,
@@ -125,11 +130,11 @@ impl Pump {
     ) -> Self {
         let Raw { wire, role, deflate } = raw;
         let budget: &std::sync::Arc<BufferBudget> = &state.buffers;
-        let longest = LONGEST.min(budget.limit());
+        let longest = MAX_MESSAGE.min(budget.limit());
         let config = WebSocketConfig::default()
-            .read_buffer_size(READ)
+            .read_buffer_size(READ_BUFFER)
             .write_buffer_size(FRAGMENT)
-            .max_write_buffer_size(WRITTEN)
+            .max_write_buffer_size(WRITE_BUFFER)
             .max_message_size(Some(longest))
             .max_frame_size(Some(FRAGMENT));
         let cpu = Duration::from_millis(state.revision.limits.cpu_ms.into());
@@ -182,7 +187,7 @@ impl Pump {
                 reason: "".into(),
             })));
         }
-        self.pieces_left = PIECES;
+        self.pieces_left = MAX_PIECES;
         loop {
             if let Err(error) = self.write(cx) {
                 return Poll::Ready(self.fail(&error));
@@ -196,9 +201,9 @@ impl Pump {
         if self.pieces_left == 0 {
             cx.waker().wake_by_ref();
         }
-        let short = self.stream.get_ref().short();
-        if short > 0 {
-            return Poll::Ready(Event::Short(short));
+        let shortage = self.stream.get_ref().shortage();
+        if shortage > 0 {
+            return Poll::Ready(Event::Shortage(shortage));
         }
         let Some(timeout) = &mut self.timeout else { return self.watch(cx) };
         ready!(timeout.as_mut().poll(cx));
@@ -254,7 +259,7 @@ impl Pump {
     /// Gives the turn of a message the same budgets as the turn of a request, of which inflating
     /// the message has used a part.
     fn begin_turn(&mut self, event: Event) -> Event {
-        let inflating = self.stream.get_mut().inflating_time();
+        let inflating = self.stream.get_mut().take_inflating_time();
         if let Some(state) = self.state.upgrade() {
             state.refresh(self.owner);
             state.charge(Some(self.owner), inflating);

@@ -19,7 +19,7 @@ use tenon_engine::operations::Settle;
 use tenon_engine::state::State;
 use tenon_engine::string::array_of;
 
-use super::pump::{Closed, Event, Pump, SOCKET};
+use super::pump::{Closed, Event, Pump, SOCKET_MEMORY};
 use super::{SocketId, Sockets};
 use crate::websocket::sockets::Leaving;
 
@@ -44,7 +44,7 @@ struct Reader {
 /// before.
 ///
 /// # Arguments
-/// * `callback` - `callback(kind, …)` is called for each event: with a text, with a `Uint8Array`,
+/// * `callback` - `callback(kind, …)` is called for each event: with a string, with a `Uint8Array`,
 ///   without a value when the peer begins to close, and finally with the code, the reason, whether
 ///   the close was clean, whether the socket failed, and how many bytes were not sent.
 pub(crate) fn accept(
@@ -54,7 +54,7 @@ pub(crate) fn accept(
     callback: v8::Local<'_, v8::Function>,
 ) -> Option<()> {
     let state = State::of(scope);
-    let buffers = make_room(scope, SOCKET)?.charge(SOCKET)?;
+    let buffers = make_room(scope, SOCKET_MEMORY)?.charge(SOCKET_MEMORY)?;
     let (raw, queue) =
         state.invocations.borrow_mut().get_mut(owner)?.attached_mut::<Sockets>()?.accept(number)?;
     let leaving = scope
@@ -103,7 +103,7 @@ impl Reader {
                 state.promise_settled(owner);
                 called
             }
-            Event::Short(wanted) => {
+            Event::Shortage(wanted) => {
                 if make_room(scope, wanted).is_none() || !self.pump.retry_charge() {
                     self.pump.refuse();
                 }
@@ -128,6 +128,7 @@ impl Reader {
         }
     }
 
+    /// Passes a message to JavaScript. Refuses the message if there was no memory for its `value`.
     fn hand_over(
         mut self,
         scope: &mut v8::PinScope<'_, '_>,

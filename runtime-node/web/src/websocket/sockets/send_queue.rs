@@ -30,6 +30,7 @@ pub(crate) struct SendQueue {
     listener: RefCell<Option<Waker>>,
 }
 
+/// An entry of the queue.
 pub(crate) enum SendEntry {
     Message(Message),
     /// A Close frame, which is always the last entry.

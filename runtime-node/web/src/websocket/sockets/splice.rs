@@ -13,8 +13,8 @@
 //! server's are not, regardless of intermediaries. Both sides interpret the frames in the same way,
 //! because the node agrees on the compression of messages with the client only if it has agreed on
 //! it with the other side. If the client does not offer it, the node inflates the messages to the
-//! client, and the client's messages stay as they are: an agreement permits compression, but does
-//! not require it.
+//! client, and passes the client's messages on unchanged: an agreement permits compression, but
+//! does not require it.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -119,10 +119,10 @@ pub(crate) fn splice(
         .and_then(|invocation| invocation.attached_mut::<Sockets>()?.remove(number));
     let wire = Rc::new(RefCell::new(raw.ok_or(SpliceError::NoSocket)?.wire));
     let uplink = Rc::clone(&wire);
-    let moving = Rc::downgrade(&state);
+    let weak_state = Rc::downgrade(&state);
     let upload = async move {
         while let Some(Ok(mut piece)) = bytes.next().await {
-            if let Some(state) = moving.upgrade() {
+            if let Some(state) = weak_state.upgrade() {
                 state.record_progress(id);
             }
             while piece.has_remaining() {
@@ -137,7 +137,7 @@ pub(crate) fn splice(
         }
         let _ = poll_fn(|cx| uplink.borrow_mut().poll_shutdown(cx)).await;
     };
-    let begun = state.operate(scope, id, |_, charge| uploaded(upload, charge));
+    let begun = state.operate(scope, id, |_, charge| run_upload(upload, charge));
     begun.ok_or(SpliceError::Memory)?;
     let incoming = if inflates { inflated(wire, memory) } else { download(wire) };
     let sending = state.send(id, incoming, false, head);
@@ -145,7 +145,7 @@ pub(crate) fn splice(
     Ok(())
 }
 
-fn uploaded(
+fn run_upload(
     upload: impl Future<Output = ()> + 'static,
     charge: Charge,
 ) -> LocalBoxFuture<'static, Settle> {
@@ -173,7 +173,7 @@ fn download(wire: Rc<RefCell<Wire>>) -> ByteStream {
     pieces.boxed_local()
 }
 
-/// Returns the stream of bytes that the other side sends, without compression.
+/// Returns the stream of bytes that the other side sends, decompressed.
 ///
 /// # Arguments
 /// * `memory` - the charge for the decoder's memory.

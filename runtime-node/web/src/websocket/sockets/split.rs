@@ -25,6 +25,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 /// that every piece begins with the first byte of the mask.
 pub(crate) const FRAGMENT: usize = 16 * 1024;
 
+/// Cuts the frames in one direction of a socket.
 #[derive(Default)]
 pub(crate) struct Splitter {
     /// An incomplete header.
@@ -33,7 +34,7 @@ pub(crate) struct Splitter {
     pending: Bytes,
     state: State,
     /// The number of message bytes that have been passed on since the last call of
-    /// [`Splitter::counted`].
+    /// [`Splitter::take_counted`].
     counted: usize,
 }
 
@@ -86,7 +87,7 @@ impl Splitter {
     }
 
     /// Returns the number of message bytes passed on since the last call.
-    pub(crate) fn counted(&mut self) -> usize {
+    pub(crate) fn take_counted(&mut self) -> usize {
         std::mem::take(&mut self.counted)
     }
 
@@ -243,6 +244,6 @@ mod tests {
         );
         let mut buffer = vec![0; 4 * FRAGMENT];
         splitter.pass(&mut input, &mut ReadBuf::new(&mut buffer), LONGEST);
-        assert_eq!((splitter.counted(), splitter.counted()), (3 * FRAGMENT, 0));
+        assert_eq!((splitter.take_counted(), splitter.take_counted()), (3 * FRAGMENT, 0));
     }
 }

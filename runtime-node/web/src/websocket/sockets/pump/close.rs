@@ -11,11 +11,11 @@ use tokio_tungstenite::tungstenite::{self, Error};
 use super::{Closed, Event, Pump};
 
 /// The timeout for the peer to answer a Close.
-pub(super) const ANSWER: Duration = Duration::from_secs(10);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The timeout for a server to end the connection once both sides have sent Close (RFC 6455
 /// §7.1.1).
-pub(super) const END: Duration = Duration::from_secs(2);
+pub(super) const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The close code that reports a Close without a code (RFC 6455 §7.1.5).
 const NO_CODE: u16 = 1005;
@@ -61,6 +61,7 @@ impl Pump {
         }
     }
 
+    /// Marks the socket as over. Returns its last event.
     pub(super) fn close(&mut self, closed: Closed) -> Event {
         self.is_over = true;
         Event::Closed(closed)

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// The close code that reports a connection which ended without a Close (RFC 6455 §7.1.5).
+/// The close code that reports a connection that ended without a Close (RFC 6455 §7.1.5).
 pub(super) const ABNORMAL: u16 = 1006;
 
 /// An event for JavaScript.
@@ -14,7 +14,7 @@ pub(crate) enum Event {
     /// The peer has begun to close.
     Closing,
     /// The incoming message needs this many more bytes of the isolate's memory.
-    Short(usize),
+    Shortage(usize),
     /// The last event.
     Closed(Closed),
 }

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use tokio_tungstenite::tungstenite;
 
 use super::super::keepalive::PING;
-use super::close::END;
+use super::close::END_TIMEOUT;
 use super::{Event, Pump};
 
 /// The number of bytes of the Worker's messages that may wait for the network before reading slows
@@ -54,7 +54,7 @@ impl Pump {
                 }
                 Some(Ok(tungstenite::Message::Close(reason))) => {
                     self.peer_close = Some(reason);
-                    self.set_timeout(END);
+                    self.set_timeout(END_TIMEOUT);
                     if self.has_sent_close {
                         continue;
                     }

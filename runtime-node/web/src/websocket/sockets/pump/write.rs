@@ -10,19 +10,20 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{self, Error};
 
-use super::super::deflate::{self, Deflater, SHORTEST};
+use super::super::deflate::{self, Deflater, MIN_COMPRESSED};
 use super::super::keepalive::PING;
 use super::super::send_queue::{Message, SendEntry};
 use super::super::split::FRAGMENT;
 use super::Pump;
-use super::close::ANSWER;
+use super::close::ANSWER_TIMEOUT;
 
 /// The largest frame header, in bytes (RFC 6455 §5.2).
-const HEAD: usize = 14;
+const MAX_HEADER: usize = 14;
 
 /// A message that is being sent, one frame at a time.
 pub(super) struct MessageInProgress {
     message: Message,
+    /// The part of the message that has not been sent.
     rest: Bytes,
     has_begun: bool,
     is_compressed: bool,
@@ -61,14 +62,14 @@ impl Pump {
                 SendEntry::Message(message) => {
                     self.record_traffic();
                     let rest = message.bytes.clone();
-                    let is_compressed = rest.len() >= SHORTEST && self.may_compress();
+                    let is_compressed = rest.len() >= MIN_COMPRESSED && self.may_compress();
                     self.sending =
                         Some(MessageInProgress { message, rest, has_begun: false, is_compressed });
                 }
                 SendEntry::Close(reason) => {
                     self.has_sent_close = true;
-                    self.set_timeout(ANSWER);
-                    self.written += HEAD;
+                    self.set_timeout(ANSWER_TIMEOUT);
+                    self.written += MAX_HEADER;
                     return Some(tungstenite::Message::Close(reason));
                 }
             }
@@ -76,7 +77,7 @@ impl Pump {
         let sending = self.sending.as_ref()?;
         let step = self.deflater.filter(|_| sending.is_compressed).map_or(FRAGMENT, Deflater::step);
         let size = sending.rest.remaining().min(step);
-        if self.written > 0 && self.written + HEAD + size > FRAGMENT
+        if self.written > 0 && self.written + MAX_HEADER + size > FRAGMENT
             || sending.is_compressed && self.pieces_left == 0
         {
             return None;
@@ -87,7 +88,7 @@ impl Pump {
         if let Some(compressed) = self.compress(&mut sending, &piece, is_final) {
             piece = compressed;
         }
-        self.written += HEAD + piece.len();
+        self.written += MAX_HEADER + piece.len();
         let kind = if sending.has_begun { Data::Continue } else { sending.message.kind };
         let rsv1 = sending.is_compressed && !sending.has_begun;
         sending.has_begun = true;
@@ -103,7 +104,7 @@ impl Pump {
     }
 
     /// Compresses the piece before the rest of a message. Returns `None` if the message is sent
-    /// without compression, which is decided by its first piece.
+    /// without compression, which its first piece decides.
     fn compress(
         &mut self,
         sending: &mut MessageInProgress,
@@ -136,15 +137,16 @@ impl Pump {
         Some(compressed.into())
     }
 
-    /// Returns whether messages are compressed now: if both sides have agreed on it, and if the
+    /// Returns whether messages are compressed now: both sides have agreed on compression, and the
     /// invocation has CPU time to spare.
     fn may_compress(&self) -> bool {
         let state = self.deflater.and_then(|_| self.state.upgrade());
         state.is_some_and(|state| state.has_spare_cpu(self.owner))
     }
 
+    /// Writes a ping, which the next flush sends.
     pub(super) fn ping(&mut self) -> Result<(), Error> {
-        self.written += HEAD + PING.len();
+        self.written += MAX_HEADER + PING.len();
         Pin::new(&mut self.stream).start_send(tungstenite::Message::Ping(Bytes::from_static(PING)))
     }
 }
