@@ -26,17 +26,17 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
+use tenon_engine::{Body, FetchResponse, ResponseBody, StreamError};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::runtime::{InvokeHead, requests_websocket};
+use tenon_web::{Call, CallResponse, Services};
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::shard::{Answer, Shard};
 pub use router::{InvalidRouter, Router, RouterUrl};
-use tenon_engine::{Body, FetchResponse, ResponseBody, StreamError};
-use tenon_web::{Call, CallResponse, Services};
 
 /// Time after which the admission queue assumes the deadline of a call. The caller's own time limit
 /// ends a call that waits for longer.
@@ -49,7 +49,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Creates the performer of a shard's calls.
+    /// Creates the client with which a shard's Workers call other Workers.
     ///
     /// # Arguments
     /// * `router` - client of the routers. Without it, a Worker can call only revisions that are

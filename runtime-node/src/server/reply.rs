@@ -32,6 +32,7 @@ const MAX_MESSAGE: usize = 2048;
 /// the body, and the body.
 type Message = Chain<Bytes, Piece>;
 
+/// The reply to an invocation, as the body of an HTTP response.
 #[derive(Default)]
 pub struct Reply {
     first: Option<Message>,
