@@ -6,7 +6,7 @@ use tenon_proto::failure::Place;
 
 /// Maximum size of a profile whose positions are replaced, in bytes, because a profile takes
 /// several times its size while it is parsed. A typical profile has a few hundred KiB.
-const MOST: usize = 16 << 20;
+const MAX_PROFILE: usize = 16 << 20;
 
 /// A profile, as the inspector protocol defines it (`Profiler.Profile`).
 #[derive(Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub(crate) fn with_places(
     profile: &str,
     mut place: impl FnMut(&str, u32, u32) -> Option<Place>,
 ) -> Option<String> {
-    if profile.len() > MOST {
+    if profile.len() > MAX_PROFILE {
         return None;
     }
     let mut profile: Profile = serde_json::from_str(profile).ok()?;
@@ -133,7 +133,7 @@ mod tests {
     fn profiles_in_another_format_and_very_large_ones_are_left_alone() {
         let place = |_: &str, _, _| None;
         assert!(with_places("{}", place).is_none() && with_places("", place).is_none());
-        let large = format!("{}{}", profile(), " ".repeat(MOST));
+        let large = format!("{}{}", profile(), " ".repeat(MAX_PROFILE));
         assert!(with_places(&large, place).is_none());
     }
 }

@@ -135,7 +135,7 @@ impl Engine {
         self.turn_cpu.get()
     }
 
-    /// Returns whether the process has used up most of a resource that only a restart gives back:
+    /// Returns whether the process has used up most of a resource that only a restart frees:
     /// the WebAssembly types that V8 remembers. The process still works, but should be drained and
     /// replaced: modules with new types will be refused, first to the namespaces that have added
     /// the most types.

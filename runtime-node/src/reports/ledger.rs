@@ -146,8 +146,8 @@ impl Ledger {
     }
 
     /// Returns up to [`BATCH`] of the reports that are due: quarantines first, then revisions in
-    /// the order in which they became due. The reports stay due until [`delivered`](Self::delivered)
-    /// is called. Forgets revisions without recent failures.
+    /// the order in which they became due. The reports stay due until
+    /// [`delivered`](Self::delivered) is called. Forgets revisions without recent failures.
     pub(super) fn next_batch(&mut self, now: Instant) -> Batch {
         let recent = |at: &Instant| now.saturating_duration_since(*at) < SILENCE;
         self.entries.retain(|_, entry| {
