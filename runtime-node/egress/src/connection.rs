@@ -172,9 +172,9 @@ impl Origin {
         stage: Stage,
         work: impl Future<Output = T>,
     ) -> Result<T, EgressError> {
-        let late =
+        let timed_out =
             |_| EgressError::TimedOut { stage, host: self.host(), seconds: HANDSHAKE.as_secs() };
-        tokio::time::timeout(HANDSHAKE, work).await.map_err(late)
+        tokio::time::timeout(HANDSHAKE, work).await.map_err(timed_out)
     }
 }
 

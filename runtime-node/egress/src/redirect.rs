@@ -88,9 +88,9 @@ pub fn next(
 
 /// Drops the headers that the redirected request must not carry.
 pub fn trim(headers: &mut HeaderMap, as_get: bool, elsewhere: bool) {
-    let gone =
+    let dropped =
         BODY_HEADERS.iter().filter(|_| as_get).chain(CREDENTIALS.iter().filter(|_| elsewhere));
-    for name in gone {
+    for name in dropped {
         headers.remove(name);
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of trailers, and of calls of gRPC, which end with trailers.
+//! Tests trailers, and gRPC calls, which end with trailers.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
