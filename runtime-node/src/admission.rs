@@ -116,14 +116,17 @@ impl DeadlineSemaphore {
         self.in_flight() < self.limit() || self.waiting() < self.shared.max_waiting.get()
     }
 
+    /// Returns the number of permits that are taken.
     pub fn in_flight(&self) -> u32 {
         self.shared.in_flight.get()
     }
 
+    /// Returns the number of requests that wait for a permit.
     pub fn waiting(&self) -> usize {
         self.shared.waiting.borrow().len()
     }
 
+    /// Returns the number of permits.
     pub fn limit(&self) -> u32 {
         self.shared.limit.get()
     }

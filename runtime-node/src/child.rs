@@ -42,6 +42,10 @@ pub use inherited::{ClientListeners, Inherited, inherit, set_up_process};
 pub use supervisor::Supervisor;
 pub(crate) use supervisor::{Delivery, PlacementReply};
 
+/// Maximum size of a message between a process and its supervisor, in bytes. The metrics of a
+/// process are one message, which may be larger than tonic's default maximum, 4 MiB.
+pub(crate) const MAX_MESSAGE: usize = 64 << 20;
+
 /// The resources that the shard's thread gets from the supervisor.
 pub struct ChildProcess {
     pub(crate) id: ShardId,
@@ -109,7 +113,7 @@ impl Inherited {
             let control = tokio::net::UnixStream::from_std(control)?;
             let channel = Endpoint::from_static("http://supervisor")
                 .connect_with_connector_lazy(OpenConnection::new(control));
-            SupervisorClient::new(channel).max_decoding_message_size(64 << 20)
+            SupervisorClient::new(channel).max_decoding_message_size(MAX_MESSAGE)
         };
         let supervisor = Supervisor { id, client: client.clone(), notices_tx: notices_tx.clone() };
         let control_thread =

@@ -119,6 +119,7 @@ impl Reporter {
         Self(Destination::Supervisor(supervisor))
     }
 
+    /// Returns the handle of one shard.
     pub fn of(&self, shard: ShardId) -> Reports {
         Reports { shard, destination: self.0.clone() }
     }

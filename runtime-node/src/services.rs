@@ -145,7 +145,8 @@ async fn call_locally(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) 
 /// Wraps the body so that it fails once it is longer than `limit`, in bytes.
 fn limit_body(body: Body, limit: u64) -> Result<Body, Failure> {
     let too_large = move |phase| {
-        let message = format!("the request's body exceeds the limit of {limit} bytes");
+        let limit = limit / (1024 * 1024);
+        let message = format!("the request's body exceeds the Worker's limit of {limit} MiB");
         Failure::new(FailureCode::RequestTooLarge, phase, message)
     };
     match body {

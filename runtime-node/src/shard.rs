@@ -80,7 +80,7 @@ pub struct Shard {
     bounds: ShardBounds,
     draining: Cell<bool>,
     /// Whether this process has asked the supervisor to replace it.
-    worn: Cell<bool>,
+    was_reported_worn: Cell<bool>,
     pressure: Cell<Pressure>,
     demand: RefCell<Demand>,
     /// Notified when a cold start begins or memory pressure is reviewed.
@@ -150,7 +150,7 @@ impl Shard {
             metrics,
             bounds,
             draining: Cell::new(false),
-            worn: Cell::new(false),
+            was_reported_worn: Cell::new(false),
             pressure: Cell::default(),
             demand: RefCell::new(Demand::new(Instant::now())),
             spares_are_due: Notify::new(),

@@ -95,6 +95,7 @@ pub fn trim(headers: &mut HeaderMap, as_get: bool, elsewhere: bool) {
     }
 }
 
+/// Returns whether a response with this status redirects (Fetch, "redirect status").
 pub fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }

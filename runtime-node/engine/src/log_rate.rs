@@ -73,10 +73,13 @@ impl LogRate {
     }
 }
 
+/// The state of a token bucket.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
+    /// Number of bytes that may be logged at `as_of`.
     bytes: u64,
     as_of: Instant,
+    /// Whether every line is dropped until the bucket is half full.
     shut: bool,
 }
 

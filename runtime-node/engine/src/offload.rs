@@ -61,6 +61,7 @@ pub struct QueueFull;
 pub struct Meter(AtomicU64);
 
 impl Meter {
+    /// Creates a meter with this much CPU time left.
     pub fn new(left: Duration) -> Arc<Self> {
         Arc::new(Self(AtomicU64::new(left.as_nanos().try_into().unwrap_or(u64::MAX))))
     }

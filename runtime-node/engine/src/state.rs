@@ -137,6 +137,7 @@ impl State {
 
     // Invocations.
 
+    /// Begins an invocation, which keeps the isolate until it ends.
     pub fn begin(&self, invocation: Invocation) -> InvocationId {
         let id = self.invocations.borrow_mut().begin(invocation);
         let mut kept = self.kept.borrow_mut();

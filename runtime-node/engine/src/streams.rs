@@ -203,6 +203,7 @@ impl Streams {
         StreamId(self.made)
     }
 
+    /// Takes a stream, or returns `None` if it has been taken or does not exist.
     pub fn take(&mut self, id: StreamId) -> Option<Incoming> {
         if id == StreamId::REQUEST { self.request.take() } else { self.others.remove(&id) }
     }
@@ -216,6 +217,7 @@ impl Streams {
         }
     }
 
+    /// Returns the write end of a pipe, unless it has been taken.
     pub fn writer(&self, id: StreamId) -> Option<&pipe::Writer> {
         self.writers.get(&id)
     }

@@ -172,7 +172,7 @@ impl Shard {
     /// # Arguments
     /// * `without_relief` - time for which steps against a shortage of memory have freed nothing.
     fn report_wear(&self, without_relief: Duration) {
-        if self.worn.get() {
+        if self.was_reported_worn.get() {
             return;
         }
         // Reading the process's memory takes system calls, so it is read only if it matters.
@@ -183,7 +183,7 @@ impl Shard {
         };
         let types_are_used_up = self.engine.exhausted();
         if (Signs { without_relief, pressure, mapped, types_are_used_up }).show_wear() {
-            self.worn.set(true);
+            self.was_reported_worn.set(true);
             self.supervisor.iter().for_each(Supervisor::report_worn);
         }
     }

@@ -28,6 +28,7 @@ use super::Shared;
 use super::lock;
 use super::placement::PlacementDecision;
 use super::process::process_name;
+use crate::child::MAX_MESSAGE;
 use crate::source::{RevisionWithBytecode, Source};
 
 /// Maximum size of one piece of bytecode, in bytes. A revision's bytecode may be many times larger.
@@ -50,7 +51,7 @@ pub(super) async fn serve(
 ) {
     let service =
         SupervisorServer::new(Service { shared, id, alive, orders: Mutex::new(Some(orders)) })
-            .max_decoding_message_size(64 << 20);
+            .max_decoding_message_size(MAX_MESSAGE);
     let incoming =
         stream::once(async { Ok::<_, std::io::Error>(control) }).chain(stream::pending());
     if let Err(error) = Server::builder().add_service(service).serve_with_incoming(incoming).await {

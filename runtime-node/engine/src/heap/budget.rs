@@ -29,6 +29,7 @@ pub struct BufferBudget {
 }
 
 impl BufferBudget {
+    /// Creates a budget of `limit` bytes, none of which are in use.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
             limit: AtomicUsize::new(limit),

@@ -161,9 +161,7 @@ impl Isolate {
             _ => Err(Stop::Limit),
         }
     }
-}
 
-impl Isolate {
     /// Enters the isolate for work that runs no JavaScript and therefore needs no limit. Returns
     /// `None` if `work` does, if the isolate must never be entered again, or if the heap is full
     /// afterwards.

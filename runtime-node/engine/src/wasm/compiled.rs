@@ -30,6 +30,7 @@ impl Compiled {
         Some(found)
     }
 
+    /// Adds a module, and drops the least recently used ones beyond [`MAX_MEMORY`].
     pub fn add(&self, module: v8::CompiledWasmModule, sizes: ModuleSizes) {
         let mut modules = self.0.borrow_mut();
         modules.push((Arc::new(module), sizes));
