@@ -29,7 +29,8 @@ pub(crate) const LISTENER: RawFd = 5;
 pub(crate) const CLIENTS: RawFd = 6;
 /// The listener for clients that use TLS.
 pub(crate) const CLIENTS_TLS: RawFd = 7;
-/// The socket from which the process takes connections of clients that other shards' processes give.
+/// The socket from which the process takes clients' connections from the processes of other
+/// shards.
 pub(crate) const GIVEN: RawFd = 8;
 /// The socket to the process of shard 0; those to the other shards follow in their order.
 pub(crate) const GIVE: RawFd = 9;

@@ -169,7 +169,7 @@ impl Supervisor {
         self.notify(NoticeKind::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
     }
 
-    /// Reports that a resource which the process cannot recover is nearly used up.
+    /// Reports that a resource that the process cannot recover is nearly used up.
     pub(crate) fn report_worn(&self) {
         self.notify(NoticeKind::Worn(node::Worn {}));
     }

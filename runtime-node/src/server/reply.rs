@@ -1,6 +1,6 @@
-//! The body of a reply: messages, then the trailers of gRPC. The last message contains the trailers
-//! of the response, if it has any. The trailers of gRPC contain the failure of a response that
-//! breaks off; a failure before the head of the response has no messages.
+//! The body of a reply: messages, then the gRPC trailers. The last message contains the trailers of
+//! the response, if it has any. The gRPC trailers contain the failure of a response that breaks
+//! off; a failure before the head of the response has no messages.
 
 use std::convert::Infallible;
 use std::pin::Pin;
