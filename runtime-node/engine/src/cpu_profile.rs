@@ -1,4 +1,5 @@
-//! Replaces the positions in a CPU profile by positions in the author's files. This module is pure.
+//! Replaces the positions in a CPU profile with positions in the author's files. This module is
+//! pure.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -80,7 +81,7 @@ pub(crate) fn with_places(
 }
 
 impl CallFrame {
-    /// Replaces the position by that in the author's file. Returns `None` if there is none.
+    /// Replaces the position with that in the author's file. Returns `None` if there is none.
     fn move_to(&mut self, place: impl FnOnce(&str, u32, u32) -> Option<Place>) -> Option<()> {
         let from_one = |number: i32| u32::try_from(number).ok()?.checked_add(1);
         let from_zero = |number: u32| i32::try_from(number.checked_sub(1)?).ok();

@@ -78,7 +78,7 @@ impl Engine {
         }
     }
 
-    /// Replaces the buffer pool, for example by a pool with metrics.
+    /// Replaces the buffer pool, for example with a pool with metrics.
     #[must_use]
     pub fn with_buffers(self, buffers: BufferPool) -> Self {
         Self { buffers, ..self }

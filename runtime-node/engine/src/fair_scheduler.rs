@@ -17,7 +17,7 @@
 //!
 //! An isolate that has served no request yet counts as heavy, including while it starts. A Worker's
 //! place in the queue outlives its isolates while the Worker has used more than its share, so that
-//! a Worker whose isolate is stopped at every request does not start afresh each time.
+//! a Worker whose isolate is stopped at every request does not start over each time.
 //!
 //! A scheduler belongs to one thread.
 

@@ -10,9 +10,9 @@
 //!
 //! The output of one invocation is limited as well, but there may be thousands of invocations per
 //! second, and all Workers of a node share one log. An empty bucket stays shut until it is half
-//! full again, so that the lines which state that others are dropped do not become a flood
-//! themselves. The bucket belongs to the Worker rather than to its isolate, so that a Worker whose
-//! isolates end repeatedly does not get a full bucket each time.
+//! full again, so that the lines that report dropped lines do not become a flood themselves. The
+//! bucket belongs to the Worker rather than to its isolate, so that a Worker whose isolates end
+//! repeatedly does not get a full bucket each time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -273,7 +273,7 @@ impl State {
         }
     }
 
-    /// Records that a promise which kept the invocation has settled.
+    /// Records that a promise that kept the invocation has settled.
     pub fn promise_settled(&self, id: InvocationId) {
         self.invocations.borrow_mut().promise_settled(id);
         self.end_if_done(id);

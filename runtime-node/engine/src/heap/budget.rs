@@ -81,8 +81,8 @@ impl BufferBudget {
         self.reserve_quietly(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
     }
 
-    /// Returns whether the budget has room for `len` more bytes. If it has not, this counts as a
-    /// refused allocation.
+    /// Returns whether the budget has room for `len` more bytes. If not, this counts as a refused
+    /// allocation.
     pub fn has_room(&self, len: usize) -> bool {
         let has_room = self.used().checked_add(len).is_some_and(|used| used <= self.limit());
         self.refused.store(!has_room, Ordering::Relaxed);
@@ -258,7 +258,7 @@ unsafe extern "C" fn allocate_uninitialized(budget: &BufferBudget, len: usize) -
     if !budget.reserve_for_v8(len) {
         return std::ptr::null_mut();
     }
-    // SAFETY: as above.
+    // SAFETY: as in `allocate`.
     let data = unsafe { libc::malloc(len.max(1)) };
     if data.is_null() {
         budget.used.fetch_sub(len, Ordering::Relaxed);
