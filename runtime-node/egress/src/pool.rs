@@ -25,7 +25,7 @@ use super::origin::Origin;
 pub(super) struct ConnectionPool {
     origins: RefCell<FxHashMap<Origin, OriginConnections>>,
     bounds: EgressBounds,
-    /// Whether there is a task that closes connections which were idle for too long.
+    /// Whether there is a task that closes connections that were idle for too long.
     has_pruner: Cell<bool>,
     idle_gauge: IntGauge,
 }
