@@ -298,15 +298,20 @@ mod tests {
                         let deadline = now + Duration::from_secs(seconds);
                         let full = !semaphore.has_room();
                         let semaphore = semaphore.clone();
-                        let mut acquire: Waiting = Box::pin(async move { semaphore.acquire(deadline).await });
+                        let acquire = async move { semaphore.acquire(deadline).await };
+                        let mut acquire: Waiting = Box::pin(acquire);
                         match acquire.as_mut().now_or_never() {
                             Some(Some(permit)) => held.push(permit),
                             Some(None) => prop_assert!(full),
                             None => waiting.push((seconds, acquire)),
                         }
                     }
-                    Step::End(index) if !held.is_empty() => drop(held.swap_remove(index.index(held.len()))),
-                    Step::Leave(index) if !waiting.is_empty() => drop(waiting.remove(index.index(waiting.len()))),
+                    Step::End(index) if !held.is_empty() => {
+                        drop(held.swap_remove(index.index(held.len())));
+                    }
+                    Step::Leave(index) if !waiting.is_empty() => {
+                        drop(waiting.remove(index.index(waiting.len())));
+                    }
                     Step::Resize(other) => {
                         limit = other;
                         semaphore.resize(limit, max_waiting);
@@ -325,10 +330,17 @@ mod tests {
                     }
                 }
                 waiting = remaining;
-                prop_assert!(admitted.iter().all(|seconds| waiting.iter().all(|(later, _)| seconds <= later)));
-                prop_assert!(admitted.is_empty() || held.len() <= limit as usize, "{before} permits were held before");
-                prop_assert_eq!((semaphore.in_flight() as usize, semaphore.waiting()), (held.len(), waiting.len()));
-                prop_assert!(waiting.len() <= max_waiting && (waiting.is_empty() || held.len() >= limit as usize));
+                let is_earliest =
+                    |seconds: &u64| waiting.iter().all(|(later, _)| seconds <= later);
+                prop_assert!(admitted.iter().all(is_earliest));
+                prop_assert!(
+                    admitted.is_empty() || held.len() <= limit as usize,
+                    "{before} permits were held before"
+                );
+                prop_assert_eq!(semaphore.in_flight() as usize, held.len());
+                prop_assert_eq!(semaphore.waiting(), waiting.len());
+                prop_assert!(waiting.len() <= max_waiting);
+                prop_assert!(waiting.is_empty() || held.len() >= limit as usize);
             }
         }
     }

@@ -188,14 +188,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn steady_use_changes_the_pressure_at_most_once(before in 0..3_usize, used: u64, budget: u64) {
+        fn steady_use_changes_the_pressure_at_most_once(
+            before in 0..3_usize,
+            used: u64,
+            budget: u64,
+        ) {
             let before = [Pressure::Eased, Pressure::Tight, Pressure::Critical][before];
             let once = before.next(used, budget);
             prop_assert_eq!(once.next(used, budget), once);
         }
 
         #[test]
-        fn more_use_never_means_less_pressure(before in 0..3_usize, used: u32, more: u32, budget in 1..u64::MAX) {
+        fn more_use_never_means_less_pressure(
+            before in 0..3_usize,
+            used: u32,
+            more: u32,
+            budget in 1..u64::MAX,
+        ) {
             let before = [Pressure::Eased, Pressure::Tight, Pressure::Critical][before];
             let used = u64::from(used);
             prop_assert!(before.next(used + u64::from(more), budget) >= before.next(used, budget));

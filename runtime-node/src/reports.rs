@@ -258,10 +258,16 @@ async fn report(
             // Events come first, so that a report contains the latest states.
             biased;
             event = events_rx.recv() => match event {
-                Some((shard, LedgerEvent::Failing(failing))) => ledger.failing(shard, failing, Instant::now()),
-                Some((shard, LedgerEvent::Recovered(digest))) => ledger.recovered(shard, digest, Instant::now()),
+                Some((shard, LedgerEvent::Failing(failing))) => {
+                    ledger.failing(shard, failing, Instant::now());
+                }
+                Some((shard, LedgerEvent::Recovered(digest))) => {
+                    ledger.recovered(shard, digest, Instant::now());
+                }
                 Some((shard, LedgerEvent::ShardEnded)) => ledger.shard_ended(shard, Instant::now()),
-                Some((_, LedgerEvent::Quarantined(report))) => ledger.quarantined(report, Instant::now()),
+                Some((_, LedgerEvent::Quarantined(report))) => {
+                    ledger.quarantined(report, Instant::now());
+                }
                 None => return,
             },
             () = comes_due => {
@@ -269,7 +275,8 @@ async fn report(
                 if batch.is_empty() {
                     continue;
                 }
-                let request = ReportRequest { node: node.to_owned(), workers: std::mem::take(&mut batch.workers) };
+                let workers = std::mem::take(&mut batch.workers);
+                let request = ReportRequest { node: node.to_owned(), workers };
                 interval = match send(operator, request).await {
                     Ok(()) => {
                         ledger.delivered(&batch, Instant::now());

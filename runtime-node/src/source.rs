@@ -210,7 +210,8 @@ async fn serve(
                     }
                 }
                 Some(Order::Fetch(worker, digest, answer_tx)) => {
-                    let (revision, bytecode) = (revisions.get(&digest).cloned(), bytecodes.get(&digest).cloned());
+                    let revision = revisions.get(&digest).cloned();
+                    let bytecode = bytecodes.get(&digest).cloned();
                     let file = match (&bytecode, &mut disk) {
                         (None, Some(disk)) => disk.read(digest),
                         _ => None,

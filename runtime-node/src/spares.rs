@@ -75,13 +75,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_number_of_spares_is_between_one_and_the_limit(starts in prop::collection::vec(0..10_000_u64, 0..50), max in 1..20_usize) {
+        fn the_number_of_spares_is_between_one_and_the_limit(
+            starts in prop::collection::vec(0..10_000_u64, 0..50),
+            max in 1..20_usize,
+        ) {
             let (demand, now) = after(&starts, Instant::now());
             prop_assert!((1..=max).contains(&demand.wanted(now, max)));
         }
 
         #[test]
-        fn starts_never_lower_and_time_never_raises_the_demand(starts in prop::collection::vec(0..10_000_u64, 0..50), pause in 0..100_000_u64) {
+        fn starts_never_lower_and_time_never_raises_the_demand(
+            starts in prop::collection::vec(0..10_000_u64, 0..50),
+            pause in 0..100_000_u64,
+        ) {
             let (mut demand, now) = after(&starts, Instant::now());
             let later = now + Duration::from_millis(pause);
             let before = demand.wanted(later, usize::MAX);

@@ -274,9 +274,12 @@ mod tests {
         }
 
         #[test]
-        fn two_halves_cover_the_whole_and_the_larger_share_of_eight_or_more_leaves_room(whole in 0..10_000_usize) {
-            prop_assert!(Share::Half.of(whole) * 2 >= whole && Share::Half.of(whole) <= Share::Most.of(whole).max(1));
-            prop_assert!(whole < 8 || Share::Most.of(whole) < whole);
+        fn two_halves_cover_the_whole_and_the_larger_share_of_eight_or_more_leaves_room(
+            whole in 0..10_000_usize,
+        ) {
+            let (half, most) = (Share::Half.of(whole), Share::Most.of(whole));
+            prop_assert!(half * 2 >= whole && half <= most.max(1));
+            prop_assert!(whole < 8 || most < whole);
         }
     }
 }

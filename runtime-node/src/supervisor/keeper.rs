@@ -97,7 +97,8 @@ impl Keeper {
             tokio::select! {
                 status = process.child.wait() => break status,
                 now = ticks.tick() => {
-                    let (is_late, reading) = (leave_by.is_some_and(|leave_by| now >= leave_by), process.page.read());
+                    let is_late = leave_by.is_some_and(|leave_by| now >= leave_by);
+                    let reading = process.page.read();
                     let is_stuck = detector.is_stuck(&reading, now.into());
                     seen = reading.running;
                     if (is_late || is_stuck) && !killed {
@@ -108,7 +109,9 @@ impl Keeper {
                         let _ = process.child.start_kill();
                     }
                 }
-                () = &mut signaled, if leave_by.is_none() => leave_by = Some(self.drain(&orders_tx)),
+                () = &mut signaled, if leave_by.is_none() => {
+                    leave_by = Some(self.drain(&orders_tx));
+                }
                 () = shared.child(id).worn.notified(), if leave_by.is_none() => {
                     tracing::info!(process = name, "draining a process that has used up a resource, to replace it");
                     leave_by = Some(self.drain(&orders_tx));

@@ -134,7 +134,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn a_pool_behaves_as_its_model(steps in prop::collection::vec(step(), 0..80), capacity in CAPACITIES) {
+    fn a_pool_behaves_as_its_model(
+        steps in prop::collection::vec(step(), 0..80),
+        capacity in CAPACITIES,
+    ) {
         let (mut shard, mut model) = (Shard::with(capacity), Model::default());
         for (at, step) in steps.into_iter().enumerate() {
             let mut expected = None;
@@ -151,14 +154,17 @@ proptest! {
                     let n = *index.get(&model.starting.keys().copied().collect::<Vec<_>>());
                     let launch = model.starting.remove(&n).expect("`n` is a key of `starting`");
                     shard.pool.failed(launch, failure(), Retry::BackOff, shard.now);
-                    let refused = matches!(shard.look_up_for(tenant(n), Share::Half, n), Lookup::Refused(Obstacle::Failed(_)));
+                    let found = shard.look_up_for(tenant(n), Share::Half, n);
+                    let refused = matches!(found, Lookup::Refused(Obstacle::Failed(_)));
                     prop_assert!(refused);
                 }
                 Step::Started(_) | Step::Failed(_) => {}
                 Step::Busy(index) => set_condition(&model, index, Condition::Busy),
                 Step::Idle(index) => set_condition(&model, index, Condition::Idle),
                 Step::Condemn(index) => set_condition(&model, index, CONDEMNED),
-                Step::Retire(index) => set_condition(&model, index, Condition::Spent(Spent::Retired)),
+                Step::Retire(index) => {
+                    set_condition(&model, index, Condition::Spent(Spent::Retired));
+                }
                 Step::Wait(ms) => shard.wait(Duration::from_millis(ms)),
                 Step::EvictOne => {
                     expected = Some(model.victims(capacity).into_iter().take(1).collect());
@@ -166,7 +172,8 @@ proptest! {
                     prop_assert_eq!(found, !model.victims(capacity).is_empty());
                 }
                 Step::EvictIdle => {
-                    let spent = model.warm.iter().filter(|(_, (fake, _))| is_spent(fake)).map(|(n, _)| *n);
+                    let spent = model.warm.iter().filter(|(_, (fake, _))| is_spent(fake));
+                    let spent = spent.map(|(n, _)| *n);
                     expected = Some(spent.collect::<BTreeSet<_>>());
                     // The idle time is longer than any run of this test.
                     shard.pool.evict_idle(Duration::from_secs(1_000_000), shard.now);

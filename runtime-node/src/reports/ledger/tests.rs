@@ -177,7 +177,11 @@ proptest! {
         let mut receive = |batch: &Batch| {
             for worker in &batch.workers {
                 let id = worker.digest.clone();
-                if matches!(worker.state, Some(State::CrashLoop(_))) { known.insert(id); } else { known.remove(&id); }
+                if matches!(worker.state, Some(State::CrashLoop(_))) {
+                    known.insert(id);
+                } else {
+                    known.remove(&id);
+                }
             }
         };
         for step in steps {
