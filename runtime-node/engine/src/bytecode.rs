@@ -166,7 +166,11 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_byte_of_encoded_bytecode_is_detected(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index, flip in 1..=255_u8) {
+        fn a_changed_byte_of_encoded_bytecode_is_detected(
+            modules: BTreeMap<String, Vec<u8>>,
+            at: prop::sample::Index,
+            flip in 1..=255_u8,
+        ) {
             let mut bytes = encoded(modules, 7);
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
@@ -174,7 +178,10 @@ mod tests {
         }
 
         #[test]
-        fn truncated_bytecode_is_refused(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index) {
+        fn truncated_bytecode_is_refused(
+            modules: BTreeMap<String, Vec<u8>>,
+            at: prop::sample::Index,
+        ) {
             let bytes = encoded(modules, 7);
             prop_assert!(Bytecode::decode(&bytes[..at.index(bytes.len())]).is_err());
         }

@@ -181,7 +181,9 @@ mod tests {
         }
 
         #[test]
-        fn collections_spaced_by_their_cost_are_always_allowed(costs in prop::collection::vec(0_u64..100_000, 0..50)) {
+        fn collections_spaced_by_their_cost_are_always_allowed(
+            costs in prop::collection::vec(0_u64..100_000, 0..50),
+        ) {
             let mut now = Instant::now();
             let mut budget = CollectionBudget::default();
             for cost in costs {

@@ -100,14 +100,29 @@ mod tests {
     use super::*;
 
     fn profile() -> Value {
-        let frame = |name: &str, url: &str, line: i32, column: i32| json!({"functionName": name, "scriptId": "7", "url": url, "lineNumber": line, "columnNumber": column});
+        let frame = |name: &str, url: &str, line: i32, column: i32| {
+            json!({
+                "functionName": name, "scriptId": "7", "url": url,
+                "lineNumber": line, "columnNumber": column,
+            })
+        };
         json!({
             "nodes": [
-                {"id": 1, "callFrame": frame("(root)", "", -1, -1), "hitCount": 0, "children": [2, 3]},
-                {"id": 2, "callFrame": frame("busy", "worker.ts", 4, 9), "hitCount": 5, "positionTicks": [{"line": 5, "ticks": 5}]},
-                {"id": 3, "callFrame": frame("plain", "lib.js", 1, 0), "hitCount": 1, "positionTicks": [{"line": 2, "ticks": 1}], "deoptReason": "wrong map"},
+                {
+                    "id": 1, "callFrame": frame("(root)", "", -1, -1), "hitCount": 0,
+                    "children": [2, 3],
+                },
+                {
+                    "id": 2, "callFrame": frame("busy", "worker.ts", 4, 9), "hitCount": 5,
+                    "positionTicks": [{"line": 5, "ticks": 5}],
+                },
+                {
+                    "id": 3, "callFrame": frame("plain", "lib.js", 1, 0), "hitCount": 1,
+                    "positionTicks": [{"line": 2, "ticks": 1}], "deoptReason": "wrong map",
+                },
             ],
-            "startTime": 1000.5, "endTime": 9_000_000_000_u64, "samples": [2, 3], "timeDeltas": [10, -3],
+            "startTime": 1000.5, "endTime": 9_000_000_000_u64,
+            "samples": [2, 3], "timeDeltas": [10, -3],
         })
     }
 
@@ -126,7 +141,10 @@ mod tests {
         let mut expected = profile();
         let busy = expected["nodes"][1].as_object_mut().unwrap();
         busy.remove("positionTicks");
-        busy["callFrame"] = json!({"functionName": "busy", "scriptId": "7", "url": "src/cart.ts", "lineNumber": 11, "columnNumber": 2});
+        busy["callFrame"] = json!({
+            "functionName": "busy", "scriptId": "7", "url": "src/cart.ts",
+            "lineNumber": 11, "columnNumber": 2,
+        });
         assert_eq!(serde_json::from_str::<Value>(&placed).unwrap(), expected);
     }
 

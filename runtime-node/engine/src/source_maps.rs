@@ -222,12 +222,17 @@ mod tests {
             if let Some((before, module, line, column, after)) = parts(&frame) {
                 // The texts are equal except for leading zeros of the numbers.
                 let digits = |text: &str| text.replace('0', "");
-                prop_assert_eq!(digits(&format!("{before}{module}:{line}:{column}{after}")), digits(&frame));
+                let joined = format!("{before}{module}:{line}:{column}{after}");
+                prop_assert_eq!(digits(&joined), digits(&frame));
             }
         }
 
         #[test]
-        fn arbitrary_mappings_do_not_panic(mappings in "[A-Za-z0-9+/,;]{0,200}", line in 0..10_u32, column in 0..100_u32) {
+        fn arbitrary_mappings_do_not_panic(
+            mappings in "[A-Za-z0-9+/,;]{0,200}",
+            line in 0..10_u32,
+            column in 0..100_u32,
+        ) {
             if let Some(map) = decoded(&mappings) {
                 let _ = map.place(line, column);
             }

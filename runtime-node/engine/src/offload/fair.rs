@@ -136,7 +136,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_job_is_lost_and_no_owner_is_starved(pushes in prop::collection::vec((0_u8..5, 0_u8..3), 0..200)) {
+        fn no_job_is_lost_and_no_owner_is_starved(
+            pushes in prop::collection::vec((0_u8..5, 0_u8..3), 0..200),
+        ) {
             let mut queue = FairQueue::new();
             let (mut pushed, mut popped) = (0, 0);
             let mut passed: BTreeMap<u8, usize> = BTreeMap::new();
