@@ -258,7 +258,8 @@ async fn a_response_may_arrive_before_the_request_has_been_sent() {
         })
         .await;
         let never = stream::pending().boxed_local();
-        let response = fetch(&client(), post(origin.url("/"), RequestBody::Stream { bytes: never, length: None, trailers: None })).await;
+        let upload = RequestBody::Stream { bytes: never, length: None, trailers: None };
+        let response = fetch(&client(), post(origin.url("/"), upload)).await;
         let response = response.unwrap();
         assert_eq!(response.status.as_u16(), 413);
         assert_eq!(body(response).await.unwrap(), "no!");

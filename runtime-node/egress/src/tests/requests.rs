@@ -82,7 +82,9 @@ async fn the_head_of_a_response_is_passed_on_without_hop_by_hop_headers() {
         let cookies: Vec<_> = response.headers.get_all("set-cookie").iter().collect();
         assert_eq!(cookies, ["a=1", "b=2"]);
         assert_eq!(response.headers["x-latin"].as_bytes(), b"caf\xe9");
-        assert!(!response.headers.contains_key("connection") && !response.headers.contains_key("transfer-encoding"));
+        for dropped in ["connection", "transfer-encoding"] {
+            assert!(!response.headers.contains_key(dropped), "{dropped}");
+        }
         assert_eq!((response.url.path(), response.redirected), ("/pot", false));
         assert_eq!(body(response).await.unwrap(), "tea");
     })
