@@ -34,7 +34,7 @@ pub struct DeadlineSemaphore {
 struct Shared {
     limit: Cell<u32>,
     /// Maximum number of requests that may wait.
-    room: Cell<usize>,
+    max_waiting: Cell<usize>,
     in_flight: Cell<u32>,
     /// Waiting requests by deadline, then by order of arrival.
     waiting: RefCell<BTreeMap<(Instant, u64), oneshot::Sender<Permit>>>,
@@ -51,11 +51,11 @@ impl DeadlineSemaphore {
     ///
     /// # Arguments
     /// * `limit` - number of permits.
-    /// * `room` - maximum number of requests that may wait for a permit.
-    pub fn new(limit: u32, room: usize) -> Self {
+    /// * `max_waiting` - maximum number of requests that may wait for a permit.
+    pub fn new(limit: u32, max_waiting: usize) -> Self {
         let shared = Shared {
             limit: Cell::new(limit),
-            room: Cell::new(room),
+            max_waiting: Cell::new(max_waiting),
             in_flight: Cell::new(0),
             waiting: RefCell::default(),
             arrivals: Cell::new(0),
@@ -65,9 +65,9 @@ impl DeadlineSemaphore {
 
     /// Changes both bounds. Lowering them revokes no permit and removes no waiting request; raising
     /// the limit admits waiting requests, earliest deadline first.
-    pub fn resize(&self, limit: u32, room: usize) {
+    pub fn resize(&self, limit: u32, max_waiting: usize) {
         self.shared.limit.set(limit);
-        self.shared.room.set(room);
+        self.shared.max_waiting.set(max_waiting);
         while self.in_flight() < limit {
             let Some((_, permit_tx)) = self.shared.next() else { return };
             self.shared.in_flight.set(self.in_flight() + 1);
@@ -80,8 +80,7 @@ impl DeadlineSemaphore {
     /// Sheds all waiting requests and all later ones.
     pub fn close(&self) {
         self.resize(0, 0);
-        let shed = self.shared.waiting.take();
-        drop(shed);
+        drop(self.shared.waiting.take());
     }
 
     /// Returns a permit, or `None` if all are taken.
@@ -114,17 +113,20 @@ impl DeadlineSemaphore {
 
     /// Returns whether one more request would be admitted or could wait.
     pub fn has_room(&self) -> bool {
-        self.in_flight() < self.limit() || self.waiting() < self.shared.room.get()
+        self.in_flight() < self.limit() || self.waiting() < self.shared.max_waiting.get()
     }
 
+    /// Returns the number of permits that are taken.
     pub fn in_flight(&self) -> u32 {
         self.shared.in_flight.get()
     }
 
+    /// Returns the number of requests that wait for a permit.
     pub fn waiting(&self) -> usize {
         self.shared.waiting.borrow().len()
     }
 
+    /// Returns the number of permits.
     pub fn limit(&self) -> u32 {
         self.shared.limit.get()
     }
@@ -158,8 +160,8 @@ struct QueueEntry {
 
 impl Drop for QueueEntry {
     fn drop(&mut self) {
-        let left = self.shared.waiting.borrow_mut().remove(&self.at);
-        drop(left);
+        let permit_tx = self.shared.waiting.borrow_mut().remove(&self.at);
+        drop(permit_tx);
     }
 }
 
@@ -283,10 +285,12 @@ mod tests {
     proptest! {
         #[test]
         fn no_permit_is_free_while_requests_wait_and_the_earliest_deadline_comes_first(
-            steps in prop::collection::vec(step(), 0..60), mut limit in 0..4_u32, room in 0..4_usize,
+            steps in prop::collection::vec(step(), 0..60),
+            mut limit in 0..4_u32,
+            max_waiting in 0..4_usize,
         ) {
-            let (semaphore, now) = (DeadlineSemaphore::new(limit, room), Instant::now());
-            let mut inside: Vec<Permit> = Vec::new();
+            let (semaphore, now) = (DeadlineSemaphore::new(limit, max_waiting), Instant::now());
+            let mut held: Vec<Permit> = Vec::new();
             let mut waiting: Vec<(u64, Waiting)> = Vec::new();
             for step in steps {
                 match step {
@@ -294,37 +298,49 @@ mod tests {
                         let deadline = now + Duration::from_secs(seconds);
                         let full = !semaphore.has_room();
                         let semaphore = semaphore.clone();
-                        let mut acquire: Waiting = Box::pin(async move { semaphore.acquire(deadline).await });
+                        let acquire = async move { semaphore.acquire(deadline).await };
+                        let mut acquire: Waiting = Box::pin(acquire);
                         match acquire.as_mut().now_or_never() {
-                            Some(Some(permit)) => inside.push(permit),
+                            Some(Some(permit)) => held.push(permit),
                             Some(None) => prop_assert!(full),
                             None => waiting.push((seconds, acquire)),
                         }
                     }
-                    Step::End(index) if !inside.is_empty() => drop(inside.swap_remove(index.index(inside.len()))),
-                    Step::Leave(index) if !waiting.is_empty() => drop(waiting.remove(index.index(waiting.len()))),
+                    Step::End(index) if !held.is_empty() => {
+                        drop(held.swap_remove(index.index(held.len())));
+                    }
+                    Step::Leave(index) if !waiting.is_empty() => {
+                        drop(waiting.remove(index.index(waiting.len())));
+                    }
                     Step::Resize(other) => {
                         limit = other;
-                        semaphore.resize(limit, room);
+                        semaphore.resize(limit, max_waiting);
                     }
                     Step::End(_) | Step::Leave(_) => {}
                 }
-                let before = inside.len();
+                let before = held.len();
                 let (mut admitted, mut remaining) = (Vec::new(), Vec::new());
                 for (seconds, mut acquire) in waiting {
                     match acquire.as_mut().now_or_never() {
                         Some(permit) => {
                             admitted.push(seconds);
-                            inside.push(permit.expect("a waiting request is not refused"));
+                            held.push(permit.expect("a waiting request is not refused"));
                         }
                         None => remaining.push((seconds, acquire)),
                     }
                 }
                 waiting = remaining;
-                prop_assert!(admitted.iter().all(|seconds| waiting.iter().all(|(later, _)| seconds <= later)));
-                prop_assert!(admitted.is_empty() || inside.len() <= limit as usize, "{before} permits were held before");
-                prop_assert_eq!((semaphore.in_flight() as usize, semaphore.waiting()), (inside.len(), waiting.len()));
-                prop_assert!(waiting.len() <= room && (waiting.is_empty() || inside.len() >= limit as usize));
+                let is_earliest =
+                    |seconds: &u64| waiting.iter().all(|(later, _)| seconds <= later);
+                prop_assert!(admitted.iter().all(is_earliest));
+                prop_assert!(
+                    admitted.is_empty() || held.len() <= limit as usize,
+                    "{before} permits were held before"
+                );
+                prop_assert_eq!(semaphore.in_flight() as usize, held.len());
+                prop_assert_eq!(semaphore.waiting(), waiting.len());
+                prop_assert!(waiting.len() <= max_waiting);
+                prop_assert!(waiting.is_empty() || held.len() >= limit as usize);
             }
         }
     }
@@ -339,8 +355,8 @@ mod tests {
         assert!(waits.iter_mut().all(|wait| wait.as_mut().now_or_never().is_none()));
         semaphore.resize(2, 3);
         let [third, first, second] = waits.each_mut().map(|wait| wait.as_mut().now_or_never());
-        let inside = (first, second);
-        assert!(matches!(inside, (Some(Some(_)), Some(Some(_)))) && third.is_none());
+        let held = (first, second);
+        assert!(matches!(held, (Some(Some(_)), Some(Some(_)))) && third.is_none());
         semaphore.close();
         assert!(matches!(waits[0].as_mut().now_or_never(), Some(None)));
         assert!(matches!(semaphore.acquire(now).now_or_never(), Some(None)));

@@ -26,7 +26,7 @@ use tenon_lifecycle::open_connection::OpenConnection;
 use tenon_lifecycle::vital;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::node::notice::Notice as NoticeKind;
-use tenon_proto::node::order::Order as Ordered;
+use tenon_proto::node::order::Order as OrderKind;
 use tenon_proto::node::supervisor_client::SupervisorClient;
 use tenon_proto::node::{self, Notice, Order, ProfileKind};
 use tenon_router::Listeners;
@@ -35,20 +35,24 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
 
-use crate::node::siblings::Ends;
+use crate::node::siblings::SiblingLinks;
 use crate::profile::LONGEST;
 pub(crate) use inherited::{CLIENTS, CLIENTS_TLS, CONTROL, GIVE, GIVEN, LISTENER, PAGE};
 pub use inherited::{ClientListeners, Inherited, inherit, set_up_process};
 pub use supervisor::Supervisor;
 pub(crate) use supervisor::{Delivery, PlacementReply};
 
-/// The resources of the shard's thread that this process has from its supervisor.
+/// Maximum size of a message between a process and its supervisor, in bytes. The metrics of a
+/// process are one message, which may be larger than tonic's default maximum, 4 MiB.
+pub(crate) const MAX_MESSAGE: usize = 64 << 20;
+
+/// The resources that the shard's thread gets from the supervisor.
 pub struct ChildProcess {
     pub(crate) id: ShardId,
     pub(crate) page: Arc<Page>,
     pub(crate) listener: TcpListener,
-    /// The listeners for clients, and the ends to other shards, if the process has a front.
-    pub(crate) clients: Option<(Listeners, Option<Ends>)>,
+    /// The listeners for clients, and the links to other shards, if the process has a front.
+    pub(crate) clients: Option<(Listeners, Option<SiblingLinks>)>,
     pub(crate) supervisor: Supervisor,
     pub(crate) commands_rx: mpsc::UnboundedReceiver<Command>,
 }
@@ -61,7 +65,7 @@ pub(crate) enum Command {
     Release { digest: RevisionDigest, condemn: bool },
     /// Start the revision, and report the end of the start.
     Prestart(WorkerId, RevisionDigest),
-    /// Ask the supervisor before each request of this Worker.
+    /// Ask the supervisor before each request of this Worker; with `None`, only before cold starts.
     Consult(Option<WorkerId>),
     /// Profile the next isolate of a Worker.
     Profile(ProfileOrder),
@@ -109,7 +113,7 @@ impl Inherited {
             let control = tokio::net::UnixStream::from_std(control)?;
             let channel = Endpoint::from_static("http://supervisor")
                 .connect_with_connector_lazy(OpenConnection::new(control));
-            SupervisorClient::new(channel).max_decoding_message_size(64 << 20)
+            SupervisorClient::new(channel).max_decoding_message_size(MAX_MESSAGE)
         };
         let supervisor = Supervisor { id, client: client.clone(), notices_tx: notices_tx.clone() };
         let control_thread =
@@ -138,7 +142,7 @@ impl ControlThread {
         notices_rx: mpsc::UnboundedReceiver<Notice>,
     ) {
         let lost = match client.control(UnboundedReceiverStream::new(notices_rx)).await {
-            Ok(orders) => self.follow(orders.into_inner()).await,
+            Ok(orders) => self.execute_orders(orders.into_inner()).await,
             Err(status) => status,
         };
         eprintln!("lost the supervisor ({}); exiting", lost.message());
@@ -146,10 +150,10 @@ impl ControlThread {
     }
 
     /// Carries out orders until the stream ends. Returns why it ended.
-    async fn follow(&mut self, mut orders: Streaming<Order>) -> Status {
+    async fn execute_orders(&mut self, mut orders: Streaming<Order>) -> Status {
         loop {
             match orders.message().await {
-                Ok(Some(Order { order: Some(order) })) => self.obey(order),
+                Ok(Some(Order { order: Some(order) })) => self.execute(order),
                 Ok(Some(Order { order: None })) => {}
                 Ok(None) => return Status::unavailable("the stream of orders ended"),
                 Err(status) => return status,
@@ -157,31 +161,31 @@ impl ControlThread {
         }
     }
 
-    fn obey(&mut self, order: Ordered) {
+    fn execute(&mut self, order: OrderKind) {
         let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
         let command = match order {
-            Ordered::Drain(_) => {
+            OrderKind::Drain(_) => {
                 // If the receiver has been dropped, the main thread is ending already.
                 self.drain_tx.take().map(|drain_tx| drain_tx.send(()));
                 None
             }
-            Ordered::Gather(_) => {
-                let page = TextEncoder::new()
+            OrderKind::Gather(_) => {
+                let metrics = TextEncoder::new()
                     .encode_to_string(&self.registry.gather())
                     .unwrap_or_default();
-                let _ = self.notices_tx.send(notice(NoticeKind::Metrics(page.into())));
+                let _ = self.notices_tx.send(notice(NoticeKind::Metrics(metrics.into())));
                 None
             }
-            Ordered::Release(node::Release { digest: bytes, condemn }) => {
+            OrderKind::Release(node::Release { digest: bytes, condemn }) => {
                 digest(&bytes).map(|digest| Command::Release { digest, condemn })
             }
-            Ordered::Prestart(node::Prestart { digest: bytes, worker }) => digest(&bytes)
+            OrderKind::Prestart(node::Prestart { digest: bytes, worker }) => digest(&bytes)
                 .and_then(|digest| Some(Command::Prestart(worker.parse().ok()?, digest))),
-            Ordered::Consult(node::Consult { worker }) => {
+            OrderKind::Consult(node::Consult { worker }) => {
                 Some(Command::Consult(worker.parse().ok()))
             }
-            Ordered::Profile(order) => ProfileOrder::read(order).map(Command::Profile),
-            Ordered::EndProfile(node::EndProfile { id }) => Some(Command::EndProfile(id)),
+            OrderKind::Profile(order) => ProfileOrder::read(order).map(Command::Profile),
+            OrderKind::EndProfile(node::EndProfile { id }) => Some(Command::EndProfile(id)),
         };
         // If the receiver has been dropped, the process is about to end.
         command.map(|command| self.commands_tx.send(command));

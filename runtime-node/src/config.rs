@@ -140,7 +140,8 @@ pub struct DrainConfig {
 }
 
 impl CatalogConfig {
-    /// Less than the default wall-clock limit of a request, so that the client learns the reason.
+    /// Default of [`wait`](Self::wait): less than the default wall-clock limit of a request, so
+    /// that the client learns the reason.
     pub const WAIT: Duration = Duration::from_secs(25);
 }
 

@@ -47,8 +47,8 @@ impl Pressure {
 
     /// Thresholds in bytes that the process may still take: each state begins below the first
     /// threshold and ends at the second. A cold start takes a few MiB.
-    const CRAMPED_TIGHT: (u64, u64) = (48 << 20, 64 << 20);
-    const CRAMPED_CRITICAL: (u64, u64) = (12 << 20, 20 << 20);
+    const ROOM_TIGHT: (u64, u64) = (48 << 20, 64 << 20);
+    const ROOM_CRITICAL: (u64, u64) = (12 << 20, 20 << 20);
 
     /// Returns the pressure that follows this one, by the node's budget.
     ///
@@ -58,7 +58,7 @@ impl Pressure {
     #[must_use]
     pub fn next(self, used: u64, budget: u64) -> Self {
         let percent = used.saturating_mul(100) / budget.max(1);
-        let holds = |state, (begins, over)| percent >= begins || (self >= state && percent >= over);
+        let holds = |state, (begin, end)| percent >= begin || (self >= state && percent >= end);
         Self::worst(holds(Self::Tight, Self::TIGHT), holds(Self::Critical, Self::CRITICAL))
     }
 
@@ -67,11 +67,11 @@ impl Pressure {
     /// # Arguments
     /// * `room` - memory that the process may still take, in bytes.
     #[must_use]
-    pub fn next_with(self, room: u64) -> Self {
-        let holds = |state, (begins, over)| room < begins || (self >= state && room < over);
+    pub fn next_by_room(self, room: u64) -> Self {
+        let holds = |state, (begin, end)| room < begin || (self >= state && room < end);
         Self::worst(
-            holds(Self::Tight, Self::CRAMPED_TIGHT),
-            holds(Self::Critical, Self::CRAMPED_CRITICAL),
+            holds(Self::Tight, Self::ROOM_TIGHT),
+            holds(Self::Critical, Self::ROOM_CRITICAL),
         )
     }
 
@@ -87,7 +87,7 @@ impl Pressure {
 /// Measures the pressure on this process alone: many cold starts may begin between two measurements
 /// by the thread of [`watch`].
 pub fn on_this_process() -> Pressure {
-    Pressure::Eased.next_with(room())
+    Pressure::Eased.next_by_room(room())
 }
 
 /// Returns how many bytes this process may still take, or the maximum number if that is not limited
@@ -130,7 +130,7 @@ pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pre
                 Ok((bytes, room)) => {
                     used.set(i64::try_from(bytes).unwrap_or(i64::MAX));
                     on_node = on_node.next(bytes, budget);
-                    on_process = on_process.next_with(room.unwrap_or(u64::MAX));
+                    on_process = on_process.next_by_room(room.unwrap_or(u64::MAX));
                     let pressure = on_node.max(on_process);
                     if pressure != *pressure_tx.borrow() {
                         let (used_mib, room_mib) = (bytes >> 20, room.map(|room| room >> 20));
@@ -179,7 +179,7 @@ mod tests {
         let rooms =
             [u64::MAX, 64, 47, 63, 11, 19, 20, 64].map(|mib: u64| mib.saturating_mul(1 << 20));
         let states = rooms.map(|room| {
-            pressure = pressure.next_with(room);
+            pressure = pressure.next_by_room(room);
             pressure
         });
         use Pressure::{Critical, Eased, Tight};
@@ -188,14 +188,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn steady_use_changes_the_pressure_at_most_once(before in 0..3_usize, used: u64, budget: u64) {
+        fn steady_use_changes_the_pressure_at_most_once(
+            before in 0..3_usize,
+            used: u64,
+            budget: u64,
+        ) {
             let before = [Pressure::Eased, Pressure::Tight, Pressure::Critical][before];
             let once = before.next(used, budget);
             prop_assert_eq!(once.next(used, budget), once);
         }
 
         #[test]
-        fn more_use_never_means_less_pressure(before in 0..3_usize, used: u32, more: u32, budget in 1..u64::MAX) {
+        fn more_use_never_means_less_pressure(
+            before in 0..3_usize,
+            used: u32,
+            more: u32,
+            budget in 1..u64::MAX,
+        ) {
             let before = [Pressure::Eased, Pressure::Tight, Pressure::Critical][before];
             let used = u64::from(used);
             prop_assert!(before.next(used + u64::from(more), budget) >= before.next(used, budget));

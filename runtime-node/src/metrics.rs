@@ -84,6 +84,7 @@ impl Metrics {
         })
     }
 
+    /// Returns the metrics of one shard, and creates their series.
     pub fn shard(&self, id: ShardId) -> ShardMetrics {
         let shard = id.to_string();
         ShardMetrics {

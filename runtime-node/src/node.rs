@@ -19,11 +19,15 @@ use std::thread::JoinHandle;
 
 use core_affinity::CoreId;
 use prometheus::Registry;
+use tenon_egress::{Policy, Settings, SettingsError};
+use tenon_engine::{Headroom, Watchdog};
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::Tls;
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
+use tenon_router::Router;
+use tenon_web::response_cache::ResponseCache;
 use tokio::sync::watch;
 
 use crate::child::ChildProcess;
@@ -34,11 +38,7 @@ use crate::reports::{self, Reporter};
 use crate::services::RouterUrl;
 use crate::source::Source;
 use front::Front;
-use siblings::Ends;
-use tenon_egress::{Policy, Settings, SettingsError};
-use tenon_engine::{Headroom, Watchdog};
-use tenon_router::Router;
-use tenon_web::response_cache::ResponseCache;
+use siblings::SiblingLinks;
 use thread::{Clients, ShardThread, Supervised};
 
 /// A running node.
@@ -114,7 +114,7 @@ impl Node {
         };
         let (front, fronts) = front.map(|front| (front.router, front.threads)).unzip();
         let fronts = fronts.into_iter().flatten();
-        let siblings = Ends::of_threads(bound.len()).into_iter().map(Some);
+        let siblings = SiblingLinks::of_threads(bound.len()).into_iter().map(Some);
         let mut clients =
             fronts.zip(siblings).map(|(thread, siblings)| Clients { thread, siblings });
         if config.router.is_none() {

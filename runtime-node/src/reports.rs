@@ -72,7 +72,7 @@ enum LedgerEvent {
     Failing(Failing),
     Recovered(RevisionDigest),
     /// The shard's process has ended; failures on the shard no longer count.
-    Gone,
+    ShardEnded,
     /// A revision has ended a process.
     Quarantined(WorkerReport),
 }
@@ -94,7 +94,7 @@ impl Reporter {
     /// # Arguments
     /// * `node` - the node's name.
     /// * `tls` - used if the catalog's URL is `https`.
-    /// * `loops` - gauge of the number of revisions in a crash loop.
+    /// * `crash_loops` - gauge of the number of revisions in a crash loop.
     ///
     /// # Errors
     /// Fails if the system cannot create the event loop or the thread.
@@ -102,14 +102,14 @@ impl Reporter {
         node: String,
         catalog: Endpoint,
         tls: Option<Tls>,
-        loops: IntGauge,
+        crash_loops: IntGauge,
     ) -> io::Result<Self> {
         let (events_tx, events_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let connector = Connector::new(tls, Role::Operator, CONNECT);
         let operator = Operator { endpoint: catalog.connect_timeout(CONNECT), connector };
         vital::spawn("reports".to_owned(), move || {
-            runtime.block_on(report(&node, &operator, events_rx, &loops));
+            runtime.block_on(report(&node, &operator, events_rx, &crash_loops));
         })?;
         Ok(Self(Destination::Thread(events_tx)))
     }
@@ -119,6 +119,7 @@ impl Reporter {
         Self(Destination::Supervisor(supervisor))
     }
 
+    /// Returns the handle of one shard.
     pub fn of(&self, shard: ShardId) -> Reports {
         Reports { shard, destination: self.0.clone() }
     }
@@ -149,8 +150,8 @@ impl Reporter {
     }
 
     /// Records that a shard's process has ended: failures on the shard no longer count.
-    pub(crate) fn gone(&self, shard: ShardId) {
-        self.of(shard).send(LedgerEvent::Gone);
+    pub(crate) fn shard_ended(&self, shard: ShardId) {
+        self.of(shard).send(LedgerEvent::ShardEnded);
     }
 
     /// Reports that a revision is refused because it ended a process.
@@ -158,18 +159,18 @@ impl Reporter {
     /// # Arguments
     /// * `hung` - whether the process was killed because a turn did not end; otherwise the process
     ///   ended by itself.
-    /// * `lasts` - length of the quarantine.
+    /// * `duration` - length of the quarantine.
     /// * `times` - how often the revision has been quarantined, including this time.
     pub(crate) fn quarantined(
         &self,
         worker: &WorkerId,
         digest: RevisionDigest,
         hung: bool,
-        lasts: Duration,
+        duration: Duration,
         times: u32,
     ) {
         let cause = if hung { quarantined::Cause::Hung } else { quarantined::Cause::Crashed };
-        let duration_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
+        let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let state = State::Quarantined(Quarantined { cause: cause.into(), duration_ms, times });
         let digest = digest.as_bytes().to_vec();
         let report = WorkerReport { worker: worker.to_string(), digest, state: Some(state) };
@@ -229,7 +230,7 @@ impl LedgerEvent {
                 (worker.to_string(), digest, state)
             }
             Self::Recovered(digest) => (String::new(), digest, State::Recovered(Recovered {})),
-            Self::Gone | Self::Quarantined(_) => return None,
+            Self::ShardEnded | Self::Quarantined(_) => return None,
         };
         Some(WorkerReport { worker, digest: digest.as_bytes().to_vec(), state: Some(state) })
     }
@@ -240,12 +241,12 @@ async fn report(
     node: &str,
     operator: &Operator,
     mut events_rx: mpsc::UnboundedReceiver<(ShardId, LedgerEvent)>,
-    loops: &IntGauge,
+    crash_loops: &IntGauge,
 ) {
     let mut ledger = Ledger::default();
     let (mut interval, mut not_before) = (INTERVAL, Instant::now());
     loop {
-        loops.set(ledger.loops() as i64);
+        crash_loops.set(ledger.crash_loops() as i64);
         let due = ledger.next_due().map(|due| due.max(not_before));
         let comes_due = async {
             match due {
@@ -257,18 +258,25 @@ async fn report(
             // Events come first, so that a report contains the latest states.
             biased;
             event = events_rx.recv() => match event {
-                Some((shard, LedgerEvent::Failing(failing))) => ledger.failing(shard, failing, Instant::now()),
-                Some((shard, LedgerEvent::Recovered(digest))) => ledger.recovered(shard, digest, Instant::now()),
-                Some((shard, LedgerEvent::Gone)) => ledger.gone(shard, Instant::now()),
-                Some((_, LedgerEvent::Quarantined(report))) => ledger.quarantined(report, Instant::now()),
+                Some((shard, LedgerEvent::Failing(failing))) => {
+                    ledger.failing(shard, failing, Instant::now());
+                }
+                Some((shard, LedgerEvent::Recovered(digest))) => {
+                    ledger.recovered(shard, digest, Instant::now());
+                }
+                Some((shard, LedgerEvent::ShardEnded)) => ledger.shard_ended(shard, Instant::now()),
+                Some((_, LedgerEvent::Quarantined(report))) => {
+                    ledger.quarantined(report, Instant::now());
+                }
                 None => return,
             },
             () = comes_due => {
-                let mut batch = ledger.due(Instant::now());
+                let mut batch = ledger.next_batch(Instant::now());
                 if batch.is_empty() {
                     continue;
                 }
-                let request = ReportRequest { node: node.to_owned(), workers: std::mem::take(&mut batch.workers) };
+                let workers = std::mem::take(&mut batch.workers);
+                let request = ReportRequest { node: node.to_owned(), workers };
                 interval = match send(operator, request).await {
                     Ok(()) => {
                         ledger.delivered(&batch, Instant::now());

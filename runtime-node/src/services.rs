@@ -26,17 +26,17 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
+use tenon_engine::{Body, FetchResponse, ResponseBody, StreamError};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::runtime::{InvokeHead, requests_websocket};
+use tenon_web::{Call, CallResponse, Services};
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::shard::{Answer, Shard};
 pub use router::{InvalidRouter, Router, RouterUrl};
-use tenon_engine::{Body, FetchResponse, ResponseBody, StreamError};
-use tenon_web::{Call, CallResponse, Services};
 
 /// Time after which the admission queue assumes the deadline of a call. The caller's own time limit
 /// ends a call that waits for longer.
@@ -49,7 +49,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Creates the performer of a shard's calls.
+    /// Creates the client with which a shard's Workers call other Workers.
     ///
     /// # Arguments
     /// * `router` - client of the routers. Without it, a Worker can call only revisions that are
@@ -145,7 +145,8 @@ async fn call_locally(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) 
 /// Wraps the body so that it fails once it is longer than `limit`, in bytes.
 fn limit_body(body: Body, limit: u64) -> Result<Body, Failure> {
     let too_large = move |phase| {
-        let message = format!("the request's body exceeds the limit of {limit} bytes");
+        let limit = limit / (1024 * 1024);
+        let message = format!("the request's body exceeds the Worker's limit of {limit} MiB");
         Failure::new(FailureCode::RequestTooLarge, phase, message)
     };
     match body {

@@ -51,8 +51,7 @@ use crate::source::Source;
 use crate::spares::Demand;
 use crate::tenants::Tenants;
 use crate::upkeep;
-use admitted::InFlight;
-use admitted::{AdmissionRequest, GaugeGuard};
+use admitted::{AdmissionRequest, GaugeGuard, InFlight};
 pub use admitted::{Admitted, Answer, Permits};
 use coverage::Coverage;
 use heat::ShardHeat;
@@ -81,7 +80,7 @@ pub struct Shard {
     bounds: ShardBounds,
     draining: Cell<bool>,
     /// Whether this process has asked the supervisor to replace it.
-    worn: Cell<bool>,
+    was_reported_worn: Cell<bool>,
     pressure: Cell<Pressure>,
     demand: RefCell<Demand>,
     /// Notified when a cold start begins or memory pressure is reviewed.
@@ -127,7 +126,7 @@ impl Shard {
     /// Creates the shard of the current thread.
     ///
     /// # Panics
-    /// Panics outside of a runtime.
+    /// Panics if no Tokio runtime runs on the current thread.
     pub fn new(
         engine: Engine,
         source: Source,
@@ -137,13 +136,13 @@ impl Shard {
         metrics: ShardMetrics,
     ) -> Rc<Self> {
         let ShardBounds { isolates, in_flight, tunnels, waiting } = bounds;
-        let waiting_in_all = in_flight.max(u32::try_from(waiting).unwrap_or(u32::MAX));
+        let max_waiting_total = in_flight.max(u32::try_from(waiting).unwrap_or(u32::MAX));
         Rc::new(Self {
             engine: Rc::new(engine),
             pool: RefCell::new(Pool::new(isolates)),
             living: RefCell::default(),
             semaphore: DeadlineSemaphore::new(in_flight, waiting),
-            tenants: RefCell::new(Tenants::new(in_flight, waiting, waiting_in_all, tunnels)),
+            tenants: RefCell::new(Tenants::new(in_flight, waiting, max_waiting_total, tunnels)),
             source,
             supervisor,
             placing: RefCell::default(),
@@ -151,7 +150,7 @@ impl Shard {
             metrics,
             bounds,
             draining: Cell::new(false),
-            worn: Cell::new(false),
+            was_reported_worn: Cell::new(false),
             pressure: Cell::default(),
             demand: RefCell::new(Demand::new(Instant::now())),
             spares_are_due: Notify::new(),
@@ -299,10 +298,10 @@ impl Shard {
         self.pressure.get().max(memory::on_this_process())
     }
 
-    /// Makes room in memory for a start: evicts an idle isolate if memory is short, and up to
+    /// Frees memory for a start: evicts an idle isolate if memory is short, and up to
     /// [`EVICTIONS`] more while this process has almost no memory left. Returns whether there is
     /// room.
-    fn make_memory(&self) -> bool {
+    fn free_memory_for_start(&self) -> bool {
         let replaces = upkeep::starts_replace(self.pressure()) && self.evict_idle();
         for _ in 0..EVICTIONS {
             if memory::on_this_process() < Pressure::Critical {
@@ -347,8 +346,8 @@ impl Shard {
         if let Some(permit) = semaphore.try_acquire() {
             return Ok(Some(permit));
         }
-        let place = self.tenants.borrow().place(&request.tenant);
-        let _place = place.map_err(|refusal| self.shed(refusal))?;
+        let slot = self.tenants.borrow().reserve_queue_slot(&request.tenant);
+        let _slot = slot.map_err(|refusal| self.shed(refusal))?;
         let _waiting = GaugeGuard::new(&self.metrics.admission.waiting);
         Ok(semaphore.acquire(request.deadline).await)
     }

@@ -50,7 +50,7 @@ use crate::config::CatalogConfig;
 use kept::Kept;
 use operators::Operators;
 
-/// Time limit of connecting to an operator.
+/// Time limit for connecting to an operator.
 const CONNECT: Duration = Duration::from_secs(1);
 
 /// A connection that has been silent for `KEEP_ALIVE` is pinged, and dropped if no answer arrives
@@ -71,13 +71,13 @@ const DISK: usize = 1 << 30;
 
 /// A revision, with the bytecode of its modules if there is any.
 #[derive(Clone)]
-pub struct Sourced {
+pub struct RevisionWithBytecode {
     pub revision: Arc<Revision>,
     /// An encoded [`Bytecode`](tenon_engine::Bytecode), which has not been validated.
     pub bytecode: Option<Bytes>,
 }
 
-type SourceResult = Result<Sourced, Failure>;
+type SourceResult = Result<RevisionWithBytecode, Failure>;
 
 /// A handle to the process's source of revisions, for any thread.
 #[derive(Clone)]
@@ -151,9 +151,11 @@ impl Source {
             }
         };
         let (answer_tx, answer_rx) = oneshot::channel();
-        let gone = || unavailable("the node is shutting down");
-        orders_tx.send(Order::Fetch(worker.into(), digest, answer_tx)).map_err(|_| gone())?;
-        answer_rx.await.unwrap_or_else(|_| Err(gone()))
+        let shutting_down = || unavailable("the node is shutting down");
+        orders_tx
+            .send(Order::Fetch(worker.into(), digest, answer_tx))
+            .map_err(|_| shutting_down())?;
+        answer_rx.await.unwrap_or_else(|_| Err(shutting_down()))
     }
 
     /// Fetches the revision with this digest into the cache, for a request that will arrive soon.
@@ -208,14 +210,16 @@ async fn serve(
                     }
                 }
                 Some(Order::Fetch(worker, digest, answer_tx)) => {
-                    let (revision, bytecode) = (revisions.get(&digest).cloned(), bytecodes.get(&digest).cloned());
+                    let revision = revisions.get(&digest).cloned();
+                    let bytecode = bytecodes.get(&digest).cloned();
                     let file = match (&bytecode, &mut disk) {
                         (None, Some(disk)) => disk.read(digest),
                         _ => None,
                     };
                     if let (Some(revision), None) = (&revision, &file) {
+                        let revision = Arc::clone(revision);
                         // If the receiver has been dropped, the request was canceled.
-                        let _ = answer_tx.send(Ok(Sourced { revision: Arc::clone(revision), bytecode }));
+                        let _ = answer_tx.send(Ok(RevisionWithBytecode { revision, bytecode }));
                         continue;
                     }
                     let waiters = waiting.entry(digest).or_default();
@@ -243,7 +247,8 @@ async fn serve(
                 if let Some(bytecode) = &bytecode {
                     bytecodes.insert(digest, bytecode.clone(), bytecode.len());
                 }
-                let answer = obtained.map(|(revision, _)| Sourced { revision, bytecode });
+                let answer =
+                    obtained.map(|(revision, _)| RevisionWithBytecode { revision, bytecode });
                 for answer_tx in waiting.remove(&digest).unwrap_or_default() {
                     let _ = answer_tx.send(answer.clone());
                 }
@@ -252,7 +257,7 @@ async fn serve(
     }
 }
 
-/// The origin of a revision.
+/// Whether a revision was in a cache, or was fetched from an operator.
 enum Obtained {
     Cached,
     Fetched,
@@ -305,7 +310,7 @@ pub(crate) async fn receive(
     match assembler.finish().map_err(damaged)? {
         (actual, revision) if actual == digest => {
             let bytecode = (!bytecode.is_empty()).then(|| bytecode.freeze());
-            Ok(Sourced { revision: Arc::new(revision), bytecode })
+            Ok(RevisionWithBytecode { revision: Arc::new(revision), bytecode })
         }
         _ => Err(unavailable("the supervisor sent another revision")),
     }

@@ -29,10 +29,10 @@ impl Demand {
     /// Returns how many spare isolates there should be.
     ///
     /// # Arguments
-    /// * `most` - maximum number of spare isolates.
-    pub fn wanted(&self, now: Instant, most: usize) -> usize {
+    /// * `max` - maximum number of spare isolates.
+    pub fn wanted(&self, now: Instant, max: usize) -> usize {
         // The count is rounded; otherwise the last start would never be forgotten.
-        (self.starts_at(now).round() as usize).max(1).min(most)
+        (self.starts_at(now).round() as usize).max(1).min(max)
     }
 
     fn starts_at(&self, now: Instant) -> f64 {
@@ -75,13 +75,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_number_of_spares_is_between_one_and_the_limit(starts in prop::collection::vec(0..10_000_u64, 0..50), most in 1..20_usize) {
+        fn the_number_of_spares_is_between_one_and_the_limit(
+            starts in prop::collection::vec(0..10_000_u64, 0..50),
+            max in 1..20_usize,
+        ) {
             let (demand, now) = after(&starts, Instant::now());
-            prop_assert!((1..=most).contains(&demand.wanted(now, most)));
+            prop_assert!((1..=max).contains(&demand.wanted(now, max)));
         }
 
         #[test]
-        fn starts_never_lower_and_time_never_raises_the_demand(starts in prop::collection::vec(0..10_000_u64, 0..50), pause in 0..100_000_u64) {
+        fn starts_never_lower_and_time_never_raises_the_demand(
+            starts in prop::collection::vec(0..10_000_u64, 0..50),
+            pause in 0..100_000_u64,
+        ) {
             let (mut demand, now) = after(&starts, Instant::now());
             let later = now + Duration::from_millis(pause);
             let before = demand.wanted(later, usize::MAX);

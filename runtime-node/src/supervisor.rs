@@ -47,7 +47,7 @@ use tenon_lifecycle::admin::Exposition;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::{RevisionDigest, ShardId};
-use tenon_proto::node::order::Order as Ordered;
+use tenon_proto::node::order::Order as OrderKind;
 use tenon_proto::node::{self, Order};
 use tokio::sync::Notify;
 
@@ -94,7 +94,7 @@ struct Shared {
     metrics: Metrics,
     registry: Registry,
     /// Notified when a process has started.
-    has_begun: Notify,
+    process_began: Notify,
 }
 
 impl Supervisor {
@@ -152,7 +152,7 @@ impl Supervisor {
             reporter,
             metrics,
             registry: registry.clone(),
-            has_begun: Notify::new(),
+            process_began: Notify::new(),
         });
         let addresses = listeners.iter().map(|(id, (_, address))| (*id, *address)).collect();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -232,9 +232,9 @@ impl Shared {
         self.metrics.processes.set_serving(id, true);
     }
 
-    fn on_metrics(&self, id: ShardId, page: Bytes) {
-        if let Ok(page) = String::from_utf8(page.into()) {
-            self.child(id).shown.send_replace(page);
+    fn on_metrics(&self, id: ShardId, metrics: Bytes) {
+        if let Ok(metrics) = String::from_utf8(metrics.into()) {
+            self.child(id).latest_metrics.send_replace(metrics);
         }
     }
 
@@ -244,7 +244,7 @@ impl Shared {
         tracing::debug!(worker = %promotion.worker, revision = digest.short(), "moved a revision to its shard");
         let (digest, worker) = (digest.as_bytes().to_vec().into(), promotion.worker.to_string());
         self.child(promotion.home)
-            .order(order(Ordered::Prestart(node::Prestart { digest, worker })));
+            .order(order(OrderKind::Prestart(node::Prestart { digest, worker })));
     }
 
     fn on_warm(&self, digest: &RevisionDigest) {
@@ -288,14 +288,14 @@ impl Shared {
     ) {
         let release = node::Release { digest: digest.as_bytes().to_vec().into(), condemn };
         let concerned = self.children.iter().filter(|child| concerned(child.id));
-        concerned.for_each(|child| child.order(order(Ordered::Release(release.clone()))));
+        concerned.for_each(|child| child.order(order(OrderKind::Release(release.clone()))));
     }
 
     /// Waits until no process is running this revision's code, for at most [`VERDICT`]: a process
     /// that seems to run this code may have ended without having been judged yet.
     async fn await_verdict(&self, digest: &RevisionDigest) {
-        let by = Instant::now() + VERDICT;
-        while self.children.iter().any(|child| child.runs(digest)) && Instant::now() < by {
+        let deadline = Instant::now() + VERDICT;
+        while self.children.iter().any(|child| child.runs(digest)) && Instant::now() < deadline {
             tokio::time::sleep(VERDICT / 50).await;
         }
     }
@@ -309,16 +309,16 @@ impl Shared {
             (placement.judge(&digest, was_cramped, now), placement.quarantines.count(now))
         };
         let Some(CrashReport { worker, decision }) = report else { return false };
-        let CrashDecision::Quarantined(Quarantine { lasts, times, .. }) = decision else {
+        let CrashDecision::Quarantined(Quarantine { duration, times, .. }) = decision else {
             self.metrics.quarantines.forgiven.inc();
             let revision = digest.short();
             tracing::warn!(%worker, revision, "a process with little memory left ended; the revision is forgiven once");
             return false;
         };
-        tracing::warn!(%worker, revision = digest.short(), ?lasts, times, "quarantined a revision after a process ended");
+        tracing::warn!(%worker, revision = digest.short(), ?duration, times, "quarantined a revision after a process ended");
         self.metrics.quarantines.by_cause.inc(cause);
         self.metrics.quarantines.current.set(quarantined as i64);
-        self.reporter.quarantined(&worker, digest, cause == Cause::Hung, lasts, times);
+        self.reporter.quarantined(&worker, digest, cause == Cause::Hung, duration, times);
         self.send_release(&digest, true, |_| true);
         true
     }
@@ -346,7 +346,7 @@ impl Exposition for Merged {
     }
 }
 
-fn order(order: Ordered) -> Order {
+fn order(order: OrderKind) -> Order {
     Order { order: Some(order) }
 }
 

@@ -28,11 +28,14 @@ const FIRST_PRUNE: usize = 64;
 
 /// The tenants whose Workers have been requested on a shard.
 pub struct Tenants {
+    /// Maximum number of the shard's invocations in flight.
     in_flight: u32,
-    room: usize,
-    waiting: u32,
+    /// Maximum number of requests that wait for one tenant's permits.
+    max_waiting: usize,
+    /// Maximum number of requests that wait in all queues of the shard together.
+    max_waiting_total: u32,
     /// Counts the queue entries of all tenants together.
-    places: DeadlineSemaphore,
+    queue_slots: DeadlineSemaphore,
     tunnels: DeadlineSemaphore,
     known: FxHashMap<Rc<str>, Rc<Tenant>>,
     /// Number of known tenants at which absent tenants are next forgotten.
@@ -45,7 +48,7 @@ pub struct Tenant {
     namespace: Rc<str>,
     share: Cell<Share>,
     in_flight: DeadlineSemaphore,
-    places: DeadlineSemaphore,
+    queue_slots: DeadlineSemaphore,
     tunnels: DeadlineSemaphore,
 }
 
@@ -60,15 +63,16 @@ impl Tenants {
     ///
     /// # Arguments
     /// * `in_flight` - maximum number of the shard's invocations in flight.
-    /// * `room` - maximum number of requests that wait for one tenant's permits.
-    /// * `waiting` - maximum number of requests that wait in all queues of the shard together.
-    /// * `tunnels` - maximum number of the shard's clients' WebSockets.
-    pub fn new(in_flight: u32, room: usize, waiting: u32, tunnels: u32) -> Self {
+    /// * `max_waiting` - maximum number of requests that wait for one tenant's permits.
+    /// * `max_waiting_total` - maximum number of requests that wait in all queues of the shard
+    ///   together.
+    /// * `tunnels` - maximum number of WebSockets of the shard's clients.
+    pub fn new(in_flight: u32, max_waiting: usize, max_waiting_total: u32, tunnels: u32) -> Self {
         Self {
             in_flight,
-            room,
-            waiting,
-            places: DeadlineSemaphore::new(waiting, 0),
+            max_waiting,
+            max_waiting_total,
+            queue_slots: DeadlineSemaphore::new(max_waiting_total, 0),
             tunnels: DeadlineSemaphore::new(tunnels, 0),
             known: FxHashMap::default(),
             prune_at: FIRST_PRUNE,
@@ -85,8 +89,8 @@ impl Tenants {
         let share = if self.visits.has_others(namespace, now) { Share::Half } else { Share::Most };
         self.visits.add(&tenant.namespace, now);
         if tenant.share.replace(share) != share {
-            tenant.in_flight.resize(part(share, self.in_flight), self.room);
-            tenant.places.resize(part(share, self.waiting), 0);
+            tenant.in_flight.resize(part(share, self.in_flight), self.max_waiting);
+            tenant.queue_slots.resize(part(share, self.max_waiting_total), 0);
             tenant.tunnels.resize(part(share, self.tunnels.limit()), 0);
         }
         tenant
@@ -95,16 +99,16 @@ impl Tenants {
     /// Takes the right to wait in a queue.
     ///
     /// # Errors
-    /// Fails if the tenant, or all tenants together, have used up their places.
-    pub fn place(&self, tenant: &Tenant) -> Result<TenantSlot, Refusal> {
-        TenantSlot::acquire(&tenant.places, &self.places)
+    /// Fails if the tenant, or all tenants together, have the maximum number of queue entries.
+    pub fn reserve_queue_slot(&self, tenant: &Tenant) -> Result<TenantSlot, Refusal> {
+        TenantSlot::acquire(&tenant.queue_slots, &self.queue_slots)
     }
 
     /// Takes the right to hold a tunnel.
     ///
     /// # Errors
-    /// Fails if the tenant, or all tenants together, have used up their tunnels.
-    pub fn tunnel(&self, tenant: &Tenant) -> Result<TenantSlot, Refusal> {
+    /// Fails if the tenant, or all tenants together, have the maximum number of tunnels.
+    pub fn reserve_tunnel(&self, tenant: &Tenant) -> Result<TenantSlot, Refusal> {
         TenantSlot::acquire(&tenant.tunnels, &self.tunnels)
     }
 
@@ -119,8 +123,8 @@ impl Tenants {
         let tenant = Rc::new(Tenant {
             namespace: namespace.into(),
             share: Cell::new(share),
-            in_flight: DeadlineSemaphore::new(part(share, self.in_flight), self.room),
-            places: DeadlineSemaphore::new(part(share, self.waiting), 0),
+            in_flight: DeadlineSemaphore::new(part(share, self.in_flight), self.max_waiting),
+            queue_slots: DeadlineSemaphore::new(part(share, self.max_waiting_total), 0),
             tunnels: DeadlineSemaphore::new(part(share, self.tunnels.limit()), 0),
         });
         self.known.insert(Rc::clone(&tenant.namespace), Rc::clone(&tenant));
@@ -129,9 +133,9 @@ impl Tenants {
 }
 
 impl TenantSlot {
-    fn acquire(tenants: &DeadlineSemaphore, shards: &DeadlineSemaphore) -> Result<Self, Refusal> {
-        let of_tenant = tenants.try_acquire().ok_or(Refusal::TenantFull)?;
-        let of_shard = shards.try_acquire().ok_or(Refusal::ShardFull)?;
+    fn acquire(tenant: &DeadlineSemaphore, shard: &DeadlineSemaphore) -> Result<Self, Refusal> {
+        let of_tenant = tenant.try_acquire().ok_or(Refusal::TenantFull)?;
+        let of_shard = shard.try_acquire().ok_or(Refusal::ShardFull)?;
         Ok(Self { _tenant: of_tenant, _shard: of_shard })
     }
 }
@@ -152,7 +156,7 @@ impl Tenant {
     }
 
     fn is_present(&self) -> bool {
-        [&self.in_flight, &self.places, &self.tunnels]
+        [&self.in_flight, &self.queue_slots, &self.tunnels]
             .iter()
             .any(|semaphore| semaphore.in_flight() > 0)
     }
@@ -215,18 +219,18 @@ mod tests {
     }
 
     #[test]
-    fn tenants_share_the_places_in_the_queues() {
+    fn tenants_share_the_queue_slots() {
         let (mut tenants, now) = (Tenants::new(16, 4, 4, 4), Instant::now());
         let [shop, news, mail] = ["shop", "news", "mail"].map(|name| tenants.arrive(name, now));
         tenants.arrive("shop", now);
-        let taken = [&shop, &shop, &news].map(|tenant| tenants.place(tenant).ok());
+        let taken = [&shop, &shop, &news].map(|tenant| tenants.reserve_queue_slot(tenant).ok());
         assert!(taken.iter().all(Option::is_some));
-        assert_eq!(tenants.place(&shop).err(), Some(Refusal::TenantFull));
-        let last = tenants.place(&news);
+        assert_eq!(tenants.reserve_queue_slot(&shop).err(), Some(Refusal::TenantFull));
+        let last = tenants.reserve_queue_slot(&news);
         assert!(last.is_ok());
-        assert_eq!(tenants.place(&mail).err(), Some(Refusal::ShardFull));
+        assert_eq!(tenants.reserve_queue_slot(&mail).err(), Some(Refusal::ShardFull));
         drop(taken);
-        assert!(tenants.place(&mail).is_ok());
+        assert!(tenants.reserve_queue_slot(&mail).is_ok());
     }
 
     #[test]
@@ -234,10 +238,10 @@ mod tests {
         let (mut tenants, now) = (Tenants::new(16, 4, 4, 4), Instant::now());
         let [shop, news] = ["shop", "news"].map(|name| tenants.arrive(name, now));
         tenants.arrive("shop", now);
-        let taken = [&shop, &shop].map(|tenant| tenants.tunnel(tenant).ok());
+        let taken = [&shop, &shop].map(|tenant| tenants.reserve_tunnel(tenant).ok());
         assert!(taken.iter().all(Option::is_some));
-        assert_eq!(tenants.tunnel(&shop).err(), Some(Refusal::TenantFull));
-        assert!(tenants.tunnel(&news).is_ok() && tenants.place(&shop).is_ok());
+        assert_eq!(tenants.reserve_tunnel(&shop).err(), Some(Refusal::TenantFull));
+        assert!(tenants.reserve_tunnel(&news).is_ok() && tenants.reserve_queue_slot(&shop).is_ok());
     }
 
     #[test]
@@ -270,9 +274,12 @@ mod tests {
         }
 
         #[test]
-        fn two_halves_cover_the_whole_and_the_larger_share_of_eight_or_more_leaves_room(whole in 0..10_000_usize) {
-            prop_assert!(Share::Half.of(whole) * 2 >= whole && Share::Half.of(whole) <= Share::Most.of(whole).max(1));
-            prop_assert!(whole < 8 || Share::Most.of(whole) < whole);
+        fn two_halves_cover_the_whole_and_the_larger_share_of_eight_or_more_leaves_room(
+            whole in 0..10_000_usize,
+        ) {
+            let (half, most) = (Share::Half.of(whole), Share::Most.of(whole));
+            prop_assert!(half * 2 >= whole && half <= most.max(1));
+            prop_assert!(whole < 8 || most < whole);
         }
     }
 }

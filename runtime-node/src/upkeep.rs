@@ -51,18 +51,23 @@ pub struct Upkeep {
     /// The time of the last garbage collection.
     collected: Option<Instant>,
     /// The time since which no step has freed anything.
-    in_vain: Option<Instant>,
+    no_relief_since: Option<Instant>,
 }
 
 impl Upkeep {
     /// Records whether the last step against a shortage freed anything. Returns the time for which
     /// no step has freed anything under critical pressure.
-    pub fn in_vain(&mut self, pressure: Pressure, freed: bool, now: Instant) -> Duration {
+    pub fn time_without_relief(
+        &mut self,
+        pressure: Pressure,
+        freed: bool,
+        now: Instant,
+    ) -> Duration {
         if freed || pressure < Pressure::Critical {
-            self.in_vain = None;
+            self.no_relief_since = None;
             return Duration::ZERO;
         }
-        now.saturating_duration_since(*self.in_vain.get_or_insert(now))
+        now.saturating_duration_since(*self.no_relief_since.get_or_insert(now))
     }
 
     /// Returns the next step against a shortage of memory.
@@ -142,12 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn relief_is_in_vain_while_nothing_is_freed_and_no_isolate_may_start() {
+    fn time_without_relief_is_counted_while_nothing_is_freed_and_no_isolate_may_start() {
         use Pressure::{Critical, Tight};
         let (mut upkeep, start) = (Upkeep::default(), Instant::now());
         let second = Duration::from_secs(1);
-        let mut ask =
-            |pressure, freed, after: u32| upkeep.in_vain(pressure, freed, start + after * second);
+        let mut ask = |pressure, freed, after: u32| {
+            upkeep.time_without_relief(pressure, freed, start + after * second)
+        };
         assert_eq!(ask(Critical, false, 0), Duration::ZERO);
         assert_eq!(ask(Critical, false, 2), 2 * second);
         assert_eq!(ask(Critical, true, 3), Duration::ZERO, "after an isolate was evicted");
@@ -206,7 +212,8 @@ mod tests {
         fn higher_pressure_never_admits_a_start_that_lower_pressure_refuses(
             one in pressure(), other in pressure(), replaces: bool,
         ) {
-            prop_assert!(one > other || admits_start(one, replaces) || !admits_start(other, replaces));
+            let admits = |pressure| admits_start(pressure, replaces);
+            prop_assert!(one > other || admits(one) || !admits(other));
         }
 
         #[test]

@@ -12,7 +12,7 @@ use crate::memory::Pressure;
 
 /// Time without memory for a start, and without anything to evict, after which a process is
 /// replaced.
-pub const IN_VAIN: Duration = Duration::from_secs(2);
+pub const MAX_WITHOUT_RELIEF: Duration = Duration::from_secs(2);
 
 /// Minimum size of a process's private writable memory, in bytes, at which a restart frees memory.
 /// A process without isolates has about 25 MiB.
@@ -23,7 +23,7 @@ const OUTGROWN: u64 = 64 << 20;
 pub struct Signs {
     /// Time for which no isolate could be started and no step against the shortage of memory has
     /// freed anything.
-    pub in_vain: Duration,
+    pub without_relief: Duration,
     /// The pressure on this process by its own limit. The pressure on the node does not count: if
     /// other processes cause it, a restart of this process would not change it.
     pub pressure: Pressure,
@@ -42,7 +42,9 @@ impl Signs {
     /// Returns whether the process is short of memory by its own limit and has taken much memory:
     /// the pieces that the allocator keeps cannot become the heap of an isolate.
     fn is_outgrown(&self) -> bool {
-        self.in_vain >= IN_VAIN && self.pressure > Pressure::Eased && self.mapped >= OUTGROWN
+        self.without_relief >= MAX_WITHOUT_RELIEF
+            && self.pressure > Pressure::Eased
+            && self.mapped >= OUTGROWN
     }
 }
 
@@ -50,8 +52,8 @@ impl Signs {
 mod tests {
     use super::*;
 
-    const OUTGROWN_IN_VAIN: Signs = Signs {
-        in_vain: IN_VAIN,
+    const WORN_OUT: Signs = Signs {
+        without_relief: MAX_WITHOUT_RELIEF,
         pressure: Pressure::Critical,
         mapped: OUTGROWN,
         types_are_used_up: false,
@@ -59,30 +61,30 @@ mod tests {
 
     #[test]
     fn a_process_that_cannot_free_its_memory_is_worn_out() {
-        assert!(OUTGROWN_IN_VAIN.show_wear());
-        assert!(Signs { pressure: Pressure::Tight, ..OUTGROWN_IN_VAIN }.show_wear());
+        assert!(WORN_OUT.show_wear());
+        assert!(Signs { pressure: Pressure::Tight, ..WORN_OUT }.show_wear());
     }
 
     #[test]
     fn a_process_that_freed_memory_recently_is_not_worn_out() {
-        let in_vain = IN_VAIN - Duration::from_millis(1);
-        assert!(!Signs { in_vain, ..OUTGROWN_IN_VAIN }.show_wear());
+        let without_relief = MAX_WITHOUT_RELIEF - Duration::from_millis(1);
+        assert!(!Signs { without_relief, ..WORN_OUT }.show_wear());
     }
 
     #[test]
     fn a_process_that_a_restart_would_not_make_smaller_is_not_worn_out() {
-        assert!(!Signs { mapped: OUTGROWN - 1, ..OUTGROWN_IN_VAIN }.show_wear());
+        assert!(!Signs { mapped: OUTGROWN - 1, ..WORN_OUT }.show_wear());
     }
 
     #[test]
     fn a_process_is_not_worn_out_because_other_processes_use_the_nodes_memory() {
-        assert!(!Signs { pressure: Pressure::Eased, ..OUTGROWN_IN_VAIN }.show_wear());
+        assert!(!Signs { pressure: Pressure::Eased, ..WORN_OUT }.show_wear());
     }
 
     #[test]
     fn a_process_without_room_for_types_is_worn_out_however_much_memory_it_has() {
         let at_ease = Signs {
-            in_vain: Duration::ZERO,
+            without_relief: Duration::ZERO,
             pressure: Pressure::Eased,
             mapped: 0,
             types_are_used_up: true,

@@ -182,13 +182,13 @@ impl Client {
         body: RequestBody,
     ) -> Result<(http::Response<Incoming>, Held), EgressError> {
         let origin = hop.origin()?;
-        let permit = self.limits.take(hop.context.worker.as_str(), &origin.tenant).await;
+        let permit = self.limits.acquire(hop.context.worker.as_str(), &origin.tenant).await;
         let (response, lease) = self.send(hop, &origin, body).await?;
         let open = permit.open()?;
         let memory = hop.context.budget.hold(WINDOW).ok_or(EgressError::Memory)?;
         let held = match lease {
             Lease { sender: super::connection::Sender::Http1(_), .. } => {
-                self.pool.give_back(origin, lease);
+                self.pool.put_back(origin, lease);
                 Held { _lease: None, _open: open, _memory: memory }
             }
             shared => Held { _lease: Some(shared), _open: open, _memory: memory },

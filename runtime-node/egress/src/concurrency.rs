@@ -91,7 +91,7 @@ impl ConcurrencyLimits {
     }
 
     /// Waits for a permit.
-    pub(super) async fn take(&self, worker: &str, tenant: &str) -> RequestPermit {
+    pub(super) async fn acquire(&self, worker: &str, tenant: &str) -> RequestPermit {
         let EgressBounds {
             waiting_per_worker,
             open_per_worker,
@@ -182,15 +182,15 @@ mod tests {
     #[test]
     fn a_worker_waits_for_its_own_permits_and_for_its_tenants_permits() {
         let limits = limits();
-        let take = |worker| Box::pin(limits.take(worker, "a"));
-        let first = take("a/1").now_or_never().unwrap();
-        let _second = take("a/1").now_or_never().unwrap();
-        let mut third = take("a/1");
+        let acquire = |worker| Box::pin(limits.acquire(worker, "a"));
+        let first = acquire("a/1").now_or_never().unwrap();
+        let _second = acquire("a/1").now_or_never().unwrap();
+        let mut third = acquire("a/1");
         assert!(third.as_mut().now_or_never().is_none());
-        let _other = take("a/2").now_or_never().unwrap();
-        let mut more = take("a/3");
+        let _other = acquire("a/2").now_or_never().unwrap();
+        let mut more = acquire("a/3");
         assert!(more.as_mut().now_or_never().is_none());
-        assert!(Box::pin(limits.take("b/1", "b")).now_or_never().is_some());
+        assert!(Box::pin(limits.acquire("b/1", "b")).now_or_never().is_some());
         drop(first);
         // One permit of the tenant and one of the Worker `a/1` are free.
         assert!(third.now_or_never().is_some() || more.now_or_never().is_some());
@@ -199,19 +199,19 @@ mod tests {
     #[test]
     fn a_worker_has_a_bounded_number_of_open_responses() {
         let limits = limits();
-        let take = || limits.take("a/1", "a").now_or_never().unwrap();
-        let first = take().open().unwrap();
-        let _second = take().open().unwrap();
-        assert!(matches!(take().open(), Err(EgressError::TooManyOpen("the Worker"))));
+        let acquire = || limits.acquire("a/1", "a").now_or_never().unwrap();
+        let first = acquire().open().unwrap();
+        let _second = acquire().open().unwrap();
+        assert!(matches!(acquire().open(), Err(EgressError::TooManyOpen("the Worker"))));
         drop(first);
-        assert!(take().open().is_ok());
+        assert!(acquire().open().is_ok());
     }
 
     #[test]
     fn workers_and_tenants_without_requests_are_forgotten() {
         let limits = limits();
         for n in 0..1000 {
-            limits.take(&format!("a/{n}"), &format!("{n}")).now_or_never().unwrap();
+            limits.acquire(&format!("a/{n}"), &format!("{n}")).now_or_never().unwrap();
         }
         assert!(limits.workers.borrow().len() < 600 && limits.tenants.borrow().len() < 600);
     }

@@ -1,5 +1,5 @@
 //! A connection to an origin: HTTP/1.1 with one exchange at a time, or HTTP/2 with many. A TLS
-//! handshake negotiates HTTP/2; without TLS, only calls of gRPC use it, which require it.
+//! handshake negotiates HTTP/2; without TLS, only gRPC calls use it, which require it.
 //!
 //! Bodies are read on demand: at most [`WINDOW`] bytes of an unread body are buffered, in HTTP/2's
 //! stream window or in the buffer of HTTP/1. HTTP/2's connection window is the sum of its streams'
@@ -172,9 +172,9 @@ impl Origin {
         stage: Stage,
         work: impl Future<Output = T>,
     ) -> Result<T, EgressError> {
-        let late =
+        let timed_out =
             |_| EgressError::TimedOut { stage, host: self.host(), seconds: HANDSHAKE.as_secs() };
-        tokio::time::timeout(HANDSHAKE, work).await.map_err(late)
+        tokio::time::timeout(HANDSHAKE, work).await.map_err(timed_out)
     }
 }
 
@@ -243,7 +243,7 @@ impl Sender {
             }
             Self::Http2(_) => {
                 if is_grpc(headers) {
-                    // Some servers of gRPC refuse calls whose client may discard trailers.
+                    // Some gRPC servers refuse calls whose client may discard trailers.
                     request.headers_mut().insert(header::TE, HeaderValue::from_static("trailers"));
                 }
                 let scheme = if url.scheme() == "https" { Scheme::HTTPS } else { Scheme::HTTP };

@@ -139,10 +139,11 @@ impl Connector {
 
     async fn direct(&self, origin: &Origin, addresses: &[Allowed]) -> Result<Stream, EgressError> {
         let seconds = self.timeout.as_secs();
-        let late =
+        let timed_out =
             |_| EgressError::TimedOut { stage: Stage::Connect, host: origin.host(), seconds };
-        let connected =
-            tokio::time::timeout(self.timeout, dial(addresses, origin.port)).await.map_err(late)?;
+        let connected = tokio::time::timeout(self.timeout, dial(addresses, origin.port))
+            .await
+            .map_err(timed_out)?;
         let failed =
             |source| EgressError::Connect { host: origin.host(), port: origin.port, source };
         connected.map(Either::Left).map_err(failed)

@@ -105,6 +105,7 @@ impl fmt::Display for Stage {
 }
 
 impl EgressError {
+    /// Returns the stage at which the request failed.
     pub fn stage(&self) -> Stage {
         match self {
             Self::BadPort(_)

@@ -51,9 +51,9 @@ impl InvocationBudget for Memory {
 /// Undoes the codings that a response's headers name.
 ///
 /// # Arguments
-/// * `most` - number of bytes after which decoding stops.
+/// * `max` - number of bytes after which decoding stops.
 /// * `memory` - maximum memory of all decoders together, in bytes.
-pub async fn decode(headers: &HeaderMap, body: Vec<Bytes>, most: usize, memory: usize) -> Decoded {
+pub async fn decode(headers: &HeaderMap, body: Vec<Bytes>, max: usize, memory: usize) -> Decoded {
     let budget = Rc::new(Memory { limit: memory, held: Cell::new(0) });
     let codings = decode::codings(headers);
     let body = stream::iter(body.into_iter().map(Ok)).boxed_local();
@@ -61,7 +61,7 @@ pub async fn decode(headers: &HeaderMap, body: Vec<Bytes>, most: usize, memory: 
         decode::decode(&codings, body, &(Rc::clone(&budget) as Rc<dyn InvocationBudget>));
     let mut decoded =
         Decoded { bytes: Vec::new(), failure: None, longest: 0, held: 0, codings: codings.len() };
-    while decoded.bytes.len() < most
+    while decoded.bytes.len() < max
         && let Some(piece) = body.next().await
     {
         match piece {
@@ -75,7 +75,7 @@ pub async fn decode(headers: &HeaderMap, body: Vec<Bytes>, most: usize, memory: 
             }
         }
     }
-    decoded.bytes.truncate(most);
+    decoded.bytes.truncate(max);
     decoded.held = budget.held.get();
     decoded
 }

@@ -7,7 +7,7 @@
 //! name servers and options of that file are used.
 //!
 //! Up to [`CACHED_ANSWERS`] answers are cached for their TTL, between [`MIN_TTL`] and [`MAX_TTL`].
-//! The cache holds only DNS answers; addresses are judged anew for each connection.
+//! The cache holds only DNS answers; addresses are judged again for each connection.
 
 use std::cell::OnceCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -30,7 +30,7 @@ impl Origin {
     }
 }
 
-/// Returns whether a request is a call of gRPC, which exists only over HTTP/2 and ends with
+/// Returns whether a request is a gRPC call, which exists only over HTTP/2 and ends with
 /// trailers. The content types of grpc-web begin in the same way, but need neither.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_of_grpc_is_known_by_its_content_type() {
+    fn a_grpc_call_is_known_by_its_content_type() {
         let is_grpc = |content_type: &'static str| {
             let value = HeaderValue::from_static(content_type);
             is_grpc(&HeaderMap::from_iter([(header::CONTENT_TYPE, value)]))

@@ -1,7 +1,7 @@
 //! Keeps connections for later requests of the same tenant to the same origin.
 //!
 //! ```text
-//!  take ─┬─► idle HTTP/1.1, or HTTP/2 with room ─► exchange ─► give back (HTTP/1.1, once idle)
+//!  take ─┬─► idle HTTP/1.1, or HTTP/2 with room ─► exchange ─► put back (HTTP/1.1, once idle)
 //!        └─► none: open one; over TLS, concurrent requests wait: HTTP/2 may serve all of them
 //! ```
 
@@ -25,7 +25,7 @@ use super::origin::Origin;
 pub(super) struct ConnectionPool {
     origins: RefCell<FxHashMap<Origin, OriginConnections>>,
     bounds: EgressBounds,
-    /// Whether there is a task that closes connections which were idle for too long.
+    /// Whether there is a task that closes connections that were idle for too long.
     has_pruner: Cell<bool>,
     idle_gauge: IntGauge,
 }
@@ -113,8 +113,9 @@ impl ConnectionPool {
         lease
     }
 
-    /// Keeps an HTTP/1.1 connection once its exchange is over, if the connection can be used again.
-    pub(super) fn give_back(self: &Rc<Self>, origin: Origin, lease: Lease) {
+    /// Puts an HTTP/1.1 connection back once its exchange is over, if the connection can be used
+    /// again.
+    pub(super) fn put_back(self: &Rc<Self>, origin: Origin, lease: Lease) {
         let Sender::Http1(mut sender) = lease.sender else { return };
         let pool = Rc::downgrade(self);
         spawn_local(async move {
@@ -122,10 +123,10 @@ impl ConnectionPool {
                 && let Some(pool) = pool.upgrade()
             {
                 let idle = IdleHttp1 { sender, since: Instant::now() };
-                let most = pool.bounds.idle_per_origin;
+                let limit = pool.bounds.idle_per_origin;
                 pool.keep(&origin, |kept| {
                     kept.idle_http1.push_back(idle);
-                    if kept.idle_http1.len() > most {
+                    if kept.idle_http1.len() > limit {
                         kept.idle_http1.pop_front();
                     }
                 });

@@ -275,13 +275,13 @@ mod tests {
 
     #[test]
     fn credentials_do_not_appear_in_display_and_debug_output() {
-        let proxy: Proxy = "http://alice:geheim@proxy.test:3128".parse().unwrap();
-        let encoded = BASE64_STANDARD.encode("alice:geheim");
+        let proxy: Proxy = "http://alice:hunter2@proxy.test:3128".parse().unwrap();
+        let encoded = BASE64_STANDARD.encode("alice:hunter2");
         for shown in
             [format!("{proxy}"), format!("{proxy:?}"), format!("{:?}", proxy.authorization)]
         {
             assert!(
-                !shown.contains("geheim") && !shown.contains("alice") && !shown.contains(&encoded),
+                !shown.contains("hunter2") && !shown.contains("alice") && !shown.contains(&encoded),
                 "{shown}"
             );
         }

@@ -88,13 +88,14 @@ pub fn next(
 
 /// Drops the headers that the redirected request must not carry.
 pub fn trim(headers: &mut HeaderMap, as_get: bool, elsewhere: bool) {
-    let gone =
+    let dropped =
         BODY_HEADERS.iter().filter(|_| as_get).chain(CREDENTIALS.iter().filter(|_| elsewhere));
-    for name in gone {
+    for name in dropped {
         headers.remove(name);
     }
 }
 
+/// Returns whether a response with this status redirects (Fetch, "redirect status").
 pub fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }

@@ -17,6 +17,7 @@ use super::proxy::Proxy;
 /// Protocols that the client offers by ALPN. It prefers HTTP/2.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
+/// The settings of a node's HTTP clients.
 #[derive(Clone)]
 pub struct Settings {
     pub policy: Policy,

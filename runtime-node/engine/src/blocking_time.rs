@@ -108,6 +108,6 @@ unsafe extern "C" fn end(
     _: v8::GCCallbackFlags,
     data: *mut c_void,
 ) {
-    // SAFETY: as above.
+    // SAFETY: as in `begin`.
     unsafe { &*data.cast::<Pauses>() }.end();
 }

@@ -73,12 +73,12 @@ impl Default for BufferMetrics {
 
 /// The blocks of one thread.
 #[derive(Clone)]
-pub struct BufferPool(Rc<Home>);
+pub struct BufferPool(Rc<Shared>);
 
-struct Home {
+struct Shared {
     free: RefCell<Vec<Memory>>,
     /// Number of blocks that have no memory yet.
-    unmade: Cell<usize>,
+    unallocated: Cell<usize>,
     blocks: usize,
     metrics: BufferMetrics,
 }
@@ -92,15 +92,15 @@ impl BufferPool {
         let blocks = bytes / SIZE;
         metrics.blocks.set(blocks as i64);
         let free = RefCell::new(Vec::with_capacity(blocks));
-        Self(Rc::new(Home { free, unmade: Cell::new(blocks), blocks, metrics }))
+        Self(Rc::new(Shared { free, unallocated: Cell::new(blocks), blocks, metrics }))
     }
 
     /// Allocates the memory of every block now, near the processor on which this thread runs,
     /// instead of page by page while requests wait.
     #[must_use]
     pub fn touch(self) -> Self {
-        let unmade = self.0.unmade.take();
-        self.0.free.borrow_mut().extend((0..unmade).map(|_| make()));
+        let unallocated = self.0.unallocated.take();
+        self.0.free.borrow_mut().extend((0..unallocated).map(|_| allocate()));
         self
     }
 
@@ -108,20 +108,20 @@ impl BufferPool {
     /// and returns `None`.
     #[inline]
     pub fn take(&self, len: usize) -> Option<Block> {
-        let home = &self.0;
+        let pool = &self.0;
         if len > ROOM {
-            home.metrics.too_large.inc();
+            pool.metrics.too_large.inc();
             return None;
         }
         // This is a statement of its own, because a borrow in the condition would last until the
         // end of the condition.
-        let free = home.free.borrow_mut().pop();
-        let Some(memory) = free.or_else(|| home.make()) else {
-            home.metrics.none_free.inc();
+        let free = pool.free.borrow_mut().pop();
+        let Some(memory) = free.or_else(|| pool.allocate()) else {
+            pool.metrics.none_free.inc();
             return None;
         };
-        home.count();
-        Some(Block { memory: Some(memory), start: BEGIN, end: BEGIN, home: Rc::clone(home) })
+        pool.update_gauge();
+        Some(Block { memory: Some(memory), start: BEGIN, end: BEGIN, pool: Rc::clone(pool) })
     }
 
     /// Returns the number of blocks.
@@ -144,27 +144,27 @@ impl fmt::Debug for BufferPool {
     }
 }
 
-impl Home {
+impl Shared {
     #[cold]
-    fn make(&self) -> Option<Memory> {
-        self.unmade.set(self.unmade.get().checked_sub(1)?);
-        Some(make())
+    fn allocate(&self) -> Option<Memory> {
+        self.unallocated.set(self.unallocated.get().checked_sub(1)?);
+        Some(allocate())
     }
 
     #[inline]
     fn in_use(&self) -> usize {
-        self.blocks - self.unmade.get() - self.free.borrow().len()
+        self.blocks - self.unallocated.get() - self.free.borrow().len()
     }
 
     #[inline]
-    fn count(&self) {
+    fn update_gauge(&self) {
         self.metrics.in_use.set(self.in_use() as i64);
     }
 }
 
 /// Allocates a block's memory and fills it with a value other than zero, because the system could
 /// supply zeros without physical memory.
-fn make() -> Memory {
+fn allocate() -> Memory {
     let memory = vec![u8::MAX; SIZE].into_boxed_slice();
     memory.try_into().expect("the memory does not have the size of a block")
 }
@@ -183,7 +183,7 @@ pub struct Block {
     memory: Option<Memory>,
     start: u32,
     end: u32,
-    home: Rc<Home>,
+    pool: Rc<Shared>,
 }
 
 impl Block {
@@ -204,7 +204,7 @@ impl Block {
                 Some(self)
             }
             None => {
-                self.home.metrics.too_large.inc();
+                self.pool.metrics.too_large.inc();
                 None
             }
         }
@@ -262,7 +262,7 @@ impl fmt::Debug for Block {
 impl Drop for Block {
     #[inline]
     fn drop(&mut self) {
-        self.home.free.borrow_mut().extend(self.memory.take());
-        self.home.count();
+        self.pool.free.borrow_mut().extend(self.memory.take());
+        self.pool.update_gauge();
     }
 }

@@ -10,11 +10,11 @@ use tenon_proto::module::ModuleKind;
 use tenon_proto::revision::Revision;
 
 /// Total size of modules, in bytes, below which compiling is faster than reading bytecode.
-const LEAST: usize = 8 << 10;
+const MIN_SIZE: usize = 8 << 10;
 
 /// Total size of modules, in bytes, above which no bytecode is made, because making it would block
 /// the shard for too long.
-const MOST: usize = 8 << 20;
+const MAX_SIZE: usize = 8 << 20;
 
 /// The magic number at the beginning of encoded bytecode, with the version of the encoding.
 const MAGIC: [u8; 8] = *b"tenoncc2";
@@ -63,7 +63,7 @@ impl Bytecode {
     /// Returns whether bytecode is made for a revision of this size.
     pub(crate) fn is_worthwhile(revision: &Revision) -> bool {
         let code = revision.modules.iter().filter(|(name, _)| ModuleKind::of(name).is_code());
-        (LEAST..=MOST).contains(&code.map(|(_, source)| source.len()).sum())
+        (MIN_SIZE..=MAX_SIZE).contains(&code.map(|(_, source)| source.len()).sum())
     }
 
     pub(crate) fn insert(&mut self, module: String, bytecode: Vec<u8>) {
@@ -166,7 +166,11 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_byte_of_encoded_bytecode_is_detected(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index, flip in 1..=255_u8) {
+        fn a_changed_byte_of_encoded_bytecode_is_detected(
+            modules: BTreeMap<String, Vec<u8>>,
+            at: prop::sample::Index,
+            flip in 1..=255_u8,
+        ) {
             let mut bytes = encoded(modules, 7);
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
@@ -174,7 +178,10 @@ mod tests {
         }
 
         #[test]
-        fn truncated_bytecode_is_refused(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index) {
+        fn truncated_bytecode_is_refused(
+            modules: BTreeMap<String, Vec<u8>>,
+            at: prop::sample::Index,
+        ) {
             let bytes = encoded(modules, 7);
             prop_assert!(Bytecode::decode(&bytes[..at.index(bytes.len())]).is_err());
         }

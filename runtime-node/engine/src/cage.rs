@@ -51,10 +51,10 @@ impl CodePart {
             return true;
         }
         let part = TAKEN.take_forced(namespace, bytes);
-        // The earlier part is given back first, so that it does not count against the new one.
+        // The earlier part is released first, so that it does not count against the new one.
         let mut current = self.0.borrow_mut();
         *current = None;
-        !current.insert(part).must_be_given_back()
+        !current.insert(part).must_be_released()
     }
 }
 
@@ -75,6 +75,6 @@ mod tests {
         assert!(one.set(&namespace, USABLE / 2));
         assert!(!one.set(&namespace, USABLE / 2 + 1));
         assert!(other.set(&neighbor, 2 << 20), "the isolate of the neighbor has to end");
-        assert!(one.set(&namespace, 1 << 20), "code that was given back still counts");
+        assert!(one.set(&namespace, 1 << 20), "code that was released still counts");
     }
 }

@@ -167,7 +167,7 @@ unsafe extern "C" fn on_message<H: HostHooks>(
     message: v8::Local<'_, v8::Message>,
     value: v8::Local<'_, v8::Value>,
 ) {
-    // SAFETY: as above.
+    // SAFETY: V8 is calling this function, the case for which a callback scope is meant.
     v8::callback_scope!(unsafe scope, message);
     let _ = contain(scope, Callback::Message, |scope| H::report_uncaught(scope, value));
 }
@@ -177,7 +177,7 @@ unsafe extern "C" fn on_import_meta<H: HostHooks>(
     module: v8::Local<'_, v8::Module>,
     meta: v8::Local<'_, v8::Object>,
 ) {
-    // SAFETY: as above.
+    // SAFETY: V8 is calling this function, the case for which a callback scope is meant.
     v8::callback_scope!(unsafe scope, context);
     let _ = contain(scope, Callback::ImportMeta, |scope| H::fill_import_meta(scope, module, meta));
 }
@@ -221,7 +221,7 @@ pub fn on_evaluate<'s, M: SyntheticModule>(
     context: v8::Local<'s, v8::Context>,
     module: v8::Local<'s, v8::Module>,
 ) -> Option<v8::Local<'s, v8::Value>> {
-    // SAFETY: as above.
+    // SAFETY: V8 is calling this function, the case for which a callback scope is meant.
     v8::callback_scope!(unsafe scope, context);
     contain_or_throw(scope, M::CALLBACK, |scope| M::evaluate(scope, module))
 }

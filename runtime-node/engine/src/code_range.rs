@@ -10,7 +10,7 @@
 //! that a supervisor sets for a process. The range would count in full, so a process with less
 //! memory left could not start an isolate. This module turns the range into a shared mapping, which
 //! counts only when it is touched. Because no other process maps the range, the only other
-//! difference is how pages are given back.
+//! difference is how pages are released.
 
 #![allow(unsafe_code)] // Defines a function of the C library, and calls the system.
 
@@ -98,7 +98,7 @@ fn is_shared(address: usize) -> bool {
     })
 }
 
-/// Replaces `madvise` of the C library. V8 gives pages back with `MADV_DONTNEED` or `MADV_FREE`. On
+/// Replaces `madvise` of the C library. V8 releases pages with `MADV_DONTNEED` or `MADV_FREE`. On
 /// shared mappings, `MADV_DONTNEED` leaves the memory allocated and `MADV_FREE` fails; these
 /// mappings need `MADV_REMOVE`.
 #[unsafe(no_mangle)]
@@ -111,9 +111,9 @@ pub(crate) unsafe extern "C" fn madvise(
     let advise = |advice: c_int| unsafe {
         libc::syscall(libc::SYS_madvise, address, length, advice) as c_int
     };
-    let gives_back = matches!(advice, libc::MADV_DONTNEED | libc::MADV_FREE);
+    let releases = matches!(advice, libc::MADV_DONTNEED | libc::MADV_FREE);
     // `MADV_REMOVE` fails if another mapping now has the addresses of one that V8 has unmapped.
-    if gives_back && is_shared(address.addr()) && advise(libc::MADV_REMOVE) == 0 {
+    if releases && is_shared(address.addr()) && advise(libc::MADV_REMOVE) == 0 {
         return 0;
     }
     match advise(advice) {
@@ -132,7 +132,7 @@ mod tests {
     use crate::testing::builtins;
 
     #[test]
-    fn memory_that_v8_gives_back_is_free() {
+    fn memory_that_v8_releases_is_free() {
         if !V8_IS_PATCHED {
             return;
         }

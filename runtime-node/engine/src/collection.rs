@@ -4,8 +4,8 @@
 //! into its budget of array buffers, some of which may be garbage. Second, the array buffers have
 //! grown a lot since the last collection (both in [`make_room`]): a stream's pieces are garbage as
 //! soon as they have been passed on, but V8, which looks at its own heap, lets about 100 MiB of
-//! them accumulate first. Third, a shard that is short of memory makes an idle isolate give back
-//! what it can (`give_back`).
+//! them accumulate first. Third, a shard that is short of memory makes an idle isolate release
+//! what it does not need (`release_unneeded`).
 //!
 //! A collection runs on the shard's thread and cannot be interrupted. Its cost depends on the live
 //! objects in V8's heap, and hardly on garbage or array buffers: about 3 ms for a small Worker, and
@@ -100,7 +100,7 @@ pub fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<
     let buffers = &collections.buffers;
     if length <= buffers.limit() {
         if !buffers.has_room(length.max(1)) {
-            within(&collections.budget, || press(scope));
+            within(&collections.budget, || collect_all(scope));
         } else if collections.are_due(buffers.used() + length)
             && (!is_small(scope) || within(&collections.budget, || buffers.force_collection(scope)))
         {
@@ -110,12 +110,12 @@ pub fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<
     buffers.has_room(length).then(|| Arc::clone(buffers))
 }
 
-/// Makes an idle isolate give back memory that it does not need, which blocks the thread for a few
+/// Makes an idle isolate release memory that it does not need, which blocks the thread for a few
 /// milliseconds. Returns false, and does nothing, if the isolate has been collected too often
 /// recently.
-pub(crate) fn give_back(isolate: &mut v8::Isolate) -> bool {
+pub(crate) fn release_unneeded(isolate: &mut v8::Isolate) -> bool {
     let collections = slot_value::<Rc<Collections>>(isolate);
-    within(&collections.budget, || press(isolate))
+    within(&collections.budget, || collect_all(isolate))
 }
 
 /// Returns whether an isolate's heap is small enough to be collected without need.
@@ -124,7 +124,7 @@ pub(crate) fn is_small(isolate: &mut v8::Isolate) -> bool {
 }
 
 /// Collects all garbage, and drops V8's caches.
-fn press(isolate: &mut v8::Isolate) {
+fn collect_all(isolate: &mut v8::Isolate) {
     // `low_memory_notification` would collect repeatedly until it finds no further garbage.
     isolate.memory_pressure_notification(v8::MemoryPressureLevel::Critical);
     isolate.memory_pressure_notification(v8::MemoryPressureLevel::None);
@@ -181,7 +181,9 @@ mod tests {
         }
 
         #[test]
-        fn collections_spaced_by_their_cost_are_always_allowed(costs in prop::collection::vec(0_u64..100_000, 0..50)) {
+        fn collections_spaced_by_their_cost_are_always_allowed(
+            costs in prop::collection::vec(0_u64..100_000, 0..50),
+        ) {
             let mut now = Instant::now();
             let mut budget = CollectionBudget::default();
             for cost in costs {

@@ -162,7 +162,10 @@ mod tests {
         /// that. No deadline is early, or late by more than `FRESH`.
         #[test]
         fn a_charge_is_never_too_small_and_never_much_too_large(
-            turns in prop::collection::vec((0u32..3_000, 0u32..3_000, 0u32..3_000, 0u32..3_000), 1..50),
+            turns in prop::collection::vec(
+                (0u32..3_000, 0u32..3_000, 0u32..3_000, 0u32..3_000),
+                1..50,
+            ),
         ) {
             let mut anchor = anchor();
             let (mut now, cpu) = (anchor.at, Cell::new(anchor.cpu));

@@ -1,4 +1,5 @@
-//! Replaces the positions in a CPU profile by positions in the author's files. This module is pure.
+//! Replaces the positions in a CPU profile with positions in the author's files. This module is
+//! pure.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -6,7 +7,7 @@ use tenon_proto::failure::Place;
 
 /// Maximum size of a profile whose positions are replaced, in bytes, because a profile takes
 /// several times its size while it is parsed. A typical profile has a few hundred KiB.
-const MOST: usize = 16 << 20;
+const MAX_PROFILE: usize = 16 << 20;
 
 /// A profile, as the inspector protocol defines it (`Profiler.Profile`).
 #[derive(Serialize, Deserialize)]
@@ -65,7 +66,7 @@ pub(crate) fn with_places(
     profile: &str,
     mut place: impl FnMut(&str, u32, u32) -> Option<Place>,
 ) -> Option<String> {
-    if profile.len() > MOST {
+    if profile.len() > MAX_PROFILE {
         return None;
     }
     let mut profile: Profile = serde_json::from_str(profile).ok()?;
@@ -80,7 +81,7 @@ pub(crate) fn with_places(
 }
 
 impl CallFrame {
-    /// Replaces the position by that in the author's file. Returns `None` if there is none.
+    /// Replaces the position with that in the author's file. Returns `None` if there is none.
     fn move_to(&mut self, place: impl FnOnce(&str, u32, u32) -> Option<Place>) -> Option<()> {
         let from_one = |number: i32| u32::try_from(number).ok()?.checked_add(1);
         let from_zero = |number: u32| i32::try_from(number.checked_sub(1)?).ok();
@@ -99,14 +100,29 @@ mod tests {
     use super::*;
 
     fn profile() -> Value {
-        let frame = |name: &str, url: &str, line: i32, column: i32| json!({"functionName": name, "scriptId": "7", "url": url, "lineNumber": line, "columnNumber": column});
+        let frame = |name: &str, url: &str, line: i32, column: i32| {
+            json!({
+                "functionName": name, "scriptId": "7", "url": url,
+                "lineNumber": line, "columnNumber": column,
+            })
+        };
         json!({
             "nodes": [
-                {"id": 1, "callFrame": frame("(root)", "", -1, -1), "hitCount": 0, "children": [2, 3]},
-                {"id": 2, "callFrame": frame("busy", "worker.ts", 4, 9), "hitCount": 5, "positionTicks": [{"line": 5, "ticks": 5}]},
-                {"id": 3, "callFrame": frame("plain", "lib.js", 1, 0), "hitCount": 1, "positionTicks": [{"line": 2, "ticks": 1}], "deoptReason": "wrong map"},
+                {
+                    "id": 1, "callFrame": frame("(root)", "", -1, -1), "hitCount": 0,
+                    "children": [2, 3],
+                },
+                {
+                    "id": 2, "callFrame": frame("busy", "worker.ts", 4, 9), "hitCount": 5,
+                    "positionTicks": [{"line": 5, "ticks": 5}],
+                },
+                {
+                    "id": 3, "callFrame": frame("plain", "lib.js", 1, 0), "hitCount": 1,
+                    "positionTicks": [{"line": 2, "ticks": 1}], "deoptReason": "wrong map",
+                },
             ],
-            "startTime": 1000.5, "endTime": 9_000_000_000_u64, "samples": [2, 3], "timeDeltas": [10, -3],
+            "startTime": 1000.5, "endTime": 9_000_000_000_u64,
+            "samples": [2, 3], "timeDeltas": [10, -3],
         })
     }
 
@@ -125,7 +141,10 @@ mod tests {
         let mut expected = profile();
         let busy = expected["nodes"][1].as_object_mut().unwrap();
         busy.remove("positionTicks");
-        busy["callFrame"] = json!({"functionName": "busy", "scriptId": "7", "url": "src/cart.ts", "lineNumber": 11, "columnNumber": 2});
+        busy["callFrame"] = json!({
+            "functionName": "busy", "scriptId": "7", "url": "src/cart.ts",
+            "lineNumber": 11, "columnNumber": 2,
+        });
         assert_eq!(serde_json::from_str::<Value>(&placed).unwrap(), expected);
     }
 
@@ -133,7 +152,7 @@ mod tests {
     fn profiles_in_another_format_and_very_large_ones_are_left_alone() {
         let place = |_: &str, _, _| None;
         assert!(with_places("{}", place).is_none() && with_places("", place).is_none());
-        let large = format!("{}{}", profile(), " ".repeat(MOST));
+        let large = format!("{}{}", profile(), " ".repeat(MAX_PROFILE));
         assert!(with_places(&large, place).is_none());
     }
 }

@@ -78,7 +78,7 @@ impl Engine {
         }
     }
 
-    /// Replaces the buffer pool, for example by a pool with metrics.
+    /// Replaces the buffer pool, for example with a pool with metrics.
     #[must_use]
     pub fn with_buffers(self, buffers: BufferPool) -> Self {
         Self { buffers, ..self }
@@ -135,7 +135,7 @@ impl Engine {
         self.turn_cpu.get()
     }
 
-    /// Returns whether the process has used up most of a resource that only a restart gives back:
+    /// Returns whether the process has used up most of a resource that only a restart frees:
     /// the WebAssembly types that V8 remembers. The process still works, but should be drained and
     /// replaced: modules with new types will be refused, first to the namespaces that have added
     /// the most types.

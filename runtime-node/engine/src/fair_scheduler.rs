@@ -17,7 +17,7 @@
 //!
 //! An isolate that has served no request yet counts as heavy, including while it starts. A Worker's
 //! place in the queue outlives its isolates while the Worker has used more than its share, so that
-//! a Worker whose isolate is stopped at every request does not start afresh each time.
+//! a Worker whose isolate is stopped at every request does not start over each time.
 //!
 //! A scheduler belongs to one thread.
 
@@ -52,12 +52,12 @@ pub(crate) struct CpuAccount {
     /// before the first such turn.
     latest: Cell<Option<Duration>>,
     /// CPU time of the isolate's turns since other tasks last ran.
-    since: Cell<Duration>,
+    since_yield: Cell<Duration>,
 }
 
 impl CpuAccount {
     fn is_heavy(&self) -> bool {
-        self.latest.get().is_none_or(|latest| self.since.get() + latest > LONG)
+        self.latest.get().is_none_or(|latest| self.since_yield.get() + latest > LONG)
     }
 
     /// Returns the CPU time that the next turn is expected to take.
@@ -69,7 +69,7 @@ impl CpuAccount {
 /// The scheduler of one shard's turns, with the queue for the token.
 #[derive(Default)]
 pub(crate) struct FairScheduler {
-    token_is_out: Cell<bool>,
+    token_is_taken: Cell<bool>,
     /// Waiting turns, ordered by their virtual start and then by arrival.
     waiting: RefCell<BTreeMap<(Duration, u64), oneshot::Sender<Token>>>,
     arrivals: Cell<u64>,
@@ -116,7 +116,7 @@ impl FairScheduler {
             return Pass { account: Rc::clone(account), heavy: None };
         }
         let claim = Claim::of(account, self.now.get());
-        let token = if self.token_is_out.replace(true) {
+        let token = if self.token_is_taken.replace(true) {
             let arrival = self.arrivals.get();
             self.arrivals.set(arrival + 1);
             let (token_tx, token_rx) = oneshot::channel();
@@ -131,7 +131,7 @@ impl FairScheduler {
             for _ in 0..ROUNDS {
                 tokio::task::yield_now().await;
             }
-            account.since.set(Duration::ZERO);
+            account.since_yield.set(Duration::ZERO);
         }
         Pass { account: Rc::clone(account), heavy: Some((claim, token)) }
     }
@@ -143,8 +143,8 @@ impl Pass {
     /// # Arguments
     /// * `is_typical` - whether the turn predicts the CPU time of later turns; a start does not.
     pub(crate) fn charge(&self, cpu: Duration, is_typical: bool) {
-        let CpuAccount { since, latest, .. } = &*self.account;
-        since.set(since.get() + cpu);
+        let CpuAccount { since_yield, latest, .. } = &*self.account;
+        since_yield.set(since_yield.get() + cpu);
         if is_typical {
             latest.set(Some(cpu));
         }
@@ -176,7 +176,7 @@ impl Drop for Token {
         let Some(scheduler) = self.0.take() else { return };
         loop {
             let next = scheduler.waiting.borrow_mut().pop_first();
-            let Some((_, token_tx)) = next else { return scheduler.token_is_out.set(false) };
+            let Some((_, token_tx)) = next else { return scheduler.token_is_taken.set(false) };
             match token_tx.send(Self(Some(Rc::clone(&scheduler)))) {
                 Ok(()) => return,
                 // The waiting task has been dropped. This loop passes the token on, so the drop of
@@ -227,7 +227,7 @@ mod tests {
         });
         let ended = join_all(requests.collect::<Vec<_>>()).await;
         assert!(ended.iter().all(Result::is_ok));
-        assert!(!scheduler.token_is_out.get());
+        assert!(!scheduler.token_is_taken.get());
         order.take()
     }
 
@@ -304,7 +304,7 @@ mod tests {
             leaves.abort();
             drop(first);
             stays.await.unwrap();
-            assert!(!scheduler.token_is_out.get() && scheduler.waiting.borrow().is_empty());
+            assert!(!scheduler.token_is_taken.get() && scheduler.waiting.borrow().is_empty());
             assert_eq!(account.share.0.get(), Duration::ZERO);
         });
     }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A task without a delay needs a turn immediately; a delayed task needs a turn after its delay.
-//! V8's memory reducer consists of delayed tasks, so an isolate that becomes idle gives memory back
+//! V8's memory reducer consists of delayed tasks, so an isolate that becomes idle releases memory
 //! by itself.
 //!
 //! V8 names an isolate only by its address, and the address of an isolate that has been disposed of

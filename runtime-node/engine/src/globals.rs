@@ -10,16 +10,16 @@ use super::string::beginning;
 
 /// Maximum length of a source text that may be compiled while a Worker runs, in UTF-16 units: far
 /// more than template engines generate.
-const EVALUATED: usize = 1 << 20;
+const MAX_EVALUATED: usize = 1 << 20;
 
 /// Gives a new context the engine's own `console` instead of the one that V8 defines in every
 /// context, and:
 /// - replaces `WebAssembly` on first use, by a version in `wasm.js` that respects the isolate's
 ///   limits;
 /// - removes `Atomics`, which is of no use without shared memory;
-/// - refuses `eval` and `Function` of a source text that is longer than [`EVALUATED`], or has more
-///   Unicode properties than [`MAX_PROPERTIES`]: the parser's memory is outside the heap limit, and
-///   its work cannot be terminated.
+/// - refuses `eval` and `Function` of a source text that is longer than [`MAX_EVALUATED`], or has
+///   more Unicode properties than [`MAX_PROPERTIES`]: the parser's memory is outside the heap
+///   limit, and its work cannot be terminated.
 ///
 /// Returns `None` if the heap is full.
 pub(crate) fn replace_builtins(
@@ -89,8 +89,9 @@ impl CodeGeneration for EvalBounds {
     /// returns any other value unchanged, without compiling it.
     fn may_compile(scope: &mut v8::PinScope<'_, '_>, source: v8::Local<'_, v8::Value>) -> bool {
         source.try_cast::<v8::String>().is_ok_and(|source| {
-            source.length() <= EVALUATED
-                && properties(beginning(scope, source, 3 * EVALUATED).as_bytes()) <= MAX_PROPERTIES
+            source.length() <= MAX_EVALUATED
+                && properties(beginning(scope, source, 3 * MAX_EVALUATED).as_bytes())
+                    <= MAX_PROPERTIES
         })
     }
 }

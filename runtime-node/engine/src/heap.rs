@@ -125,7 +125,7 @@ impl HeapGuard {
     /// * `namespace` - the Worker's namespace.
     pub(crate) fn inspect(&self, isolate: &mut v8::Isolate, limit: usize, namespace: &Arc<str>) {
         let heap = isolate.get_heap_statistics();
-        let is_within = heap.total_physical_size() <= 2 * limit.max(LEAST_LIMIT);
+        let is_within = heap.total_physical_size() <= 2 * limit.max(MIN_LIMIT);
         if !self.code.set(namespace, heap.total_heap_size_executable()) || !is_within {
             self.exhausted.store(true, Ordering::Relaxed);
         }
@@ -135,7 +135,7 @@ impl HeapGuard {
 /// Lower bound, in bytes, on the limit that [`HeapGuard::inspect`] applies: a heap may take twice
 /// its limit, or twice this size if that is larger. V8's own memory, which consists of young
 /// generations and of pages that are kept for reuse, may be larger than a smaller limit.
-const LEAST_LIMIT: usize = 32 << 20;
+const MIN_LIMIT: usize = 32 << 20;
 
 /// Raises the limit of a heap, and terminates the running code. V8 calls this near the limit,
 /// perhaps repeatedly before the running code has unwound, and ends the process if the limit is

@@ -91,7 +91,7 @@ pub struct Invocation {
     operations: FxHashMap<OperationId, AbortHandle>,
     /// The timer of the wall-clock limit once only `waitUntil` keeps the invocation. Before that,
     /// the invocation's future enforces the limit.
-    wall: Option<AbortHandle>,
+    wall_timer: Option<AbortHandle>,
 }
 
 impl Invocation {
@@ -117,7 +117,7 @@ impl Invocation {
             answer: OutcomeState::Pending(None),
             wait_until: 0,
             operations: FxHashMap::default(),
-            wall: None,
+            wall_timer: None,
         }
     }
 
@@ -152,8 +152,10 @@ impl Invocation {
         self.attached_mut().expect("the attachment has just been added")
     }
 
-    pub fn end_at(&mut self, wall: AbortHandle) {
-        self.wall = Some(wall);
+    /// Sets the timer of the wall-clock limit that applies once only `waitUntil` keeps the
+    /// invocation. The end of the invocation aborts the timer.
+    pub fn set_wall_timer(&mut self, timer: AbortHandle) {
+        self.wall_timer = Some(timer);
     }
 
     pub fn is_pending(&self) -> bool {
@@ -179,7 +181,7 @@ impl Invocation {
 
 impl Drop for Invocation {
     fn drop(&mut self) {
-        self.operations.values().chain(&self.wall).for_each(AbortHandle::abort);
+        self.operations.values().chain(&self.wall_timer).for_each(AbortHandle::abort);
     }
 }
 
@@ -305,8 +307,10 @@ impl Invocations {
     /// Records that an operation has completed. Returns whether it was in progress and had not been
     /// aborted.
     pub fn complete(&mut self, id: InvocationId, operation: OperationId) -> bool {
-        let known =
-            self.in_flight.get_mut(&id).is_some_and(|i| i.operations.remove(&operation).is_some());
+        let known = self
+            .in_flight
+            .get_mut(&id)
+            .is_some_and(|invocation| invocation.operations.remove(&operation).is_some());
         self.operations -= usize::from(known);
         known
     }
@@ -316,9 +320,12 @@ impl Invocations {
     pub fn abort(&mut self, likely: Option<InvocationId>, operation: OperationId) {
         let mine = likely
             .and_then(|id| self.in_flight.get_mut(&id))
-            .and_then(|i| i.operations.remove(&operation));
-        let abort = mine
-            .or_else(|| self.in_flight.values_mut().find_map(|i| i.operations.remove(&operation)));
+            .and_then(|invocation| invocation.operations.remove(&operation));
+        let abort = mine.or_else(|| {
+            self.in_flight
+                .values_mut()
+                .find_map(|invocation| invocation.operations.remove(&operation))
+        });
         if let Some(abort) = abort {
             self.operations -= 1;
             abort.abort();

@@ -54,7 +54,7 @@ pub struct Isolate {
     /// CPU time of the isolate's turns since its heap was last inspected.
     uninspected: Cell<Duration>,
     /// Whether a realm is being made in advance.
-    renews: Cell<bool>,
+    is_renewing: Cell<bool>,
     agent: Option<Rc<Agent>>,
     /// The CPU profile that is being recorded.
     profiler: RefCell<Option<CpuProfiler>>,
@@ -146,7 +146,7 @@ impl Isolate {
 
     /// Frees a heap that has outgrown its limit, even if other references to the isolate remain.
     /// The caller calls this between turns.
-    fn give_back(&self) {
+    fn free_heap(&self) {
         self.state.clear();
         let mut vm = self.vm.borrow_mut();
         self.close_inspectors(&mut vm);
@@ -173,7 +173,7 @@ impl Drop for Isolate {
     fn drop(&mut self) {
         self.state.clear();
         self.close_inspectors(&mut self.vm.borrow_mut());
-        // The event loop ends when it finds the isolate gone.
+        // The event loop ends when it finds that the isolate no longer exists.
         self.state.operations.wake();
     }
 }

@@ -10,9 +10,9 @@
 //!
 //! The output of one invocation is limited as well, but there may be thousands of invocations per
 //! second, and all Workers of a node share one log. An empty bucket stays shut until it is half
-//! full again, so that the lines which state that others are dropped do not become a flood
-//! themselves. The bucket belongs to the Worker rather than to its isolate, so that a Worker whose
-//! isolates end repeatedly does not get a full bucket each time.
+//! full again, so that the lines that report dropped lines do not become a flood themselves. The
+//! bucket belongs to the Worker rather than to its isolate, so that a Worker whose isolates end
+//! repeatedly does not get a full bucket each time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -73,10 +73,13 @@ impl LogRate {
     }
 }
 
+/// The state of a token bucket.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
+    /// Number of bytes that may be logged at `as_of`.
     bytes: u64,
     as_of: Instant,
+    /// Whether every line is dropped until the bucket is half full.
     shut: bool,
 }
 

@@ -33,7 +33,7 @@ use tenon_proto::id::WorkerId;
 use tokio::sync::oneshot;
 
 use super::cpu_clock::CpuClock;
-use fair::Fair;
+use fair::FairQueue;
 
 /// CPU time that a part may take before it yields.
 const PART: Duration = Duration::from_millis(5);
@@ -61,6 +61,7 @@ pub struct QueueFull;
 pub struct Meter(AtomicU64);
 
 impl Meter {
+    /// Creates a meter with this much CPU time left.
     pub fn new(left: Duration) -> Arc<Self> {
         Arc::new(Self(AtomicU64::new(left.as_nanos().try_into().unwrap_or(u64::MAX))))
     }
@@ -200,7 +201,7 @@ impl<T: Send, W: FnMut(&Slice<'_>) -> Option<T> + Send> Job for Task<T, W> {
     }
 }
 
-type Queue = Fair<WorkerId, Box<dyn Job>>;
+type Queue = FairQueue<WorkerId, Box<dyn Job>>;
 
 struct ThreadPool {
     queues: Mutex<Queues>,
@@ -230,7 +231,7 @@ impl Queues {
 /// Returns the pool, which all shards of the process share.
 fn pool() -> &'static ThreadPool {
     static POOL: ThreadPool = ThreadPool {
-        queues: Mutex::new(Queues { parts: Fair::new(), whole: Fair::new() }),
+        queues: Mutex::new(Queues { parts: FairQueue::new(), whole: FairQueue::new() }),
         has_work: Condvar::new(),
     };
     static THREADS: OnceLock<()> = OnceLock::new();

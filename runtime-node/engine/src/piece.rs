@@ -38,6 +38,8 @@ impl From<Bytes> for Piece {
 }
 
 impl Piece {
+    /// Creates a piece in a block. `charge` covers the block's content, and the data that is sent
+    /// with it.
     pub fn in_block(block: Block, charge: Charge) -> Self {
         Self(Memory::Block { block, _charge: charge })
     }

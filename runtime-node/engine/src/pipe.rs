@@ -45,8 +45,10 @@ struct Shared {
 /// The write end. Dropping the writer without closing it breaks the pipe.
 pub struct Writer(Rc<RefCell<Shared>>);
 
+/// The read end: a stream of the written pieces.
 pub struct Reader(Rc<RefCell<Shared>>);
 
+/// Creates an empty pipe.
 pub fn pipe() -> (Writer, Reader) {
     let shared = Rc::<RefCell<Shared>>::default();
     (Writer(Rc::clone(&shared)), Reader(shared))

@@ -143,7 +143,7 @@ impl Drop for Making {
 }
 
 /// Maximum delay of a task. Longer delays are shortened to this one.
-const LATEST: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// V8's platform, which delivers each task to its isolate's queue.
 struct TaskRouter;
@@ -165,8 +165,8 @@ impl v8::PlatformImpl for TaskRouter {
     }
 
     fn post_delayed_task(&self, isolate: *mut c_void, task: v8::Task, delay_in_seconds: f64) {
-        let delay =
-            Duration::try_from_secs_f64(delay_in_seconds).map_or(LATEST, |delay| delay.min(LATEST));
+        let delay = Duration::try_from_secs_f64(delay_in_seconds)
+            .map_or(MAX_DELAY, |delay| delay.min(MAX_DELAY));
         Self::post(isolate, task, Some(delay));
     }
 

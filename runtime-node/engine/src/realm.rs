@@ -21,10 +21,12 @@ use super::slot::slot;
 /// it.
 #[derive(Default)]
 struct Realms {
+    /// Number of realms so far.
     made: u32,
     by_number: FxHashMap<u32, Weak<Realm>>,
 }
 
+/// One realm of an isolate; see the [module documentation](self).
 pub struct Realm {
     pub context: v8::Global<v8::Context>,
     pub hooks: Hooks,

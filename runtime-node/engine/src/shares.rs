@@ -3,7 +3,7 @@
 //!
 //! A namespace may have many Workers, and each Worker many isolates. All isolates of a namespace
 //! together hold at most the share that a tenant has of a shard ([`Share`]): half, or all but an
-//! eighth while no other namespace holds any of the resource. An amount that is given back is
+//! eighth while no other namespace holds any of the resource. An amount that is released is
 //! immediately available to others.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(crate) struct Shares {
     held: Mutex<BTreeMap<Arc<str>, usize>>,
 }
 
-/// An amount that is taken from the whole, and given back when the part is dropped.
+/// An amount that is taken from the whole, and released when the part is dropped.
 pub(crate) struct Part {
     shares: &'static Shares,
     namespace: Arc<str>,
@@ -62,10 +62,10 @@ impl Part {
         self.is_beyond_share() || self.shares.all() > self.shares.whole
     }
 
-    /// Returns whether the holder of this part must give it back: whether the namespace holds more
-    /// than its share, or more than an eighth of the whole while all namespaces together hold more
-    /// than the whole.
-    pub(crate) fn must_be_given_back(&self) -> bool {
+    /// Returns whether the holder must release this part: whether the namespace holds more than its
+    /// share, or more than an eighth of the whole while all namespaces together hold more than the
+    /// whole.
+    pub(crate) fn must_be_released(&self) -> bool {
         let (all, whole) = (self.shares.all(), self.shares.whole);
         self.is_beyond_share() || (all > whole && self.own() > whole / 8)
     }
@@ -136,16 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn large_parts_must_be_given_back_while_all_parts_together_exceed_the_whole() {
+    fn large_parts_must_be_released_while_all_parts_together_exceed_the_whole() {
         let shares = shares(80);
         let namespaces = ["one", "two", "three"].map(Arc::from);
         let [one, two, small] = [(&namespaces[0], 40), (&namespaces[1], 36), (&namespaces[2], 5)]
             .map(|(namespace, amount)| shares.take_forced(namespace, amount));
-        assert!(
-            one.must_be_given_back() && two.must_be_given_back() && !small.must_be_given_back()
-        );
+        assert!(one.must_be_released() && two.must_be_released() && !small.must_be_released());
         drop(one);
-        assert!(!two.must_be_given_back());
+        assert!(!two.must_be_released());
     }
 
     #[test]

@@ -27,7 +27,7 @@ use super::slot::{slot, slot_value};
 
 /// Maximum total size of the source maps that an isolate decodes, in bytes. Decoding a megabyte
 /// takes a few milliseconds, once.
-const MOST: usize = 2 << 20;
+const MAX_SIZE: usize = 2 << 20;
 
 /// Returns whether any module of a revision has a source map.
 pub fn are_in(revision: &Revision) -> bool {
@@ -104,14 +104,16 @@ impl SourceMaps {
     fn of(&mut self, module: &str, text: &[u8], buffers: &Arc<BufferBudget>) -> Option<&Decoded> {
         if !self.by_module.contains_key(module) {
             self.decoded += text.len();
-            let decoded = (self.decoded <= MOST).then(|| Decoded::of(text, buffers)).flatten();
+            let decoded = (self.decoded <= MAX_SIZE).then(|| Decoded::of(text, buffers)).flatten();
             self.by_module.insert(module.to_owned(), decoded);
         }
         self.by_module.get(module)?.as_ref()
     }
 }
 
+/// A decoded source map.
 pub struct Decoded {
+    /// The names of the author's files, by the index that mappings refer to.
     files: Vec<String>,
     /// The mappings, sorted by generated line and column.
     tokens: Box<[Token]>,
@@ -119,6 +121,8 @@ pub struct Decoded {
 }
 
 impl Decoded {
+    /// Decodes a source map. Returns `None` if it is malformed, or if the budget has no room for
+    /// it.
     pub fn of(text: &[u8], buffers: &Arc<BufferBudget>) -> Option<Self> {
         let map = SourceMap::from_json_string(std::str::from_utf8(text).ok()?).ok()?;
         let files: Vec<_> = map.get_sources().map(str::to_owned).collect();
@@ -218,12 +222,17 @@ mod tests {
             if let Some((before, module, line, column, after)) = parts(&frame) {
                 // The texts are equal except for leading zeros of the numbers.
                 let digits = |text: &str| text.replace('0', "");
-                prop_assert_eq!(digits(&format!("{before}{module}:{line}:{column}{after}")), digits(&frame));
+                let joined = format!("{before}{module}:{line}:{column}{after}");
+                prop_assert_eq!(digits(&joined), digits(&frame));
             }
         }
 
         #[test]
-        fn arbitrary_mappings_do_not_panic(mappings in "[A-Za-z0-9+/,;]{0,200}", line in 0..10_u32, column in 0..100_u32) {
+        fn arbitrary_mappings_do_not_panic(
+            mappings in "[A-Za-z0-9+/,;]{0,200}",
+            line in 0..10_u32,
+            column in 0..100_u32,
+        ) {
             if let Some(map) = decoded(&mappings) {
                 let _ = map.place(line, column);
             }

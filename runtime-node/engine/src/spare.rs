@@ -20,7 +20,7 @@ use super::{cage, callbacks, code_range};
 
 /// Minimum heap limit, in bytes: a smaller heap would have no room for the built-in JavaScript and
 /// for garbage collections.
-const LEAST_HEAP: usize = 8 << 20;
+const MIN_HEAP: usize = 8 << 20;
 
 /// Maximum memory limit of a Worker that can start with a spare, in MiB.
 pub(crate) const LARGEST: u32 = 512;
@@ -100,7 +100,7 @@ impl Spare {
 /// Returns the parameters with this limit of the heap, in MiB, which V8 divides between the young
 /// and the old generation.
 fn with_limit(params: v8::CreateParams, memory_mib: u32) -> v8::CreateParams {
-    params.heap_limits(0, bytes(memory_mib).max(LEAST_HEAP))
+    params.heap_limits(0, bytes(memory_mib).max(MIN_HEAP))
 }
 
 fn bytes(memory_mib: u32) -> usize {

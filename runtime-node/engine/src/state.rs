@@ -55,6 +55,7 @@ impl From<&Invocation> for Unattended {
     }
 }
 
+/// The state of an isolate; see the [module documentation](self).
 pub struct State {
     pub revision: Rc<Revision>,
     /// Digest of the revision.
@@ -136,6 +137,7 @@ impl State {
 
     // Invocations.
 
+    /// Begins an invocation, which keeps the isolate until it ends.
     pub fn begin(&self, invocation: Invocation) -> InvocationId {
         let id = self.invocations.borrow_mut().begin(invocation);
         let mut kept = self.kept.borrow_mut();
@@ -205,7 +207,9 @@ impl State {
         self.log(id, Severity::Error, &format!("{what}: {exception}"));
         let Some(exceptions) = &self.exceptions else { return };
         let invocations = self.invocations.borrow();
-        let request_id = id.and_then(|id| invocations.get(id)).map(|it| Rc::clone(&it.request_id));
+        let request_id = id
+            .and_then(|id| invocations.get(id))
+            .map(|invocation| Rc::clone(&invocation.request_id));
         drop(invocations);
         exceptions.uncaught(&self.revision, request_id.as_deref().unwrap_or_default(), exception);
     }
@@ -241,12 +245,12 @@ impl State {
     /// # Errors
     /// Returns the limit if the invocation has already made as many calls, or has ended.
     pub fn subrequest(&self, id: InvocationId) -> Result<(), u32> {
-        let most = self.revision.limits.subrequests;
+        let limit = self.revision.limits.subrequests;
         let mut invocations = self.invocations.borrow_mut();
         let invocation = invocations
             .get_mut(id)
-            .filter(|invocation| invocation.subrequests < most)
-            .ok_or(most)?;
+            .filter(|invocation| invocation.subrequests < limit)
+            .ok_or(limit)?;
         invocation.subrequests += 1;
         Ok(())
     }
@@ -269,7 +273,7 @@ impl State {
         }
     }
 
-    /// Records that a promise which kept the invocation has settled.
+    /// Records that a promise that kept the invocation has settled.
     pub fn promise_settled(&self, id: InvocationId) {
         self.invocations.borrow_mut().promise_settled(id);
         self.end_if_done(id);

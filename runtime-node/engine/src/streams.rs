@@ -91,16 +91,16 @@ impl Incoming {
     /// of the stream. Stops collecting pieces when they have [`PULL`] bytes or more.
     ///
     /// # Arguments
-    /// * `most` - the maximum number of bytes to return, which is not zero. The bytes beyond it are
-    ///   left for the next call.
-    pub async fn pull(&mut self, most: usize) -> Option<Result<Vec<u8>, StreamError>> {
+    /// * `limit` - the maximum number of bytes to return, which is not zero. The bytes beyond it
+    ///   are left for the next call.
+    pub async fn pull(&mut self, limit: usize) -> Option<Result<Vec<u8>, StreamError>> {
         let (bytes, end) = match self {
             Self::Body(Body::Full(bytes)) => {
-                let bytes = bytes.split_to(most.min(bytes.len()));
+                let bytes = bytes.split_to(limit.min(bytes.len()));
                 return (!bytes.is_empty()).then(|| Ok(bytes.into()));
             }
             Self::Split(rest, after) => {
-                let bytes = rest.split_to(most.min(rest.len()));
+                let bytes = rest.split_to(limit.min(rest.len()));
                 if rest.is_empty() {
                     *self = std::mem::replace(&mut **after, Self::ended(Ok(())));
                 }
@@ -112,13 +112,13 @@ impl Incoming {
         if let Some(end) = end {
             *self = Self::ended(end);
         }
-        Some(bytes.map(|bytes| self.split(bytes, most)))
+        Some(bytes.map(|bytes| self.split(bytes, limit)))
     }
 
-    /// Returns up to `most` of the bytes, and leaves the rest for the next call.
-    fn split(&mut self, mut bytes: Vec<u8>, most: usize) -> Vec<u8> {
-        if bytes.len() > most {
-            let rest = bytes.split_off(most).into();
+    /// Returns up to `limit` of the bytes, and leaves the rest for the next call.
+    fn split(&mut self, mut bytes: Vec<u8>, limit: usize) -> Vec<u8> {
+        if bytes.len() > limit {
+            let rest = bytes.split_off(limit).into();
             let after = std::mem::replace(self, Self::ended(Ok(())));
             *self = Self::Split(rest, Box::new(after));
         }
@@ -203,6 +203,7 @@ impl Streams {
         StreamId(self.made)
     }
 
+    /// Takes a stream, or returns `None` if it has been taken or does not exist.
     pub fn take(&mut self, id: StreamId) -> Option<Incoming> {
         if id == StreamId::REQUEST { self.request.take() } else { self.others.remove(&id) }
     }
@@ -216,6 +217,7 @@ impl Streams {
         }
     }
 
+    /// Returns the write end of a pipe, unless it has been taken.
     pub fn writer(&self, id: StreamId) -> Option<&pipe::Writer> {
         self.writers.get(&id)
     }
@@ -232,8 +234,8 @@ mod tests {
 
     use super::*;
 
-    fn pull(incoming: &mut Incoming, most: usize) -> Option<Result<Vec<u8>, StreamError>> {
-        incoming.pull(most).now_or_never().expect("the pull is pending")
+    fn pull(incoming: &mut Incoming, limit: usize) -> Option<Result<Vec<u8>, StreamError>> {
+        incoming.pull(limit).now_or_never().expect("the pull is pending")
     }
 
     fn pieces(pieces: &[&'static str]) -> Incoming {

@@ -93,29 +93,29 @@ pub fn append_octets<'b>(
 /// The bytes are written once, into one of the shard's blocks unless they are too long for a block.
 ///
 /// # Arguments
-/// * `beside` - the number of further bytes to count, for the data that is sent before the copy.
+/// * `extra` - the number of further bytes to count, for the data that is sent before the copy.
 pub fn to_body(
     scope: &mut v8::PinScope<'_, '_>,
     value: v8::Local<'_, v8::Value>,
-    beside: usize,
+    extra: usize,
 ) -> Option<Piece> {
     if let Ok(string) = value.try_cast::<v8::String>() {
         let block = block(scope, string.length())
             .and_then(|block| block.fill(|room| write_utf8(scope, string, room)));
         match block {
-            Some(block) => charged(scope, block, beside),
-            None => long_string(scope, string, beside).map(Piece::from),
+            Some(block) => charged(scope, block, extra),
+            None => long_string(scope, string, extra).map(Piece::from),
         }
     } else if let Ok(view) = value.try_cast::<v8::ArrayBufferView>() {
         let copy = |room: &mut [u8]| {
             Some(view.copy_contents(room)).filter(|copied| *copied == view.byte_length())
         };
         match block(scope, view.byte_length()).and_then(|block| block.fill(copy)) {
-            Some(block) => charged(scope, block, beside),
-            None => long_view(scope, view, beside).map(Piece::from),
+            Some(block) => charged(scope, block, extra),
+            None => long_view(scope, view, extra).map(Piece::from),
         }
-    } else if beside > 0 {
-        make_room(scope, beside)?.lend(beside, Vec::new).map(Piece::from)
+    } else if extra > 0 {
+        make_room(scope, extra)?.lend(extra, Vec::new).map(Piece::from)
     } else {
         Some(Piece::default())
     }
@@ -143,8 +143,8 @@ fn block(scope: &v8::PinScope<'_, '_>, len: usize) -> Option<Block> {
         .take(len)
 }
 
-fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block, beside: usize) -> Option<Piece> {
-    let size = block.len() + beside;
+fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block, extra: usize) -> Option<Piece> {
+    let size = block.len() + extra;
     let charge = make_room(scope, size)?.charge(size)?;
     Some(Piece::in_block(block, charge))
 }
@@ -175,12 +175,12 @@ fn write_utf8(
 fn long_string(
     scope: &mut v8::PinScope<'_, '_>,
     string: v8::Local<'_, v8::String>,
-    beside: usize,
+    extra: usize,
 ) -> Option<Bytes> {
     // The minimum size is checked first, because the exact size can be found only by reading the
     // string, which may have V8's maximum length.
     make_room(scope, string.length())?;
-    let size = string.utf8_length(scope) + beside;
+    let size = string.utf8_length(scope) + extra;
     let buffers = make_room(scope, size)?;
     buffers.lend(size, || string.to_rust_string_lossy(scope).into_bytes())
 }
@@ -188,11 +188,10 @@ fn long_string(
 fn long_view(
     scope: &mut v8::PinScope<'_, '_>,
     view: v8::Local<'_, v8::ArrayBufferView>,
-    beside: usize,
+    extra: usize,
 ) -> Option<Bytes> {
     let length = view.byte_length();
-    make_room(scope, length + beside)?
-        .lend(length + beside, || contents::read(view, <[u8]>::to_vec))
+    make_room(scope, length + extra)?.lend(length + extra, || contents::read(view, <[u8]>::to_vec))
 }
 
 /// Makes a `Uint8Array` of bytes that are already counted. Returns `None` if that threw.

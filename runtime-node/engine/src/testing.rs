@@ -21,7 +21,9 @@ const NAMES: &[&str] = &["done", "fail", "evaluateModule", "operate"];
 const HOOKS: &str = "(function (internal) {
   const { ops } = internal;
   const hooks = { __proto__: null };
-  for (const name of ['bind', 'fetch', 'rpc', 'scheduled', 'json', 'wasm', 'stacks', 'exception', 'rejection']) {
+  for (const name of [
+    'bind', 'fetch', 'rpc', 'scheduled', 'json', 'wasm', 'stacks', 'exception', 'rejection',
+  ]) {
     hooks[name] = () => {};
   }
   hooks.start = async (id, evaluation, namespace) => {

@@ -29,15 +29,10 @@ pub(crate) mod memory;
 pub mod opened;
 pub mod types;
 
-use check::{Check, ModuleRefused, ModuleSizes};
-use code::CodeCharge;
-use opened::PreparingModules;
-
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-
 use tenon_proto::revision::Revision;
 
 use super::collection::make_room;
@@ -45,6 +40,9 @@ use super::heap::CountedBytes;
 use super::realm::Realm;
 use super::slot::{slot, slot_value};
 use super::thrown::out_of_memory;
+use check::{Check, ModuleRefused, ModuleSizes};
+use code::CodeCharge;
+use opened::PreparingModules;
 
 /// The bytes of a module.
 pub enum ModuleBytes {

@@ -259,11 +259,11 @@ fn run(registry: &Weak<Registry>) {
         registry
             .sleep_ms
             .store(longest.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Release);
-        let Inspection { turns, least } = inspect_all(&registry);
+        let Inspection { turns, min_budget } = inspect_all(&registry);
         drop(registry);
-        idle = if turns == seen && least.is_none() { idle + 1 } else { 0 };
+        idle = if turns == seen && min_budget.is_none() { idle + 1 } else { 0 };
         seen = turns;
-        match least {
+        match min_budget {
             Some(left) => std::thread::park_timeout(left.clamp(MIN_SLEEP, MAX_SLEEP)),
             None if longest == MAX_SLEEP => std::thread::park_timeout(MAX_SLEEP),
             None => std::thread::park(),
@@ -276,15 +276,15 @@ struct Inspection {
     /// Number of turns that have begun on the existing shards.
     turns: u64,
     /// The smallest remaining budget of the running turns, or `None` if no turn runs.
-    least: Option<Duration>,
+    min_budget: Option<Duration>,
 }
 
 /// Inspects the timers of all shards.
 fn inspect_all(registry: &Registry) -> Inspection {
     let timers: Vec<_> = lock(&registry.timers).iter().filter_map(Weak::upgrade).collect();
-    let mut inspection = Inspection { turns: 0, least: None };
+    let mut inspection = Inspection { turns: 0, min_budget: None };
     for timer in timers {
-        inspection.least = inspection.least.into_iter().chain(timer.inspect()).min();
+        inspection.min_budget = inspection.min_budget.into_iter().chain(timer.inspect()).min();
         inspection.turns += timer.turns.load(Ordering::Relaxed);
     }
     inspection

@@ -55,6 +55,7 @@ impl AdmissionFamilies {
         })
     }
 
+    /// Returns the metrics of one shard, and creates their series.
     pub fn shard(&self, shard: &str) -> AdmissionMetrics {
         AdmissionMetrics {
             in_flight: self.in_flight.with_label_values(&[shard]),

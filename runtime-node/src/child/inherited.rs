@@ -17,17 +17,20 @@ use tenon_proto::id::ShardId;
 use tenon_router::Listeners;
 
 use crate::config::NodeArgs;
-use crate::node::siblings::Ends;
+use crate::node::siblings::SiblingLinks;
 
-/// Numbers of the file descriptors that the process inherits.
+/// Numbers of the file descriptors that the process inherits. This is the control connection.
 pub(crate) const CONTROL: RawFd = 3;
+/// The page that the process shares with its supervisor.
 pub(crate) const PAGE: RawFd = 4;
+/// The listener for routers.
 pub(crate) const LISTENER: RawFd = 5;
 /// The listener for clients of the node's front.
 pub(crate) const CLIENTS: RawFd = 6;
 /// The listener for clients that use TLS.
 pub(crate) const CLIENTS_TLS: RawFd = 7;
-/// The socket from which the process takes connections of clients that other shards' processes give.
+/// The socket from which the process takes clients' connections from the processes of other
+/// shards.
 pub(crate) const GIVEN: RawFd = 8;
 /// The socket to the process of shard 0; those to the other shards follow in their order.
 pub(crate) const GIVE: RawFd = 9;
@@ -47,7 +50,7 @@ pub struct Inherited {
     pub(super) control: UnixStream,
     pub(super) page: Page,
     pub(super) listener: TcpListener,
-    pub(super) clients: Option<(Listeners, Option<Ends>)>,
+    pub(super) clients: Option<(Listeners, Option<SiblingLinks>)>,
 }
 
 /// The listeners for clients that a process inherits.
@@ -69,7 +72,7 @@ impl ClientListeners {
         }
     }
 
-    fn inherit(self, shards: u16) -> io::Result<Option<(Listeners, Option<Ends>)>> {
+    fn inherit(self, shards: u16) -> io::Result<Option<(Listeners, Option<SiblingLinks>)>> {
         let listener = |fd| take(fd).map(TcpListener::from);
         let https = match self {
             Self::None => return Ok(None),
@@ -82,8 +85,9 @@ impl ClientListeners {
         }
         let socket = |fd| take(fd).map(UnixDatagram::from);
         let give = (0..RawFd::from(shards)).map(|position| socket(GIVE + position));
-        let ends = Ends::Sockets { given: socket(GIVEN)?, give: give.collect::<io::Result<_>>()? };
-        Ok(Some((listeners, Some(ends))))
+        let links =
+            SiblingLinks::Sockets { given: socket(GIVEN)?, give: give.collect::<io::Result<_>>()? };
+        Ok(Some((listeners, Some(links))))
     }
 }
 
@@ -119,18 +123,18 @@ fn take(fd: RawFd) -> io::Result<OwnedFd> {
 /// supervisor when memory is short; a lane is scheduled last; the process's name contains its id.
 /// The process calls this before it starts other threads, because threads inherit these settings.
 pub fn set_up_process(id: ShardId) {
-    let ends = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
-    let more = if id.is_lane() { OOM_SCORE_LANE } else { OOM_SCORE_SHARD };
+    let ended = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
+    let increment = if id.is_lane() { OOM_SCORE_LANE } else { OOM_SCORE_SHARD };
     let scored = std::fs::read_to_string("/proc/self/oom_score_adj").and_then(|score| {
         let score = score.trim().parse::<i32>().map_err(io::Error::other)?;
-        std::fs::write("/proc/self/oom_score_adj", (score + more).min(1000).to_string())
+        std::fs::write("/proc/self/oom_score_adj", (score + increment).min(1000).to_string())
     });
     let name = if id.is_lane() { format!("tenon-{id}") } else { format!("tenon-shard-{id}") };
     let named = CString::new(name).map_err(io::Error::from).and_then(|name| Ok(set_name(&name)?));
     let niced =
         if id.is_lane() { nice(LANE_NICENESS).map(drop).map_err(io::Error::from) } else { Ok(()) };
     for (what, done) in [
-        ("end with its supervisor", ends),
+        ("end with its supervisor", ended),
         ("end before its supervisor when memory is short", scored),
         ("be scheduled after shards", niced),
         ("have its own name", named),

@@ -21,7 +21,7 @@ use tonic::{Status, Streaming};
 
 use super::notice;
 
-/// The largest piece of a message, in bytes.
+/// Maximum size of the bytecode in one message, in bytes.
 const PIECE: usize = 1 << 20;
 
 /// A handle to the supervisor, for any thread.
@@ -43,7 +43,7 @@ pub(crate) enum PlacementReply {
     Quarantined(Duration),
 }
 
-/// The rest of a placement reply: the revision's code.
+/// The part of a placement reply that follows the decision: the revision's code.
 #[derive(Debug)]
 pub(crate) struct Delivery(Box<Streaming<PlaceResponse>>);
 
@@ -79,8 +79,10 @@ impl Supervisor {
             let mut parts = self.client.clone().place(request).await?.into_inner();
             Ok::<_, Status>((parts.message().await?, parts))
         };
-        let (placed, rest) = match answer.await {
-            Ok((Some(PlaceResponse { part: Some(Part::Placed(placed)) }), rest)) => (placed, rest),
+        let (placed, parts) = match answer.await {
+            Ok((Some(PlaceResponse { part: Some(Part::Placed(placed)) }), parts)) => {
+                (placed, parts)
+            }
             Ok(_) => {
                 return failure(
                     FailureCode::Internal,
@@ -93,7 +95,7 @@ impl Supervisor {
             }
         };
         match placed.verdict() {
-            Verdict::Here => Ok(PlacementReply::Here(send.then(|| Delivery(Box::new(rest))))),
+            Verdict::Here => Ok(PlacementReply::Here(send.then(|| Delivery(Box::new(parts))))),
             Verdict::Elsewhere => Ok(PlacementReply::Elsewhere),
             Verdict::Quarantined => {
                 Ok(PlacementReply::Quarantined(Duration::from_millis(placed.remaining_ms)))
@@ -167,7 +169,7 @@ impl Supervisor {
         self.notify(NoticeKind::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
     }
 
-    /// Reports that a resource which the process cannot recover is nearly used up.
+    /// Reports that a resource that the process cannot recover is nearly used up.
     pub(crate) fn report_worn(&self) {
         self.notify(NoticeKind::Worn(node::Worn {}));
     }

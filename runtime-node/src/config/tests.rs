@@ -86,9 +86,9 @@ fn networks_are_listed_with_commas_or_one_by_one() {
 
 #[test]
 fn the_credentials_of_a_proxy_are_in_its_url_or_in_arguments_but_not_in_both() {
-    let url = ["--egress-proxy", "http://alice:geheim@proxy.test:3128"];
+    let url = ["--egress-proxy", "http://alice:hunter2@proxy.test:3128"];
     let within = config(&url).unwrap().egress.proxy.unwrap();
-    let beside = ["--egress-proxy-username", "alice", "--egress-proxy-password", "geheim"];
+    let beside = ["--egress-proxy-username", "alice", "--egress-proxy-password", "hunter2"];
     let line = [&["--egress-proxy", "http://proxy.test:3128"], &beside[..]].concat();
     assert_eq!(config(&line).unwrap().egress.proxy, Some(within));
     let refused = |line: &[&str]| config(line).unwrap_err().to_string();
@@ -105,18 +105,18 @@ fn the_credentials_of_a_proxy_are_in_its_url_or_in_arguments_but_not_in_both() {
 fn passwords_do_not_appear_in_errors_or_debug_output() {
     let line = [
         "--egress-proxy",
-        "socks5://alice:geheim@proxy.test:1080",
+        "socks5://alice:hunter2@proxy.test:1080",
         "--egress-proxy-password",
-        "geheim",
+        "hunter2",
     ];
     let args =
         Command::try_parse_from(["node", "--catalog", "http://operator:7070"].iter().chain(&line))
             .unwrap()
             .args;
     let output = format!("{args:?} {}", Config::try_from(args.clone()).unwrap_err());
-    assert!(output.contains("--egress-proxy") && !output.contains("geheim"), "{output}");
-    let config = config(&["--egress-proxy", "http://alice:geheim@proxy.test:3128"]).unwrap();
-    assert!(!format!("{config:?}").contains("geheim"));
+    assert!(output.contains("--egress-proxy") && !output.contains("hunter2"), "{output}");
+    let config = config(&["--egress-proxy", "http://alice:hunter2@proxy.test:3128"]).unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
 }
 
 #[test]

@@ -73,8 +73,8 @@ impl Meter {
             Some((limit, directory, version))
         });
         // Version 1 expresses "no limit" as a number beyond any memory.
-        let least = limits.filter(|(limit, ..)| *limit < total).min_by_key(|(limit, ..)| *limit);
-        Ok(match least {
+        let lowest = limits.filter(|(limit, ..)| *limit < total).min_by_key(|(limit, ..)| *limit);
+        Ok(match lowest {
             Some((budget, directory, version)) => {
                 Self { budget, source: Source::Cgroup { directory, version } }
             }

@@ -65,6 +65,7 @@ impl EngineFamilies {
         })
     }
 
+    /// Returns the metrics of one shard, and creates their series.
     pub fn shard(&self, shard: &str) -> EngineMetrics {
         EngineMetrics {
             turns: self.turns.with_label_values(&[shard]),

@@ -43,6 +43,7 @@ impl InvocationFamilies {
         })
     }
 
+    /// Returns the metrics of one shard, and creates their series.
     pub fn shard(&self, shard: &str) -> InvocationMetrics {
         InvocationMetrics {
             ended: EnumMap::of(&self.ended, &[shard]),

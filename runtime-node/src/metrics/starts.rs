@@ -68,6 +68,7 @@ impl StartFamilies {
         })
     }
 
+    /// Returns the metrics of one shard, and creates their series.
     pub fn shard(&self, shard: &str) -> StartMetrics {
         let of = |family: &IntCounterVec, outcome| family.with_label_values(&[shard, outcome]);
         let bytecode = |lookup: BytecodeLookup| of(&self.bytecode_lookups, lookup.as_str());

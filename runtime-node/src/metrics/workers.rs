@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  shard thread: a start ─► open ──► Counts ◄── invocations, CPU time, memory: plain stores
-//!                                      │                             gone for LINGER: dropped
+//!                                      │                       no isolate for LINGER: dropped
 //!  admin thread: a scrape ─► WorkerFamilies reads
 //! ```
 //!
@@ -125,7 +125,7 @@ pub struct WorkerMetrics {
 struct Entry {
     counts: Arc<Counts>,
     /// Time at which the revision was first found to have no isolate.
-    gone: Option<Instant>,
+    no_isolate_since: Option<Instant>,
 }
 
 impl WorkerMetrics {
@@ -134,17 +134,19 @@ impl WorkerMetrics {
     pub fn open(&self, digest: RevisionDigest, revision: &Revision) {
         let mut entries = self.entries.borrow_mut();
         if let Some(entry) = entries.get_mut(&digest) {
-            entry.gone = None;
+            entry.no_isolate_since = None;
             return;
         }
         if entries.len() >= MAX_REVISIONS {
-            let gone = entries.iter().filter_map(|(digest, entry)| Some((entry.gone?, *digest)));
-            let Some((_, first)) = gone.min_by_key(|(since, _)| *since) else { return };
+            let idle = entries
+                .iter()
+                .filter_map(|(digest, entry)| Some((entry.no_isolate_since?, *digest)));
+            let Some((_, first)) = idle.min_by_key(|(since, _)| *since) else { return };
             entries.remove(&first).into_iter().for_each(|entry| self.close(&entry));
         }
         let counts = Arc::new(Counts::new(revision, self.shard));
         self.families.counts().push(Arc::clone(&counts));
-        entries.insert(digest, Entry { counts, gone: None });
+        entries.insert(digest, Entry { counts, no_isolate_since: None });
     }
 
     /// Records a successful start.
@@ -175,14 +177,16 @@ impl WorkerMetrics {
         let mut entries = self.entries.borrow_mut();
         for (digest, entry) in entries.iter_mut() {
             if has_isolate(digest) {
-                entry.gone = None;
+                entry.no_isolate_since = None;
             } else {
-                entry.gone.get_or_insert(now);
+                entry.no_isolate_since.get_or_insert(now);
                 entry.counts.record_no_isolate();
             }
         }
         let is_over = |entry: &Entry| {
-            entry.gone.is_some_and(|since| now.saturating_duration_since(since) >= LINGER)
+            entry
+                .no_isolate_since
+                .is_some_and(|since| now.saturating_duration_since(since) >= LINGER)
         };
         for (_, entry) in entries.extract_if(|_, entry| is_over(entry)) {
             self.close(&entry);

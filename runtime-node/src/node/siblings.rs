@@ -32,8 +32,8 @@ use tokio::sync::mpsc;
 /// Unix sockets is lower.
 const QUEUE: usize = 64;
 
-/// One thread's ends, which can be sent to the thread.
-pub(crate) enum Ends {
+/// One thread's links to the threads of all shards, before they are opened on that thread.
+pub(crate) enum SiblingLinks {
     Channels {
         given_rx: mpsc::Receiver<TcpStream>,
         /// The channel of each shard, by position.
@@ -46,13 +46,13 @@ pub(crate) enum Ends {
     },
 }
 
-impl Ends {
-    /// Returns the ends of each of the threads of one process.
+impl SiblingLinks {
+    /// Returns the links of each thread of one process.
     pub(crate) fn of_threads(threads: usize) -> Vec<Self> {
         let channels = (0..threads).map(|_| mpsc::channel(QUEUE));
         let (give, given): (Vec<_>, Vec<_>) = channels.unzip();
-        let ends = |given_rx| Self::Channels { given_rx, give: give.clone() };
-        given.into_iter().map(ends).collect()
+        let links = |given_rx| Self::Channels { given_rx, give: give.clone() };
+        given.into_iter().map(links).collect()
     }
 
     /// Returns the siblings of the current thread.
@@ -175,14 +175,14 @@ mod tests {
         (client, listener.accept().unwrap().0)
     }
 
-    fn of_processes() -> [Ends; 2] {
+    fn of_processes() -> [SiblingLinks; 2] {
         let [(to_first, first), (to_second, second)] =
             [UnixDatagram::pair().unwrap(), UnixDatagram::pair().unwrap()];
         let give = || vec![to_first.try_clone().unwrap(), to_second.try_clone().unwrap()];
         let (of_first, of_second) = (give(), give());
         [
-            Ends::Sockets { given: first, give: of_first },
-            Ends::Sockets { given: second, give: of_second },
+            SiblingLinks::Sockets { given: first, give: of_first },
+            SiblingLinks::Sockets { given: second, give: of_second },
         ]
     }
 
@@ -193,7 +193,7 @@ mod tests {
     #[tokio::test]
     async fn a_connection_keeps_its_bytes_on_the_way_to_another_thread_or_process() {
         let [one, other] = of_processes();
-        let threads: [Ends; 2] = Ends::of_threads(2).try_into().ok().unwrap();
+        let threads: [SiblingLinks; 2] = SiblingLinks::of_threads(2).try_into().ok().unwrap();
         for [one, other] in [[one, other], threads] {
             let (one, other) = (one.open().unwrap(), other.open().unwrap());
             let (mut client, server) = connection();
@@ -211,7 +211,7 @@ mod tests {
     #[tokio::test]
     async fn a_thread_that_takes_no_connections_is_given_a_bounded_number() {
         let [one, _other] = of_processes();
-        let threads: [Ends; 2] = Ends::of_threads(2).try_into().ok().unwrap();
+        let threads: [SiblingLinks; 2] = SiblingLinks::of_threads(2).try_into().ok().unwrap();
         let [thread, _other_thread] = threads;
         for one in [one, thread] {
             let one = one.open().unwrap();

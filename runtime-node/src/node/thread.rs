@@ -40,7 +40,7 @@ use tokio::task::{JoinSet, LocalSet, spawn_local};
 use tokio::time::Instant;
 
 use super::connection;
-use super::siblings::Ends;
+use super::siblings::SiblingLinks;
 use crate::child::{Command, Supervisor};
 use crate::config::{Config, DrainConfig};
 use crate::memory::Pressure;
@@ -61,7 +61,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(3);
 /// Interval of the event loop's heartbeat for the supervisor.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Everything with which a shard's thread begins.
+/// The state with which a shard's thread starts.
 pub(super) struct ShardThread {
     pub(super) shard: ShardId,
     pub(super) listener: TcpListener,
@@ -87,8 +87,8 @@ pub(super) struct ShardThread {
 /// The front of a shard's thread.
 pub(super) struct Clients {
     pub(super) thread: FrontThread,
-    /// The ends to the threads of the node's other shards, if it has any.
-    pub(super) siblings: Option<Ends>,
+    /// The links to the threads of the node's other shards, if it has any.
+    pub(super) siblings: Option<SiblingLinks>,
 }
 
 /// Handles that only a shard in its own process has.
@@ -159,19 +159,22 @@ impl ShardThread {
         let shard = Shard::new(engine, source, supervisor, reports, bounds, metrics);
         calls.set_shard(&shard);
         let tasks = shard.clone();
-        spawn_local(vital::task("tend", tasks.clone().tend(pressure_rx, pool.idle_timeout)));
+        spawn_local(vital::task(
+            "evict_continually",
+            tasks.clone().evict_continually(pressure_rx, pool.idle_timeout),
+        ));
         spawn_local(vital::task("keep_spares", tasks.clone().keep_spares(pool.spares)));
         spawn_local(vital::task("keep_bytecode", tasks.clone().keep_bytecode()));
         if let Some(inspector) = inspector {
             spawn_local(vital::task("start_debugged", tasks.clone().start_debugged(inspector)));
         }
-        spawn_local(vital::task("keep_account", tasks.keep_account()));
+        spawn_local(vital::task("update_usage_metrics", tasks.update_usage_metrics()));
         spawn_local(loops.watch(&id.to_string()));
         let listener =
             tokio::net::TcpListener::from_std(listener).expect("cannot poll the listener");
         let mut connections = Connections::new(Rc::clone(&shard), tls);
         let front = clients.map(|Clients { thread, siblings }| {
-            let siblings = siblings.map(Ends::open).transpose();
+            let siblings = siblings.map(SiblingLinks::open).transpose();
             let siblings = siblings.expect("cannot poll the socket to other shards");
             let server = Rc::new(InlineServer::of(&shard));
             let colocated = Colocated { node: name.as_str().into(), id, shard: server, siblings };

@@ -261,11 +261,13 @@ mod tests {
             slow in 60_000..600_000_u64, fast in 0..1_000_u64, times in 13..60_usize,
         ) {
             let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
-            let pauses = condemn_repeatedly(&mut backoff, Duration::from_millis(slow), times, &mut now);
+            let gap = Duration::from_millis(slow);
+            let pauses = condemn_repeatedly(&mut backoff, gap, times, &mut now);
             prop_assert!(pauses.iter().all(Duration::is_zero));
             prop_assert!(backoff.take_notices().is_empty());
             let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
-            let pauses = condemn_repeatedly(&mut backoff, Duration::from_millis(fast), times, &mut now);
+            let gap = Duration::from_millis(fast);
+            let pauses = condemn_repeatedly(&mut backoff, gap, times, &mut now);
             prop_assert!(pauses.last().is_some_and(|pause| !pause.is_zero()));
             prop_assert!(pauses.iter().all(|pause| *pause <= LONGEST_BACK_OFF));
         }

@@ -68,6 +68,7 @@ impl PoolFamilies {
         })
     }
 
+    /// Returns the metrics of one shard, and creates their series.
     pub fn shard(&self, shard: &str) -> PoolMetrics {
         let isolates = |state| self.isolates.with_label_values(&[shard, state]);
         PoolMetrics {

@@ -120,7 +120,7 @@ impl Ledger {
 
     /// Records that a shard's process has ended: its revisions start over, as if they had
     /// recovered.
-    pub(super) fn gone(&mut self, shard: ShardId, now: Instant) {
+    pub(super) fn shard_ended(&mut self, shard: ShardId, now: Instant) {
         let failing = self.entries.iter().filter(|(_, entry)| entry.shards.contains_key(&shard));
         for digest in failing.map(|(digest, _)| *digest).collect::<Vec<_>>() {
             self.recovered(shard, digest, now);
@@ -135,7 +135,7 @@ impl Ledger {
     }
 
     /// Returns how many revisions are in a crash loop.
-    pub(super) fn loops(&self) -> usize {
+    pub(super) fn crash_loops(&self) -> usize {
         self.entries.values().filter(|entry| entry.is_looping()).count()
     }
 
@@ -145,10 +145,10 @@ impl Ledger {
         self.entries.values().map(|entry| entry.due).chain(quarantine).min()
     }
 
-    /// Returns the reports that are due, at most as many as one message may hold: quarantines
-    /// first, then revisions in the order in which they became due. The reports stay due until
+    /// Returns up to [`BATCH`] of the reports that are due: quarantines first, then revisions in
+    /// the order in which they became due. The reports stay due until
     /// [`delivered`](Self::delivered) is called. Forgets revisions without recent failures.
-    pub(super) fn due(&mut self, now: Instant) -> Batch {
+    pub(super) fn next_batch(&mut self, now: Instant) -> Batch {
         let recent = |at: &Instant| now.saturating_duration_since(*at) < SILENCE;
         self.entries.retain(|_, entry| {
             let looped = entry.is_looping();
@@ -162,14 +162,14 @@ impl Ledger {
             .retain(|(since, report)| with_remaining_time(report, *since, now).is_some());
         let quarantines = self.quarantines.len().min(BATCH);
         due.truncate(BATCH - quarantines);
-        let crash_loops = due.iter_mut().map(|(digest, entry)| {
+        let states = due.iter_mut().map(|(digest, entry)| {
             entry.was_reported = true;
             entry.report(digest, now)
         });
         let quarantined = self.quarantines.iter().take(quarantines);
         let quarantined =
             quarantined.filter_map(|(since, report)| with_remaining_time(report, *since, now));
-        let workers = quarantined.chain(crash_loops).collect();
+        let workers = quarantined.chain(states).collect();
         let revisions = due.iter().map(|(digest, entry)| (**digest, entry.is_looping())).collect();
         Batch { workers, revisions, quarantines }
     }

@@ -1,6 +1,6 @@
-//! The body of a reply: messages, then the trailers of gRPC. The last message contains the trailers
-//! of the response, if it has any. The trailers of gRPC contain the failure of a response that
-//! breaks off; a failure before the head of the response has no messages.
+//! The body of a reply: messages, then the gRPC trailers. The last message contains the trailers of
+//! the response, if it has any. The gRPC trailers contain the failure of a response that breaks
+//! off; a failure before the head of the response has no messages.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -32,6 +32,7 @@ const MAX_MESSAGE: usize = 2048;
 /// the body, and the body.
 type Message = Chain<Bytes, Piece>;
 
+/// The reply to an invocation, as the body of an HTTP response.
 #[derive(Default)]
 pub struct Reply {
     first: Option<Message>,

@@ -5,6 +5,9 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use http::StatusCode;
+#[cfg(doc)]
+use tenon_engine::Isolate;
+use tenon_engine::{FetchRequest, FetchResponse, Pass, ScheduledEvent};
 use tenon_proto::failure::Failure;
 use tenon_proto::id::RevisionDigest;
 
@@ -12,9 +15,6 @@ use super::Shard;
 use super::resident::Resident;
 use crate::admission::Permit;
 use crate::tenants::{Tenant, TenantSlot};
-#[cfg(doc)]
-use tenon_engine::Isolate;
-use tenon_engine::{FetchRequest, FetchResponse, Pass, ScheduledEvent};
 
 /// The parts of a request that admission needs.
 pub(super) struct AdmissionRequest {
@@ -58,7 +58,7 @@ pub enum Permits {
     /// requests.
     Tunnel {
         _of_worker: Option<Permit>,
-        _place: TenantSlot,
+        _slot: TenantSlot,
         _counted: GaugeGuard,
     },
 }
@@ -98,15 +98,15 @@ impl Admitted {
         self.resident.request_body_bytes
     }
 
-    /// Reserves a place for the tunnel that the request becomes if its Worker accepts the
+    /// Reserves a slot for the tunnel that the request becomes if its Worker accepts the
     /// WebSocket. No code has run for the request yet.
     ///
     /// # Errors
     /// Fails if the tenant or the shard has its maximum number of tunnels.
     pub fn with_tunnel(self) -> Result<Self, Failure> {
-        let place = self.shard.tenants.borrow().tunnel(&self.admission.tenant);
-        let place = place.map_err(|refusal| self.shard.shed(refusal))?;
-        Ok(Self { tunnel: Some(place), ..self })
+        let slot = self.shard.tenants.borrow().reserve_tunnel(&self.admission.tenant);
+        let slot = slot.map_err(|refusal| self.shard.shed(refusal))?;
+        Ok(Self { tunnel: Some(slot), ..self })
     }
 
     /// Delivers the request; dropping the future cancels the invocation.
@@ -122,10 +122,10 @@ impl Admitted {
         self.shard.count_invocation(&self.resident);
         let response = outcome?;
         let permits = match self.tunnel {
-            Some(place) if response.status == StatusCode::SWITCHING_PROTOCOLS.as_u16() => {
+            Some(slot) if response.status == StatusCode::SWITCHING_PROTOCOLS.as_u16() => {
                 Permits::Tunnel {
                     _of_worker: self.resident.tunnels.try_acquire(),
-                    _place: place,
+                    _slot: slot,
                     _counted: GaugeGuard::new(&self.shard.metrics.admission.tunnels),
                 }
             }

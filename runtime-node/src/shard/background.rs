@@ -28,8 +28,8 @@ const QUIET_TRIES: u32 = 20;
 
 /// Interval at which the usage of isolates is read, and maximum number of isolates whose usage is
 /// read each time; reading the usage of one isolate takes a few microseconds.
-const ACCOUNT: Duration = Duration::from_secs(1);
-const ACCOUNTS: usize = 50;
+const USAGE_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_USAGE_READS: usize = 50;
 
 /// Time from a prestart's arrival in the admission queue to its deadline; no request waits for the
 /// prestart yet.
@@ -41,7 +41,11 @@ const SPARES_REVIEW: Duration = Duration::from_secs(1);
 impl Shard {
     /// Evicts isolates that are spent or have been idle for `idle` and, while memory is short,
     /// other idle isolates, one after another.
-    pub async fn tend(self: Rc<Self>, mut pressure_rx: watch::Receiver<Pressure>, idle: Duration) {
+    pub async fn evict_continually(
+        self: Rc<Self>,
+        mut pressure_rx: watch::Receiver<Pressure>,
+        idle: Duration,
+    ) {
         let mut upkeep = Upkeep::default();
         loop {
             let pressure = *pressure_rx.borrow_and_update();
@@ -55,7 +59,7 @@ impl Shard {
                     self.pool.borrow_mut().evict_one(Eviction::Memory, now)
                 }
             };
-            self.report_wear(upkeep.in_vain(pressure, freed, now));
+            self.report_wear(upkeep.time_without_relief(pressure, freed, now));
             let mut pause = pin!(tokio::time::sleep(upkeep::pause(pressure, idle)));
             loop {
                 self.pool.borrow_mut().evict_idle(idle, Instant::now());
@@ -91,10 +95,10 @@ impl Shard {
     /// Keeps as many spare isolates as demand calls for, and none while memory is short.
     ///
     /// # Arguments
-    /// * `most` - maximum number of spare isolates.
-    pub async fn keep_spares(self: Rc<Self>, most: usize) {
+    /// * `max` - maximum number of spare isolates.
+    pub async fn keep_spares(self: Rc<Self>, max: usize) {
         loop {
-            let wanted = self.demand.borrow().wanted(Instant::now(), most);
+            let wanted = self.demand.borrow().wanted(Instant::now(), max);
             match upkeep::stock(self.pressure.get(), self.engine.spares(), wanted) {
                 Stock::Make => {
                     self.until_quiet().await;
@@ -138,19 +142,19 @@ impl Shard {
         }
     }
 
-    /// Updates the metrics of isolates' usage. At most [`ACCOUNTS`] isolates are read at a time, so
-    /// that a large number of isolates does not delay the thread.
-    pub async fn keep_account(self: Rc<Self>) {
+    /// Updates the metrics of isolates' usage. Reads at most [`MAX_USAGE_READS`] isolates at a
+    /// time, so that a large number of isolates does not delay the thread.
+    pub async fn update_usage_metrics(self: Rc<Self>) {
         let mut first = 0;
         loop {
-            tokio::time::sleep(ACCOUNT).await;
+            tokio::time::sleep(USAGE_INTERVAL).await;
             self.metrics.engine.set_turns(self.engine.turns(), self.engine.turn_cpu());
             self.report_wear(Duration::ZERO);
             let living = self.living.borrow().clone();
-            let count = living.len().min(ACCOUNTS);
+            let count = living.len().min(MAX_USAGE_READS);
             let next = living.iter().cycle().skip(first).take(count).filter_map(Weak::upgrade);
             next.for_each(|isolate| {
-                self.account(&isolate);
+                self.count_cpu(&isolate);
                 self.weigh_background_turns(&isolate);
                 // The memory of an isolate that a limit has stopped is no longer read.
                 if isolate.condemned().is_none() {
@@ -166,20 +170,20 @@ impl Shard {
     /// Reports to the supervisor that this process is worn out, if it is and has not been reported.
     ///
     /// # Arguments
-    /// * `in_vain` - time for which steps against a shortage of memory have freed nothing.
-    fn report_wear(&self, in_vain: Duration) {
-        if self.worn.get() {
+    /// * `without_relief` - time for which steps against a shortage of memory have freed nothing.
+    fn report_wear(&self, without_relief: Duration) {
+        if self.was_reported_worn.get() {
             return;
         }
         // Reading the process's memory takes system calls, so it is read only if it matters.
-        let (pressure, mapped) = if in_vain < wear::IN_VAIN {
+        let (pressure, mapped) = if without_relief < wear::MAX_WITHOUT_RELIEF {
             (Pressure::Eased, 0)
         } else {
             (memory::on_this_process(), memory::mapped())
         };
         let types_are_used_up = self.engine.exhausted();
-        if (Signs { in_vain, pressure, mapped, types_are_used_up }).show_wear() {
-            self.worn.set(true);
+        if (Signs { without_relief, pressure, mapped, types_are_used_up }).show_wear() {
+            self.was_reported_worn.set(true);
             self.supervisor.iter().for_each(Supervisor::report_worn);
         }
     }
@@ -251,7 +255,8 @@ impl Shard {
         self.apply_pool_changes();
     }
 
-    fn account(&self, isolate: &Isolate) {
+    /// Adds the CPU time that the isolate has used since the last call to its Worker's metrics.
+    fn count_cpu(&self, isolate: &Isolate) {
         self.metrics.workers.add_cpu(&isolate.digest(), isolate.take_cpu());
     }
 
@@ -290,7 +295,7 @@ impl Shard {
         let evicted = self.pool.borrow_mut().take_evicted();
         for (why, resident) in evicted {
             self.metrics.pool.evictions.inc(why);
-            self.account(&resident.isolate);
+            self.count_cpu(&resident.isolate);
             drop(resident);
         }
         for notice in self.pool.borrow_mut().take_notices() {

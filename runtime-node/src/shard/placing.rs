@@ -43,10 +43,10 @@ impl Shard {
             // request is canceled.
             let placing = spawn_local(async move {
                 let (digest, stay) = key;
-                let place = supervisor.place(&worker, &digest, stay, send).await;
+                let reply = supervisor.place(&worker, &digest, stay, send).await;
                 shard.placing.borrow_mut().remove(&key);
-                place
-                    .and_then(|place| shard.accept_reply(digest, place))
+                reply
+                    .and_then(|reply| shard.accept_reply(digest, reply))
                     .map(|delivery| Rc::new(Cell::new(delivery)))
             });
             placing
@@ -69,8 +69,8 @@ impl Shard {
         request: &AdmissionRequest,
     ) -> Result<(), Failure> {
         self.ensure_not_refused(&request.digest)?;
-        let place = supervisor.place(&request.worker, &request.digest, true, false).await?;
-        self.accept_reply(request.digest, place).map(drop)
+        let reply = supervisor.place(&request.worker, &request.digest, true, false).await?;
+        self.accept_reply(request.digest, reply).map(drop)
     }
 
     fn ensure_not_refused(&self, digest: &RevisionDigest) -> Result<(), Failure> {
@@ -95,9 +95,9 @@ impl Shard {
     fn accept_reply(
         &self,
         digest: RevisionDigest,
-        place: PlacementReply,
+        reply: PlacementReply,
     ) -> Result<Option<Delivery>, Failure> {
-        match place {
+        match reply {
             PlacementReply::Here(delivery) => Ok(delivery),
             PlacementReply::Elsewhere => {
                 let why = "another process of the node runs the Worker";

@@ -105,7 +105,8 @@ impl From<TooLarge> for ProfileError {
 }
 
 impl Shard {
-    /// Asks the supervisor before each request of this Worker, instead of only before cold starts.
+    /// Asks the supervisor before each request of this Worker from now on; with `None`, only before
+    /// cold starts.
     pub(super) fn consult(&self, worker: Option<WorkerId>) {
         *self.consulted.borrow_mut() = worker;
     }
@@ -139,8 +140,8 @@ impl Shard {
         self.take_profiling(|profiling| profiling.id == id);
     }
 
-    /// Makes an isolate that has started the copy that is profiled, if its Worker's copy is
-    /// awaited. Returns whether it is.
+    /// Hands a newly started isolate to the profile that waits for a copy of its Worker, if there
+    /// is one. Returns whether there is.
     pub(super) fn adopt(&self, isolate: &Rc<Isolate>, revision: &Revision) -> bool {
         let Some(copy_tx) = self.end_wait(&revision.worker) else { return false };
         if let Some(profiling) = &mut *self.profiling.borrow_mut() {

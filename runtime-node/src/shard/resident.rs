@@ -83,10 +83,10 @@ impl Start {
     /// Creates a start, whose semaphore has no permits until the start succeeds.
     ///
     /// # Arguments
-    /// * `room` - maximum number of requests that wait for the start.
-    pub(super) fn new(room: usize) -> Self {
-        // The request that causes the start always has room to wait.
-        Self { semaphore: DeadlineSemaphore::new(0, room.max(1)), outcome: Rc::default() }
+    /// * `max_waiting` - maximum number of requests that wait for the start.
+    pub(super) fn new(max_waiting: usize) -> Self {
+        // The request that causes the start may always wait.
+        Self { semaphore: DeadlineSemaphore::new(0, max_waiting.max(1)), outcome: Rc::default() }
     }
 
     /// Returns the start's outcome once it has ended.
@@ -98,12 +98,12 @@ impl Start {
     /// first.
     ///
     /// # Arguments
-    /// * `room` - maximum number of requests that wait from now on.
-    pub(super) fn succeed(self, resident: Resident, room: usize) {
+    /// * `max_waiting` - maximum number of requests that wait from now on.
+    pub(super) fn succeed(self, resident: Resident, max_waiting: usize) {
         let concurrency = resident.concurrency;
         let first = self.outcome.set(Ok(resident));
         assert!(first.is_ok(), "a start ended twice");
-        self.semaphore.resize(concurrency, room);
+        self.semaphore.resize(concurrency, max_waiting);
     }
 
     /// Ends the start with a failure, which every waiting request gets.

@@ -19,7 +19,7 @@ use super::{Shard, start_panicked};
 use crate::admission::{DeadlineSemaphore, Refusal};
 use crate::child::{Delivery, Supervisor};
 use crate::pool::{Launch, Retry};
-use crate::source::{self, Sourced};
+use crate::source::{self, RevisionWithBytecode};
 
 impl Shard {
     /// Fetches and starts a revision, and passes the outcome to the requests that wait for the
@@ -40,30 +40,30 @@ impl Shard {
         // If there is no spare isolate, one is made while the code is fetched.
         let prepare = async {
             let began = Instant::now();
-            if !has_spares && self.make_memory() {
+            if !has_spares && self.free_memory_for_start() {
                 self.engine.make_spare();
             }
             began.elapsed()
         };
-        let source = async {
+        let fetch = async {
             match delivery {
                 Some(delivery) => source::receive(digest, delivery.code()).await,
                 None => self.source.fetch(&worker, digest).await,
             }
         };
-        let (sourced, made_in) = futures::join!(source, prepare);
-        let sourced_in = began.elapsed();
-        let worker = sourced.as_ref().ok().map(|sourced| sourced.revision.worker.clone());
-        let loaded = match sourced {
+        let (fetched, isolate_time) = futures::join!(fetch, prepare);
+        let fetch_time = began.elapsed();
+        let worker = fetched.as_ref().ok().map(|fetched| fetched.revision.worker.clone());
+        let loaded = match fetched {
             // Concurrent starts may have used up the memory.
-            Ok(_) if !self.make_memory() => Err(self.shed(Refusal::MemoryShort)),
-            Ok(sourced) => {
-                self.metrics.workers.open(digest, &sourced.revision);
+            Ok(_) if !self.free_memory_for_start() => Err(self.shed(Refusal::MemoryShort)),
+            Ok(fetched) => {
+                self.metrics.workers.open(digest, &fetched.revision);
                 // After any failure, even a panic, the slot must become free and the waiting
                 // requests must get the failure.
                 let load = AssertUnwindSafe(self.load(
                     digest,
-                    sourced,
+                    fetched,
                     start.semaphore.clone(),
                     has_spares,
                 ));
@@ -75,7 +75,7 @@ impl Shard {
         let now = Instant::now();
         match loaded {
             Ok(resident) => {
-                let phases = [sourced_in - made_in, made_in, now - began - sourced_in];
+                let phases = [fetch_time - isolate_time, isolate_time, now - began - fetch_time];
                 self.metrics.starts.observe_phases(&phases);
                 self.metrics.workers.record_start(&digest, &phases);
                 self.register(&resident.isolate);
@@ -119,11 +119,11 @@ impl Shard {
     async fn load(
         &self,
         digest: RevisionDigest,
-        sourced: Sourced,
+        fetched: RevisionWithBytecode,
         semaphore: DeadlineSemaphore,
         had_spares: bool,
     ) -> Result<Resident, Failure> {
-        let Sourced { revision, bytecode } = sourced;
+        let RevisionWithBytecode { revision, bytecode } = fetched;
         let bytecode = bytecode.and_then(|encoded| {
             let decoded = Bytecode::decode(&encoded);
             decoded

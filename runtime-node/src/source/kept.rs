@@ -115,7 +115,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut kept = Kept::open(directory.path()).unwrap();
         let mut secret = revision();
-        secret.bindings.insert("TOKEN".to_owned(), Binding::Secret("told".to_owned()));
+        secret.bindings.insert("TOKEN".to_owned(), Binding::Secret("hunter2".to_owned()));
         kept.write(secret.digest(), &secret);
         assert!(kept.read(secret.digest()).is_none());
         let plain = revision();

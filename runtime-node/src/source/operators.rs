@@ -57,7 +57,7 @@ struct Connection {
     since: Instant,
 }
 
-/// The reason for which an attempt at the catalog returned no revision.
+/// The reason why a request to the catalog returned no revision.
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
     #[error("the catalog has no such revision")]
@@ -122,7 +122,7 @@ impl Operators {
                 tracing::warn!(worker, revision = %digest, %error, "cannot fetch a revision");
                 return Err(error.into());
             }
-            if error.is_of_operator() {
+            if error.may_succeed_elsewhere() {
                 self.replace(number);
             }
             tokio::time::sleep(pause).await;
@@ -135,7 +135,7 @@ impl Operators {
         (current.client.clone(), current.number)
     }
 
-    /// Replaces the connection of this number, unless another fetch has done so.
+    /// Replaces the connection with this number, unless another fetch has done so.
     fn replace(&self, number: usize) {
         let mut current = self.current.borrow_mut();
         if current.number == number && current.since.elapsed() >= MIN_AGE {
@@ -180,8 +180,8 @@ impl FetchError {
         }
     }
 
-    /// Returns whether another operator may answer.
-    fn is_of_operator(&self) -> bool {
+    /// Returns whether another operator may be able to answer.
+    fn may_succeed_elsewhere(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Silent)
     }
 }

@@ -8,7 +8,7 @@ use rustix::process::Pid;
 use tenon_engine::page::Page;
 use tenon_lifecycle::readiness::Handle;
 use tenon_proto::id::{RevisionDigest, ShardId};
-use tenon_proto::node::order::Order as Ordered;
+use tenon_proto::node::order::Order as OrderKind;
 use tenon_proto::node::{self, Order};
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -23,7 +23,7 @@ pub(super) struct Child {
     pub(super) id: ShardId,
     pub(super) state: Mutex<ChildState>,
     /// The metrics that the shard's or lane's process sent last.
-    pub(super) shown: watch::Sender<String>,
+    pub(super) latest_metrics: watch::Sender<String>,
     /// Notified when the process has used up a resource and is to be replaced. A process sends this
     /// notice once; the notice is discarded when the process's successor starts.
     pub(super) worn: Notify,
@@ -54,7 +54,7 @@ impl Child {
         Self {
             id,
             state: Mutex::new(state),
-            shown: watch::Sender::new(String::new()),
+            latest_metrics: watch::Sender::new(String::new()),
             worn: Notify::new(),
         }
     }
@@ -88,12 +88,12 @@ impl Child {
     /// Returns the current metrics of the process or, if the process does not answer, the metrics
     /// that it sent last.
     pub(super) async fn gather(&self) -> String {
-        let mut shown_rx = self.shown.subscribe();
+        let mut metrics_rx = self.latest_metrics.subscribe();
         if lock(&self.state).serves {
-            self.order(order(Ordered::Gather(node::Gather {})));
+            self.order(order(OrderKind::Gather(node::Gather {})));
             // After a timeout, which means that the process is busy, its last metrics are returned.
-            let _ = tokio::time::timeout(GATHER, shown_rx.changed()).await;
+            let _ = tokio::time::timeout(GATHER, metrics_rx.changed()).await;
         }
-        shown_rx.borrow().clone()
+        metrics_rx.borrow().clone()
     }
 }

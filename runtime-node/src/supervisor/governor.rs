@@ -76,23 +76,25 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            () = shared.has_begun.notified() => {}
+            () = shared.process_began.notified() => {}
         }
-        let mut cases = measure(&shared, &mut meter, &used_gauge);
-        let excess = cases.iter().filter(|case| case.after < case.before).map(lower).sum();
-        let rise = |case: &ProcessLimit| case.after.saturating_sub(case.before);
-        let rises: Vec<_> = cases.iter().map(rise).collect();
-        for (case, rise) in cases.iter_mut().zip(memory::reduce(&rises, excess)) {
+        let mut processes = measure(&shared, &mut meter, &used_gauge);
+        let excess =
+            processes.iter().filter(|process| process.after < process.before).map(lower).sum();
+        let rise = |process: &ProcessLimit| process.after.saturating_sub(process.before);
+        let rises: Vec<_> = processes.iter().map(rise).collect();
+        for (process, rise) in processes.iter_mut().zip(memory::reduce(&rises, excess)) {
             if rise > 0 {
-                case.after = case.before + rise;
-                Process::limit_data(case.pid, case.after);
+                process.after = process.before + rise;
+                Process::limit_data(process.pid, process.after);
             }
-            shared.metrics.memory.set_memory(case.id, case.used.resident, case.after);
-            let mut state = lock(&shared.child(case.id).state);
+            shared.metrics.memory.set_memory(process.id, process.used.resident, process.after);
+            let mut state = lock(&shared.child(process.id).state);
             // Another process may have begun since the check.
-            if state.pid == Some(case.pid) {
-                let most = case.after.min(HEAPS_LIMIT);
-                (state.limit, state.room) = (case.after, most.saturating_sub(case.used.data));
+            if state.pid == Some(process.pid) {
+                let limit = process.after.min(HEAPS_LIMIT);
+                (state.limit, state.room) =
+                    (process.after, limit.saturating_sub(process.used.data));
             }
         }
     }
@@ -107,8 +109,8 @@ fn measure(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Pro
         };
         Some(ProcessLimit { id: child.id, pid, used: MemoryUse::of(pid)?, before, after: before })
     });
-    let mut cases: Vec<_> = running.collect();
-    let all = cases.iter().map(|case| case.used.resident).sum();
+    let mut processes: Vec<_> = running.collect();
+    let all = processes.iter().map(|process| process.used.resident).sum();
     let used = match meter.used() {
         Ok(used) => used.max(all),
         Err(error) => {
@@ -117,17 +119,18 @@ fn measure(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Pro
         }
     };
     used_gauge.set(i64::try_from(used).unwrap_or(i64::MAX));
-    let used = used.saturating_add(cases.iter().map(|case| case.used.untouched).sum());
-    let claims: Vec<_> = cases.iter().map(|case| (case.used.claim(), case.id.is_lane())).collect();
-    for (case, more) in cases.iter_mut().zip(memory::allot(meter.budget(), used, &claims)) {
-        case.after = case.used.data.saturating_add(more).max(memory::LEAST);
+    let used = used.saturating_add(processes.iter().map(|process| process.used.untouched).sum());
+    let claims: Vec<_> =
+        processes.iter().map(|process| (process.used.claim(), process.id.is_lane())).collect();
+    for (process, more) in processes.iter_mut().zip(memory::allot(meter.budget(), used, &claims)) {
+        process.after = process.used.data.saturating_add(more).max(memory::MIN_LIMIT);
     }
-    cases
+    processes
 }
 
 /// Lowers a limit. Returns the number of bytes above the new limit that the process has already
 /// taken.
-fn lower(case: &ProcessLimit) -> u64 {
-    Process::limit_data(case.pid, case.after);
-    MemoryUse::of(case.pid).map_or(0, |used| used.data.saturating_sub(case.after))
+fn lower(process: &ProcessLimit) -> u64 {
+    Process::limit_data(process.pid, process.after);
+    MemoryUse::of(process.pid).map_or(0, |used| used.data.saturating_sub(process.after))
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tenon_lifecycle::drain;
 use tenon_proto::id::ShardId;
-use tenon_proto::node::order::Order as Ordered;
+use tenon_proto::node::order::Order as OrderKind;
 use tenon_proto::node::{self, Order};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
@@ -44,7 +44,7 @@ impl Keeper {
             if let Err(error) = sockets.listen() {
                 tracing::error!(process = process_name(id), %error, "cannot resume listening");
             }
-            let blames = match Process::start(&self.program, id, &sockets) {
+            let was_quarantined = match Process::start(&self.program, id, &sockets) {
                 Ok((process, control)) => self.supervise(id, process, control).await,
                 Err(error) => {
                     tracing::error!(process = process_name(id), %error, "cannot start a process");
@@ -52,8 +52,8 @@ impl Keeper {
                 }
             };
             pause = match began.elapsed() {
-                // If a revision is to blame, it is refused from now on.
-                steady if steady >= STEADY || blames => Duration::ZERO,
+                // If a revision was to blame, it is refused from now on.
+                ran if ran >= STEADY || was_quarantined => Duration::ZERO,
                 _ => (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
             };
             tokio::select! {
@@ -74,7 +74,7 @@ impl Keeper {
         let (shared, name) = (&self.shared, process_name(id));
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
         shared.child(id).begin(&process, orders_tx.clone());
-        shared.has_begun.notify_one();
+        shared.process_began.notify_one();
         let alive = Arc::new(AtomicBool::new(true));
         let service = tokio::spawn(service::serve(
             Arc::clone(shared),
@@ -97,7 +97,8 @@ impl Keeper {
             tokio::select! {
                 status = process.child.wait() => break status,
                 now = ticks.tick() => {
-                    let (is_late, reading) = (leave_by.is_some_and(|leave_by| now >= leave_by), process.page.read());
+                    let is_late = leave_by.is_some_and(|leave_by| now >= leave_by);
+                    let reading = process.page.read();
                     let is_stuck = detector.is_stuck(&reading, now.into());
                     seen = reading.running;
                     if (is_late || is_stuck) && !killed {
@@ -108,7 +109,9 @@ impl Keeper {
                         let _ = process.child.start_kill();
                     }
                 }
-                () = &mut signaled, if leave_by.is_none() => leave_by = Some(self.drain(&orders_tx)),
+                () = &mut signaled, if leave_by.is_none() => {
+                    leave_by = Some(self.drain(&orders_tx));
+                }
                 () = shared.child(id).worn.notified(), if leave_by.is_none() => {
                     tracing::info!(process = name, "draining a process that has used up a resource, to replace it");
                     leave_by = Some(self.drain(&orders_tx));
@@ -121,7 +124,7 @@ impl Keeper {
         let was_profiling = shared.lose_profile(id);
         shared.home_ended(id);
         shared.metrics.processes.set_serving(id, false);
-        shared.reporter.gone(id);
+        shared.reporter.shard_ended(id);
         let status = match status {
             Ok(status) => status,
             Err(error) => {
@@ -148,7 +151,7 @@ impl Keeper {
     /// Orders a process to drain. Returns the deadline for its end.
     fn drain(&self, orders_tx: &mpsc::UnboundedSender<Order>) -> tokio::time::Instant {
         // If the receiver has been dropped, the process has ended.
-        let _ = orders_tx.send(order(Ordered::Drain(node::Drain {})));
+        let _ = orders_tx.send(order(OrderKind::Drain(node::Drain {})));
         tokio::time::Instant::now() + self.grace + KILL_GRACE
     }
 }

@@ -20,11 +20,11 @@ use rustix::process::Pid;
 
 /// Divisor of the budget for the reserve: memory for the supervisor and for the kernel's own
 /// memory.
-const RESERVE: u64 = 20;
+const RESERVE_DIVISOR: u64 = 20;
 
 /// Divisor of the budget for the part of free memory that lanes leave to shards. A hostile Worker
 /// fills a lane first.
-const FOR_SHARDS: u64 = 10;
+const SHARDS_DIVISOR: u64 = 10;
 
 /// Memory that an idle process has mapped and not touched, in bytes: mostly thread stacks, which no
 /// Worker can fill. The measured value is 17 MiB.
@@ -32,7 +32,7 @@ const IDLE_MAPPED: u64 = 20 << 20;
 
 /// Lower bound on the limit of a process, in bytes: enough for the process to start. Most of it is
 /// mapped by an idle process already; the rest, summed over all processes, fits in the reserve.
-pub(super) const LEAST: u64 = 32 << 20;
+pub(super) const MIN_LIMIT: u64 = 32 << 20;
 
 /// Room to grow, in bytes, below which a process may end in the turn of a Worker that keeps to its
 /// own limit.
@@ -78,27 +78,27 @@ impl MemoryUse {
 pub(super) fn allot(budget: u64, used: u64, claims: &[(u64, bool)]) -> Vec<u64> {
     let processes = (claims.len() as u64).max(1);
     let lanes = claims.iter().filter(|(_, is_lane)| *is_lane).count() as u64;
-    let free = budget.saturating_sub(budget / RESERVE).saturating_sub(used);
+    let free = budget.saturating_sub(budget / RESERVE_DIVISOR).saturating_sub(used);
     // The guarantee is half of an equal share: a process below its guarantee may grow up to the
     // guarantee before any other process may grow.
     let guarantee = budget / processes / 2;
     let owed = |claim: u64| guarantee.saturating_sub(claim);
     let sum: u64 = claims.iter().map(|(claim, _)| owed(*claim)).sum();
     let paid = |owed: u64| if sum <= free { owed } else { scale(owed, free, sum) };
-    let rest = free.saturating_sub(sum);
-    let of_lane = rest.saturating_sub(budget / FOR_SHARDS) / processes;
-    let of_shard = rest.saturating_sub(of_lane * lanes) / (processes - lanes).max(1);
+    let remaining = free.saturating_sub(sum);
+    let of_lane = remaining.saturating_sub(budget / SHARDS_DIVISOR) / processes;
+    let of_shard = remaining.saturating_sub(of_lane * lanes) / (processes - lanes).max(1);
     let part = |(claim, is_lane): &(u64, bool)| {
         paid(owed(*claim)) + if *is_lane { of_lane } else { of_shard }
     };
     claims.iter().map(part).collect()
 }
 
-/// Returns by how many bytes each limit may rise, if `gone` bytes of the intended rises are no
+/// Returns by how many bytes each limit may rise, if `taken` bytes of the intended rises are no
 /// longer free.
-pub(super) fn reduce(rises: &[u64], gone: u64) -> Vec<u64> {
+pub(super) fn reduce(rises: &[u64], taken: u64) -> Vec<u64> {
     let sum = rises.iter().fold(0, |sum: u64, rise| sum.saturating_add(*rise));
-    rises.iter().map(|rise| scale(*rise, sum.saturating_sub(gone), sum)).collect()
+    rises.iter().map(|rise| scale(*rise, sum.saturating_sub(taken), sum)).collect()
 }
 
 /// Scales `part` by `of / whole`.

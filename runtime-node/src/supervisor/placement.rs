@@ -5,7 +5,7 @@
 //!  (unknown) ──────────────────► promoting ──────────────► known: runs on its shard
 //!      ▲  lanes                   both                        │ a turn or collection above 5 ms
 //!      │                                                      ▼
-//!      └──────── the hold is over: counted anew ───────── heavy: runs in lanes
+//!      └──────── the hold is over: counts again ───────── heavy: runs in lanes
 //!
 //!  any of them ── its code ended a process ──► quarantined: refused for 10 s, 20 s, …
 //! ```
@@ -22,11 +22,11 @@ use std::time::{Duration, Instant};
 
 use prometheus::{IntGauge, Registry};
 use rustc_hash::FxHashMap;
+use tenon_lifecycle::cache::Cache;
 use tenon_lifecycle::metrics::Register as _;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
 use super::quarantine::{CrashDecision, Quarantines};
-use tenon_lifecycle::cache::Cache;
 
 /// Number of light requests after which a revision moves to its shard.
 const PROMOTION: u32 = 8;

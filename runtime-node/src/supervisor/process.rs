@@ -201,7 +201,7 @@ impl Process {
         // The hard limit stays as inherited: an unprivileged process could not raise it again.
         let Rlimit { maximum, .. } = getrlimit(Resource::Data);
         let limit =
-            Rlimit { current: Some(maximum.map_or(bytes, |most| bytes.min(most))), maximum };
+            Rlimit { current: Some(maximum.map_or(bytes, |maximum| bytes.min(maximum))), maximum };
         if let Err(error) = prlimit(Some(pid), Resource::Data, limit) {
             tracing::debug!(%error, "cannot limit a process's memory");
         }

@@ -24,7 +24,7 @@ use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::node::order::Order as Ordered;
+use tenon_proto::node::order::Order as OrderKind;
 use tenon_proto::node::profile_response::Response as Kind;
 use tenon_proto::node::profiler_server::{self, ProfilerServer};
 use tenon_proto::node::report_profile_request::Report;
@@ -50,7 +50,7 @@ const STREAMS: u32 = 4;
 
 /// Time that a lane gets for a report beyond the time that the profile takes: other Workers of the
 /// lane run meanwhile, and a heap snapshot blocks it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const REPORT_MARGIN: Duration = Duration::from_secs(60);
 
 /// Pause after a failed accept. The cause is nearly always a temporary lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -69,8 +69,8 @@ pub(super) fn bind(port: u16) -> io::Result<(std::net::TcpListener, SocketAddr)>
 /// Serves clients forever.
 pub(super) async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>) {
     let listener = TcpListener::from_std(listener).expect("cannot poll the listener");
-    let free = Arc::new(Semaphore::new(CONNECTIONS));
-    while let Ok(permit) = Arc::clone(&free).acquire_owned().await {
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
+    while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let served = serve_connection(stream, Arc::clone(&shared));
@@ -188,16 +188,16 @@ impl Run {
             kind: kind.into(),
             duration_ms: u32::try_from(duration.as_millis()).unwrap_or(u32::MAX),
         };
-        shared.order_all(&Ordered::Profile(profile), ShardId::is_lane);
+        shared.order_all(&OrderKind::Profile(profile), ShardId::is_lane);
         let consult = node::Consult { worker: worker.to_string() };
-        shared.order_all(&Ordered::Consult(consult), |id| !id.is_lane());
+        shared.order_all(&OrderKind::Consult(consult), |id| !id.is_lane());
         Ok(run)
     }
 
     /// Returns the next response, or `None` after the last one.
     async fn next(&mut self) -> Option<Result<ProfileResponse, Status>> {
-        let patience = PATIENCE + if self.has_begun { self.duration } else { WAIT };
-        let Ok(report) = tokio::time::timeout(patience, self.reports_rx.recv()).await else {
+        let limit = REPORT_MARGIN + if self.has_begun { self.duration } else { WAIT };
+        let Ok(report) = tokio::time::timeout(limit, self.reports_rx.recv()).await else {
             let why = "the lane does not answer, because other Workers of the node keep it busy; try again later, or choose another node";
             return Some(Err(Status::deadline_exceeded(why)));
         };
@@ -239,7 +239,7 @@ impl Shared {
         let Accepted { reports_tx, is_first, ends_recording } =
             accepted.map_err(|rejected| Status::cancelled(rejected.to_string()))?;
         if is_first {
-            let end = Ordered::EndProfile(node::EndProfile { id });
+            let end = OrderKind::EndProfile(node::EndProfile { id });
             self.order_all(&end, |lane| lane.is_lane() && lane != by);
         }
         if ends_recording {
@@ -252,8 +252,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends the profile that the end of this lane's process ends. Returns whether the lane had its
-    /// copy.
+    /// Ends the profile that is lost with this lane's process, if there is one. Returns whether the
+    /// copy ran in that process.
     pub(super) fn lose_profile(&self, lane: ShardId) -> bool {
         let lost = lock(&self.profiles).lost_with(lane);
         lost.is_some_and(|(id, had_copy)| {
@@ -266,17 +266,17 @@ impl Shared {
         if lock(&self.profiles).end(id) {
             self.end_recording();
         }
-        self.order_all(&Ordered::EndProfile(node::EndProfile { id }), ShardId::is_lane);
+        self.order_all(&OrderKind::EndProfile(node::EndProfile { id }), ShardId::is_lane);
     }
 
-    /// Lets the profiled Worker run where its class says.
+    /// Lets the profiled Worker run again where its class places it.
     fn end_recording(&self) {
         lock(&self.placement).profiled = None;
-        let consult = Ordered::Consult(node::Consult::default());
+        let consult = OrderKind::Consult(node::Consult::default());
         self.order_all(&consult, |id| !id.is_lane());
     }
 
-    fn order_all(&self, wanted: &Ordered, concerned: impl Fn(ShardId) -> bool) {
+    fn order_all(&self, wanted: &OrderKind, concerned: impl Fn(ShardId) -> bool) {
         let concerned = self.children.iter().filter(|child| concerned(child.id));
         concerned.for_each(|child| child.order(order(wanted.clone())));
     }

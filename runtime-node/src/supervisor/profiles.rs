@@ -116,8 +116,8 @@ impl Profiles {
         ended.is_some_and(|ended| ended.is_recording)
     }
 
-    /// Returns the profile that the end of this lane's process ends, if there is one, and whether
-    /// the lane had its copy.
+    /// Returns the id of the profile that is lost with this lane's process, if there is one, and
+    /// whether the copy ran in that process.
     pub(super) fn lost_with(&self, lane: ShardId) -> Option<(u64, bool)> {
         let current = self.current.as_ref()?;
         let had_copy = current.lane == Some(lane);

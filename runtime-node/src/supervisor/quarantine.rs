@@ -30,7 +30,7 @@ const LONGEST_QUARANTINE: Duration = Duration::from_secs(3600);
 const PROBATION: u32 = 4;
 
 /// Time for which a forgiven end is remembered.
-const MINUTE: Duration = Duration::from_secs(60);
+const FORGIVEN_TTL: Duration = Duration::from_secs(60);
 
 /// Maximum number of remembered quarantined revisions, and of remembered forgiven ones.
 const MAX_REVISIONS: usize = 4096;
@@ -87,7 +87,8 @@ pub(super) enum CrashDecision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Quarantine {
     until: Instant,
-    pub(super) lasts: Duration,
+    /// Length of the quarantine.
+    pub(super) duration: Duration,
     /// Number of times that the revision has been quarantined, including this time.
     pub(super) times: u32,
 }
@@ -116,8 +117,8 @@ impl Quarantines {
             return CrashDecision::Forgiven;
         }
         let times = self.by_revision.get(digest).map_or(0, |quarantine| quarantine.times) + 1;
-        let lasts = QUARANTINE.saturating_mul(1 << (times - 1).min(16)).min(LONGEST_QUARANTINE);
-        let quarantine = Quarantine { until: now + lasts, lasts, times };
+        let duration = QUARANTINE.saturating_mul(1 << (times - 1).min(16)).min(LONGEST_QUARANTINE);
+        let quarantine = Quarantine { until: now + duration, duration, times };
         self.by_revision.insert(*digest, quarantine);
         CrashDecision::Quarantined(quarantine)
     }
@@ -125,7 +126,7 @@ impl Quarantines {
     /// Forgives the revision, unless a quarantine or another forgiven end of this revision is
     /// remembered, or too many forgiven revisions are. Returns whether the revision is forgiven.
     fn try_forgive(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
-        self.forgiven.retain(|_, forgiven| now.saturating_duration_since(*forgiven) < MINUTE);
+        self.forgiven.retain(|_, forgiven| now.saturating_duration_since(*forgiven) < FORGIVEN_TTL);
         let is_first =
             !self.by_revision.contains_key(digest) && !self.forgiven.contains_key(digest);
         let forgives = is_first && self.forgiven.len() < MAX_REVISIONS;
@@ -151,7 +152,7 @@ impl Quarantines {
             }
             let known = self.by_revision.entry(digest).or_insert(Quarantine {
                 until,
-                lasts: remaining,
+                duration: remaining,
                 times,
             });
             known.until = known.until.max(until);
@@ -173,7 +174,7 @@ impl Quarantines {
 
     fn forget(&mut self, now: Instant) {
         self.by_revision
-            .retain(|_, quarantine| quarantine.until + PROBATION * quarantine.lasts > now);
+            .retain(|_, quarantine| quarantine.until + PROBATION * quarantine.duration > now);
         if self.by_revision.len() >= MAX_REVISIONS
             && let Some(first) =
                 self.by_revision.iter().min_by_key(|(_, quarantine)| quarantine.until)
@@ -206,9 +207,9 @@ mod tests {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
         assert_eq!(quarantines.judge(&DIGEST, true, now), CrashDecision::Forgiven);
         assert_eq!(quarantines.remaining(&DIGEST, now), None);
-        let later = now + MINUTE;
+        let later = now + FORGIVEN_TTL;
         assert_eq!(quarantines.judge(&DIGEST, true, later), CrashDecision::Forgiven);
-        let soon = later + MINUTE / 2;
+        let soon = later + FORGIVEN_TTL / 2;
         assert_eq!(times(quarantines.judge(&DIGEST, true, soon)), Some(1));
         let on_probation = soon + QUARANTINE * (PROBATION + 1) - Duration::from_millis(1);
         assert_eq!(times(quarantines.judge(&DIGEST, true, on_probation)), Some(2));
@@ -229,15 +230,15 @@ mod tests {
     fn a_revision_that_ends_processes_is_refused_for_longer_each_time() {
         let (mut quarantines, mut now) = (Quarantines::default(), Instant::now());
         for times in 1..=3 {
-            let lasts = QUARANTINE * (1 << (times - 1));
+            let duration = QUARANTINE * (1 << (times - 1));
             let refused =
-                CrashDecision::Quarantined(Quarantine { until: now + lasts, lasts, times });
+                CrashDecision::Quarantined(Quarantine { until: now + duration, duration, times });
             assert_eq!(quarantines.judge(&DIGEST, false, now), refused);
             assert_eq!(
                 (quarantines.remaining(&DIGEST, now), quarantines.count(now)),
-                (Some(lasts), 1)
+                (Some(duration), 1)
             );
-            now += lasts;
+            now += duration;
             assert_eq!((quarantines.remaining(&DIGEST, now), quarantines.count(now)), (None, 0));
         }
         now += QUARANTINE * 4 * (PROBATION + 1);

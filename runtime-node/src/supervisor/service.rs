@@ -28,7 +28,8 @@ use super::Shared;
 use super::lock;
 use super::placement::PlacementDecision;
 use super::process::process_name;
-use crate::source::{Source, Sourced};
+use crate::child::MAX_MESSAGE;
+use crate::source::{RevisionWithBytecode, Source};
 
 /// Maximum size of one piece of bytecode, in bytes. A revision's bytecode may be many times larger.
 const PIECE: usize = 1 << 20;
@@ -50,7 +51,7 @@ pub(super) async fn serve(
 ) {
     let service =
         SupervisorServer::new(Service { shared, id, alive, orders: Mutex::new(Some(orders)) })
-            .max_decoding_message_size(64 << 20);
+            .max_decoding_message_size(MAX_MESSAGE);
     let incoming =
         stream::once(async { Ok::<_, std::io::Error>(control) }).chain(stream::pending());
     if let Err(error) = Server::builder().add_service(service).serve_with_incoming(incoming).await {
@@ -188,7 +189,7 @@ fn code(
     let fetched = async move {
         source.fetch(&worker, digest).await.map_err(|failure| Status::from(&failure))
     };
-    let parts = fetched.map_ok(move |Sourced { revision, bytecode }| {
+    let parts = fetched.map_ok(move |RevisionWithBytecode { revision, bytecode }| {
         let revision = revision.to_messages(&digest).map(Part::Revision);
         let bytecode = bytecode.unwrap_or_default();
         let pieces = (0..bytecode.len())
@@ -222,7 +223,7 @@ fn handle_notice(shared: &Shared, id: ShardId, notice: Notice) {
         Some(NoticeKind::Warm(warm)) => {
             digest(&warm.digest).into_iter().for_each(|digest| shared.on_warm(&digest))
         }
-        Some(NoticeKind::Metrics(page)) => shared.on_metrics(id, page),
+        Some(NoticeKind::Metrics(metrics)) => shared.on_metrics(id, metrics),
         Some(NoticeKind::Worn(_)) => shared.child(id).worn.notify_one(),
         None => {}
     }

@@ -29,7 +29,7 @@ impl Client {
             return Err(EgressError::HostNotListed { host: name });
         }
         let tenant = context.worker.namespace();
-        let _permit = self.limits.take(context.worker.as_str(), tenant).await;
+        let _permit = self.limits.acquire(context.worker.as_str(), tenant).await;
         let addresses = self.connector.resolve(&host).await?;
         Ok(addresses.into_iter().map(Allowed::address).collect())
     }

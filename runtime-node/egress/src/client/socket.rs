@@ -90,8 +90,8 @@ impl Authorities {
         (!roots.is_empty()).then_some(Self(roots))
     }
 
-    /// Returns a TLS configuration, which keeps no sessions: they would be resumed without asking
-    /// the authorities.
+    /// Returns a TLS configuration that keeps no sessions, because a resumed session would not be
+    /// verified against the authorities.
     fn into_config(self) -> Arc<ClientConfig> {
         let mut tls = tls_config(self.0);
         tls.resumption = Resumption::disabled();
@@ -129,7 +129,7 @@ impl Client {
             return Err(EgressError::MailDelivery);
         }
         let origin = Origin::for_worker(context, secure, host, port)?;
-        let permit = self.limits.take(context.worker.as_str(), &origin.tenant).await;
+        let permit = self.limits.acquire(context.worker.as_str(), &origin.tenant).await;
         let stream = self.connector.connect(&origin).await?;
         configure(&stream).map_err(|source| {
             let host = origin.host();

@@ -56,7 +56,7 @@ impl Client {
         context.budget.subrequest().map_err(EgressError::Subrequests)?;
         let hop = Hop { context, method: &method, url: &url, headers: &headers };
         let origin = hop.origin()?;
-        let permit = self.limits.take(context.worker.as_str(), &origin.tenant).await;
+        let permit = self.limits.acquire(context.worker.as_str(), &origin.tenant).await;
         let stream = self.connector.connect(&origin).await?;
         let mut tls = (*self.tls(&origin.tenant)).clone();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];

@@ -175,7 +175,7 @@ async fn an_error_of_the_body_passes_through_the_decoder() {
     let encoded = encode("gzip", &[1; 1000]).await;
     let broken = stream::iter([
         Ok(Bytes::from(encoded[..20].to_vec())),
-        Err(EgressError::Body("gone".into())),
+        Err(EgressError::Body("lost".into())),
     ]);
     let error = read(decode(&[Coding::Gzip], broken.boxed_local(), &test_budget(1 << 20)))
         .await

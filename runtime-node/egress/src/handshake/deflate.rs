@@ -115,7 +115,7 @@ impl Deflate {
         Ok(Some(Self { server_window }))
     }
 
-    /// Returns whether a client that has made this offer can read messages which the other side of
+    /// Returns whether a client that has made this offer can read messages that the other side of
     /// this agreement compresses.
     pub fn suits(self, offer: Offer) -> bool {
         self.server_window <= offer.server_window.unwrap_or(LARGEST_WINDOW)

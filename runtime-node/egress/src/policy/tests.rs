@@ -147,8 +147,9 @@ proptest! {
                         || v4.is_broadcast() || v4.is_unspecified() || v4.is_documentation())
                 ),
                 IpAddr::V6(v6) => prop_assert!(
-                    !(v6.is_loopback() || v6.is_unicast_link_local() || v6.is_unique_local() || v6.is_multicast()
-                        || v6.is_unspecified() || v6.to_ipv4_mapped().is_some())
+                    !(v6.is_loopback() || v6.is_unicast_link_local() || v6.is_unique_local()
+                        || v6.is_multicast() || v6.is_unspecified()
+                        || v6.to_ipv4_mapped().is_some())
                         && v6.segments()[0] & 0xe000 == 0x2000
                 ),
             }
@@ -179,7 +180,10 @@ proptest! {
     }
 
     #[test]
-    fn a_denied_network_overrides_every_allowed_network(address in addresses(), length in 0_u8..=32) {
+    fn a_denied_network_overrides_every_allowed_network(
+        address in addresses(),
+        length in 0_u8..=32,
+    ) {
         let IpAddr::V4(v4) = address else { return Ok(()) };
         let listed = IpNet::new(address, length).unwrap();
         let policy = Policy::new(vec![net("0.0.0.0/0"), IpNet::from(address)], vec![listed]);

@@ -66,8 +66,8 @@ async fn a_body_is_not_read_far_ahead_of_its_reader() {
             }
             // The limit is above the client's window, plus, for HTTP/1, the kernel's socket buffers
             // of a local connection.
-            let most = if is_http2 { 1 << 20 } else { 16 << 20 };
-            assert!(before < most, "{before} bytes were sent ahead");
+            let limit = if is_http2 { 1 << 20 } else { 16 << 20 };
+            assert!(before < limit, "{before} bytes were sent ahead");
             drop(body);
             until(|| origin.open.get() == usize::from(is_http2)).await;
         }
@@ -258,7 +258,8 @@ async fn a_response_may_arrive_before_the_request_has_been_sent() {
         })
         .await;
         let never = stream::pending().boxed_local();
-        let response = fetch(&client(), post(origin.url("/"), RequestBody::Stream { bytes: never, length: None, trailers: None })).await;
+        let upload = RequestBody::Stream { bytes: never, length: None, trailers: None };
+        let response = fetch(&client(), post(origin.url("/"), upload)).await;
         let response = response.unwrap();
         assert_eq!(response.status.as_u16(), 413);
         assert_eq!(body(response).await.unwrap(), "no!");

@@ -159,8 +159,8 @@ async fn an_idempotent_request_that_finds_its_connection_closed_is_sent_over_ano
 async fn the_number_of_concurrent_requests_of_a_worker_is_bounded() {
     on_a_shard(async {
         let busy = Rc::<Cell<usize>>::default();
-        let most = Rc::<Cell<usize>>::default();
-        let (now, highest) = (Rc::clone(&busy), Rc::clone(&most));
+        let peak = Rc::<Cell<usize>>::default();
+        let (now, highest) = (Rc::clone(&busy), Rc::clone(&peak));
         let origin = Origin::serve(None, move |_| {
             let (now, highest) = (Rc::clone(&now), Rc::clone(&highest));
             Box::pin(async move {
@@ -180,7 +180,7 @@ async fn the_number_of_concurrent_requests_of_a_worker_is_bounded() {
         let client = client();
         let answers = join_all((0..90).map(|_| fetch(&client, get(origin.url("/"))))).await;
         assert!(answers.iter().all(Result::is_ok));
-        assert_eq!((most.get(), busy.get()), (64, 0));
+        assert_eq!((peak.get(), busy.get()), (64, 0));
     })
     .await;
 }

@@ -96,7 +96,7 @@ impl Origin {
     }
 }
 
-/// Reads the head of a message, up to its empty line. Returns false if the stream ends before.
+/// Reads the head of a message, up to its empty line. Returns false if the stream ends first.
 pub(super) async fn read_head(stream: &mut TcpStream) -> bool {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

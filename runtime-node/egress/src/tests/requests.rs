@@ -1,9 +1,9 @@
 //! Tests requests as the origin receives them, and the heads of responses as the Worker gets them.
 
-use super::origin::{Origin, pieces, read_head, text};
-use super::*;
 use tenon_proto::id::ShardId;
 
+use super::origin::{Origin, ReceivedRequest, pieces, read_head, text};
+use super::*;
 use crate::error::Stage;
 use crate::metrics::EgressFamilies;
 
@@ -16,7 +16,7 @@ async fn a_request_is_sent_unchanged_with_default_headers_added() {
             &[("x-own", "1"), ("x-own", "2")],
         );
         assert_eq!(fetch_text(&client(), request).await, "hello");
-        let request = origin.requests.borrow().only();
+        let request = only(&origin.requests.borrow());
         assert_eq!(request.method(), Method::POST);
         assert_eq!(request.uri().to_string(), "/a%20b?c=[d]|e");
         assert_eq!(request.body(), "body");
@@ -50,8 +50,8 @@ async fn headers_reserved_for_the_client_are_dropped() {
             ("range", "bytes=0-1"),
         ];
         fetch_text(&client(), with(get(origin.url("/")), &own)).await;
-        let request = origin.requests.borrow().only();
-        for gone in [
+        let request = only(&origin.requests.borrow());
+        for dropped in [
             "connection",
             "content-length",
             "expect",
@@ -60,7 +60,7 @@ async fn headers_reserved_for_the_client_are_dropped() {
             "transfer-encoding",
             "upgrade",
         ] {
-            assert_eq!(request.headers().get(gone), None, "{gone}");
+            assert_eq!(request.headers().get(dropped), None, "{dropped}");
         }
         assert_eq!(request.headers()["host"], format!("127.0.0.1:{}", origin.port));
         assert_eq!(request.headers()["user-agent"], "mine");
@@ -82,7 +82,9 @@ async fn the_head_of_a_response_is_passed_on_without_hop_by_hop_headers() {
         let cookies: Vec<_> = response.headers.get_all("set-cookie").iter().collect();
         assert_eq!(cookies, ["a=1", "b=2"]);
         assert_eq!(response.headers["x-latin"].as_bytes(), b"caf\xe9");
-        assert!(!response.headers.contains_key("connection") && !response.headers.contains_key("transfer-encoding"));
+        for dropped in ["connection", "transfer-encoding"] {
+            assert!(!response.headers.contains_key(dropped), "{dropped}");
+        }
         assert_eq!((response.url.path(), response.redirected), ("/pot", false));
         assert_eq!(body(response).await.unwrap(), "tea");
     })
@@ -184,7 +186,7 @@ async fn requests_are_counted_by_outcome() {
         let registry = prometheus::Registry::new();
         let metrics = EgressFamilies::register(&registry).unwrap().shard(ShardId(0));
         let client = Client::new(&settings(), metrics.clone());
-        fetch_text(&client, post(origin.url("/"), RequestBody::Full("sixteen of bytes".into())))
+        fetch_text(&client, post(origin.url("/"), RequestBody::Full("exactly 16 bytes".into())))
             .await;
         failure(&client, get(Url::parse("http://10.0.0.1/").unwrap())).await;
         assert_eq!((metrics.sent.get(), metrics.received.get()), (16, 4));
@@ -199,14 +201,8 @@ async fn requests_are_counted_by_outcome() {
     .await;
 }
 
-trait Only<T> {
-    fn only(&self) -> T;
-}
-
-impl Only<http::Request<bytes::Bytes>> for Vec<http::Request<bytes::Bytes>> {
-    /// Returns the only request.
-    fn only(&self) -> http::Request<bytes::Bytes> {
-        assert_eq!(self.len(), 1);
-        self[0].clone()
-    }
+/// Returns the only request that an origin has received.
+fn only(requests: &[ReceivedRequest]) -> ReceivedRequest {
+    assert_eq!(requests.len(), 1);
+    requests[0].clone()
 }

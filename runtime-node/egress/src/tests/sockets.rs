@@ -24,7 +24,7 @@ async fn refusal(client: &Client, endpoint: Endpoint) -> EgressError {
 }
 
 /// Returns everything that the peer sends until it ends its direction.
-async fn rest(socket: &mut Socket) -> String {
+async fn read_all(socket: &mut Socket) -> String {
     let mut all = String::new();
     socket.read_to_string(&mut all).await.unwrap();
     all
@@ -88,7 +88,7 @@ async fn each_direction_ends_on_its_own_and_bytes_are_counted() {
         assert_eq!(metrics.open.get(), 1);
         socket.write_all(b"hello").await.unwrap();
         socket.shutdown().await.unwrap();
-        assert_eq!(rest(&mut socket).await, "hello");
+        assert_eq!(read_all(&mut socket).await, "hello");
         assert_eq!((metrics.sent.get(), metrics.received.get()), (5, 5));
         drop(socket);
         assert_eq!(metrics.open.get(), 0);
@@ -127,7 +127,7 @@ async fn tls_begins_at_once_or_later() {
         let mut socket = opened.unwrap();
         socket.write_all(b"in secret").await.unwrap();
         socket.shutdown().await.unwrap();
-        assert_eq!(rest(&mut socket).await, "in secret");
+        assert_eq!(read_all(&mut socket).await, "in secret");
 
         let server = upgradable(&authority).await;
         let mut socket = connect(&client, endpoint("origin.test", &server)).await.unwrap();
@@ -139,7 +139,7 @@ async fn tls_begins_at_once_or_later() {
         assert!(socket.is_secure());
         socket.write_all(b"later").await.unwrap();
         socket.shutdown().await.unwrap();
-        assert_eq!(rest(&mut socket).await, "later");
+        assert_eq!(read_all(&mut socket).await, "later");
     })
     .await;
 }
@@ -286,12 +286,12 @@ async fn sockets_count_as_subrequests_and_as_open_responses() {
 
         let budget = Rc::new(FixedBudget { subrequests: Cell::new(1), memory: 64 << 20 });
         let context = EgressContext { budget, ..context("other") };
-        let mut ends = Vec::new();
+        let mut stages = Vec::new();
         for _ in 0..2 {
             let opened = client.connect(&context, endpoint("127.0.0.1", &server), false).await;
-            ends.push(opened.err().map(|error| error.stage()));
+            stages.push(opened.err().map(|error| error.stage()));
         }
-        assert_eq!(ends, [None, Some(Stage::Limit)]);
+        assert_eq!(stages, [None, Some(Stage::Limit)]);
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! Tests of trailers, and of calls of gRPC, which end with trailers.
+//! Tests trailers, and gRPC calls, which end with trailers.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -94,7 +94,7 @@ async fn read(response: Response) -> (Vec<u8>, HeaderMap) {
 }
 
 #[tokio::test]
-async fn a_call_of_grpc_uses_http2_and_has_trailers_in_both_directions() {
+async fn a_grpc_call_uses_http2_and_has_trailers_in_both_directions() {
     on_a_shard(async {
         let (origin, log) = origin().await;
         let client = client();

@@ -114,10 +114,10 @@ fn data_larger_than_a_block_is_refused_and_counted() {
 fn a_block_gets_its_memory_once() {
     let pool = BufferPool::new(2 * SIZE, BufferMetrics::default());
     let first = pool.take(1).unwrap();
-    assert_eq!((pool.in_use(), pool.0.unmade.get()), (1, 1));
+    assert_eq!((pool.in_use(), pool.0.unallocated.get()), (1, 1));
     drop(first);
     let pool = pool.touch();
-    assert_eq!((pool.in_use(), pool.0.unmade.get(), pool.0.free.borrow().len()), (0, 0, 2));
+    assert_eq!((pool.in_use(), pool.0.unallocated.get(), pool.0.free.borrow().len()), (0, 0, 2));
     let both = [pool.take(1).unwrap(), pool.take(1).unwrap()];
     assert!(pool.take(1).is_none());
     drop(both);

@@ -25,16 +25,17 @@ pub struct BufferBudget {
     /// Whether the latest allocation was refused.
     refused: AtomicBool,
     /// Whether the next allocation must be refused, regardless of its size.
-    refuses: AtomicBool,
+    refuse_next: AtomicBool,
 }
 
 impl BufferBudget {
+    /// Creates a budget of `limit` bytes, none of which are in use.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
             limit: AtomicUsize::new(limit),
             used: AtomicUsize::new(0),
             refused: AtomicBool::new(false),
-            refuses: AtomicBool::new(false),
+            refuse_next: AtomicBool::new(false),
         })
     }
 
@@ -42,7 +43,7 @@ impl BufferBudget {
     pub fn allocator(self: &Arc<Self>) -> v8::UniqueRef<v8::Allocator> {
         static VTABLE: v8::RustAllocatorVtable<BufferBudget> =
             v8::RustAllocatorVtable { allocate, allocate_uninitialized, free, drop: release };
-        // SAFETY: the handle is a counted reference, which `release` gives back; the table is for
+        // SAFETY: the handle is a counted reference, which `release` drops; the table is for
         // the handle's type.
         unsafe { v8::new_rust_allocator(Arc::into_raw(Arc::clone(self)), &VTABLE) }
     }
@@ -80,8 +81,8 @@ impl BufferBudget {
         self.reserve_quietly(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
     }
 
-    /// Returns whether the budget has room for `len` more bytes. If it has not, this counts as a
-    /// refused allocation.
+    /// Returns whether the budget has room for `len` more bytes. If not, this counts as a refused
+    /// allocation.
     pub fn has_room(&self, len: usize) -> bool {
         let has_room = self.used().checked_add(len).is_some_and(|used| used <= self.limit());
         self.refused.store(!has_room, Ordering::Relaxed);
@@ -95,7 +96,7 @@ impl BufferBudget {
     /// The first request for one byte is refused; the budget must have room for V8's second
     /// request.
     pub fn force_collection(&self, isolate: &mut v8::Isolate) {
-        self.refuses.store(true, Ordering::Relaxed);
+        self.refuse_next.store(true, Ordering::Relaxed);
         drop(v8::ArrayBuffer::new_backing_store(isolate, 1));
     }
 
@@ -128,9 +129,9 @@ impl BufferBudget {
     }
 
     /// Reserves `len` bytes for V8. Returns whether the request is granted.
-    fn grants(&self, len: usize) -> bool {
-        if self.refuses.load(Ordering::Relaxed) {
-            self.refuses.store(false, Ordering::Relaxed);
+    fn reserve_for_v8(&self, len: usize) -> bool {
+        if self.refuse_next.load(Ordering::Relaxed) {
+            self.refuse_next.store(false, Ordering::Relaxed);
             return false;
         }
         self.reserve(len)
@@ -192,16 +193,16 @@ impl CountedBytes {
     /// Appends a piece if the budget has room for it.
     ///
     /// # Arguments
-    /// * `most` - the maximum total size of all pieces, in bytes.
+    /// * `max` - the maximum total size of all pieces, in bytes.
     ///
     /// # Errors
     /// Returns how many bytes the budget would need to have left.
-    pub fn push(&mut self, piece: &[u8], most: usize) -> Result<(), usize> {
+    pub fn push(&mut self, piece: &[u8], max: usize) -> Result<(), usize> {
         let (len, room) = (self.bytes.len() + piece.len(), self.bytes.capacity());
         if len > room {
             // The capacity doubles, so that appending a piece does not move all earlier ones every
             // time.
-            let wanted = (2 * room).min(most).max(len);
+            let wanted = (2 * room).min(max).max(len);
             if !self.charge.grow(wanted - room) {
                 return Err(wanted - room);
             }
@@ -242,7 +243,7 @@ impl AsMut<[u8]> for CountedBytes {
 }
 
 unsafe extern "C" fn allocate(budget: &BufferBudget, len: usize) -> *mut c_void {
-    if !budget.grants(len) {
+    if !budget.reserve_for_v8(len) {
         return std::ptr::null_mut();
     }
     // SAFETY: the call requests at least one byte; V8 gets a null result and handles it.
@@ -254,10 +255,10 @@ unsafe extern "C" fn allocate(budget: &BufferBudget, len: usize) -> *mut c_void 
 }
 
 unsafe extern "C" fn allocate_uninitialized(budget: &BufferBudget, len: usize) -> *mut c_void {
-    if !budget.grants(len) {
+    if !budget.reserve_for_v8(len) {
         return std::ptr::null_mut();
     }
-    // SAFETY: as above.
+    // SAFETY: as in `allocate`.
     let data = unsafe { libc::malloc(len.max(1)) };
     if data.is_null() {
         budget.used.fetch_sub(len, Ordering::Relaxed);
@@ -267,13 +268,13 @@ unsafe extern "C" fn allocate_uninitialized(budget: &BufferBudget, len: usize) -
 
 unsafe extern "C" fn free(budget: &BufferBudget, data: *mut c_void, len: usize) {
     budget.used.fetch_sub(len, Ordering::Relaxed);
-    // SAFETY: V8 gives back only memory that it got from one of the functions above, and only once.
+    // SAFETY: V8 frees only memory that it got from one of the functions above, and only once.
     unsafe { libc::free(data) };
 }
 
 unsafe extern "C" fn release(budget: *const BufferBudget) {
-    // SAFETY: this is the reference that `allocator` gave away; V8 gives it back once, when it
-    // drops its allocator.
+    // SAFETY: this is the reference that `allocator` handed to V8, which calls this function once,
+    // when it drops its allocator.
     drop(unsafe { Arc::from_raw(budget) });
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Agent {
     /// Whether the isolate has to wait for a client before it runs code.
     waits: Cell<bool>,
     /// Whether the code that runs next has to pause at its first statement.
-    breaks: Cell<bool>,
+    breaks_on_start: Cell<bool>,
     may_run: Notify,
     guard: Rc<HeapGuard>,
     timer: Arc<TurnTimer>,
@@ -94,7 +94,7 @@ impl Agent {
             is_paused: Cell::default(),
             is_logging: Cell::default(),
             waits: Cell::new(waits),
-            breaks: Cell::new(waits),
+            breaks_on_start: Cell::new(waits),
             may_run: Notify::new(),
             guard,
             timer,
@@ -140,8 +140,8 @@ impl Agent {
 
     /// Makes the code that runs next pause at its first statement, if the isolate has waited for a
     /// client.
-    pub(crate) fn begin(&self) {
-        if !self.breaks.replace(false) {
+    pub(crate) fn break_on_start(&self) {
+        if !self.breaks_on_start.replace(false) {
             return;
         }
         let (reason, details) = (&b"Break on start"[..], &b"{}"[..]);
@@ -250,11 +250,11 @@ impl Agent {
     fn detach_all(&self) {
         let ids: Vec<_> = self.sessions.borrow().keys().copied().collect();
         ids.into_iter().for_each(|id| self.detach(id));
-        self.run();
+        self.allow_run();
     }
 
     /// Lets the isolate run its Worker's code.
-    fn run(&self) {
+    fn allow_run(&self) {
         self.waits.set(false);
         self.may_run.notify_one();
     }
@@ -304,7 +304,7 @@ impl V8InspectorClientImpl for Embedder {
     }
 
     fn run_if_waiting_for_debugger(&self, _: i32) {
-        self.0.upgrade().iter().for_each(|agent| agent.run());
+        self.0.upgrade().iter().for_each(|agent| agent.allow_run());
     }
 
     fn ensure_default_context_in_group(&self, _: i32) -> Option<v8::Local<'_, v8::Context>> {

@@ -10,7 +10,7 @@ use super::target::Target;
 
 /// Maximum number of bytes in messages that wait for a client. The thread of the isolate waits for
 /// room beyond this maximum, because a heap snapshot is produced faster than a socket sends it.
-const MOST: usize = 64 << 20;
+const MAX_WAITING: usize = 64 << 20;
 
 /// The id of a client of a target.
 pub(super) type ClientId = u64;
@@ -53,7 +53,7 @@ impl Drop for Client {
 pub(super) struct Outbox {
     outgoing: Mutex<Outgoing>,
     has_room: Condvar,
-    has_news: Notify,
+    has_messages: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ struct Outgoing {
 
 impl Outgoing {
     fn has_room(&self, message: &str) -> bool {
-        self.is_closed || self.bytes == 0 || self.bytes + message.len() <= MOST
+        self.is_closed || self.bytes == 0 || self.bytes + message.len() <= MAX_WAITING
     }
 }
 
@@ -83,7 +83,7 @@ impl Outbox {
         outgoing.bytes += message.len();
         outgoing.messages.push_back(message);
         drop(outgoing);
-        self.has_news.notify_one();
+        self.has_messages.notify_one();
     }
 
     /// Removes and returns the first message, or `None` if the outbox is closed and empty.
@@ -92,7 +92,7 @@ impl Outbox {
             if let Some(ended) = self.take() {
                 return ended;
             }
-            self.has_news.notified().await;
+            self.has_messages.notified().await;
         }
     }
 
@@ -112,7 +112,7 @@ impl Outbox {
     pub(super) fn close(&self) {
         lock(&self.outgoing).is_closed = true;
         self.has_room.notify_all();
-        self.has_news.notify_one();
+        self.has_messages.notify_one();
     }
 }
 
@@ -137,16 +137,19 @@ mod tests {
     #[test]
     fn an_outbox_has_room_for_a_message_of_any_size_if_no_other_message_waits() {
         let outgoing = |bytes, is_closed| Outgoing { bytes, is_closed, ..Outgoing::default() };
-        let large = "x".repeat(MOST + 1);
+        let large = "x".repeat(MAX_WAITING + 1);
         assert!(outgoing(0, false).has_room(&large) && !outgoing(1, false).has_room(&large));
-        assert!(outgoing(MOST - 1, false).has_room("x") && !outgoing(MOST, false).has_room("x"));
-        assert!(outgoing(MOST, true).has_room("x"), "a writer to a closed outbox blocks");
+        assert!(
+            outgoing(MAX_WAITING - 1, false).has_room("x")
+                && !outgoing(MAX_WAITING, false).has_room("x")
+        );
+        assert!(outgoing(MAX_WAITING, true).has_room("x"), "a writer to a closed outbox blocks");
     }
 
     #[test]
     fn a_full_outbox_blocks_its_writer_until_the_client_reads() {
         let outbox = Outbox::default();
-        let large = "x".repeat(MOST / 2 + 1);
+        let large = "x".repeat(MAX_WAITING / 2 + 1);
         std::thread::scope(|scope| {
             scope.spawn(|| (0..3).for_each(|_| outbox.push(large.clone())));
             let mut read = 0;

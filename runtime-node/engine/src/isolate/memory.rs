@@ -12,7 +12,7 @@ impl Isolate {
         heap + self.state.buffers.used()
     }
 
-    /// Makes an idle isolate give back memory that it does not need, which blocks the thread for
+    /// Makes an idle isolate release memory that it does not need, which blocks the thread for
     /// a few milliseconds (see [`collection`]). Returns the number of freed bytes. Does nothing and
     /// returns `None` if the isolate is not idle, is too large, or has been collected too often
     /// recently.
@@ -24,7 +24,7 @@ impl Isolate {
             return None;
         }
         let before = self.memory_bytes();
-        self.enter(|scope, _| collection::give_back(scope).then_some(()))?;
+        self.enter(|scope, _| collection::release_unneeded(scope).then_some(()))?;
         Some(before.saturating_sub(self.memory_bytes()))
     }
 }

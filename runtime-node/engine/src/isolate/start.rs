@@ -103,7 +103,7 @@ impl Isolate {
             taken: Cell::default(),
             longest_blocking_time,
             uninspected: Cell::default(),
-            renews: Cell::new(false),
+            is_renewing: Cell::new(false),
             agent,
             profiler: RefCell::default(),
         });
@@ -172,7 +172,7 @@ impl Isolate {
                 realm
             }
         };
-        if !self.renews.replace(true) {
+        if !self.is_renewing.replace(true) {
             tokio::task::spawn_local(renew(Rc::downgrade(self)));
         }
         Ok((Some(realm), pass))
@@ -221,7 +221,7 @@ fn evaluate(
     let fetchers = names(scope, services.chain(assets))?;
     let bind = v8::Local::new(scope, &hooks.bind);
     bind.call(scope, undefined, &[variables.into(), fetchers.into(), workers])?;
-    agent.into_iter().for_each(Agent::begin);
+    agent.into_iter().for_each(Agent::break_on_start);
     let (evaluation, namespace) = modules::evaluate(scope, &revision)?;
     let start = v8::Local::new(scope, &hooks.start);
     let id = v8::Number::new(scope, id.to_number()).into();
@@ -248,5 +248,5 @@ async fn renew(isolate: Weak<Isolate>) {
     {
         isolate.vm.borrow_mut().ready = Some(realm);
     }
-    isolate.renews.set(false);
+    isolate.is_renewing.set(false);
 }

@@ -51,7 +51,7 @@ const INSPECTION: Duration = Duration::from_millis(5);
 pub(crate) enum Stop {
     /// The work threw.
     Threw(Exception),
-    /// A limit stopped the turn. The invocation has been failed.
+    /// A limit stopped the turn, and the invocation has failed.
     Limit,
     /// The turn did not begin, because the invocation has ended or the isolate must never be
     /// entered again.
@@ -141,7 +141,7 @@ impl Isolate {
         }
         let limited = if exhausted {
             state.seal(FailureCode::MemoryLimitExceeded);
-            self.give_back();
+            self.free_heap();
             true
         } else if result.is_err() || self.is_sealed() {
             // A panic may have left any state half updated.
@@ -161,9 +161,7 @@ impl Isolate {
             _ => Err(Stop::Limit),
         }
     }
-}
 
-impl Isolate {
     /// Enters the isolate for work that runs no JavaScript and therefore needs no limit. Returns
     /// `None` if `work` does, if the isolate must never be entered again, or if the heap is full
     /// afterwards.
@@ -193,7 +191,7 @@ impl Isolate {
         };
         if exhausted {
             self.state.seal(FailureCode::MemoryLimitExceeded);
-            self.give_back();
+            self.free_heap();
             self.state.reap();
             return None;
         }

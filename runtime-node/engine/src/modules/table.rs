@@ -38,6 +38,7 @@ impl Modules {
         Self::new(self.bytecode.clone())
     }
 
+    /// Returns whether the modules that have been made so far came from bytecode.
     pub fn bytecode_lookup(&self) -> BytecodeLookup {
         match self.bytecode {
             None => BytecodeLookup::Miss,

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 /// Maximum number of waiting jobs of one owner.
-const MOST_OF_ONE: usize = 256;
+const MAX_JOBS_OF_ONE: usize = 256;
 
 /// Maximum number of waiting jobs in total.
-const MOST: usize = 16_384;
+const MAX_JOBS: usize = 16_384;
 
-pub(super) struct Fair<K, J> {
+/// A queue of jobs `J` of owners `K`.
+pub(super) struct FairQueue<K, J> {
     /// The owners with waiting jobs, each of them once. The first owner is served next.
     ring: VecDeque<K>,
     /// The waiting jobs of each owner in the ring.
@@ -17,22 +18,23 @@ pub(super) struct Fair<K, J> {
     len: usize,
 }
 
-impl<K, J> Default for Fair<K, J> {
+impl<K, J> Default for FairQueue<K, J> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K, J> Fair<K, J> {
+impl<K, J> FairQueue<K, J> {
     pub(super) const fn new() -> Self {
         Self { ring: VecDeque::new(), waiting: BTreeMap::new(), len: 0 }
     }
 }
 
-impl<K: Ord + Clone, J> Fair<K, J> {
+impl<K: Ord + Clone, J> FairQueue<K, J> {
     /// Returns whether another job of `owner` would be refused.
     pub(super) fn is_full(&self, owner: &K) -> bool {
-        self.len >= MOST || self.waiting.get(owner).is_some_and(|jobs| jobs.len() >= MOST_OF_ONE)
+        self.len >= MAX_JOBS
+            || self.waiting.get(owner).is_some_and(|jobs| jobs.len() >= MAX_JOBS_OF_ONE)
     }
 
     /// Appends `job` to the jobs of `owner`.
@@ -98,7 +100,7 @@ mod tests {
 
     #[test]
     fn each_owner_gets_a_turn_before_any_owner_gets_a_second() {
-        let mut queue = Fair::new();
+        let mut queue = FairQueue::new();
         for job in ["a1", "a2", "a3", "b1", "c1"] {
             queue.push(job.chars().next().unwrap(), job).unwrap();
         }
@@ -108,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_job_that_has_begun_continues_before_its_owners_other_jobs() {
-        let mut queue = Fair::new();
+        let mut queue = FairQueue::new();
         for job in ["a1", "a2", "b1"] {
             queue.push(job.chars().next().unwrap(), job).unwrap();
         }
@@ -120,22 +122,24 @@ mod tests {
 
     #[test]
     fn a_full_queue_of_one_owner_leaves_room_for_another() {
-        let mut queue = Fair::new();
-        for job in 0..MOST_OF_ONE {
+        let mut queue = FairQueue::new();
+        for job in 0..MAX_JOBS_OF_ONE {
             queue.push("a", job).unwrap();
         }
         assert_eq!(queue.push("a", 7), Err(7));
-        queue.push("b", MOST_OF_ONE).unwrap();
+        queue.push("b", MAX_JOBS_OF_ONE).unwrap();
         let removed = queue.remove(&"a", |job| *job < 100);
         assert_eq!(removed.len(), 100);
-        queue.push("a", MOST_OF_ONE + 1).unwrap();
-        assert_eq!(std::iter::from_fn(|| queue.pop()).count(), MOST_OF_ONE - 100 + 2);
+        queue.push("a", MAX_JOBS_OF_ONE + 1).unwrap();
+        assert_eq!(std::iter::from_fn(|| queue.pop()).count(), MAX_JOBS_OF_ONE - 100 + 2);
     }
 
     proptest! {
         #[test]
-        fn no_job_is_lost_and_no_owner_is_starved(pushes in prop::collection::vec((0_u8..5, 0_u8..3), 0..200)) {
-            let mut queue = Fair::new();
+        fn no_job_is_lost_and_no_owner_is_starved(
+            pushes in prop::collection::vec((0_u8..5, 0_u8..3), 0..200),
+        ) {
+            let mut queue = FairQueue::new();
             let (mut pushed, mut popped) = (0, 0);
             let mut passed: BTreeMap<u8, usize> = BTreeMap::new();
             for (number, (owner, pops)) in pushes.into_iter().enumerate() {

@@ -116,7 +116,7 @@ pub fn snapshot(sources: &[Source], names: &[&str]) -> Result<v8::StartupData, B
 }
 
 /// Maximum number of native functions.
-const MOST_OPS: usize = 512;
+const MAX_OPS: usize = 512;
 
 /// Returns a placeholder for a native function while the snapshot is made. The placeholder is never
 /// called.
@@ -124,7 +124,7 @@ const MOST_OPS: usize = 512;
 /// # Arguments
 /// * `index` - the function's index among the native functions.
 fn stand_in(index: usize) -> v8::FunctionCallback {
-    static ADDRESSES: [u8; MOST_OPS] = [0; MOST_OPS];
+    static ADDRESSES: [u8; MAX_OPS] = [0; MAX_OPS];
     // SAFETY: nothing calls the result; V8 only looks up the address among the external references.
     unsafe { std::mem::transmute::<*const u8, v8::FunctionCallback>(&raw const ADDRESSES[index]) }
 }

@@ -66,6 +66,7 @@ impl State {
         }
     }
 
+    /// Returns the code with which the isolate was condemned, if it was.
     pub fn condemned(&self) -> Option<FailureCode> {
         self.condemned.get()
     }

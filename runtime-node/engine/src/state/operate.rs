@@ -67,9 +67,9 @@ impl State {
         self.invocations.borrow_mut().complete(id, operation)
     }
 
-    /// Ends an invocation whose outcome has been taken at `deadline`. If the response or data of a
-    /// socket has moved since the start, ends it once nothing has moved for the duration of the
-    /// wall-clock limit.
+    /// Ends, at `deadline`, an invocation whose outcome has been taken. If a piece of the response
+    /// or data of a socket has moved in the meantime, the invocation ends once nothing has moved
+    /// for the duration of the wall-clock limit.
     pub fn end_at(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
         let state = Rc::downgrade(self);
         let work = async move {
@@ -96,7 +96,7 @@ impl State {
         };
         let (abort, registration) = AbortHandle::new_pair();
         if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
-            invocation.end_at(abort);
+            invocation.set_wall_timer(abort);
         }
         let work = Abortable::new(work, registration).map(|_| None);
         self.operations.begin(Box::pin(work));

@@ -66,10 +66,10 @@ impl MemoryAccount {
         self.budget.has_room(bytes)
     }
 
-    /// Counts one more memory, unless the isolate already has `most` memories. Returns whether the
+    /// Counts one more memory, unless the isolate already has `max` memories. Returns whether the
     /// memory was counted.
-    pub(super) fn add_memory(&self, most: usize) -> bool {
-        let one_more = |now: usize| Some(now + 1).filter(|then| *then <= most);
+    pub(super) fn add_memory(&self, max: usize) -> bool {
+        let one_more = |now: usize| Some(now + 1).filter(|then| *then <= max);
         self.memories.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 

@@ -78,8 +78,8 @@ pub enum ModuleRefused {
     Invalid { message: String, offset: u64 },
     #[error("memory that is shared between threads is not supported; remove \"shared\"")]
     Shared,
-    #[error("the module has more than {most} {what}")]
-    TooMany { what: Cow<'static, str>, most: u64 },
+    #[error("the module has more than {max} {what}")]
+    TooMany { what: Cow<'static, str>, max: u64 },
     #[error("function {0} of the module is too complex to compile; split the function")]
     TooComplex(u32),
     #[error("{0}")]
@@ -211,9 +211,9 @@ impl Check {
 
     /// Checks a section against the bounds before the validator reads the section.
     fn count(&mut self, payload: &Payload<'_>, bytes: &[u8]) -> Result<(), ModuleRefused> {
-        let mut count = |what: &'static str, count: u32, most: u32| {
+        let mut count = |what: &'static str, count: u32, max: u32| {
             self.sizes.entries += count as usize;
-            at_most(what, count as usize, most as usize)
+            at_most(what, count as usize, max as usize)
         };
         match payload {
             Payload::TypeSection(section) => {
@@ -288,24 +288,24 @@ impl Check {
         if self.table_elements > TABLE_ELEMENTS {
             return Err(ModuleRefused::TooMany {
                 what: "table elements".into(),
-                most: TABLE_ELEMENTS,
+                max: TABLE_ELEMENTS,
             });
         }
         Ok(())
     }
 
-    /// Checks instructions of a function until their work reaches `most` or the function ends.
+    /// Checks instructions of a function until their work reaches `max` or the function ends.
     /// Returns the work of the checked instructions.
     fn check_body(
         &mut self,
         mut body: FunctionBody,
         bytes: &[u8],
-        most: u64,
+        max: u64,
     ) -> Result<u64, ModuleRefused> {
         let mut reader = BinaryReader::new(&bytes[body.at..body.end], body.at as u64);
         reader.set_features(FEATURES);
         let mut done = 0;
-        while !reader.eof() && done < most {
+        while !reader.eof() && done < max {
             let position = reader.original_position();
             let work = work(&reader, &mut body.validator)?;
             reader.visit_operator(&mut body.validator.visitor(position))??;
@@ -377,9 +377,9 @@ fn work(
     })
 }
 
-fn at_most(what: &'static str, count: usize, most: usize) -> Result<(), ModuleRefused> {
-    if count > most {
-        return Err(ModuleRefused::TooMany { what: what.into(), most: most as u64 });
+fn at_most(what: &'static str, count: usize, max: usize) -> Result<(), ModuleRefused> {
+    if count > max {
+        return Err(ModuleRefused::TooMany { what: what.into(), max: max as u64 });
     }
     Ok(())
 }

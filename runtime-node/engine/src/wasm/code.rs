@@ -46,7 +46,7 @@ impl ModuleSizes {
     }
 }
 
-/// The charge for a module, which is given back when this value is dropped.
+/// The charge for a module, which ends when this value is dropped.
 pub struct CodeCharge {
     _taken: Part,
     _declared: Part,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::check::ModuleSizes;
 
 /// Maximum memory for all compiled modules of the cache, in bytes.
-const MOST: usize = 128 << 20;
+const MAX_MEMORY: usize = 128 << 20;
 
 type Module = (Arc<v8::CompiledWasmModule>, ModuleSizes);
 
@@ -30,11 +30,12 @@ impl Compiled {
         Some(found)
     }
 
+    /// Adds a module, and drops the least recently used ones beyond [`MAX_MEMORY`].
     pub fn add(&self, module: v8::CompiledWasmModule, sizes: ModuleSizes) {
         let mut modules = self.0.borrow_mut();
         modules.push((Arc::new(module), sizes));
         let mut all: usize = modules.iter().map(|(_, sizes)| sizes.memory()).sum();
-        while all > MOST {
+        while all > MAX_MEMORY {
             let (_, sizes) = modules.remove(0);
             all -= sizes.memory();
         }

@@ -171,7 +171,7 @@ unsafe extern "C" fn mmap(
         }
         return mapped;
     }
-    // With a fixed address, V8 gives back pages of a reservation but keeps the reservation.
+    // With a fixed address, V8 releases pages of a reservation but keeps the reservation.
     if protection != libc::PROT_NONE || flags & libc::MAP_FIXED != 0 {
         return map();
     }

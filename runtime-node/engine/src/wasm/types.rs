@@ -8,7 +8,7 @@
 //! namespaces. A module with new types beyond these limits is refused. A module that has only types
 //! that are already in the list is never refused.
 //!
-//! Types are never given back. When few types are left ([`are_nearly_used_up`]), the process should
+//! Types are never removed. When few types are left ([`are_nearly_used_up`]), the process should
 //! drain and restart; its supervisor decides when.
 
 use std::collections::hash_map::RandomState;
@@ -25,7 +25,7 @@ use wasmparser::{
 const ALL: TypeUse = TypeUse { types: 500_000, bytes: 32 << 20 };
 
 /// Use, in eighths of [`ALL`], beyond which the process should restart.
-const NEARLY: u64 = 6;
+const RESTART_EIGHTHS: u64 = 6;
 
 /// Maximum use that one isolate may add.
 const ONE: TypeUse = TypeUse { types: 20_000, bytes: 1 << 20 };
@@ -67,8 +67,8 @@ impl TypeUse {
         }
     }
 
-    fn is_within(self, most: Self) -> bool {
-        self.types <= most.types && self.bytes <= most.bytes
+    fn is_within(self, max: Self) -> bool {
+        self.types <= max.types && self.bytes <= max.bytes
     }
 
     /// Returns the given number of eighths of this amount.
@@ -213,7 +213,7 @@ impl Known {
     }
 
     fn are_nearly_used_up(&self) -> bool {
-        !self.all.is_within(ALL.eighths(NEARLY))
+        !self.all.is_within(ALL.eighths(RESTART_EIGHTHS))
     }
 }
 

@@ -126,7 +126,7 @@ fn the_number_of_workers_with_metrics_is_bounded() {
     assert!(!workers().iter().any(|line| line.contains(&format!(r#"worker="w{MAX_REVISIONS}""#))));
 
     // A revision without an isolate makes room.
-    shard.review(|of| *of != digest(7), now);
+    shard.review(|other| *other != digest(7), now);
     shard.open(digest(MAX_REVISIONS), &revision("late"));
     assert_eq!(workers().len(), MAX_REVISIONS);
     let has =

@@ -13,7 +13,7 @@ const CAPACITIES: std::ops::Range<usize> = 1..7;
 #[derive(Clone, Debug)]
 enum Step {
     /// A request arrives for the revision with this number, which determines the tenant.
-    LookUp(u8, Half),
+    LookUp(u8, Share),
     /// One of the pending starts succeeds.
     Started(Index),
     Failed(Index),
@@ -27,12 +27,11 @@ enum Step {
     EvictIdle,
 }
 
-type Half = bool;
-
 fn step() -> impl Strategy<Value = Step> {
     let one = any::<Index>;
+    let shares = prop::sample::select(&[Share::Half, Share::Most][..]);
     prop_oneof![
-        6 => (0..12_u8, any::<bool>()).prop_map(|(n, half)| Step::LookUp(n, half)),
+        6 => (0..12_u8, shares).prop_map(|(n, share)| Step::LookUp(n, share)),
         5 => one().prop_map(Step::Started),
         1 => one().prop_map(Step::Failed),
         3 => one().prop_map(Step::Busy),
@@ -55,8 +54,7 @@ struct Model {
     starting: BTreeMap<u8, Launch>,
     /// Warm isolates with the step of their last use.
     warm: BTreeMap<u8, (Fake, usize)>,
-    /// Evicted isolates.
-    gone: Vec<Fake>,
+    evicted: Vec<Fake>,
 }
 
 impl Model {
@@ -99,7 +97,7 @@ impl Model {
         let mut removed = BTreeSet::new();
         for (why, fake) in evicted {
             prop_assert!(
-                !self.gone.iter().any(|gone| Rc::ptr_eq(&gone.0, &fake.0)),
+                !self.evicted.iter().any(|earlier| Rc::ptr_eq(&earlier.0, &fake.0)),
                 "an isolate was evicted twice"
             );
             let n = self
@@ -122,7 +120,7 @@ impl Model {
                 Condition::Spent(Spent::Condemned(_)) => prop_assert_eq!(why, Eviction::Condemned),
             }
             removed.insert(n);
-            self.gone.push(fake);
+            self.evicted.push(fake);
         }
         Ok(removed)
     }
@@ -136,12 +134,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn a_pool_behaves_as_its_model(steps in prop::collection::vec(step(), 0..80), capacity in CAPACITIES) {
+    fn a_pool_behaves_as_its_model(
+        steps in prop::collection::vec(step(), 0..80),
+        capacity in CAPACITIES,
+    ) {
         let (mut shard, mut model) = (Shard::with(capacity), Model::default());
         for (at, step) in steps.into_iter().enumerate() {
             let mut expected = None;
             match step {
-                Step::LookUp(n, half) => look_up(&mut shard, &mut model, n, half, at)?,
+                Step::LookUp(n, share) => look_up(&mut shard, &mut model, n, share, at)?,
                 Step::Started(index) if !model.starting.is_empty() => {
                     let n = *index.get(&model.starting.keys().copied().collect::<Vec<_>>());
                     let launch = model.starting.remove(&n).expect("`n` is a key of `starting`");
@@ -153,14 +154,17 @@ proptest! {
                     let n = *index.get(&model.starting.keys().copied().collect::<Vec<_>>());
                     let launch = model.starting.remove(&n).expect("`n` is a key of `starting`");
                     shard.pool.failed(launch, failure(), Retry::BackOff, shard.now);
-                    let refused = matches!(shard.look_up_for(tenant(n), Share::Half, n), Lookup::Refused(Obstacle::Failed(_)));
+                    let found = shard.look_up_for(tenant(n), Share::Half, n);
+                    let refused = matches!(found, Lookup::Refused(Obstacle::Failed(_)));
                     prop_assert!(refused);
                 }
                 Step::Started(_) | Step::Failed(_) => {}
                 Step::Busy(index) => set_condition(&model, index, Condition::Busy),
                 Step::Idle(index) => set_condition(&model, index, Condition::Idle),
                 Step::Condemn(index) => set_condition(&model, index, CONDEMNED),
-                Step::Retire(index) => set_condition(&model, index, Condition::Spent(Spent::Retired)),
+                Step::Retire(index) => {
+                    set_condition(&model, index, Condition::Spent(Spent::Retired));
+                }
                 Step::Wait(ms) => shard.wait(Duration::from_millis(ms)),
                 Step::EvictOne => {
                     expected = Some(model.victims(capacity).into_iter().take(1).collect());
@@ -168,7 +172,8 @@ proptest! {
                     prop_assert_eq!(found, !model.victims(capacity).is_empty());
                 }
                 Step::EvictIdle => {
-                    let spent = model.warm.iter().filter(|(_, (fake, _))| is_spent(fake)).map(|(n, _)| *n);
+                    let spent = model.warm.iter().filter(|(_, (fake, _))| is_spent(fake));
+                    let spent = spent.map(|(n, _)| *n);
                     expected = Some(spent.collect::<BTreeSet<_>>());
                     // The idle time is longer than any run of this test.
                     shard.pool.evict_idle(Duration::from_secs(1_000_000), shard.now);
@@ -196,15 +201,14 @@ fn look_up(
     shard: &mut Shard,
     model: &mut Model,
     n: u8,
-    half: Half,
+    share: Share,
     at: usize,
 ) -> Result<(), TestCaseError> {
-    let share = if half { Share::Half } else { Share::Most };
     let capacity = shard.pool.capacity;
     // A lookup evicts the revision's isolate if that isolate is spent, whatever the lookup returns.
     let replaced = model.warm.get(&n).is_some_and(|(fake, _)| is_spent(fake));
     if replaced {
-        model.gone.extend(model.warm.remove(&n).map(|(fake, _)| fake));
+        model.evicted.extend(model.warm.remove(&n).map(|(fake, _)| fake));
     }
     let own = model.slots_of(tenant(n));
     let is_over = own >= share.of(capacity);

@@ -115,6 +115,9 @@ fn a_light_revision_returns_to_a_lane_after_its_quarantine() {
         panic!("the revision was forgiven")
     };
     assert_eq!((judged, quarantine.times), (worker(), 1));
-    assert_eq!(places(&mut placement, now), [PlacementDecision::Quarantined(quarantine.lasts); 2]);
-    assert_eq!(places(&mut placement, now + quarantine.lasts), IN_LANES);
+    assert_eq!(
+        places(&mut placement, now),
+        [PlacementDecision::Quarantined(quarantine.duration); 2]
+    );
+    assert_eq!(places(&mut placement, now + quarantine.duration), IN_LANES);
 }

@@ -44,8 +44,8 @@ fn check(bytes: &[u8]) -> (usize, Result<ModuleSizes, ModuleRefused>) {
     unreachable!("the check did not end")
 }
 
-fn too_many(what: &'static str, most: u64) -> Result<ModuleSizes, ModuleRefused> {
-    Err(ModuleRefused::TooMany { what: what.into(), most })
+fn too_many(what: &'static str, max: u64) -> Result<ModuleSizes, ModuleRefused> {
+    Err(ModuleRefused::TooMany { what: what.into(), max })
 }
 
 #[test]
