@@ -191,7 +191,7 @@ impl Testbed {
         router.args([
             "--listen",
             &addr.to_string(),
-            "--inner-listen",
+            "--internal-listen",
             &listen(free_port()?).to_string(),
         ]);
         router.args(["--threads", "1", "--catalog", &self.url]).args([

@@ -31,7 +31,7 @@ impl Router {
         let mut process = Process::spawn(name, "tenon-router", logs, |command| {
             command
                 .args(["--listen", &format!("{address}:8080")])
-                .args(["--inner-listen", &format!("{address}:{INTERNAL_PORT}")])
+                .args(["--internal-listen", &format!("{address}:{INTERNAL_PORT}")])
                 .args(["--admin-listen", &format!("{address}:9090")])
                 .args(["--catalog", &format!("{}://{catalog}", transport.scheme())])
                 .args(["--threads", "2"]);

@@ -45,8 +45,8 @@ struct Args {
 
     /// Address on which nodes and the operator connect. Without --tls-dir, any process that can
     /// reach this address can call any Worker, so keep the address inside the cluster.
-    #[arg(long, env = "TENON_INNER_LISTEN", default_value = "0.0.0.0:8081")]
-    inner_listen: SocketAddr,
+    #[arg(long, env = "TENON_INTERNAL_LISTEN", default_value = "0.0.0.0:8081")]
+    internal_listen: SocketAddr,
 
     /// URL of the operator's catalog: http://HOST:PORT, or https:// with --tls-dir.
     #[arg(long, env = "TENON_CATALOG", value_name = "URL")]
@@ -88,7 +88,7 @@ fn config(args: &Args, registry: &Registry) -> anyhow::Result<Config> {
     let config = Config {
         https,
         http3: args.http3,
-        internal_listen: Some(args.inner_listen),
+        internal_listen: Some(args.internal_listen),
         tls,
         threads,
         client_connections: descriptors::for_clients(),

@@ -86,7 +86,7 @@ impl UpstreamFamilies {
             retries,
             spills: registry.counters_by(
                 "tenon_router_spills_total",
-                "Requests sent to another shard than their Worker's, by reason.",
+                "Requests sent to a shard other than their Worker's, by reason.",
                 "reason",
             )?,
             ejections: registry.counters_by(
