@@ -254,10 +254,10 @@ fn report(args: &Args, output: &Path) {
             "note: the snapshot contains everything in the Worker's memory, such as its secrets and its clients' data; share it with care"
         );
         println!(
-            "next: in Chrome's DevTools, open the tab Memory, click Load, and choose the file"
+            "next: in Chrome's DevTools, open the Memory tab, click Load, and choose the file"
         );
     } else {
-        println!("next: open the file in VS Code, or in the tab Performance of Chrome's DevTools");
+        println!("next: open the file in VS Code, or in the Performance tab of Chrome's DevTools");
     }
 }
 

@@ -11,7 +11,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderValue, 
 use http::{Method, StatusCode};
 use libfuzzer_sys::fuzz_target;
 use tenon_egress::policy::Policy;
-use tenon_egress::redirect::{self, MOST, Next};
+use tenon_egress::redirect::{self, MAX_REDIRECTS, Next};
 use url::{Host, Url};
 
 #[derive(Arbitrary, Debug)]
@@ -42,20 +42,20 @@ fuzz_target!(|input: Input<'_>| {
     let method = if input.post { Method::POST } else { Method::PUT };
     let response = HeaderMap::from_iter([(LOCATION, location)]);
     let redirects = u32::from(input.redirects);
-    if redirects > MOST {
+    if redirects > MAX_REDIRECTS {
         return;
     }
     let next = redirect::next(status, &response, &method, &from, redirects, input.replayable);
-    let Ok(Next::Go { url, as_get, elsewhere }) = next else { return };
+    let Ok(Next::Go { url, as_get, is_cross_origin }) = next else { return };
     assert!(matches!(url.scheme(), "http" | "https") && url.host().is_some());
     assert!(url.username().is_empty() && url.password().is_none());
-    assert!(redirects < MOST && (as_get || input.replayable));
+    assert!(redirects < MAX_REDIRECTS && (as_get || input.replayable));
     assert_eq!(Url::parse(url.as_str()).as_ref(), Ok(&url));
 
     let sent =
         [AUTHORIZATION, COOKIE, CONTENT_TYPE].map(|name| (name, HeaderValue::from_static("x")));
     let mut headers = HeaderMap::from_iter(sent);
-    redirect::trim(&mut headers, as_get, elsewhere);
+    redirect::drop_headers(&mut headers, as_get, is_cross_origin);
     assert_eq!(
         headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE),
         url.origin() == from.origin()

@@ -176,7 +176,7 @@ impl RequestFamilies {
             )?,
             by_version: registry.counters_by(
                 "tenon_router_version_requests_total",
-                "Completed requests of clients by version of HTTP.",
+                "Completed requests of clients, by HTTP version.",
                 "version",
             )?,
             duration: registry.histogram(

@@ -110,7 +110,7 @@ const ADVICE: &[(&[&str], &str)] = &[
     ),
     (
         &["pages_build_output_dir"],
-        "marks a project of Pages; name the folder in assets.directory, and the module in main",
+        "marks a Pages project; name the folder in assets.directory, and the module in main",
     ),
     (&["previews"], "a tag in spec.traffic gives a revision a host of its own, for a preview"),
     (&["python_modules"], "there is no Python; write the Worker in JavaScript or TypeScript"),

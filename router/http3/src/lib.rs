@@ -95,8 +95,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time after which a client that has sent nothing counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(45);
-/// The interval at which a client is asked for a sign of life. It is shorter than the time for
-/// which most network address translators remember a client.
+/// The interval at which a client is pinged. It is shorter than the time for which most network
+/// address translators remember a client.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
 /// The time for which a client that leaves may still receive what has been sent to it.

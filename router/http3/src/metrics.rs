@@ -49,7 +49,7 @@ impl Http3Metrics {
             )?,
             handed_over: registry.counter(
                 "tenon_router_http3_datagrams_handed_over_total",
-                "Datagrams that arrived at another thread than that of their connection, because the client's address has changed.",
+                "Datagrams that arrived at a thread other than that of their connection, because the client's address has changed.",
             )?,
             lost: registry.counter(
                 "tenon_router_http3_datagrams_lost_total",

@@ -162,8 +162,8 @@ impl Client {
             };
             match next {
                 Next::Stay => return Ok(self.response(&hop, response, open, redirects > 0)),
-                Next::Go { url: target, as_get, elsewhere } => {
-                    redirect::trim(&mut headers, as_get, elsewhere);
+                Next::Go { url: target, as_get, is_cross_origin } => {
+                    redirect::drop_headers(&mut headers, as_get, is_cross_origin);
                     url = target;
                     if as_get {
                         method = Method::GET;

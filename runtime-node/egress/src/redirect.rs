@@ -11,7 +11,7 @@ use url::Url;
 use super::EgressError;
 
 /// Maximum number of redirects that are followed.
-pub const MOST: u32 = 20;
+pub const MAX_REDIRECTS: u32 = 20;
 
 /// Headers with credentials, which only the origin to which the Worker sent them may see.
 const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
@@ -31,7 +31,7 @@ pub enum Next {
         /// Whether the method changes to GET and the body is dropped.
         as_get: bool,
         /// Whether the target has another origin, so that credentials are dropped.
-        elsewhere: bool,
+        is_cross_origin: bool,
     },
 }
 
@@ -42,8 +42,8 @@ pub enum Next {
 /// * `replayable` - whether the request has no body, or its body can be sent again.
 ///
 /// # Errors
-/// Fails if the redirect leads to a URL that cannot be fetched, if [`MOST`] redirects were followed
-/// already, or if the redirect requires a body that cannot be sent again.
+/// Fails if the redirect leads to a URL that cannot be fetched, if [`MAX_REDIRECTS`] redirects were
+/// followed already, or if the redirect requires a body that cannot be sent again.
 pub fn next(
     status: StatusCode,
     response: &HeaderMap,
@@ -66,7 +66,7 @@ pub fn next(
     if !matches!(target.scheme(), "http" | "https") {
         return Err(EgressError::Redirect("its Location is neither an http: nor an https: URL"));
     }
-    if redirects == MOST {
+    if redirects == MAX_REDIRECTS {
         return Err(EgressError::Redirect("there were 20 redirects already"));
     }
     if !target.username().is_empty() || target.password().is_some() {
@@ -82,14 +82,16 @@ pub fn next(
             "it requires the body again, which was a stream; send a string or a buffer",
         ));
     }
-    let elsewhere = target.origin() != url.origin();
-    Ok(Next::Go { url: target, as_get, elsewhere })
+    let is_cross_origin = target.origin() != url.origin();
+    Ok(Next::Go { url: target, as_get, is_cross_origin })
 }
 
 /// Drops the headers that the redirected request must not carry.
-pub fn trim(headers: &mut HeaderMap, as_get: bool, elsewhere: bool) {
-    let dropped =
-        BODY_HEADERS.iter().filter(|_| as_get).chain(CREDENTIALS.iter().filter(|_| elsewhere));
+pub fn drop_headers(headers: &mut HeaderMap, as_get: bool, is_cross_origin: bool) {
+    let dropped = BODY_HEADERS
+        .iter()
+        .filter(|_| as_get)
+        .chain(CREDENTIALS.iter().filter(|_| is_cross_origin));
     for name in dropped {
         headers.remove(name);
     }
@@ -117,8 +119,8 @@ mod tests {
         next(status, &headers, &method, &url, 0, replayable).map_err(|error| error.to_string())
     }
 
-    fn go(url: &str, as_get: bool, elsewhere: bool) -> Result<Next, String> {
-        Ok(Next::Go { url: Url::parse(url).unwrap(), as_get, elsewhere })
+    fn go(url: &str, as_get: bool, is_cross_origin: bool) -> Result<Next, String> {
+        Ok(Next::Go { url: Url::parse(url).unwrap(), as_get, is_cross_origin })
     }
 
     #[test]
@@ -190,8 +192,8 @@ mod tests {
         let url = Url::parse("https://a.test/").unwrap();
         let next =
             |redirects| next(StatusCode::FOUND, &headers, &Method::GET, &url, redirects, true);
-        assert!(next(MOST - 1).is_ok());
-        assert!(next(MOST).is_err());
+        assert!(next(MAX_REDIRECTS - 1).is_ok());
+        assert!(next(MAX_REDIRECTS).is_err());
     }
 
     #[test]
@@ -200,13 +202,13 @@ mod tests {
         for name in ["authorization", "cookie", "content-type", "x-own"] {
             headers.insert(HeaderName::from_static(name), "v".parse().unwrap());
         }
-        trim(&mut headers, false, true);
+        drop_headers(&mut headers, false, true);
         assert!(
             headers.len() == 2
                 && headers.contains_key("content-type")
                 && headers.contains_key("x-own")
         );
-        trim(&mut headers, true, false);
+        drop_headers(&mut headers, true, false);
         assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-own"]);
     }
 }

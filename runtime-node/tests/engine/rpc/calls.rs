@@ -269,7 +269,7 @@ async fn a_missing_entrypoint_is_reported_to_the_caller(shard: Rc<Shard>) {
         "export default { fetch() { return new Response(); }, hello() { return 'hello'; } }";
     let text = answer(&shard, callee, &caller.concat()).await;
     let lines: Vec<_> = text.lines().collect();
-    assert!(lines[0].contains("The Worker's default export takes no calls of methods"), "{text}");
+    assert!(lines[0].contains("The Worker's default export accepts no method calls"), "{text}");
     assert!(lines[1].contains("The Worker has no export \"Admin\""), "{text}");
     assert_eq!(lines[2], "Error: worker_not_found: no such Worker");
 }

@@ -61,7 +61,7 @@
     const entrypoint = (exported, name, context, env) => {
       if (!isEntrypointClass(exported)) {
         throw new TypeError(
-          `The Worker's ${name === "" ? "default export" : `export "${name}"`} takes no calls of methods; export a class that ` +
+          `The Worker's ${name === "" ? "default export" : `export "${name}"`} accepts no method calls; export a class that ` +
             'extends WorkerEntrypoint of "cloudflare:workers"',
         );
       }
