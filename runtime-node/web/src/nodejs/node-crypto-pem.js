@@ -22,7 +22,7 @@
   // The maximum length of a text, in characters, and the maximum number of its blocks that are
   // examined.
   const LONGEST = 2 ** 18;
-  const MOST_BLOCKS = 16;
+  const MAX_BLOCKS = 16;
   // The number of PBKDF2 iterations that derive the encryption key of an exported key.
   const ITERATIONS = 10_000;
   // The supported ciphers, with the lengths of their keys in bytes.
@@ -112,7 +112,7 @@
       if (bytes.length > LONGEST) throw unsupported("the text is too long");
       const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
       let at = 0;
-      for (let count = 0; count < MOST_BLOCKS; count++) {
+      for (let count = 0; count < MAX_BLOCKS; count++) {
         const begin = text.indexOf(BEGIN, at);
         if (begin === -1) break;
         const close = text.indexOf(DASHES, begin + BEGIN.length);

@@ -237,7 +237,7 @@
 
     const LONGEST_PATH = 4096;
     const LONGEST_NAME = 255;
-    const MOST_LINKS = 40;
+    const MAX_LINKS = 40;
 
     // Converts an argument to a path.
     function pathOf(value, name = "path") {
@@ -282,7 +282,7 @@
         name = part;
         inode = directory.get(part);
         if (inode?.kind === "link" && (follow || remaining.some((more) => more !== ""))) {
-          if (++links > MOST_LINKS) throw fail("ELOOP");
+          if (++links > MAX_LINKS) throw fail("ELOOP");
           for (const more of inode.target.split("/").reverse()) remaining.push(more);
           inode = inode.target[0] === "/" ? root : directory;
         }
@@ -330,10 +330,10 @@
 
     // ---- Open files
 
-    const MOST_OPEN = 1024;
+    const MAX_OPEN = 1024;
     function addOpen(entry, path) {
       const { open } = invocationState();
-      if (open.size >= MOST_OPEN) throw failure("EMFILE", "open", path);
+      if (open.size >= MAX_OPEN) throw failure("EMFILE", "open", path);
       let fd = 3;
       while (open.has(fd)) fd++;
       open.set(fd, entry);
