@@ -17,6 +17,8 @@ mod reply;
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::mem;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -112,15 +114,16 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
 async fn run(
     shard: &Rc<Shard>,
     timeout: Option<Duration>,
-    head: InvokeHead,
+    mut head: InvokeHead,
     body: impl FnOnce(Bytes, u64) -> Body,
 ) -> Result<(Answer, bool), Failure> {
     let digest = digest(&head)?;
     let observation = shard.metrics().begin(digest);
-    let (worker, request_id) = (head.worker.clone(), head.request_id.clone());
+    let (worker, request_id) = (mem::take(&mut head.worker), head.request_id.clone());
     let progress = Progress { phase: Cell::new(Phase::Start), is_cold: Cell::new(false) };
     let deadline = Instant::now() + timeout.unwrap_or(DEFAULT_TIMEOUT);
-    let answer = answer(shard, head, digest, deadline, body, &progress);
+    // The future is large, so it is pinned where it is created.
+    let answer = pin!(answer(shard, &worker, head, digest, deadline, body, &progress));
     let outcome = match timeout {
         None => answer.await,
         Some(timeout) => tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| {
@@ -159,13 +162,14 @@ struct Progress {
 
 async fn answer(
     shard: &Rc<Shard>,
+    worker: &str,
     head: InvokeHead,
     digest: RevisionDigest,
     deadline: Instant,
     body: impl FnOnce(Bytes, u64) -> Body,
     progress: &Progress,
 ) -> Result<Answer, Failure> {
-    let mut admitted = shard.admit(&head.worker, digest, deadline, head.stay).await?;
+    let mut admitted = shard.admit(worker, digest, deadline, head.stay).await?;
     progress.is_cold.set(admitted.is_cold());
     let mut limit = admitted.request_body_bytes();
     if head.requests_tunnel() {

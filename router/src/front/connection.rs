@@ -234,8 +234,12 @@ pub(super) fn respond(
     request: Request<Option<ClientBody>>,
 ) -> impl Future<Output = Result<Response<WrittenResponse>, Infallible>> + use<> {
     let in_flight = caller.client.begin_request();
-    let served = path::serve(thread.clone(), caller.clone(), request);
-    async { served.await.map(|(response, span)| WrittenResponse::of(response, in_flight, span)) }
+    let (thread, caller) = (thread.clone(), caller.clone());
+    // The large future of `serve` is created where it is polled, and therefore never copied.
+    async move {
+        let served = path::serve(thread, caller, request).await;
+        served.map(|(response, span)| WrittenResponse::of(response, in_flight, span))
+    }
 }
 
 /// Serves HTTP/1 without hyper, for as long as the client sends plain requests.

@@ -74,7 +74,8 @@ async fn forward_with_retries(
     trace: &mut Trace,
 ) -> Result<Reply, Failure> {
     let Call { peer, head, upload, idempotency } = call;
-    upstream.budget.borrow_mut().count_request(Instant::now());
+    let began = tokio::time::Instant::now();
+    upstream.budget.borrow_mut().count_request(began.into_std());
     let pool = view.pool(&worker.pool).ok_or_else(no_node)?;
     let timeout = worker.wall + SLACK;
     let heads = Heads::new(head);
@@ -85,7 +86,7 @@ async fn forward_with_retries(
         peer,
         upload,
         timeout,
-        deadline: tokio::time::Instant::now() + timeout,
+        deadline: began + timeout,
         heads: &heads,
         picker: Picker::new(upstream, pool, worker, view.nodes_version()),
         attempts: Attempts::new(idempotency),
