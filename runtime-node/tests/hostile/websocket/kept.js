@@ -1,5 +1,5 @@
 // Uses sockets of one request in the next request.
-// expect: answer 3 3 or answer first
+// expect: answer 2 3 or answer 3 3 or answer first
 // requests: 2
 let kept;
 export default {
