@@ -17,9 +17,6 @@ use tenon_runtime_node::config::{Config, NodeArgs};
 use tenon_runtime_node::node::Node;
 use tenon_runtime_node::supervisor::{Program, Supervisor};
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Runs Workers in V8 isolates on pinned threads.
 #[derive(Parser)]
 #[command(name = "tenon-runtime-node", version)]
