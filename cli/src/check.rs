@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use crate::bundle::Bundler;
 use crate::load;
+use crate::output::count;
 use crate::source::SourceArgs;
 
 #[derive(clap::Args)]
@@ -38,8 +39,4 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
     }
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -33,6 +33,7 @@ use crate::bundle::Bundler;
 use crate::cluster::{Cluster, ClusterArgs};
 use crate::load;
 use crate::load::Loaded;
+use crate::output::count;
 use crate::source::SourceArgs;
 use objects::{Kind, Object};
 use progress::{Applied, Progress};
@@ -234,8 +235,4 @@ fn refusal(what: &str, resource: &ApiResource, error: kube::Error) -> anyhow::Er
 
 fn is_conflict(status: &Status) -> bool {
     status.code == 409
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

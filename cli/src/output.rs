@@ -1,4 +1,4 @@
-//! The output of commands that show objects of a cluster. This module is pure.
+//! The output of commands. This module is pure.
 
 use std::borrow::Cow;
 
@@ -12,6 +12,11 @@ pub(crate) enum Output {
     Text,
     /// JSON for programs.
     Json,
+}
+
+/// Returns a number of things, such as "1 Worker" or "2 Workers".
+pub(crate) fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Aligns the cells of rows in columns.
