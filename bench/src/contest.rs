@@ -6,8 +6,8 @@
 //!  round 2:  A warm-up, A measured │ …
 //! ```
 //!
-//! All contenders run from the first round to the last; a contender without load sleeps. The report
-//! shows the median of each figure over the rounds.
+//! All contenders run from the first round to the last; a contender without load is idle. The
+//! report shows the median of each figure over the rounds.
 
 use std::path::Path;
 use std::time::Duration;

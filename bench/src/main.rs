@@ -4,7 +4,7 @@
 //!  rollback  three routers on a real control plane ──► shares of revisions, time of a rollback
 //!  apply     a real control plane and our processes on it ──► apply → first 200
 //!  import    thousands of Workers at once ──► wait of others, writes, cold starts without operator
-//!  contest   router + node, and the peers, in turns under one load ──► CPU time per request
+//!  contest   router + node, and the peers, in turn under the same load ──► CPU time per request
 //!  hop       router + node with mutual TLS, long heads, large bodies ──► CPU time, latency, syscalls
 //!  engine    the node's own benchmark, without a network ──► warm invocation, cold start
 //!  isolates  a node beside workerd ──► cold start, memory per Worker
@@ -135,8 +135,8 @@ struct Args {
     #[arg(long, default_value_t = 1024)]
     stream: u64,
 
-    /// Words that select what `containment` does; by default everything. It runs the scripts whose
-    /// names contain one of the words, and stops a node if `stop` contains one.
+    /// Words that select what `containment` does: it runs the scripts whose names contain one of
+    /// the words, and stops a node if one of the words is `stop`. By default, it does all of that.
     #[arg(long)]
     only: Vec<String>,
 

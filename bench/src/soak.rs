@@ -12,8 +12,9 @@
 //! ```
 //!
 //! The first quarter of the time warms everything up. The rest is divided into two halves, and the
-//! growth of a series is the ratio of the median of the second half to that of the first. Medians
-//! of many samples do not depend on the script that happens to run when a sample is taken.
+//! growth of a series is the share by which the median of the second half exceeds that of the
+//! first. Medians of many samples do not depend on the script that happens to run when a sample is
+//! taken.
 
 mod growth;
 mod loads;
@@ -38,7 +39,7 @@ use loads::Loads;
 
 const SHARDS: u16 = 2;
 
-/// Memory that the node may use, in MiB. It is less than all of the Workers need.
+/// Memory that the node may use, in MiB. It is less than the Workers need together.
 const BUDGET: u64 = 1024;
 
 /// Number of victims.
@@ -61,7 +62,7 @@ pub struct Record {
     samples: Vec<Sample>,
     /// Number of victims' requests that failed.
     failed: u64,
-    /// Some of the failures.
+    /// The first failures in each interval between samples.
     failures: Vec<String>,
     /// Number of requests or other units of work that each load has completed.
     done: Vec<(&'static str, u64)>,
@@ -76,7 +77,7 @@ struct Sample {
     router: u64,
     /// Number of file descriptors of node and router together.
     descriptors: u64,
-    /// Latency of the victims' requests.
+    /// 99th percentile of the latency of the victims' requests since the previous sample.
     p99: Duration,
 }
 
@@ -179,7 +180,7 @@ async fn measure(tenon: &mut Tenon, plan: Plan, duration: Duration) -> anyhow::R
         samples.push(sample);
     }
     count(&load.stop().await);
-    tenon.ensure_running().context("a program ended at the end of the soak")?;
+    tenon.ensure_running().context("a program exited before the end of the soak")?;
     Ok(Record { lasted: began.elapsed(), samples, failed, failures, done: Vec::new() })
 }
 

@@ -70,7 +70,7 @@ struct Row {
     cpu: Duration,
     /// Peak of the node's memory above its idle memory, in bytes.
     above_idle: u64,
-    /// Whether the memory above idle is bounded in this case.
+    /// Whether the objective, [`ABOVE_IDLE`], applies to this case.
     is_promised: bool,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Flow {
     pub(crate) bytes: u64,
     /// The writer's pause before each piece.
     pub(crate) writer_waits: Duration,
-    /// The reader's pause for each piece.
+    /// The reader's pause after each piece, or a proportional part of it after fewer bytes.
     pub(crate) reader_waits: Duration,
 }
 

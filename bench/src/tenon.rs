@@ -46,6 +46,7 @@ const ATTEMPTS: u32 = 100;
 pub struct Testbed {
     url: String,
     shards: u16,
+    /// The first of the consecutive ports of the shards and lanes.
     shard_port: u16,
     /// The directories with the certificates of the router and the node.
     directories: Option<[PathBuf; 2]>,
@@ -167,8 +168,8 @@ impl Testbed {
     ///
     /// # Arguments
     /// * `dir` - a new directory for the output of the programs.
-    /// * `node` and `router` - the commands of the programs, with their CPU placement and special
-    ///   options.
+    /// * `node` and `router` - the commands of the programs, with their CPU placement and
+    ///   additional options.
     ///
     /// # Errors
     /// Fails if a program cannot be started.
@@ -285,7 +286,7 @@ fn free_ports(count: u16) -> anyhow::Result<u16> {
             return Ok(first);
         }
     }
-    bail!("found no {count} consecutive free ports in {ATTEMPTS} attempts")
+    bail!("no {count} consecutive ports were free in {ATTEMPTS} attempts")
 }
 
 #[cfg(test)]

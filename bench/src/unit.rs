@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Formats a duration in the unit that leaves one to three digits before the decimal point.
+/// Formats a duration in microseconds, milliseconds or seconds, depending on its magnitude.
 pub fn human(duration: Duration) -> String {
     match duration.as_secs_f64() {
         seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn the_percentage_of_zero_is_zero() {
+    fn any_part_of_an_empty_whole_is_zero_percent() {
         assert_eq!((percent(1, 8), percent(0, 0)), ("12.5 %".to_owned(), "0.0 %".to_owned()));
     }
 }

@@ -24,7 +24,7 @@ func TestToolsComputeTheStateOfEachObject(t *testing.T) {
 			t.Fatalf("%s has too few states: %v", file, states)
 		}
 		for _, state := range states {
-			// Numbers are int64, as in objects that a client has read.
+			// UnmarshalJSON decodes integers as int64, as in objects that a client has read.
 			text, err := json.Marshal(state.Object)
 			if err != nil {
 				t.Fatal(err)

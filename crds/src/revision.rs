@@ -34,7 +34,7 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("has(self.artifact) != has(self.modules)")
-        .message("spec: needs the code; set either modules or artifact"),
+        .message("spec: needs exactly one of modules and artifact; set one of them"),
     validation = Rule::new("!has(self.modules) || self.entrypoint in self.modules")
         .message("spec.entrypoint: not in spec.modules; set it to the name of one of them"),
     validation = Rule::new("!has(self.vars) || !has(self.secrets) || self.secrets.all(s, !(s.name in self.vars))")

@@ -10,7 +10,7 @@ fail() {
     exit 1
 }
 
-# source_part NAME: sources the definition of a part for `build`: its inputs in `made_of`, and the
+# source_part NAME: sources the definition of a part for `build`: its inputs in `inputs`, and the
 # function `build_into`.
 source_part() {
     case $1 in
@@ -28,7 +28,7 @@ part() (
     set -e
     source_part "$1"
     cd "$here"
-    hash=$(find "parts/$1.sh" "${made_of[@]}" -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
+    hash=$(find "parts/$1.sh" "${inputs[@]}" -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
     echo "${TENON_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tenon}/cluster/$1-${hash:0:16}"
 )
 

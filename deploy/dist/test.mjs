@@ -29,7 +29,7 @@ const MACHINE = process.arch === "arm64" ? "arm64" : "amd64";
 // Time limit of every wait, in milliseconds. It is much longer than any wait takes.
 const DEADLINE = 1_800_000;
 
-// The state of the clone when the builds begin.
+// The commit, and whether there are uncommitted changes, when the builds begin.
 const git = (...args) => spawnSync("git", args, { cwd: ROOT, encoding: "utf8" }).stdout.trim();
 const COMMIT = git("rev-parse", "HEAD");
 const CHANGED = git("status", "--porcelain") !== "";
@@ -65,7 +65,7 @@ async function build(out, env) {
   assert.equal(status, 0, errors);
 }
 
-// The time is that of a commit in both builds, and the same if there is none.
+// The builds differ only in their time zone and locale. Both use the time of the commit, or 0.
 before(() => Promise.all([build(dist, {}), build(again, { TZ: "Asia/Tokyo", LC_ALL: "C" })]), { timeout: DEADLINE });
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
@@ -81,8 +81,8 @@ function unpack(name) {
   return folder;
 }
 
-// Tests that a directory has the command line as a prefix such as /usr: the program, its link,
-// manual pages and completions, those of zsh in `zsh`.
+// Asserts that a prefix such as /usr contains the command line: the program, its link for kubectl,
+// manual pages and completions. `zsh` is the directory of zsh completions below share/zsh.
 function assertHasCommand(prefix, zsh) {
   assert.equal(output(join(prefix, "bin/tenon"), ["--version"]), `tenon ${VERSION}\n`);
   assert.match(output(join(prefix, "bin/kubectl-tenon"), ["deploy", "--help"]), /Usage: kubectl tenon deploy/);
@@ -176,7 +176,7 @@ test("the licenses of everything in the programs accompany them", () => {
   assert.match(notices, /the V8 project authors/);
 });
 
-test("a program that needs a library that is not promised is refused", () => {
+test("a program that needs a library other than the promised ones is refused", () => {
   const { status, errors } = run(join(HERE, "requirements"), [output("which", ["dpkg-deb"]).trim()]);
   assert.equal(status, 1);
   assert.match(errors, /needs lib\S+, which a release does not promise/);
@@ -184,7 +184,7 @@ test("a program that needs a library that is not promised is refused", () => {
 
 // ---- npm
 
-// Environment of npm without a configuration, a cache or the network.
+// Returns an environment in which npm has no configuration, no cache and no network.
 const offline = () => {
   const npm = { npm_config_cache: empty("cache"), npm_config_offline: "true", npm_config_update_notifier: "false" };
   return { ...process.env, HOME: empty("home"), ...npm };
@@ -199,8 +199,9 @@ function install(packages) {
   return join(project, "node_modules/.bin");
 }
 
-// Starts a command that serves the example, waits for its answer, and sends `signal` to `receiver`,
-// a function of the process id. Returns the time until the answer and the end of the process.
+// Starts a command that serves the example, waits for its answer, and sends `signal` to the process
+// or group that `receiver` derives from the process id. Returns the milliseconds until the answer,
+// the exit code and signal of the process, and the port.
 async function serve(program, args, options, signal, receiver) {
   const start = performance.now();
   const flags = ["dev", "--listen", "127.0.0.1:0", EXAMPLE];
@@ -218,7 +219,7 @@ async function serve(program, args, options, signal, receiver) {
     process.kill(receiver(child.pid), signal);
     return { elapsed, ended: await ended, port };
   } finally {
-    // The processes of the group, which exist only if the test has failed.
+    // Ends the processes of the group that are left because the test has failed.
     try {
       process.kill(-child.pid, "SIGKILL");
     } catch {
@@ -310,7 +311,7 @@ test("the charts have the release's version and images", () => {
 
 // ---- Refusals
 
-test("nothing is made from programs that do not exist", () => {
+test("the build fails if a program is missing", () => {
   const args = ["--binaries", empty("none"), "--out", empty("out"), "--allow-changes"];
   const { status, errors } = run(join(HERE, "build"), args);
   assert.equal(status, 1);

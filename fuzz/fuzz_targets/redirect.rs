@@ -1,6 +1,7 @@
 //! Fuzzes redirects, and the policy for outbound connections. A redirect leads to an HTTP URL
 //! without credentials, and headers for one origin are not sent to another. An address that the
-//! policy allows is in none of the networks that are closed to Workers, regardless of its notation.
+//! policy allows is in none of the networks that are closed to Workers, even if it is an IPv6
+//! address that contains an IPv4 address.
 
 #![no_main]
 
@@ -69,7 +70,8 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
-/// Checks an allowed address against the classification of the standard library.
+/// Checks that an address is refused, or is public according to the classification of the standard
+/// library.
 fn check_allowed(policy: &Policy, address: IpAddr) {
     let Ok(allowed) = policy.judge(address) else { return };
     assert_eq!(allowed.address(), address.to_canonical());

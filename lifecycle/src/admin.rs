@@ -30,6 +30,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after a failed accept. The cause is nearly always a temporary lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Arguments for the admin server.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AdminArgs {
     /// Address on which probes (/livez, /readyz) and metrics (/metrics) are served.

@@ -21,7 +21,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter as _;
 
 /// Maximum number of lines waiting to be written: enough for a busy process while its reader is
-/// slow, and at most 128 MiB, because no line that a Worker writes is longer than 64 KiB.
+/// slow. Their text is at most 128 MiB, because no line that a Worker writes is longer than 64 KiB
+/// before its control characters are escaped.
 const QUEUE: usize = 2_048;
 
 /// Arguments for logging.

@@ -41,6 +41,7 @@ pub struct Starts {
 /// The times of one kind of start.
 #[derive(Debug)]
 pub struct Times {
+    /// The title in the table.
     pub what: &'static str,
     /// The times in seconds.
     times: Vec<f64>,
@@ -48,6 +49,10 @@ pub struct Times {
 
 /// Measures the kinds of start in turn, several starts at a time. A disturbance of the machine thus
 /// affects all kinds alike, and the CPU's caches are not full of another kind's data.
+///
+/// # Arguments
+/// * `programs` - the directory of Tenon's programs.
+/// * `count` - the number of starts of each kind.
 ///
 /// # Errors
 /// Fails if a program does not start, or if a response is wrong.

@@ -45,7 +45,7 @@ impl Loader {
     /// Waits until the loader has loaded the Worker of `host`.
     ///
     /// # Errors
-    /// Fails if the Worker does not answer before the timeout.
+    /// Fails if the process exits, or if the Worker answers wrongly or not before the timeout.
     pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
         await_answer(|| get(self.addr, host), ANSWER, || self.process.ensure_running())
     }
@@ -74,7 +74,8 @@ impl ManyWorkers {
     /// Starts the process, and waits until the last Worker answers.
     ///
     /// # Errors
-    /// Fails if the process does not start, or if the Worker does not answer before the timeout.
+    /// Fails if the process does not start, or if the last Worker does not answer before the
+    /// timeout.
     pub fn start(peers: &Peers, workers: usize) -> anyhow::Result<Self> {
         let dir = peers.scratch.join(format!("workerd-{workers}"));
         fs::create_dir(&dir)?;

@@ -2,7 +2,7 @@
 # Builds the control plane, kubectl, and the programs that create the control plane's certificates
 # and forward its port.
 
-made_of=(parts/go.sh go/go.mod go/go.sum go/kube go/pki go/forward)
+inputs=(parts/go.sh go/go.mod go/go.sum go/kube go/pki go/forward)
 
 # build_into FOLDER
 build_into() {

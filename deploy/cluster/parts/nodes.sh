@@ -4,7 +4,7 @@
 # only in the version of the CRI. runc is not built, because it contains C and every distribution
 # has it.
 
-made_of=(parts/go.sh go/go.mod go/go.sum go/node go/coredns go/pause go/image go/containerd)
+inputs=(parts/go.sh go/go.mod go/go.sum go/node go/coredns go/pause go/image go/containerd)
 
 # build_into FOLDER
 build_into() {

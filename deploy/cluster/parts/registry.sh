@@ -2,7 +2,7 @@
 # Builds a registry of OCI artifacts. It is a Go module of its own, so that its dependencies and
 # those of Kubernetes do not affect each other.
 
-made_of=(parts/go.sh go/registry)
+inputs=(parts/go.sh go/registry)
 
 # build_into FOLDER
 build_into() {

@@ -2,7 +2,7 @@
 # Builds programs that are used with a cluster: Helm, metrics-server, Prometheus. They are a
 # separate Go module, because they need newer dependencies than this release of Kubernetes.
 
-made_of=(parts/go.sh go/tools go/image)
+inputs=(parts/go.sh go/tools go/image)
 
 # build_into FOLDER
 build_into() {

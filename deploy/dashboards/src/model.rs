@@ -38,7 +38,7 @@ pub struct Dashboard {
     pub templating: Templating,
     time: Range,
     timezone: String,
-    /// The labels set with [`Dashboard::selecting`].
+    /// A selector without its end: `{` and the labels set with [`Dashboard::selecting`].
     #[serde(skip)]
     selector: String,
 }
@@ -77,7 +77,8 @@ impl Dashboard {
     /// Returns an empty dashboard.
     ///
     /// # Arguments
-    /// * `name` - the name of the dashboard's file. The uid is "tenon-" and this name.
+    /// * `name` - the name of the dashboard's file, without `.json`. The uid is "tenon-" and this
+    ///   name.
     pub fn new(name: &str, title: &str, description: &str) -> Self {
         let links = vec![Link {
             title: "Tenon".to_owned(),
@@ -161,7 +162,7 @@ impl Dashboard {
     /// Returns the contents of the dashboard's file.
     ///
     /// # Panics
-    /// Never panics: the dashboard contains only valid JSON.
+    /// Never panics, because every dashboard can be represented in JSON.
     pub fn to_json(&self) -> String {
         let mut json =
             serde_json::to_string_pretty(self).expect("cannot represent a dashboard in JSON");

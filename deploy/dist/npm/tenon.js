@@ -36,7 +36,8 @@ child.on("exit", (status, signal) => {
   // The handlers below are removed, so that the signal terminates this process too.
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
-  // A signal that does not terminate a process, such as one that the shell ignores.
+  // This line is reached if the signal does not terminate this process, for example because the
+  // shell ignores the signal.
   process.exit(128 + constants.signals[signal]);
 });
 

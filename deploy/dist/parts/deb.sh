@@ -17,7 +17,7 @@ build_deb() {
     size=$(find "$root/usr" -type f -printf '%s\n' | awk '{ bytes += $1 } END { print int((bytes + 1023) / 1024) }')
     control "$size" >"$root/DEBIAN/control"
     chmod --recursive u=rwX,go=rX "$root"
-    # Every apt can unpack gzip, and `--level` applies to it.
+    # Every version of dpkg can unpack gzip. `build --level` sets its level.
     dpkg-deb --root-owner-group -Zgzip "-z$level" --build "$root" "$out/tenon_$(debian_version)_$machine.deb" >/dev/null
     rm -r "$root"
 }
@@ -27,7 +27,7 @@ debian_version() {
     echo "${version/-/\~}"
 }
 
-# control SIZE: prints the description of the package, with its size in KiB.
+# control SIZE: prints the control file of the package, whose installed size is SIZE, in KiB.
 control() {
     sed -e "s/@VERSION@/$(debian_version)/" -e "s/@ARCHITECTURE@/$machine/" -e "s/@SIZE@/$1/" \
         -e "s/@DEPENDS@/$("$here/requirements" --debian "$stripped/tenon")/" "$here/deb/control"

@@ -118,7 +118,7 @@ where
             }
             return Ok(());
         }
-        if self.slots[slot].is_begun {
+        if self.slots[slot].has_begun {
             return Err(ConnectionError::protocol("data after the end of a stream"));
         }
         let incoming = if ends {

@@ -17,7 +17,7 @@ pub(super) struct Slot<V: Service> {
     pub(super) stream: u32,
     pub(super) timeout: Duration,
     /// The request's first data has arrived.
-    pub(super) is_begun: bool,
+    pub(super) has_begun: bool,
     future: Option<Pin<Box<Option<V::Future>>>>,
     /// The receiver of the rest of the request's body, until the body has ended.
     pub(super) receive: Option<Rc<Receive>>,
@@ -26,6 +26,7 @@ pub(super) struct Slot<V: Service> {
     pub(super) data: Option<DataOf<V>>,
     /// The number of bytes that may be sent.
     pub(super) window: i64,
+    /// The response waits for the connection's window or for room in the outbox.
     pub(super) is_blocked: bool,
     pub(super) wake: Arc<Wake>,
     pub(super) waker: Waker,
@@ -40,7 +41,7 @@ impl<V: Service> Slot<V> {
         Self {
             stream: 0,
             timeout: Duration::ZERO,
-            is_begun: false,
+            has_begun: false,
             future: None,
             receive: None,
             reply: None,
@@ -54,11 +55,11 @@ impl<V: Service> Slot<V> {
 
     pub(super) fn open(&mut self, stream: u32, timeout: Duration, window: i64) {
         (self.stream, self.timeout, self.window) = (stream, timeout, window);
-        self.is_begun = false;
+        self.has_begun = false;
     }
 
     pub(super) fn begin(&mut self, future: V::Future) {
-        self.is_begun = true;
+        self.has_begun = true;
         self.future.get_or_insert_with(|| Box::pin(None)).set(Some(future));
     }
 
@@ -81,12 +82,12 @@ impl<V: Service> Slot<V> {
     /// Drops the state of the stream, which cancels a request that has not been answered.
     ///
     /// # Arguments
-    /// * `keeps` - whether the memory of the future is kept for the next stream.
-    pub(super) fn close(&mut self, keeps: bool) {
+    /// * `keeps_memory` - whether the memory of the future is kept for the next stream.
+    pub(super) fn close(&mut self, keeps_memory: bool) {
         self.reset_receive();
         // A value whose drop panics is removed nevertheless.
         _ = catch_panic(|| match &mut self.future {
-            Some(future) if keeps => future.set(None),
+            Some(future) if keeps_memory => future.set(None),
             dropped => *dropped = None,
         });
         _ = catch_panic(|| self.reply = None);

@@ -2,7 +2,7 @@
 //! ([`tenon_assets::pack`]).
 //!
 //! ```text
-//!  layer ─► download: a partial file ─► pack: another file ─► entry of the disk's cache
+//!  layer ─► download: a partial file ─► pack: another file ─► entry of the disk cache
 //! ```
 
 use std::fs::File;

@@ -4,8 +4,9 @@ use std::fmt;
 
 use super::position::Position;
 
-/// Maximum length of a message, in bytes. Without it, a message could be as long as a name in a
-/// module, but all errors of a Worker's modules must fit into one condition.
+/// Maximum length of a message in bytes, without the ellipsis that marks a shortened one. Messages
+/// quote names from the code, which may have any length, but all errors of a Worker's modules must
+/// fit into one condition.
 const MAX_MESSAGE: usize = 480;
 
 /// A compile error, which is displayed as `worker.js:3:14: message`.

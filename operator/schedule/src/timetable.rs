@@ -59,7 +59,8 @@ impl Timetable {
         }
     }
 
-    /// Returns the first time of the schedule after `time`.
+    /// Returns the first time of the schedule after `time`, or `None` if there is none before the
+    /// year 5000.
     pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         let next = self.cron.find_next_occurrence(&time.to_zoned(self.zone.clone()), false).ok()?;
         Some(next.timestamp())

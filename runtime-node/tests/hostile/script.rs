@@ -26,7 +26,10 @@
 //! | `module:` | begins the module of that name; the lines before belong to the entrypoint |
 //! | `chain:` | adds that many modules, `chain/1.js` and so on, each of which imports the next |
 //! | `deep:` | adds the module `deep.json` of that many nested lists |
-//! | `many:` | adds that many modules of each kind, `many/1.json`, `.txt`, `.bin` and so on |
+//! | `many:` | adds that many modules of each kind: `many/1.json`, `many/1.txt`, `many/1.bin`, … |
+//!
+//! In the line `expect:`, `CODE` is the code of the handler's failure, `start CODE` that of a
+//! failed start, and `TEXT` the whole body of the response.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,7 +41,7 @@ use tenon_proto::revision::{CompatibilityFlag, Limits, StatePolicy};
 /// The name of a script's first module.
 pub(crate) const ENTRYPOINT: &str = "worker.js";
 
-/// The ways in which a request may end.
+/// A way in which a request may end, as a script expects it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Answer(String),
@@ -55,6 +58,7 @@ pub(crate) struct Script {
     pub(crate) limits: Limits,
     pub(crate) state: StatePolicy,
     pub(crate) flags: BTreeSet<CompatibilityFlag>,
+    /// The time that is added to the neighbor's allowed wait.
     pub(crate) beyond: Duration,
     pub(crate) requests: usize,
     pub(crate) at_once: usize,
@@ -124,9 +128,9 @@ impl Script {
         };
         let mut reading = 0;
         for line in text.lines() {
-            let word = line.strip_prefix("// ").and_then(|line| line.split_once(": "));
-            if word.is_some_and(|(word, value)| script.apply(word, value, shared)) {
-                match word {
+            let header = line.strip_prefix("// ").and_then(|line| line.split_once(": "));
+            if header.is_some_and(|(word, value)| script.apply(word, value, shared)) {
+                match header {
                     Some(("module", _)) => reading = script.modules().len() - 1,
                     Some(("revision", _)) => reading = 0,
                     _ => {}
@@ -144,7 +148,7 @@ impl Script {
         self.revisions.last_mut().expect("a script has at least one revision")
     }
 
-    /// Applies a line of the header. Returns whether the line was one.
+    /// Applies a line of the header. Returns whether `word` is one of those in the table above.
     fn apply(&mut self, word: &str, value: &str, shared: &Path) -> bool {
         match word {
             "expect" => self.ends = value.split(" or ").map(End::parse).collect(),

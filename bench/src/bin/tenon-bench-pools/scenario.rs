@@ -19,14 +19,15 @@ const WORKERS: usize = 4;
 const BUSY_CLIENTS: usize = 4;
 /// Number of clients per thread if requests mostly wait.
 const WAITING_CLIENTS: usize = 32;
-/// Warm-up of scenarios that mostly compute. V8 takes longer to optimize their code.
+/// Warm-up of scenarios that mostly compute, as CPU time of each core. V8 takes longer to optimize
+/// their code.
 const COMPUTING_WARM_UP: Duration = Duration::from_millis(800);
 const WARM_UP: Duration = Duration::from_millis(300);
 /// Warm-up of scenarios that mostly wait. They use little CPU time, but this warm-up is long enough
 /// to open every connection.
 const WAITING_WARM_UP: Duration = Duration::from_millis(100);
-/// Number of threads in the contention scenarios. It is that of the published benchmark, regardless
-/// of the machine.
+/// Number of threads in the contention scenarios. It is that of OpenWorkers' published benchmark
+/// (`verdict.rs`), regardless of the machine.
 const CONTENTION_THREADS: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -37,15 +38,15 @@ pub enum Scenario {
     ComputeInNewContext,
     /// A timer.
     Wait,
-    /// Hello, from the same few Workers.
+    /// A constant response, from the same few Workers.
     Warm,
-    /// Hello, with JavaScript that is optimized by the thread that runs it.
+    /// A constant response, with JavaScript that is optimized by the thread that runs it.
     WarmAtOnce,
     /// A fetch from a slow origin.
     Fetch,
-    /// Hello, from one isolate that many threads use.
+    /// A constant response, from one isolate that many threads use.
     OneIsolate,
-    /// Hello, from one isolate for each thread.
+    /// A constant response, from one isolate for each thread.
     IsolateEach,
 }
 
@@ -135,7 +136,7 @@ pub struct Shape {
     pub source: &'static str,
     /// Whether each request has a context of its own.
     pub new_context: bool,
-    /// V8 flags in addition to the product's.
+    /// V8 flags in addition to Tenon's.
     pub flags: &'static str,
     /// CPU time of each core before the measurement.
     pub warm_up: Duration,

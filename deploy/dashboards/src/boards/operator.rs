@@ -61,7 +61,7 @@ fn reconciles() -> [Panel; 6] {
         )
         .wide(6),
         Panel::lines(
-            "Time of a reconcile",
+            "Reconcile duration",
             Unit::Seconds,
             "99th percentile of the duration of reconciles, by kind.",
             &[(

@@ -1,4 +1,4 @@
-//! Tests of routers' figures about measured Workers.
+//! Tests which of the figures that routers report are passed on.
 
 use tenon_proto::catalog::{ReportTrafficRequest, RevisionTraffic};
 
@@ -17,7 +17,7 @@ fn figures(worker: &str, measurement: u64, digest: RevisionDigest) -> ReportTraf
 }
 
 #[tokio::test]
-async fn only_figures_of_the_current_measurement_of_revisions_that_serve_are_taken() {
+async fn figures_are_passed_on_only_for_the_current_measurement_and_serving_revisions() {
     let mut served = serve_new().await;
     let (figures_tx, mut figures_rx) = tokio::sync::mpsc::channel(1);
     served.catalog.set_figures_sink(figures_tx);

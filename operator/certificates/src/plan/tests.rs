@@ -89,7 +89,7 @@ impl Installation {
         plan(&self.stored.state(NAMESPACE, self.now), &TERMS, self.now)
     }
 
-    /// Returns the different steps that an operator would take now.
+    /// Returns the steps that an operator would take now, by holder, without adjacent repetitions.
     fn steps(&self) -> Vec<Step> {
         let mut steps: Vec<_> = self.plan().steps.into_values().collect();
         steps.dedup();
@@ -193,10 +193,10 @@ fn a_new_installation_gets_all_certificates_in_one_run() {
 fn processes_trust_each_other_for_thirty_years() {
     let mut installation = Installation::new();
     while installation.now.duration_since(start()) < YEAR * 30 {
-        let again = installation.reconcile(usize::MAX);
+        let next_run = installation.reconcile(usize::MAX);
         installation.assert_mutual_trust();
-        assert!(again > installation.now);
-        installation.advance_to(again);
+        assert!(next_run > installation.now);
+        installation.advance_to(next_run);
     }
     // An authority signs for two thirds of ten years, and a certificate is used for two thirds of
     // ninety days.
@@ -208,7 +208,6 @@ fn processes_trust_each_other_for_thirty_years() {
 fn a_new_authority_signs_once_it_is_trusted_and_an_unused_one_is_no_longer_trusted() {
     let mut installation = Installation::new();
     installation.reconcile(usize::MAX);
-    installation.now += TERMS.authority;
     // All Secrets but the authority's are as in a new installation.
     installation.lose_certificates();
     let old = installation.authorities.first().cloned().unwrap();
@@ -265,8 +264,8 @@ fn an_authority_can_be_lost_or_replaced_without_interruption() {
         installation.now += DAY;
         installation.stored.authority = replaced;
         for _ in 0..4 {
-            let again = installation.reconcile(usize::MAX);
-            installation.advance_to(again.min(installation.now + TERMS.propagation));
+            let next_run = installation.reconcile(usize::MAX);
+            installation.advance_to(next_run.min(installation.now + TERMS.propagation));
         }
         let state = installation.stored.state(NAMESPACE, installation.now);
         assert_eq!(state.trusted.len(), 1);
@@ -325,8 +324,8 @@ fn a_new_pool_gets_a_certificate_at_once_unless_its_authority_is_not_trusted_yet
     installation.now += MINUTE;
     installation.create_pool("third");
     assert_eq!(installation.plan().steps[&pool("third")], Step::Wait);
-    let again = installation.reconcile(usize::MAX);
-    installation.advance_to(again);
+    let next_run = installation.reconcile(usize::MAX);
+    installation.advance_to(next_run);
     assert_eq!(installation.plan().steps[&pool("third")], Step::Issue);
     installation.reconcile(usize::MAX);
     installation.assert_mutual_trust();
@@ -403,11 +402,11 @@ proptest! {
                 1 => installation.delete_pool("brief"),
                 _ => {}
             }
-            let again = installation.reconcile(stops_after);
+            let next_run = installation.reconcile(stops_after);
             installation.assert_mutual_trust();
             // The successor of an operator that stopped runs within a minute.
             let successor = installation.now + MINUTE;
-            let next = if stops_after == usize::MAX { again } else { again.min(successor) };
+            let next = if stops_after == usize::MAX { next_run } else { next_run.min(successor) };
             installation.advance_to(next + MINUTE * late);
         }
     }

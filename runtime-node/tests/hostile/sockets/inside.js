@@ -1,4 +1,4 @@
-// Connects to internal addresses in every spelling, and to metadata services.
+// Connects to internal addresses in many spellings, and to metadata services.
 // expect: answer refused
 // limits: cpu_ms=500
 import { connect } from 'cloudflare:sockets';

@@ -1,4 +1,4 @@
-// Binds a function two hundred thousand times, calls it, and tests for an instance of it.
+// Binds a function two hundred thousand times, calls the result, and uses it with `instanceof`.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 // patch: bound-functions

@@ -2,7 +2,7 @@
 // expect: answer 1,2
 export default {
   async fetch() {
-    const stop = () => { throw new Error('met'); };
+    const stop = () => { throw new Error('a replaced function was called'); };
     const source = new ReadableStream({ start(c) { c.enqueue(1); c.enqueue(2); c.close(); } });
     const moved = structuredClone(source, { transfer: [source] });
     const reader = moved.getReader();

@@ -1,4 +1,4 @@
-// Compiles a source of many megabytes.
+// Compiles sources of many megabytes. They are refused, and short sources still compile.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

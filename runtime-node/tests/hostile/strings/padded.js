@@ -4,7 +4,7 @@
 // patch: lengths
 export default {
   async fetch(request, env, ctx) {
-    const longest = 2 ** 26 - 24;
+    const longest = 2 ** 26 - 24; // The maximum length with the patch `lengths`.
     for (const make of [
       () => 'x'.padEnd(2 ** 26), () => 'x'.padStart(2 ** 31), () => 'x'.repeat(2 ** 26), () => Array(2 ** 20).join('x'.repeat(2 ** 10)),
       () => 'x'.repeat(longest) + 'y', () => `${'x'.repeat(longest)}${'x'.repeat(longest)}`, () => 'x'.repeat(longest).concat('y'),

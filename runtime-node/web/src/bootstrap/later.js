@@ -46,6 +46,9 @@
   };
   for (const key in files) declare(key);
 
+  // Declares that `make` creates the object `key`, whose members include the globals `names`.
+  // `internal.late` is the name of the late file whose declarations are being collected; it is
+  // undefined for other files, and in isolates.
   internal.later = (key, names, make) => {
     if (internal.late !== undefined) files[key] = internal.late;
     define(key, make);

@@ -22,8 +22,9 @@
 //   ops.fail(id, error)                                 the invocation threw
 //   ops.invocationNow()                                 the invocation on whose behalf JavaScript
 //                                                       runs, or 0
-//   ops.waitUntil(id), ops.waitOver(id)                 adds or removes a promise that keeps the
-//                                                       invocation alive
+//   ops.waitUntil(id)                                   adds a promise that keeps the invocation
+//                                                       alive; false if the invocation has ended
+//   ops.waitOver(id)                                    removes such a promise
 //   ops.requestHeaders(id)                              reads the headers on demand
 //   ops.evaluateModule(specifier, referrer, attributes) {evaluation: a promise, namespace}
 //
@@ -44,10 +45,10 @@
   // The number of the native stream that is the body of an invocation's request.
   const REQUEST_BODY = 0;
 
-  // The handlers: `fetch` and `scheduled` of the entrypoint's default export, or of an instance of
-  // the default export if it is a class. Null if the listeners of the global scope handle the
-  // event.
-  let handler = null;
+  // The entrypoint's default export, and its handlers `fetch` and `scheduled`, or those of an
+  // instance of the default export if it is a class. A handler is null if the listeners of the
+  // global scope handle the event.
+  let defaultExport = null;
   let fetch = null;
   let scheduled = null;
   // The exports of the entrypoint's module.
@@ -88,7 +89,7 @@
     }
     // Does nothing, because there is no origin behind a Worker.
     passThroughOnException() {
-      this.#id;
+      this.#id; // a brand check
     }
   }
   ObjectDefineProperty(ExecutionContext.prototype, SymbolToStringTag, {
@@ -115,7 +116,7 @@
       exports = namespace;
       const exported = namespace.default;
       if (exported !== undefined && exported !== null) {
-        handler = exported;
+        defaultExport = exported;
         fetch = handlerOf(exported, "fetch");
         scheduled = handlerOf(exported, "scheduled");
       }
@@ -133,10 +134,10 @@
 
   // Returns the handler that an export has under this name; null if it has none.
   const handlerOf = (exported, name) => {
-    const instances = typeof exported === "function" && exported.fetch === undefined ? exported.prototype : undefined;
-    const onEvent = (instances ?? exported)[name];
+    const prototype = typeof exported === "function" && exported.fetch === undefined ? exported.prototype : undefined;
+    const onEvent = (prototype ?? exported)[name];
     if (typeof onEvent !== "function") return null;
-    return instances === undefined ? onEvent : onNewInstance(name);
+    return prototype === undefined ? onEvent : onNewInstance(name);
   };
 
   // Returns a handler that creates an instance of the class for each event, as `WorkerEntrypoint`
@@ -146,8 +147,8 @@
     return instance[name](event);
   };
 
-  // Reads only the listeners of the global scope, so that the objects of late files are not
-  // created.
+  // Returns whether the global scope has listeners. `scopeListeners` only counts them, so that no
+  // object of a late file is created.
   const hasListeners = () => internal.scopeListeners("fetch") > 0 || internal.scopeListeners("scheduled") > 0;
 
   // Returns whether the Worker exports a class whose methods can be called.
@@ -192,7 +193,7 @@
   hooks.scheduled = async (id, cron, time) => {
     try {
       const handle = scheduled === null ? null : (controller, keep) =>
-        ReflectApply(scheduled, handler, [controller, env, new ExecutionContext(ops, id, keep)]);
+        ReflectApply(scheduled, defaultExport, [controller, env, new ExecutionContext(ops, id, keep)]);
       await internal.scheduled().dispatch(handle, cron, time);
       ops.done(id);
     } catch (error) {
@@ -223,7 +224,7 @@
         id, method, url, () => ops.requestHeaders(id), hasBody ? bodies.native(id, REQUEST_BODY) : null,
       );
       const answer = name !== "" ? fetchNamed(name, request, id) : fetch !== null
-        ? ReflectApply(fetch, handler, [request, env, new ExecutionContext(ops, id)])
+        ? ReflectApply(fetch, defaultExport, [request, env, new ExecutionContext(ops, id)])
         : listen(request, id);
       // A Response is not awaited, because `await` reads `then`.
       const parts = internal.responseParts(internal.isResponse(answer) ? answer : await answer);

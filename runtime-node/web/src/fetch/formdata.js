@@ -31,6 +31,7 @@
       return { __proto__: null, name, value: USVString(value) };
     }
 
+    // The first argument of the constructor's calls in this file; the second one is then the list.
     const CREATE = { __proto__: null };
     let listOf; // checks the brand
     let isFormData;

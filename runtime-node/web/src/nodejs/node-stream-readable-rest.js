@@ -82,7 +82,7 @@
       };
       const unpipe = () => source.unpipe(destination);
       let drained = null;
-      const full = () => {
+      const pauseUntilDrained = () => {
         if (cleaned) return;
         state.awaitDrainWriters.add(destination);
         source.pause();
@@ -95,7 +95,7 @@
         destination.on("drain", drained);
       };
       const onData = (chunk) => {
-        if (destination.write(chunk) === false) full();
+        if (destination.write(chunk) === false) pauseUntilDrained();
       };
       const onError = (error) => {
         unpipe();
@@ -135,7 +135,7 @@
       destination.once("close", onClose);
       destination.once("finish", onFinish);
       destination.emit("pipe", source);
-      if (destination.writableNeedDrain === true) full();
+      if (destination.writableNeedDrain === true) pauseUntilDrained();
       else if (!state.flowing) source.resume();
       return destination;
     }

@@ -59,7 +59,7 @@ impl Returned<'_> for () {
     fn set(self, _: &mut v8::PinScope<'_, '_>, _: &mut v8::ReturnValue<'_>) {}
 }
 
-/// -1, 0 or 1.
+/// Returns -1, 0 or 1 to JavaScript.
 impl Returned<'_> for Ordering {
     #[inline]
     fn set(self, _: &mut v8::PinScope<'_, '_>, result: &mut v8::ReturnValue<'_>) {

@@ -36,7 +36,7 @@
           try {
             writeTo(owner, number, bytes);
           } catch (error) {
-            // If the session could not be opened, `connect` knows why.
+            // If the session could not be opened, `connect` ends it with the cause.
             if (session.isOpen || !(error instanceof TypeError)) throw error;
           }
         },
@@ -68,7 +68,7 @@
         __proto__: null,
         write(bytes) {
           if (number !== null) return writeTo(id, number, bytes);
-          // The answer to an only call without references is the whole response.
+          // If this is the only call and no references are left, its answer is the whole response.
           if (session.isOnly && session.isIdle()) {
             session.wasClosed = true;
             return ops.respond(id, 200, [], bytes);

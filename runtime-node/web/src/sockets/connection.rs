@@ -1,4 +1,4 @@
-//! The connections of an invocation. The reads and the writes of a connection share it.
+//! The connections of an invocation. A read and a write of a connection may be in progress at once.
 //!
 //! ```text
 //!  opening ──► open ──┬─ end ────────────────────────────► closed
@@ -73,7 +73,7 @@ impl ConnectionId {
     }
 }
 
-/// A connection.
+/// A connection to a TCP server, with or without TLS.
 pub(crate) struct Connection {
     /// `None` before the connection is open, and after its end.
     socket: RefCell<Option<Socket>>,
@@ -110,8 +110,8 @@ impl Connection {
         drop(self.take());
     }
 
-    /// Waits for bytes, and returns those that have arrived; none if the peer has ended its
-    /// direction.
+    /// Waits for bytes, and returns those that have arrived. Returns an empty vector if the peer
+    /// has finished sending.
     ///
     /// # Arguments
     /// * `most` - returns the maximum number of bytes, which is not zero.
@@ -178,7 +178,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends the direction to the peer.
+    /// Finishes sending. The peer may continue to send.
     ///
     /// # Errors
     /// Fails if the connection is lost, or ends meanwhile.

@@ -34,8 +34,8 @@
       };
       const sizeOf = (name) => (name === "Float16Array" ? 2 : CLASSES[name].BYTES_PER_ELEMENT);
 
-      // Returns {buffer, offset, length, elementSize, View} of an ArrayBufferView. Runs no tenant
-      // code.
+      // Returns {buffer, offset, length, elementSize, View} of an ArrayBufferView; the
+      // numbers are in bytes. Runs no tenant code.
       function partsOf(view, what) {
         if (!ArrayBufferIsView(view)) throw new TypeError(`${what}: the argument is not a view of an ArrayBuffer`);
         const name = TypedArrayPrototypeGetSymbolToStringTag(view);
@@ -53,7 +53,7 @@
         try {
           resizable = ArrayBufferPrototypeGetResizable(parts.buffer);
         } catch {
-          // SharedArrayBuffer
+          // The getter throws for a SharedArrayBuffer, so `resizable` stays true.
         }
         if (resizable) throw new TypeError(`${what}: the view's memory is shared, or may change its size`);
         return parts;
@@ -71,7 +71,7 @@
       }
 
       // Returns the parts of a view, which must be neither empty nor detached.
-      function filledParts(view, what) {
+      function nonEmptyParts(view, what) {
         const parts = partsOf(view, what);
         if (ArrayBufferPrototypeGetDetached(parts.buffer)) {
           throw new TypeError(`${what}: the view's buffer has been detached`);
@@ -124,7 +124,7 @@
             let { min } = dictionary(options, "ReadableStreamBYOBReader.read");
             min = min === undefined ? 1 : enforced(min, NumberMAX_SAFE_INTEGER, "ReadableStreamBYOBReader.read: min");
             // The getters of the options may have changed the view.
-            const into = filledParts(view, "ReadableStreamBYOBReader.read");
+            const into = nonEmptyParts(view, "ReadableStreamBYOBReader.read");
             if (min === 0) throw new TypeError("ReadableStreamBYOBReader.read: min must be greater than 0");
             if (min > into.length / into.elementSize) {
               throw new RangeError("ReadableStreamBYOBReader.read: the view has no room for min elements");
@@ -237,7 +237,7 @@
         enqueue(chunk) {
           const controller = this.#controller;
           needs(arguments.length, 1, "ReadableByteStreamController.enqueue");
-          const { buffer, offset, length } = filledParts(chunk, "ReadableByteStreamController.enqueue");
+          const { buffer, offset, length } = nonEmptyParts(chunk, "ReadableByteStreamController.enqueue");
           if (!controller.canCloseOrEnqueue) {
             throw new TypeError("ReadableByteStreamController.enqueue: the stream is no longer open");
           }

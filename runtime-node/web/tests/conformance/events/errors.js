@@ -82,7 +82,7 @@ about("onerror");
 check("onerror is called with the details of an error, and prevents the default by returning true", () => {
   const seen = [];
   globalThis.onerror = function (...args) {
-    seen.push(args, this === globalThis || this === undefined);
+    seen.push(args, this === globalThis);
     return true;
   };
   equal(typeof onerror, "function");
@@ -90,8 +90,9 @@ check("onerror is called with the details of an error, and prevents the default 
   reportError(error);
   globalThis.onerror = 1;
   equal(onerror, null);
-  const [[message, file, line, column, value]] = seen;
-  equal([message, typeof file, typeof line, typeof column, value === error], ["Uncaught Error: e", "string", "number", "number", true]);
+  const [[message, file, line, column, value], isGlobal] = seen;
+  equal([message, typeof file, typeof line, typeof column, value === error, isGlobal],
+    ["Uncaught Error: e", "string", "number", "number", true, true]);
 });
 
 about("unhandledrejection, rejectionhandled");

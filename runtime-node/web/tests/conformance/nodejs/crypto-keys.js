@@ -115,7 +115,7 @@ eB5JKCW/yuy2BzNSjXvj9jh0GuASHGn80vPfXq7yBu9qmgvlV5eSTp6YWbu5+KwP
 T3Dc+S1TI4b8DG5vwLjRbSuUQha2yxsX2wyRvwMrE1xhsBiYtuQ=
 -----END ENCRYPTED PRIVATE KEY-----
 `,
-  old: `-----BEGIN EC PRIVATE KEY-----
+  traditional: `-----BEGIN EC PRIVATE KEY-----
 Proc-Type: 4,ENCRYPTED
 DEK-Info: AES-128-CBC,796456EFC1F3A54AD148409BFE539488
 
@@ -210,7 +210,7 @@ check("encrypted keys are read and written with their passphrase", () => {
   for (const [name, key] of Object.entries(ENCRYPTED)) {
     equal(createPrivateKey({ key, passphrase: "secret" }).equals(expected), true, name);
     equal(throws("TypeError", () => createPrivateKey(key)).code, "ERR_MISSING_PASSPHRASE", name);
-    // Wrong padding, or a key that is not valid.
+    // The wrong passphrase yields wrong padding, or bytes that are not a key.
     throws("Error", () => createPrivateKey({ key, passphrase: "other" }));
   }
   for (const cipher of ["aes-128-cbc", "aes-192-cbc", "AES-256-CBC"]) {

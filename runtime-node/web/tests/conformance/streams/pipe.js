@@ -284,7 +284,7 @@ check("a signal has no effect once the pipe has ended", async () => {
   equal(to.events, [["write", "a"]]);
 });
 
-check("a chunk that arrives while the pipe is ending is written if possible", async () => {
+check("a chunk that is enqueued just before the signal is still written", async () => {
   const from = source();
   const to = sink();
   const control = new AbortController();
