@@ -1,5 +1,5 @@
-// Moves one project in: from its packages through the build, `tenon import`, `tenon check` and `tenon
-// dev` to the answers of its Worker.
+// Runs one project: from its packages through the build and the commands of `tenon` to the answers of
+// its Worker.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,6 +10,15 @@ import { createInterface } from "node:readline";
 import { ask } from "./ask.mjs";
 
 const HERE = import.meta.dirname;
+
+// The cluster of `deploy/cluster`: the command that runs programs in its network, its registry, the
+// domain of its Workers, and the port of its router on this machine.
+const CLUSTER = {
+  runIn: join(HERE, "../../deploy/cluster/run-in"),
+  registry: "192.0.2.1:5000/projects",
+  domain: "tenon.localhost",
+  port: Number(process.env.TENON_CLUSTER_HTTP_PORT ?? 8080),
+};
 
 // Time limit of each program, in milliseconds. It is much longer than any program takes.
 const DEADLINE = 1_800_000;
@@ -71,20 +80,26 @@ export class Folder {
     return directory;
   }
 
+  /** Returns whether the source of a library's Worker contains a word. */
+  uses({ name }, word) {
+    const source = join(HERE, this.name, "src", `${name}.js`);
+    return existsSync(source) && readFileSync(source, "utf8").includes(word);
+  }
+
   remove() {
     rmSync(this.directory, { recursive: true, force: true });
   }
 }
 
 /**
- * Moves a project in, and sends its requests.
+ * Runs a project with `tenon dev`, and sends its requests.
  *
  * @param tenon the program
  * @param directory the directory of the project, with its packages installed and the project built
  * @param requests as `ask.mjs` describes them
  * @returns the time until the first good answer, in seconds
  */
-export async function moveIn(tenon, directory, requests) {
+export async function develop(tenon, directory, requests) {
   const start = performance.now();
   const options = { cwd: directory };
   await run(tenon, ["import", ".", "--output", "-"], options);
@@ -95,12 +110,7 @@ export async function moveIn(tenon, directory, requests) {
   for (const stream of [dev.stdout, dev.stderr]) stream.on("data", (text) => (log = (log + text).slice(-16_384)));
   try {
     const address = { host: "localhost", port: await portOf(dev, ended) };
-    let time;
-    for (const request of requests) {
-      await ask(address, request);
-      time ??= seconds(start);
-    }
-    return time;
+    return await askAll(address, requests, start);
   } catch (error) {
     // The Worker's log usually names the cause.
     error.message += `\n${log}`;
@@ -109,6 +119,29 @@ export async function moveIn(tenon, directory, requests) {
     dev.kill("SIGKILL");
     await ended;
   }
+}
+
+/**
+ * Deploys a project onto the cluster of `deploy/cluster`, and sends its requests to the router there.
+ * The arguments and the result are those of `develop`.
+ */
+export async function deploy(tenon, directory, requests) {
+  const start = performance.now();
+  const registry = ["--registry", CLUSTER.registry, "--plain-http"];
+  const { output } = await run(CLUSTER.runIn, [tenon, "deploy", ...registry, "--domain", CLUSTER.domain, "."], { cwd: directory });
+  const url = /http:\S+/.exec(output)?.[0];
+  if (!url) throw new Error(`tenon deploy printed no URL: ${output}`);
+  return askAll({ host: new URL(url).hostname, port: CLUSTER.port }, requests, start);
+}
+
+// Sends requests, and returns the time from `start` until the first good answer, in seconds.
+async function askAll(address, requests, start) {
+  let time;
+  for (const request of requests) {
+    await ask(address, request);
+    time ??= seconds(start);
+  }
+  return time;
 }
 
 // Returns the port of `tenon dev`, once it is ready.

@@ -1,11 +1,19 @@
-// Moves real projects in, and prints the result of each: `node e2e/projects/run.mjs [NAME…]`, which
+// Runs real projects on Tenon, and prints the result of each: `node e2e/projects/run.mjs [NAME…]`, which
 // `make projects` runs after it has built `tenon`. The names select projects or folders.
 //
 // | flag | meaning |
 // | --- | --- |
 // | `--tenon FILE` | the program, by default `target/release/tenon` |
+// | `--cluster` | deploys onto the cluster of `deploy/cluster` instead of starting `tenon dev` |
 // | `--jobs N` | number of folders that run at the same time, by default 2 |
 // | `--write` | writes the table into `docs/what-runs.md` |
+//
+// The cluster needs a node, the registry of artifacts, and Tenon, whose operator may pull from it:
+//
+//     deploy/cluster/up --nodes 1 --registry
+//     deploy/cluster/tenon --set 'operator.registries.allowed={192.0.2.1:5000}' --set 'operator.registries.plainHTTP={192.0.2.1:5000}'
+//
+// Projects that need a database or another service are not run there.
 //
 // Each folder has one or more projects, which its `projects.mjs` lists, and the exact versions of
 // their packages in `package-lock.json`. The packages come from npm's registry. The script installs
@@ -17,7 +25,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 import { start as startOrigin } from "./origin.mjs";
-import { Folder, folders, moveIn, run } from "./project.mjs";
+import { Folder, deploy, develop, folders, run } from "./project.mjs";
 import { Servers, Unavailable } from "./servers.mjs";
 
 const HERE = import.meta.dirname;
@@ -31,6 +39,7 @@ const { values: flags, positionals: words } = parseArgs({
   allowPositionals: true,
   options: {
     tenon: { type: "string", default: join(process.env.CARGO_TARGET_DIR ?? join(ROOT, "target"), "release/tenon") },
+    cluster: { type: "boolean", default: false },
     jobs: { type: "string", default: "2" },
     write: { type: "boolean", default: false },
   },
@@ -95,8 +104,12 @@ async function runProject(folder, project, built) {
   const row = { name: project.title ?? project.name, version: folder.version(project.package), built };
   try {
     const vars = { GREETING: "Hello from env", ORIGIN: origin.url };
+    if (flags.cluster && (project.needs || folder.uses(project, "ORIGIN"))) {
+      throw new Unavailable("its servers run outside of the cluster");
+    }
     for (const name of project.needs ?? []) vars[name] = await servers.url(name);
-    row.time = await moveIn(tenon, folder.project(project, vars), project.requests);
+    const directory = folder.project(project, vars);
+    row.time = await (flags.cluster ? deploy : develop)(tenon, directory, project.requests);
     row.result = project.stopped ? "failed: works now; remove the key `stopped`" : "works";
   } catch (error) {
     const isKnown = project.stopped && error.message.includes(project.stopped.error);
@@ -128,8 +141,8 @@ async function environment() {
 // Returns the rows as a Markdown table.
 function format(rows) {
   const time = (seconds) => (seconds === undefined ? "" : `${seconds.toFixed(1)} s`);
-  const cells = rows.map(({ name, version, built, time: moved, result }) => [name, version, time(built), time(moved), result]);
-  const lines = [["project", "version", "install and build", "move in", "result"], ["---", "---", "--:", "--:", "---"], ...cells];
+  const cells = rows.map(({ name, version, built, time: started, result }) => [name, version, time(built), time(started), result]);
+  const lines = [["project", "version", "install and build", "first answer", "result"], ["---", "---", "--:", "--:", "---"], ...cells];
   return lines.map((line) => `| ${line.join(" | ")} |\n`).join("");
 }
 
