@@ -107,14 +107,16 @@ impl Packer {
         Self { writer: BufWriter::new(file), offset: 0, index: Index::default() }
     }
 
-    /// Adds a file.
+    /// Adds a file. The content of [`HEADERS_FILE`] and [`REDIRECTS_FILE`] goes into the index, and
+    /// [`IGNORE_FILE`] is left out.
     ///
     /// # Arguments
     /// * `path` - relative, with `/` between its segments.
     /// * `content` - read to its end, or until it exceeds a limit.
     ///
     /// # Errors
-    /// Fails if the path is invalid, a limit is exceeded, or reading or writing fails.
+    /// Fails if the path is invalid, a limit is exceeded, a file of rules is not UTF-8, or reading
+    /// or writing fails.
     pub fn add(&mut self, path: &str, content: &mut impl Read) -> Result<(), PackError> {
         match path {
             IGNORE_FILE => return Ok(()),
@@ -161,7 +163,7 @@ impl Packer {
     }
 
     /// Writes the rest of the pack. Returns the SHA-256 hash of its index, which is the same for
-    /// the same files and rules.
+    /// the same files and rules, if the files were added in the same order.
     ///
     /// # Errors
     /// Fails if the site's rules are invalid, two files have the same path, or writing fails.
