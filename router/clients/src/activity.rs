@@ -60,7 +60,8 @@ impl Activity {
     /// Counts one more response that waits for the client to read on, or one fewer.
     ///
     /// # Arguments
-    /// * `is_unread` - true if a response has begun to wait, and false if one no longer waits.
+    /// * `is_unread` - true if a response has begun to wait, and false if a response no longer
+    ///   waits.
     pub(crate) fn count_unread(&self, is_unread: bool) {
         let unread = self.unread.load(Relaxed);
         self.unread.store(if is_unread { unread + 1 } else { unread - 1 }, Relaxed);

@@ -14,7 +14,7 @@ const ASSUMED: u64 = 512 << 20;
 pub fn for_clients(root: &Path) -> u64 {
     let number = |file: &str| fs::read_to_string(root.join(file)).ok()?.trim().parse::<u64>().ok();
     // Inside a container, the container's own cgroup is the root. Version 1 of cgroups expresses
-    // "no limit" by a number beyond any memory.
+    // "no limit" as a number that exceeds any memory.
     let limits = ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .into_iter()
         .filter_map(number);

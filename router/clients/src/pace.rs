@@ -22,7 +22,7 @@ use tokio::time::{Instant, Sleep};
 /// The minimum pace of a client that sends a body.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// The maximum time in which the client sends nothing.
+    /// The maximum time for which the client may send nothing.
     pub grace: Duration,
     /// The minimum rate in the long run, in bytes per second.
     pub rate: NonZeroU32,

@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌─ a head that the server takes ──► the server
 //!  filter ───┤
-//!            └─ anything else: stays ──► hyper reads the same bytes, by `poll_read`
+//!            └─ anything else: stays ──► hyper reads the same bytes with `poll_read`
 //! ```
 //!
 //! A head that is not taken leaves no trace: hyper reads the bytes as if they had just arrived.
