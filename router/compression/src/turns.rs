@@ -21,7 +21,8 @@ use tokio_util::sync::PollSemaphore;
 /// less than a millisecond of work in every coding.
 pub const TURN: usize = 64 * 1024;
 
-/// The amount of content whose compression takes as long as a call of an encoder, in bytes.
+/// The fixed cost of a call of an encoder, as the amount of content whose compression takes the
+/// same time, in bytes.
 const CALL: usize = 1024;
 
 /// The turns of a thread. Clones share them.
