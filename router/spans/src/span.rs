@@ -36,9 +36,9 @@ impl Origin {
     /// Returns the context in which a span is recorded.
     ///
     /// # Arguments
-    /// * `random` - random bits.
+    /// * `random` - returns random bits.
     pub fn begin(&self, mut random: impl FnMut() -> u128) -> Context {
-        // The id 0 is invalid, although it is almost never drawn.
+        // The id 0 is invalid, so it becomes 1 if it is drawn.
         let trace = match self {
             Self::Parent(parent) => parent.trace,
             Self::Nothing | Self::Untrusted(_) => {
