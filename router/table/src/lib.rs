@@ -281,7 +281,7 @@ impl Table {
         services.filter(|service| !service.has_sessions())
     }
 
-    /// Returns the number of routers, which share rate limits.
+    /// Returns the number of routers, which share rate limits, or 1 if the number is unknown.
     #[inline]
     pub fn routers(&self) -> NonZeroU32 {
         NonZeroU32::new(self.routers).unwrap_or(NonZeroU32::MIN)

@@ -62,7 +62,12 @@ impl Rates {
     }
 
     /// Admits a request, if every rate allows it. The rates are examined from the narrowest to the
-    /// widest, and a request that one refuses does not count toward those after it.
+    /// widest, and a request that one rate refuses does not count toward those after it.
+    ///
+    /// # Arguments
+    /// * `key` - identifies the Worker among those whose clients are limited.
+    /// * `clients` - the state of the limits of clients.
+    /// * `routers` - the number of routers that share the rates.
     ///
     /// # Errors
     /// Returns the first limit that the request exceeds.

@@ -125,7 +125,8 @@ impl Ring {
         let mut points = Vec::new();
         let mut slots = 0;
         for seed in seeds {
-            // Place in the high half, slot in the low half: one integer sorts by both.
+            // The place is in the high half and the slot in the low half, so one integer sorts by
+            // both.
             points.extend(seed.points().map(|place| u64::from(place) << 32 | slots as u64));
             slots += 1;
         }
@@ -134,7 +135,8 @@ impl Ring {
         }
         points.sort_unstable();
         let mut places: Vec<u32> = points.iter().map(|point| high(*point)).collect();
-        // About one point per stretch. There are at least POINTS points, so the shift is under 32.
+        // A stretch has about one point. There are at least POINTS points, so the shift is below
+        // 32.
         let bits = points.len().next_power_of_two().trailing_zeros();
         let shift = u32::BITS - bits;
         let mut next = 0;
@@ -170,7 +172,7 @@ impl Ring {
         for place in key.probes() {
             let point = self.successor(place);
             let distance = self.places[point].wrapping_sub(place);
-            // Written so that it compiles to two conditional moves: the outcome is unpredictable.
+            // These lines compile to two conditional moves, because the outcome is unpredictable.
             let nearer = distance < nearest;
             nearest = if nearer { distance } else { nearest };
             best = if nearer { point } else { best };

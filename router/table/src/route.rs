@@ -3,7 +3,7 @@
 //! The most specific host with a matching path wins: the exact host, then the longest wildcard
 //! `*.suffix`, and so on to the shortest. Within a host the longest path prefix that ends at a
 //! segment boundary wins: `/api` matches `/api` and `/api/x`, not `/apix`. Paths are compared as
-//! the Worker sees them (`target`).
+//! the Worker sees them, without dot segments.
 //!
 //! A host may also have rules ([`crate::rules`]), which precede the prefixes of the same host. The
 //! host `*`, which covers every host, can only have rules.
