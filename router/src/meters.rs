@@ -214,7 +214,7 @@ impl RequestFamilies {
     }
 }
 
-/// The metrics of one thread, flushed into the common ones.
+/// The metrics of one thread, which are flushed into those of all threads.
 pub(crate) struct Meters {
     /// The number of requests in flight. No other thread writes this gauge.
     pub(crate) in_flight: IntGauge,

@@ -49,7 +49,8 @@ pub struct Config {
     pub name: String,
     /// The address on which clients connect. Port 0 selects any free port.
     pub listen: SocketAddr,
-    /// The address on which clients connect with TLS. Port 0 selects any free port.
+    /// The address on which clients connect with TLS, and the certificates. Port 0 selects any free
+    /// port. `None` serves no TLS.
     pub https: Option<(SocketAddr, Https)>,
     /// The port under which clients reach HTTP/3, which the router serves on the same address as
     /// `https`, over UDP. `None` serves no HTTP/3.
@@ -151,7 +152,7 @@ pub struct Addresses {
 /// this request would fail.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(620);
 
-/// The maximum time that the export of the last spans takes.
+/// The maximum time that the export of the last spans may take.
 const LAST_SPANS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The reason why a router cannot be started.
@@ -184,8 +185,8 @@ impl Router {
     /// arrived.
     ///
     /// # Errors
-    /// Fails if an address cannot be bound, a thread cannot be started, or the registry already has
-    /// a router's metrics.
+    /// Fails if an address cannot be bound, a thread cannot be started, the directory for static
+    /// files cannot be used, or the registry already has a router's metrics.
     pub fn spawn(
         config: Config,
         drain: drain::Watch,
@@ -209,8 +210,9 @@ impl Router {
     /// * `listeners` - the listeners of each thread, which [`bind`] has bound.
     ///
     /// # Errors
-    /// Fails if the catalog's thread cannot be started, or the registry already has a router's
-    /// metrics.
+    /// Fails if there is no listener, the socket of HTTP/3 cannot be bound, the catalog's thread
+    /// cannot be started, the directory for static files cannot be used, or the registry already
+    /// has a router's metrics.
     pub fn with_listeners(
         config: Config,
         listeners: Vec<Listeners>,
@@ -239,7 +241,7 @@ impl Router {
         let announcements = Announcements { published: published.clone(), changes_rx };
         let loops = EventLoops::register(registry, LOOPS)?;
 
-        // The fallback leaves a quota room for sums.
+        // The fallback is so small that sums in a quota do not overflow.
         let per_thread =
             |all: u64| usize::try_from(all / threads as u64).unwrap_or(usize::MAX / 16);
         let client_memory = per_thread(config.client_memory);

@@ -195,7 +195,8 @@ impl RouterThread {
         })
     }
 
-    /// Returns the current table.
+    /// Returns the current table. If the nodes have changed, also drops the links to shards that
+    /// are gone.
     pub(crate) fn view(&self) -> View {
         let TableCache { published, view } = &mut *self.table.borrow_mut();
         let current = published.load();
@@ -232,8 +233,7 @@ impl RouterThread {
         }
     }
 
-    /// Returns the accounts of an address, which exist as long as any of its connections or
-    /// requests.
+    /// Returns the accounts of an address, which all its connections and requests share.
     pub(crate) fn accounts(&self, address: IpAddr) -> Accounts {
         let peer = Peer::from(address);
         Accounts { peer, permits: self.permits.account(peer), tunnels: self.tunnels.account(peer) }

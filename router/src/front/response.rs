@@ -202,7 +202,7 @@ pub(crate) struct WrittenResponse {
 
 impl WrittenResponse {
     /// Takes memory for a complete response that waits for its client. If there is none, the
-    /// response is replaced by an empty 503.
+    /// response is replaced with an empty 503.
     pub(crate) fn of(
         response: Response<ResponseBody>,
         in_flight: InFlight,

@@ -32,6 +32,7 @@ pub(crate) enum Lineage<'a> {
     /// The sender is a node or an operator.
     Process {
         context: Option<Context>,
+        /// Whether the request is a call of another Worker, and not a scheduled event.
         is_call: bool,
     },
 }

@@ -88,6 +88,10 @@ pub(crate) type Driver = LocalBoxFuture<'static, Disconnect>;
 /// * `pings` - whether to ping the shard while it has requests.
 /// * `counts` - counts reads from the connection and writes to it.
 /// * `prove_by` - the deadline of the handshakes, if the peer has yet to prove that it responds.
+///
+/// # Errors
+/// Fails if a connect or a handshake fails or takes too long, or if the certificate of the node is
+/// for another pool.
 pub(crate) async fn open(
     shard: &Shard,
     tls: Option<&Tls>,

@@ -65,6 +65,10 @@ enum RestSource {
 /// * `stays` - whether the lane that receives the request must run it.
 /// * `timeout` - the timeout that is sent to the node, rounded up to seconds.
 /// * `sent` - set to true as soon as the request may have been sent.
+///
+/// # Errors
+/// Fails if the bulkhead has no permit, or if the shard cannot be reached, refuses or fails the
+/// request, or is lost before the head of its reply.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
     peer: Peer,

@@ -8,9 +8,8 @@
 //!
 //! A request goes to a lane if the Worker is known to run in a lane or is new
 //! ([`placement`](super::placement)), if a shard redirects the request, or if the request may have
-//! ended a shard.
-//! The Worker's key selects the lane within a node, so that the Worker's isolate stays warm; if
-//! that lane is not available, another one of the same node is used.
+//! ended a shard. The Worker's key selects the lane within a node, so that the Worker's isolate
+//! stays warm; if that lane is not available, another one of the same node is used.
 //!
 //! The requests of a Worker that needs more than one shard go to the least loaded of several
 //! candidates ([`spread`](super::spread)).
@@ -74,7 +73,7 @@ pub(crate) struct Picker<'a> {
     candidates: Candidates,
     /// The candidates for the first attempt, if there are several.
     width: Option<Width>,
-    /// The candidate that was chosen among them.
+    /// The candidate that was chosen among those of the width.
     spread_to: Option<SlotIndex>,
     /// The number of candidates that may still be examined.
     candidates_left: usize,
@@ -130,7 +129,7 @@ impl<'a> Picker<'a> {
         }
     }
 
-    /// Returns the number of candidates.
+    /// Returns the number of candidates in the pool.
     pub(crate) fn slots(&self) -> usize {
         self.pool.ring.len()
     }

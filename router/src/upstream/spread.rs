@@ -34,7 +34,8 @@ const SETTLE: Duration = Duration::from_millis(250);
 const COOL: Duration = Duration::from_secs(10);
 
 /// The maximum number of Workers with more than one shard. A hot Worker uses a fifth of a shard, so
-/// a pool of 200 shards has no more of them. Beyond this number, Workers stay on their shards.
+/// a pool of 200 shards has at most 1,000 of them. Beyond this number, Workers stay on their
+/// shards.
 const MAX_WORKERS: usize = 1024;
 
 /// The Workers with more than one shard.
@@ -48,7 +49,7 @@ pub(crate) struct Spread {
 pub(crate) struct Width {
     /// The number of candidates, at least 2.
     pub(crate) candidates: usize,
-    /// The number of the first of these candidates that have responded.
+    /// The number of candidates, counted from the first, that have responded.
     pub(crate) warm: usize,
 }
 

@@ -40,7 +40,7 @@ impl Messages {
     /// Reads the first message.
     ///
     /// # Errors
-    /// Fails if the message is not a head, or does not arrive before the timeout.
+    /// Fails if the message is malformed or not a head, or does not arrive before the timeout.
     pub(crate) async fn head(&mut self) -> Result<InvokeHead, Failure> {
         let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
         match tokio::time::timeout(HEAD_TIMEOUT, poll_fn(|cx| self.poll_next(cx))).await {
