@@ -64,13 +64,15 @@ pub struct Config {
     pub catalog: Uri,
     /// The mutual TLS between operator, nodes and router. Client connections do not use it.
     pub tls: Option<Tls>,
-    /// The number of serving threads. Threads share no state on the path of a request.
+    /// The number of serving threads. On the path of a request, threads share only the table, the
+    /// static files and the rate limits.
     pub threads: NonZeroUsize,
-    /// Writes one log line per request, with target `tenon::access`.
+    /// Whether each request is logged, with the target `tenon::access`.
     pub access_log: bool,
-    /// Adds debug headers to every response, not only to those of requests with `tenon-debug`.
+    /// Whether every response has debug headers, not only the responses to requests with
+    /// `tenon-debug`.
     pub debug_headers: bool,
-    /// Compresses Workers' responses for clients that accept it.
+    /// Whether Workers' responses are compressed for clients that accept it.
     pub compression: bool,
     /// The spans of requests. `None` records none.
     pub spans: Option<SpansConfig>,

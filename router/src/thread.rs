@@ -242,7 +242,7 @@ impl RouterThread {
     /// Takes a permit for one more request.
     ///
     /// # Errors
-    /// Fails with `overloaded` if this address has reached its share.
+    /// Fails with `overloaded` if no permit is free, or if this address has reached its share.
     pub(crate) fn admit(&self, accounts: &Accounts) -> Result<Permit, Failure> {
         let hold = accounts.permits.take(1).ok_or_else(overloaded)?;
         self.meters.in_flight.inc();
@@ -252,7 +252,7 @@ impl RouterThread {
     /// Takes a slot for a tunnel.
     ///
     /// # Errors
-    /// Fails with `overloaded` if this address has reached its share.
+    /// Fails with `overloaded` if no slot is free, or if this address has reached its share.
     pub(crate) fn admit_tunnel(&self, accounts: &Accounts) -> Result<TunnelSlot, Failure> {
         self.tunnels.take(&accounts.tunnels).ok_or_else(overloaded)
     }

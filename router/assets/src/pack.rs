@@ -220,7 +220,7 @@ struct FileEntry {
 #[derive(Clone, Copy, Debug)]
 pub struct File<'s> {
     pub path: &'s str,
-    /// The length, in bytes.
+    /// The length of the content, in bytes.
     pub length: u32,
     /// The position of the content in the pack, in bytes.
     pub offset: u64,
@@ -298,7 +298,8 @@ impl Site {
         Ok(site)
     }
 
-    /// Returns the file with this path, which does not begin with a slash.
+    /// Returns the file with this path, which does not begin with a slash, or `None` if there is no
+    /// such file.
     pub fn file(&self, path: &str) -> Option<File<'_>> {
         let (mut low, mut high) = (0, self.files.len());
         while low < high {

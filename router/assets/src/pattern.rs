@@ -20,6 +20,7 @@ enum Part {
     Text(String),
     /// Matches one or more characters other than `/`.
     Name(String),
+    /// Matches any text, including `/`.
     Splat,
 }
 

@@ -34,7 +34,7 @@ const REFUSED: &str = "REFUSED";
 
 /// The allocation granularity of a partial head, in bytes.
 const PIECE: usize = 4 * 1024;
-/// The maximum size of one read of a partial head, in bytes.
+/// The maximum size of one read of a head, in bytes.
 const READ: usize = 16 * 1024;
 
 /// The maximum number of bytes after a refused head that are read and discarded, so that the client
@@ -167,7 +167,8 @@ impl HeadFilter {
         Ok(self.ready > 0)
     }
 
-    /// Charges the client for data that waits to be written, in the caller and in the kernel.
+    /// If a write is pending, charges the client for the data that waits in the caller and in the
+    /// kernel. Fails if there is no memory for this data.
     fn charge_unwritten<T>(
         &mut self,
         written: Poll<io::Result<T>>,

@@ -174,7 +174,7 @@ fn empty_line_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Re
     if *scanned < 4 && !may_begin_head(bytes) {
         return Err(Refusal::NotHttp);
     }
-    // A line may have ended in the bytes that were examined before.
+    // The last bytes are examined again, because the empty line may have begun in them.
     let mut from = scanned.saturating_sub(3);
     while let Some(at) = memchr::memchr(b'\n', &bytes[from..]) {
         let line_feed = from + at;

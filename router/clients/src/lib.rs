@@ -3,15 +3,15 @@
 //!
 //! ```text
 //!  admitted ──► waiting: for a head, its end, or the next ──► requests in flight ──┐
-//!                  │  ▲─────────────────────────────────────────────────────────┘
+//!                  │  ▲────────────────────────────────────────────────────────────┘
 //!                  └── memory is short, or the wait was too long ──► ended
 //! ```
 //!
 //! A connection that waits for its client can be ended at any time. A connection with a request in
 //! flight can be ended only if its client has left all responses unread for some seconds. When
-//! memory is short, a few connections are sampled at random. Of the sampled connections of the
-//! address that holds the most memory, the one that has waited longest is ended. The larger a crowd
-//! of clients, the larger its part of the sample, so the connections need not be sorted.
+//! memory is short, a few connections are sampled at random. Among the sampled connections, the
+//! address that holds the most memory loses the connection that has waited longest. The larger a
+//! crowd of clients, the larger its part of the sample, so the connections need not be sorted.
 //!
 //! This crate covers the layer below HTTP: the bytes of a connection, and the resources that a
 //! connection may take.
@@ -20,7 +20,7 @@
 //! - [`filter`], [`head`]: pass whole and unambiguous HTTP/1 messages to hyper, and whole heads to
 //!   the fast path.
 //! - [`pace`]: how slowly a client may send a body.
-//! - [`metrics`]: counters of clients.
+//! - [`metrics`]: the metrics of clients' connections.
 //! - [`activity`], [`order`]: whether a connection works or waits, and instructions to it.
 //! - [`memory`], [`descriptors`]: the limits for all clients of the process together.
 //! - [`quota`]: how addresses share a resource. Pure.

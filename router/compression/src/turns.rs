@@ -50,7 +50,8 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Takes permits for content of this length. Returns `false` if the content has to wait.
+    /// Takes permits for content of this length, in bytes. Returns `false` if the content has to
+    /// wait.
     #[must_use]
     pub fn take(&self, length: usize) -> bool {
         let taken = self.0.left.try_acquire_many(permits(length));
@@ -66,7 +67,7 @@ impl Turns {
         Place { turns: self.clone(), left: PollSemaphore::new(self.0.left.clone()) }
     }
 
-    /// Returns the permits that were taken, in the next turn.
+    /// Gives back the permits that were taken, in the next turn of the event loop.
     fn refill(&self) {
         if !self.0.is_refilling.replace(true) {
             let Self(shared) = self.clone();

@@ -26,7 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout for the collector's answer to a batch.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The reason why no collector could be trusted with these certificates.
+/// The reason why the certificates that verify a collector cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificatesError {
     #[error("{}: {why}; set it to a file with PEM certificates", .path.display())]

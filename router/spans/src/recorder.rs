@@ -16,7 +16,8 @@ use crate::metrics::{Fate, SpanMetrics};
 use crate::sampling::Sampling;
 use crate::span::{Origin, Span};
 
-/// The maximum number of spans of a thread, and of a batch. A span takes about 2 KiB.
+/// The maximum number of spans that wait on a thread, and leave it as one batch. A span takes about
+/// 2 KiB.
 pub(crate) const BATCH: usize = 512;
 
 /// The number of waiting spans at which a request that is not sampled gets no span even if it

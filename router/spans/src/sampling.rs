@@ -9,7 +9,7 @@ use crate::context::Context;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio(f64);
 
-/// The error for text that is not a share.
+/// The error for text that is not a ratio.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a number from 0 to 1, such as 0.05")]
 pub struct InvalidRatio(String);

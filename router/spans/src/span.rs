@@ -81,7 +81,7 @@ impl Span {
         Self(span)
     }
 
-    /// Sets the name. Many requests must have the same name.
+    /// Sets the name. The number of different names must be small.
     pub fn name(&mut self, name: &'static str) {
         self.0.name = name.to_owned();
     }

@@ -32,7 +32,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// per second.
 const CHANNEL_CAPACITY: usize = 256;
 
-/// The receiver of the figures of all threads.
+/// Receives the figures of all threads, and reports them to an operator.
 pub(crate) struct Reporter {
     counted_rx: mpsc::Receiver<Counted>,
     pending: Pending,

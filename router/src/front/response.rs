@@ -77,7 +77,7 @@ pub(crate) fn from_reply(
         if bodiless {
             set_head_length(&mut map, method, body.len());
         } else {
-            // hyper sets the length of the actual body.
+            // The length of the actual body is added when the head is written.
             map.remove(header::CONTENT_LENGTH);
         }
         return Ok(build(

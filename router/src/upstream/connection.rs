@@ -150,7 +150,7 @@ async fn connect(
         Some(tls) => {
             let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
             let stream = with_timeout(timeout, async { Ok(connecting.await?) }).await?;
-            // The handshake is an answer by the shard's thread.
+            // The shard's thread has answered, because it has completed the handshake.
             counts.count_read();
             if !stream.peer_may_be_of_pool(&shard.pool) {
                 let (address, pool) = (shard.address.clone(), Arc::clone(&shard.pool));

@@ -42,9 +42,9 @@ pub(crate) struct Target {
     slot: SlotIndex,
     /// The place of this target among the Worker's candidates, from 0.
     pub(crate) rank: usize,
-    /// The target is a pinned shard, and its node has lanes for long turns.
+    /// Whether the target is a pinned shard whose node has lanes for long turns.
     pub(crate) turns_are_short: bool,
-    /// The target is a lane that must run the request, because there is no alternative.
+    /// Whether the target is a lane that must run the request, because there is no alternative.
     pub(crate) stays: bool,
 }
 
@@ -57,7 +57,7 @@ impl Target {
 /// The preferred kind of target on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Preference {
-    /// The Worker's home, as far as it is known.
+    /// The shard or the lane on which the Worker is believed to run.
     Home,
     /// A lane, if the node has any.
     Lane,
@@ -202,8 +202,8 @@ impl<'a> Picker<'a> {
         self.lost_node.as_ref() == Some(&target.link.shard().node)
     }
 
-    /// Returns the next target. Each candidate is returned at most once, except for one as the last
-    /// resort.
+    /// Returns the next target, or `None` if none is left. Each candidate is returned at most once,
+    /// except for one as the last resort.
     pub(crate) fn next(&mut self, preference: Preference) -> Option<Target> {
         self.next_sound(preference).or_else(|| {
             // The only node may have lost a shard but no lane. Overload alone is no reason to use
@@ -213,7 +213,7 @@ impl<'a> Picker<'a> {
         })
     }
 
-    /// Returns the next target that takes requests.
+    /// Returns the next target that takes requests, or `None` if none is left.
     pub(crate) fn next_sound(&mut self, preference: Preference) -> Option<Target> {
         let preference = match preference {
             Preference::Home if self.asks_lane_first() => Preference::Lane,
@@ -256,7 +256,7 @@ impl<'a> Picker<'a> {
     }
 
     /// Returns the target for a request that a process has redirected: a process of the same node,
-    /// or otherwise the next target.
+    /// or otherwise the next target. Returns `None` if none is left.
     pub(crate) fn redirected(&mut self, from: &Target, to: Move) -> Option<Target> {
         let there = match to {
             Move::Lane => self.lane(from.slot),

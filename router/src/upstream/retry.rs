@@ -69,7 +69,7 @@ pub(crate) enum AttemptError {
     NodeLost,
     /// The shard is silent, and the request has left it.
     Unresponsive {
-        /// The request had been sent.
+        /// Whether the request had been sent.
         sent: bool,
     },
     /// No reply arrived by the deadline.
@@ -175,7 +175,7 @@ pub(crate) struct Attempts {
     unreachable: u32,
     lost: u32,
     nodes_lost: u32,
-    /// The request has left a silent shard.
+    /// Whether the request has left a silent shard.
     has_left: bool,
 }
 

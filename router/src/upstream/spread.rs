@@ -3,12 +3,12 @@
 //!
 //! ```text
 //!  width 1 ── hot ──► 2 ── still hot ──► 3 ── still hot ──► 4 ──► 6 ──► …      at most all shards
-//!                     ◄── a while without heat: one shard less ◄──
+//!                     ◄── a while without heat: one shard fewer ◄──
 //! ```
 //!
 //! A shard marks the responses of a Worker that uses much of the shard's time, or has its maximum
-//! of requests in flight there: the Worker is *hot*. Its requests then go to the first candidates
-//! of the ring, as many as the width says: each goes to the candidate with the fewest requests of
+//! of requests in flight there: the Worker is *hot*. Its requests then go to as many candidates
+//! of the ring as the width says, from the first, each to the candidate with the fewest requests of
 //! this thread. This bounds the load of each shard, as consistent hashing with bounded loads does
 //! (Mirrokni, Thorup and Zadimoghaddam, 2018, <https://arxiv.org/abs/1608.01350>), but only Workers
 //! that cause load leave their first shard, and all others stay warm where they are. When a Worker

@@ -79,7 +79,7 @@ struct State {
     ended: bool,
     /// The trailers of a body that has ended.
     trailers: Vec<Header>,
-    /// There will be no further attempt.
+    /// Whether there will be no further attempt.
     settled: bool,
     /// The pieces that have been sent, or `None` if they are too large or no longer needed.
     kept: Option<Vec<Bytes>>,

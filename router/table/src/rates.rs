@@ -100,7 +100,8 @@ impl Worker {
         self.rates = rates;
     }
 
-    /// Returns the rate of the Worker's namespace, with the namespace and the pool.
+    /// Returns the rate of the Worker's namespace, with the namespace and the pool, or `None` if
+    /// the namespace has no rate.
     pub(crate) fn namespace_rate(&self) -> Option<(NamespaceKey, SharedRate)> {
         let rate = self.rates.as_ref()?.namespace.clone()?;
         Some((self.namespace_key(), rate))

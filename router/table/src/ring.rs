@@ -108,7 +108,7 @@ impl SlotIndex {
 #[derive(Debug, Default)]
 pub struct Ring {
     slots: usize,
-    /// The places of the points, ascending, and an end mark.
+    /// The places of the points in ascending order, and an end mark.
     places: Vec<u32>,
     /// The slot of each point.
     owners: Vec<SlotIndex>,
@@ -232,7 +232,7 @@ impl Ring {
 }
 
 /// A walk through a key's candidates that does not borrow the ring, so that it can be held across
-/// an await. The first step costs as much as [`Ring::first`]; only a second one sets the walk up.
+/// an await. The first step costs as much as [`Ring::first`]; only a second step sets up the walk.
 #[derive(Debug)]
 pub struct Candidates {
     key: Key,
@@ -254,7 +254,7 @@ impl Candidates {
         Self { key, taken: Vec::new(), cursors: Vec::new() }
     }
 
-    /// Returns the next candidate. Every call must pass the same ring.
+    /// Returns the next candidate, or `None` after the last. Every call must pass the same ring.
     pub fn next(&mut self, ring: &Ring) -> Option<SlotIndex> {
         if self.taken.len() >= ring.slots {
             return None;

@@ -167,7 +167,8 @@ impl<T> Routes<T> {
         self.len == 0
     }
 
-    /// Returns the target that serves a request, without regard to rules.
+    /// Returns the target that serves a request, without regard to rules, or `None` if no route
+    /// matches.
     ///
     /// # Arguments
     /// * `host` - a host in upper, lower or mixed case, with or without a port.
@@ -179,7 +180,7 @@ impl<T> Routes<T> {
         }
     }
 
-    /// Returns the target or the rule that serves a request.
+    /// Returns the target or the rule that serves a request, or `None` if nothing matches.
     ///
     /// # Arguments
     /// * `host` - a host in upper, lower or mixed case, with or without a port.

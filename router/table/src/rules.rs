@@ -66,7 +66,7 @@ struct Backends {
     total: u64,
 }
 
-/// The parts of a redirect's location that replace those of the request.
+/// The parts of a redirect's location that replace those of the request; `None` keeps a part.
 #[derive(Debug)]
 pub struct Redirect {
     pub scheme: Option<Box<str>>,
@@ -185,7 +185,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Returns the rule that a request takes.
+    /// Returns the rule that a request takes, or `None` if the request meets no match.
     pub fn find(&self, request: &Request<'_>) -> Option<Rule<'_>> {
         let path = request.path;
         let first = |matches: &[Match]| {

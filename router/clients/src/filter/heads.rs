@@ -31,7 +31,8 @@ pub enum Next<T> {
 
 impl HeadFilter {
     /// Waits for the next message, and offers its head to `take` once the head is whole. If `take`
-    /// returns a value, the head has left the filter; its message must have no body.
+    /// returns a value, the head leaves the filter. `take` may take only the head of a message
+    /// without a body.
     ///
     /// # Errors
     /// Fails if the connection is broken, or if there is no memory for the head.

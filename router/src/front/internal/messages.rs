@@ -53,6 +53,9 @@ impl Messages {
     }
 
     /// Returns the next piece of the body, or `None` at its end.
+    ///
+    /// # Errors
+    /// Fails if the stream is reset or malformed, or if the message is not a piece of a body.
     pub(crate) fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
