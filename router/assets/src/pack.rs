@@ -97,6 +97,7 @@ fn list(rules: &[InvalidRule]) -> String {
 /// Writes a pack.
 pub struct Packer {
     writer: BufWriter<fs::File>,
+    /// The position of the next file in the pack, in bytes.
     offset: u64,
     index: Index,
 }
@@ -211,7 +212,9 @@ pub struct Site {
 struct FileEntry {
     /// The end of the path in `paths`.
     path_end: u32,
+    /// In bytes.
     length: u32,
+    /// The position in the pack, in bytes.
     offset: u64,
     hash: [u8; 16],
 }

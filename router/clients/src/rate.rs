@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use crate::quota::Peer;
 
+/// In nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
 /// The number of places for clients, which take 4 MiB. With 10,000 clients that have just sent a

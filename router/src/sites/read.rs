@@ -58,7 +58,9 @@ fn read_later(site: Arc<Site>, offset: u64, length: usize) -> JoinHandle<io::Res
 /// A part of a pack as a stream of pieces.
 pub(crate) struct FileStream {
     site: Arc<Site>,
+    /// The position of the next piece in the pack, in bytes.
     offset: u64,
+    /// The number of bytes that have not been read.
     left: u64,
     reading: Option<JoinHandle<io::Result<Bytes>>>,
 }

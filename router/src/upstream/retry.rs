@@ -171,9 +171,14 @@ impl Idempotency {
 #[derive(Debug)]
 pub(crate) struct Attempts {
     idempotency: Idempotency,
+    /// The number of failed attempts that `unreachable` does not count.
     reached: u32,
+    /// The number of attempts whose shard could not be connected to, or was silent before the
+    /// request was sent.
     unreachable: u32,
+    /// The number of [`AttemptError::Lost`].
     lost: u32,
+    /// The number of [`AttemptError::NodeLost`].
     nodes_lost: u32,
     /// Whether the request has left a silent shard.
     has_left: bool,

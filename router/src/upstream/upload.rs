@@ -74,7 +74,9 @@ pub(crate) struct Upload {
 
 struct State {
     source: Box<dyn Source>,
+    /// The maximum size, in bytes.
     limit: u64,
+    /// The number of bytes that have arrived.
     received: u64,
     ended: bool,
     /// The trailers of a body that has ended.

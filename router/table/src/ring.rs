@@ -240,11 +240,14 @@ pub struct Candidates {
     cursors: Vec<Cursor>,
 }
 
-/// The state of one probe in the walk: its next point, and the distance to it.
+/// The state of one probe in the walk.
 #[derive(Debug)]
 struct Cursor {
+    /// The index of the next point.
     point: usize,
+    /// The distance from the probe to the next point.
     distance: u32,
+    /// The number of points that the walk has not passed, including the next point.
     left: usize,
 }
 
