@@ -1,9 +1,10 @@
 //! Measures the CPU time of a request on the fast path of HTTP/1.1, and with hyper.
 //!
-//! Both connections go to the same thread of one router, in turns. The requests are the same,
-//! except that an empty line precedes those for hyper: HTTP allows this line, and the fast path
-//! does not take it. There is no Worker, so that a request costs little but reading it and writing
-//! its response. The limit is: the fast path takes less CPU time than hyper.
+//! The two servers are measured alternately, on the same thread of one router. The requests are the
+//! same, except that an empty line precedes those for hyper: HTTP allows this line, and the fast
+//! path leaves such a request to hyper. There is no Worker, so a request costs little more than
+//! reading it and writing its response. The fast path must take less CPU time than hyper: a ratio
+//! below 1.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -66,7 +67,7 @@ fn config() -> Config {
 struct Load {
     request: String,
     connections: Vec<TcpStream>,
-    /// The length of each response.
+    /// The length of each response, in bytes.
     response: usize,
 }
 

@@ -165,7 +165,7 @@ impl FrontArgs {
     /// Opens the certificates for clients, if there are any.
     ///
     /// # Errors
-    /// Fails if a certificate cannot be read, or the registry already has metrics of certificates.
+    /// Fails as [`Https::open`] and [`Https::of_gateways`] do.
     pub fn https(&self, registry: &Registry) -> Result<Option<(SocketAddr, Https)>, HttpsError> {
         let settings = HttpsSettings { redirect: self.https_redirect, hsts: self.hsts.clone() };
         let https = match self.https_certificates.clone() {
@@ -185,11 +185,12 @@ impl FrontArgs {
     /// are not part of it.
     ///
     /// # Arguments
-    /// * `service` - the name of the process's kind in spans.
+    /// * `service` - the kind of the process in spans, such as `tenon-router`.
     /// * `instance` - the name of the process in spans.
     ///
     /// # Errors
-    /// Fails if an argument is invalid.
+    /// Fails if an argument is invalid, or if the certificates of the collector's authorities
+    /// cannot be read.
     pub fn configure(
         &self,
         config: Config,

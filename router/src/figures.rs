@@ -1,5 +1,4 @@
-//! Counts the requests of each revision of the Workers that operators measure because a rollout is
-//! in progress.
+//! Counts the requests of each revision of a Worker that operators measure during a rollout.
 //!
 //! ```text
 //!  forward ─► Measured ── reply, failure, abandoned ─► ThreadFigures
@@ -30,7 +29,7 @@ pub(crate) use report::Reporter;
 /// The interval at which a thread sends its figures, and the minimum interval between two reports.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The subject of figures: a revision, and the measurement.
+/// The subject of figures: a revision, and the number of the measurement.
 type Subject = (RevisionDigest, u64);
 
 /// The figures of several revisions, each with the id of its Worker.

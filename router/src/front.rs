@@ -31,8 +31,9 @@
 //! - [`span`]: the span of a request, and its trace.
 //! - [`forwarded`], [`proxy_protocol`]: the client behind proxies; [`https`](mod@https): redirects
 //!   to https, and the way to HTTP/3.
-//! - [`response`], [`error`]: the response that the client receives; [`trailers`]: the fields after
-//!   a body, in both directions.
+//! - [`response`], [`error`]: the response that the client receives; [`streaming`]: a body that
+//!   arrives from the node while it is sent; [`trailers`]: the fields after a body, in both
+//!   directions.
 //! - [`pages`]: the pages that a developer's browser gets instead of failures.
 //! - [`compress`], [`compressed`]: responses in the content codings that clients accept.
 //! - [`assets`]: static files, which need no Worker.
@@ -172,6 +173,9 @@ pub(crate) fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
 /// # Arguments
 /// * `linger` - how long new connections are accepted after the drain has begun.
 /// * `tunnel_grace` - how long tunnels may stay open after `linger`.
+///
+/// # Errors
+/// Fails if a listener or the socket of HTTP/3 cannot be added to the event loop.
 pub(crate) async fn run(
     thread: Rc<RouterThread>,
     listeners: Listeners<std::net::TcpListener>,
@@ -299,7 +303,7 @@ impl Front {
     fn admit_all(&self, origin: Origin, listener: TcpListener) {
         let Ok(listener) = listener.into_std() else { return };
         self.admit_established(origin, &listener);
-        // Another process may hold the same socket, and connections would wait for it.
+        // Another process may hold the same socket, so connections would still arrive in its queue.
         if let Err(error) = SockRef::from(&listener).shutdown(Shutdown::Read) {
             tracing::debug!(%error, "cannot stop listening");
         }
@@ -341,12 +345,12 @@ impl Front {
                     true => Handover::Forbidden,
                     false => handover,
                 };
-                // The connection is closed if there is no memory for it and no waiting connection
-                // that could be ended instead.
                 let tls = match scheme {
                     Scheme::Http => tenon_https::TlsMemory::default(),
                     Scheme::Https => tenon_https::MEMORY,
                 };
+                // The connection is closed if there is no memory for it and no waiting connection
+                // that could be ended instead.
                 let Some(admitted) = thread.clients.admit(peer.ip(), tls) else { return };
                 spawn_local(async move {
                     let served = async {

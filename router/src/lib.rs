@@ -17,12 +17,13 @@
 //! | `upstream` | shards: picking, connections, attempts, retries | |
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
-//! `args` contains the arguments of processes that serve clients. `server` is the operators' server
-//! of the catalog. Any group may use `date`, `figures`, `meters` and `trace`, and three crates:
-//! [`tenon_clients`] (clients' connections, and what each client may take), [`tenon_compression`]
-//! (the encoders of responses, and what they may take) and [`tenon_table`] (the content of the
-//! catalog: routes, the ring of shards, rate limits). `thread` contains what one serving thread
-//! owns of every group but `front`. `metrics` contains the metrics of all groups.
+//! `args` contains the arguments of processes that serve clients. `server` connects to the catalog,
+//! which operators serve. Any group may use `date`, `figures`, `meters` and `trace`, and three
+//! crates: [`tenon_clients`] (clients' connections, and what each client may take),
+//! [`tenon_compression`] (the encoders of responses, and what they may take) and [`tenon_table`]
+//! (the content of the catalog: routes, the ring of shards, rate limits). `thread` contains what
+//! one serving thread owns of every group but `front`. `metrics` contains the metrics of all
+//! groups.
 //!
 //! Each decision is a module of pure functions: [`tenon_table::route`] (which Worker),
 //! [`tenon_table::ring`] (which shards), `placement` (shard or lane), `health`, `pulse` and `retry`

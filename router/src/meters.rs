@@ -2,7 +2,7 @@
 //!
 //! Every request updates these metrics. Each thread therefore counts in [`Meters`] of its own,
 //! which it flushes up to ten times a second, so that threads do not contend for the cache lines of
-//! common counters.
+//! shared counters.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -88,7 +88,7 @@ impl From<Version> for HttpVersion {
     }
 }
 
-/// Returns the number of a version of HTTP.
+/// Returns the number of a version of HTTP, such as `1.1`.
 pub(crate) fn version_number(version: Version) -> &'static str {
     HttpVersion::from(version).as_str()
 }
@@ -214,7 +214,7 @@ impl RequestFamilies {
     }
 }
 
-/// The metrics of one thread, flushed into the common ones.
+/// The metrics of one thread, which are flushed into those of all threads.
 pub(crate) struct Meters {
     /// The number of requests in flight. No other thread writes this gauge.
     pub(crate) in_flight: IntGauge,

@@ -15,7 +15,7 @@ use crate::sites::metrics::SiteMetrics;
 use crate::tunnel::slots;
 use crate::upstream::metrics::UpstreamFamilies;
 
-/// The metrics of the threads' event loops.
+/// The names of the metrics of the threads' event loops.
 pub(crate) const LOOPS: event_loop::Names = event_loop::Names {
     busy: "tenon_router_thread_busy_seconds_total",
     lag: "tenon_router_event_loop_lag_seconds",

@@ -49,7 +49,8 @@ pub struct Config {
     pub name: String,
     /// The address on which clients connect. Port 0 selects any free port.
     pub listen: SocketAddr,
-    /// The address on which clients connect with TLS. Port 0 selects any free port.
+    /// The address on which clients connect with TLS, and the certificates. Port 0 selects any free
+    /// port. `None` serves no TLS.
     pub https: Option<(SocketAddr, Https)>,
     /// The port under which clients reach HTTP/3, which the router serves on the same address as
     /// `https`, over UDP. `None` serves no HTTP/3.
@@ -63,13 +64,15 @@ pub struct Config {
     pub catalog: Uri,
     /// The mutual TLS between operator, nodes and router. Client connections do not use it.
     pub tls: Option<Tls>,
-    /// The number of serving threads. Threads share no state on the path of a request.
+    /// The number of serving threads. On the path of a request, threads share only the table, the
+    /// static files and the rate limits.
     pub threads: NonZeroUsize,
-    /// Writes one log line per request, with target `tenon::access`.
+    /// Whether each request is logged, with the target `tenon::access`.
     pub access_log: bool,
-    /// Adds debug headers to every response, not only to those of requests with `tenon-debug`.
+    /// Whether every response has debug headers, not only the responses to requests with
+    /// `tenon-debug`.
     pub debug_headers: bool,
-    /// Compresses Workers' responses for clients that accept it.
+    /// Whether Workers' responses are compressed for clients that accept it.
     pub compression: bool,
     /// The spans of requests. `None` records none.
     pub spans: Option<SpansConfig>,
@@ -151,7 +154,7 @@ pub struct Addresses {
 /// this request would fail.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(620);
 
-/// The maximum time that the export of the last spans takes.
+/// The maximum time that the export of the last spans may take.
 const LAST_SPANS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The reason why a router cannot be started.
@@ -184,8 +187,8 @@ impl Router {
     /// arrived.
     ///
     /// # Errors
-    /// Fails if an address cannot be bound, a thread cannot be started, or the registry already has
-    /// a router's metrics.
+    /// Fails if an address cannot be bound, a thread cannot be started, the directory for static
+    /// files cannot be used, or the registry already has a router's metrics.
     pub fn spawn(
         config: Config,
         drain: drain::Watch,
@@ -209,8 +212,9 @@ impl Router {
     /// * `listeners` - the listeners of each thread, which [`bind`] has bound.
     ///
     /// # Errors
-    /// Fails if the catalog's thread cannot be started, or the registry already has a router's
-    /// metrics.
+    /// Fails if there is no listener, the socket of HTTP/3 cannot be bound, the catalog's thread
+    /// cannot be started, the directory for static files cannot be used, or the registry already
+    /// has a router's metrics.
     pub fn with_listeners(
         config: Config,
         listeners: Vec<Listeners>,
@@ -239,7 +243,7 @@ impl Router {
         let announcements = Announcements { published: published.clone(), changes_rx };
         let loops = EventLoops::register(registry, LOOPS)?;
 
-        // The fallback leaves a quota room for sums.
+        // The fallback is so small that sums in a quota do not overflow.
         let per_thread =
             |all: u64| usize::try_from(all / threads as u64).unwrap_or(usize::MAX / 16);
         let client_memory = per_thread(config.client_memory);

@@ -1,4 +1,4 @@
-//! Connects to the operators' server of the catalog.
+//! Connects to the catalog, which operators serve.
 
 use std::time::Duration;
 

@@ -119,7 +119,7 @@ impl Sites {
     /// * `revision` - a revision that serves the site.
     ///
     /// # Errors
-    /// Fails if the site is unavailable.
+    /// Fails if the site cannot be fetched and opened within [`LONGEST_WAIT`].
     pub(crate) async fn get(
         &self,
         site: SiteId,

@@ -195,7 +195,8 @@ impl RouterThread {
         })
     }
 
-    /// Returns the current table.
+    /// Returns the current table. If the nodes have changed, also drops the links to shards that
+    /// are gone.
     pub(crate) fn view(&self) -> View {
         let TableCache { published, view } = &mut *self.table.borrow_mut();
         let current = published.load();
@@ -232,8 +233,7 @@ impl RouterThread {
         }
     }
 
-    /// Returns the accounts of an address, which exist as long as any of its connections or
-    /// requests.
+    /// Returns the accounts of an address, which all its connections and requests share.
     pub(crate) fn accounts(&self, address: IpAddr) -> Accounts {
         let peer = Peer::from(address);
         Accounts { peer, permits: self.permits.account(peer), tunnels: self.tunnels.account(peer) }
@@ -242,7 +242,7 @@ impl RouterThread {
     /// Takes a permit for one more request.
     ///
     /// # Errors
-    /// Fails with `overloaded` if this address has reached its share.
+    /// Fails with `overloaded` if no permit is free, or if this address has reached its share.
     pub(crate) fn admit(&self, accounts: &Accounts) -> Result<Permit, Failure> {
         let hold = accounts.permits.take(1).ok_or_else(overloaded)?;
         self.meters.in_flight.inc();
@@ -252,7 +252,7 @@ impl RouterThread {
     /// Takes a slot for a tunnel.
     ///
     /// # Errors
-    /// Fails with `overloaded` if this address has reached its share.
+    /// Fails with `overloaded` if no slot is free, or if this address has reached its share.
     pub(crate) fn admit_tunnel(&self, accounts: &Accounts) -> Result<TunnelSlot, Failure> {
         self.tunnels.take(&accounts.tunnels).ok_or_else(overloaded)
     }

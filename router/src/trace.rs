@@ -208,9 +208,9 @@ impl LoggedRequest<'_> {
     }
 }
 
-/// Returns the name of a well-known method. Clients can send any other word.
+/// Returns the name of a well-known method, or `None` for any other word that a client sends.
 fn known_method(method: &str) -> Option<&'static str> {
-    // The last one is the router's name for scheduled events.
+    // The last name is the router's own, for scheduled events.
     const NAMES: [&str; 10] = [
         "GET",
         "HEAD",

@@ -16,7 +16,7 @@
 //! - [`slots`]: counts a thread's tunnels, and ends them.
 //! - [`closing`]: the Close frame of a tunnel that ends early.
 //!
-//! The group depends on `upstream` and the groups that it may use. A tunnel belongs to one thread.
+//! The group depends on `upstream` and `meters`. A tunnel belongs to one thread.
 
 pub(crate) mod closing;
 pub(crate) mod slots;

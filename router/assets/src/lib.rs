@@ -14,8 +14,8 @@
 //! - [`pattern`]: patterns of paths. Pure.
 //! - [`content_type`]: the content type of a file, by its name. Pure.
 //!
-//! The content comes from tenants, so [`pack`] limits its size, and no lookup costs more than a
-//! pass over the path for each of a bounded number of rules.
+//! The content comes from tenants, so [`pack`] limits its size, [`rules`] limits the number of
+//! rules, and no rule costs a lookup more than one pass over the path.
 
 pub mod content_type;
 pub mod pack;

@@ -97,6 +97,7 @@ fn list(rules: &[InvalidRule]) -> String {
 /// Writes a pack.
 pub struct Packer {
     writer: BufWriter<fs::File>,
+    /// The position of the next file in the pack, in bytes.
     offset: u64,
     index: Index,
 }
@@ -107,14 +108,16 @@ impl Packer {
         Self { writer: BufWriter::new(file), offset: 0, index: Index::default() }
     }
 
-    /// Adds a file.
+    /// Adds a file. The content of [`HEADERS_FILE`] and [`REDIRECTS_FILE`] goes into the index, and
+    /// [`IGNORE_FILE`] is left out.
     ///
     /// # Arguments
     /// * `path` - relative, with `/` between its segments.
     /// * `content` - read to its end, or until it exceeds a limit.
     ///
     /// # Errors
-    /// Fails if the path is invalid, a limit is exceeded, or reading or writing fails.
+    /// Fails if the path is invalid, a limit is exceeded, a file of rules is not UTF-8, or reading
+    /// or writing fails.
     pub fn add(&mut self, path: &str, content: &mut impl Read) -> Result<(), PackError> {
         match path {
             IGNORE_FILE => return Ok(()),
@@ -161,7 +164,7 @@ impl Packer {
     }
 
     /// Writes the rest of the pack. Returns the SHA-256 hash of its index, which is the same for
-    /// the same files and rules.
+    /// the same files and rules, if the files were added in the same order.
     ///
     /// # Errors
     /// Fails if the site's rules are invalid, two files have the same path, or writing fails.
@@ -209,7 +212,9 @@ pub struct Site {
 struct FileEntry {
     /// The end of the path in `paths`.
     path_end: u32,
+    /// In bytes.
     length: u32,
+    /// The position in the pack, in bytes.
     offset: u64,
     hash: [u8; 16],
 }
@@ -218,7 +223,7 @@ struct FileEntry {
 #[derive(Clone, Copy, Debug)]
 pub struct File<'s> {
     pub path: &'s str,
-    /// The length, in bytes.
+    /// The length of the content, in bytes.
     pub length: u32,
     /// The position of the content in the pack, in bytes.
     pub offset: u64,
@@ -296,7 +301,8 @@ impl Site {
         Ok(site)
     }
 
-    /// Returns the file with this path, which does not begin with a slash.
+    /// Returns the file with this path, which does not begin with a slash, or `None` if there is no
+    /// such file.
     pub fn file(&self, path: &str) -> Option<File<'_>> {
         let (mut low, mut high) = (0, self.files.len());
         while low < high {

@@ -20,6 +20,7 @@ enum Part {
     Text(String),
     /// Matches one or more characters other than `/`.
     Name(String),
+    /// Matches any text, including `/`.
     Splat,
 }
 
@@ -137,7 +138,7 @@ fn push_text(parts: &mut Vec<Part>, text: &str) {
     }
 }
 
-/// Returns the template with every `:name` replaced by the text that the name has matched. Names
+/// Returns the template with every `:name` replaced with the text that the name has matched. Names
 /// without a match stay unchanged.
 pub fn substitute(template: &str, captures: &Captures<'_>) -> String {
     let (mut text, mut rest) = (String::with_capacity(template.len()), template);

@@ -19,12 +19,12 @@ const TEMPORARY_REDIRECT: u16 = 307;
 pub struct Settings {
     pub html: HtmlHandling,
     pub not_found: NotFoundHandling,
-    /// The paths for which the Worker runs although there may be a file.
+    /// The paths for which the Worker runs even if there is a file.
     pub worker_first: PathSet,
 }
 
 impl Settings {
-    /// Returns whether the Worker runs for a path although there may be a file.
+    /// Returns whether the Worker runs for a path even if there is a file.
     ///
     /// # Arguments
     /// * `path` - percent-encoded. The path is decoded, as for the lookup of a file; otherwise a
@@ -95,14 +95,14 @@ impl PathSet {
 pub enum Audience {
     /// A client. If there is no file, the Worker answers the client's request.
     Client {
-        /// A browser opens the path as a page.
+        /// Whether a browser opens the path as a page.
         navigates: bool,
     },
     /// The Worker itself, which needs an answer even if there is no file.
     Worker,
 }
 
-/// The result for a path.
+/// The result of resolving a path.
 #[derive(Debug, PartialEq)]
 pub enum Resolved<'s> {
     File {

@@ -15,18 +15,18 @@ pub struct Activity {
     /// The thread's start.
     epoch: Instant,
     in_flight: AtomicUsize,
-    /// A request has been served.
+    /// Whether a request has been served.
     has_served: AtomicBool,
     /// The number of requests in flight whose response has a piece that the client has not read.
     unread: AtomicUsize,
     /// The time at which the connection began to wait for its client, in milliseconds after
     /// `epoch`.
     waiting_since: AtomicU32,
-    /// The connection has only its socket, and no buffers.
+    /// Whether the connection has only its socket, and no buffers.
     resting: AtomicBool,
-    /// Part of a head has arrived.
+    /// Whether a part of a head has arrived.
     in_head: AtomicBool,
-    /// Part of a response may not have been sent.
+    /// Whether a part of a response may not have been sent.
     unsent: AtomicBool,
 }
 
@@ -60,7 +60,8 @@ impl Activity {
     /// Counts one more response that waits for the client to read on, or one fewer.
     ///
     /// # Arguments
-    /// * `is_unread` - true if a response has begun to wait, and false if one no longer waits.
+    /// * `is_unread` - true if a response has begun to wait, and false if a response no longer
+    ///   waits.
     pub(crate) fn count_unread(&self, is_unread: bool) {
         let unread = self.unread.load(Relaxed);
         self.unread.store(if is_unread { unread + 1 } else { unread - 1 }, Relaxed);

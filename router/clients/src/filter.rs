@@ -1,10 +1,10 @@
-//! Filters a client's connection for hyper, which reads whole heads, one message at a time, and
-//! nothing ambiguous.
+//! Filters a client's connection for hyper, which then reads only whole heads, one message at a
+//! time, and nothing ambiguous.
 //!
 //! ```text
 //! socket ──► HeadFilter ─┬─ a partial head: held, and charged to the client's memory
-//!                         ├─ a whole head, a body: passed on, never across the end of a message
-//!                         └─ a refused head: replaced by a stand-in; the path sends the error
+//!                        ├─ a whole head, a body: passed on, never across the end of a message
+//!                        └─ a refused head: replaced with a stand-in; the router sends the error
 //! ```
 //!
 //! Therefore hyper has no buffer that grows with an unfinished head, and a connection between two
@@ -34,7 +34,7 @@ const REFUSED: &str = "REFUSED";
 
 /// The allocation granularity of a partial head, in bytes.
 const PIECE: usize = 4 * 1024;
-/// The maximum size of one read of a partial head, in bytes.
+/// The maximum size of one read of a head, in bytes.
 const READ: usize = 16 * 1024;
 
 /// The maximum number of bytes after a refused head that are read and discarded, so that the client
@@ -69,7 +69,7 @@ enum Stage {
     Following,
     /// Bytes pass without inspection: HTTP/2, or a tunnel.
     Through,
-    /// Nothing more is passed on; up to this many more bytes are read and discarded.
+    /// None of the client's bytes are passed on; up to this many more are read and discarded.
     Refused(usize),
 }
 
@@ -125,7 +125,8 @@ impl HeadFilter {
         }
     }
 
-    /// Reads more bytes, appends them to the held ones, and returns the number of bytes read.
+    /// Reads more bytes, appends them to the held bytes, and returns the number of bytes read,
+    /// which is 0 at the end of the stream.
     fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut space = [std::mem::MaybeUninit::uninit(); READ];
         let mut piece = ReadBuf::uninit(&mut space);
@@ -134,7 +135,7 @@ impl HeadFilter {
         Poll::Ready(self.hold(piece).map(|()| piece.len()))
     }
 
-    /// Keeps bytes until they may be passed on.
+    /// Keeps bytes until they may be passed on. Fails if there is no memory for them.
     fn hold(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.held.is_empty() {
             self.client.activity.begin_head();
@@ -166,7 +167,8 @@ impl HeadFilter {
         Ok(self.ready > 0)
     }
 
-    /// Charges the client for data that waits to be written, in the caller and in the kernel.
+    /// If a write is pending, charges the client for the data that waits in the caller and in the
+    /// kernel. Fails if there is no memory for this data.
     fn charge_unwritten<T>(
         &mut self,
         written: Poll<io::Result<T>>,
@@ -191,7 +193,8 @@ impl HeadFilter {
         }
     }
 
-    /// Replaces a refused head with its stand-in.
+    /// Replaces a refused head with its stand-in. A malformed chunk breaks the connection instead,
+    /// because the head of its message has been passed on.
     fn refuse(&mut self, refusal: Refusal) -> io::Result<()> {
         if refusal == Refusal::Chunk {
             return Err(io::Error::new(io::ErrorKind::InvalidData, refusal));
@@ -203,7 +206,7 @@ impl HeadFilter {
         Ok(())
     }
 
-    /// Reads and discards what follows a refused head, and is never ready.
+    /// Reads and discards what follows a refused head. Is ready only if the connection is broken.
     fn poll_ignore(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut space = [std::mem::MaybeUninit::uninit(); PIECE];
         while let Stage::Refused(left @ 1..) = self.stage {
@@ -222,7 +225,7 @@ impl HeadFilter {
 
     /// Reads into the caller's buffer and examines the bytes there, without a copy, because the
     /// bytes are usually a whole message. Returns whether the caller of `poll_read` has something
-    /// to read.
+    /// to read, or has reached the end of the stream.
     fn poll_directly(
         &mut self,
         cx: &mut Context<'_>,

@@ -2,8 +2,10 @@
 
 use crate::head::{Messages, Step};
 
-/// Returns the messages that pass the filter of an HTTP/1 connection, if its bytes arrive in pieces
-/// of this length, in bytes.
+/// Returns the complete messages that pass the filter of an HTTP/1 connection.
+///
+/// # Arguments
+/// * `piece` - the number of bytes that arrive together.
 ///
 /// # Errors
 /// Fails with the reason for the first message that is refused.

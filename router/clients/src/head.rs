@@ -160,8 +160,8 @@ impl Messages {
     }
 }
 
-/// Returns the end of the head, after its empty line, if the empty line has arrived. Leading empty
-/// lines belong to the head.
+/// Returns the end of the head, after its empty line, if the empty line has arrived. A leading
+/// empty line belongs to the head.
 fn head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Refusal> {
     match empty_line_end(bytes, scanned)? {
         Some(end) if end <= MAX_HEAD => Ok(Some(end)),
@@ -174,7 +174,7 @@ fn empty_line_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Re
     if *scanned < 4 && !may_begin_head(bytes) {
         return Err(Refusal::NotHttp);
     }
-    // A line may have ended in the bytes that were examined before.
+    // The last bytes are examined again, because the empty line may have begun in them.
     let mut from = scanned.saturating_sub(3);
     while let Some(at) = memchr::memchr(b'\n', &bytes[from..]) {
         let line_feed = from + at;
@@ -192,8 +192,8 @@ fn empty_line_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Re
 }
 
 /// Returns whether these can be the first bytes of a head: at most one empty line (RFC 9112,
-/// section 2.2), then a token. A client that speaks another protocol is refused immediately,
-/// instead of after a timeout.
+/// section 2.2), then a printable character. A client that speaks another protocol is refused
+/// immediately, instead of after a timeout.
 fn may_begin_head(bytes: &[u8]) -> bool {
     let line = bytes.strip_prefix(b"\r\n").unwrap_or(bytes);
     match line {

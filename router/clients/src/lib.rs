@@ -1,17 +1,17 @@
-//! The connections of a thread's clients, and what each client may take: the memory that each
-//! connection holds, and which connection is ended when no memory is left; shares and rates.
+//! The connections of a thread's clients, and what each client may take: memory, connections and a
+//! rate of requests. If no memory is left, this crate decides which connection is ended.
 //!
 //! ```text
 //!  admitted ──► waiting: for a head, its end, or the next ──► requests in flight ──┐
-//!                  │  ▲─────────────────────────────────────────────────────────┘
+//!                  │  ▲────────────────────────────────────────────────────────────┘
 //!                  └── memory is short, or the wait was too long ──► ended
 //! ```
 //!
 //! A connection that waits for its client can be ended at any time. A connection with a request in
 //! flight can be ended only if its client has left all responses unread for some seconds. When
-//! memory is short, a few connections are sampled at random. Of the sampled connections of the
-//! address that holds the most memory, the one that has waited longest is ended. The larger a crowd
-//! of clients, the larger its part of the sample, so no order needs to be maintained.
+//! memory is short, a few connections are sampled at random. Among the sampled connections, the
+//! address that holds the most memory loses the connection that has waited longest. The larger a
+//! crowd of clients, the larger its part of the sample, so the connections need not be sorted.
 //!
 //! This crate covers the layer below HTTP: the bytes of a connection, and the resources that a
 //! connection may take.
@@ -20,11 +20,11 @@
 //! - [`filter`], [`head`]: pass whole and unambiguous HTTP/1 messages to hyper, and whole heads to
 //!   the fast path.
 //! - [`pace`]: how slowly a client may send a body.
-//! - [`metrics`]: counters of clients.
+//! - [`metrics`]: the metrics of clients' connections.
 //! - [`activity`], [`order`]: whether a connection works or waits, and instructions to it.
 //! - [`memory`], [`descriptors`]: the limits for all clients of the process together.
 //! - [`quota`]: how addresses share a resource. Pure.
-//! - [`rate`]: how many requests may arrive in a time. Pure.
+//! - [`rate`]: how many requests may arrive per second. Pure.
 //!
 //! The crate knows nothing of the router that uses it. Its types are `Send`, because hyper requires
 //! that of upgraded connections; only the owning thread uses them, so no lock is ever contended.
@@ -56,8 +56,8 @@ use crate::head::Refusal;
 use crate::order::{Order, Orders};
 use crate::quota::{Account, Hold, Peer, Quota};
 
-/// The timeout for a client to send the head of a request. The timeout for the first
-/// request begins with the connection.
+/// The timeout for a client to send the head of a request. The timeout for the first request begins
+/// with the connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The idle time after which a connection rests, which means that it gives up its buffers.
@@ -79,7 +79,7 @@ pub const HTTP1: usize = 24 * 1024;
 /// protocol.
 pub const HTTP2: usize = 64 * 1024;
 
-/// The amount of unsent data, in bytes, from which the kernel accepts no more data.
+/// The amount of unsent data, in bytes, at which the kernel accepts no more data.
 pub const UNSENT: u32 = 32 * 1024;
 /// The maximum memory that the kernel takes for a response that its client does not read, in bytes:
 /// the unsent data, and the largest buffer that the kernel begins below [`UNSENT`].
@@ -112,7 +112,7 @@ pub struct Clients {
 struct List {
     clients: Vec<Arc<Client>>,
     random: fastrand::Rng,
-    /// The number of connections that were ended or refused for lack of memory.
+    /// The number of connections that were ended or refused for lack of memory or descriptors.
     shed: u64,
 }
 
@@ -226,7 +226,8 @@ impl Clients {
         self.memory.used()
     }
 
-    /// Returns the number of connections that were ended or refused for lack of memory.
+    /// Returns the number of connections that were ended or refused for lack of memory or
+    /// descriptors.
     pub fn shed(&self) -> u64 {
         lock(&self.list).shed
     }
@@ -239,8 +240,8 @@ impl Client {
         InFlight { client: self.clone(), is_unread: false }
     }
 
-    /// Takes memory beyond that of the connection itself. If necessary, other connections that wait
-    /// are ended.
+    /// Takes memory beyond that of the connection itself, in bytes. If necessary, waiting
+    /// connections are ended. Returns `None` if there is still not enough.
     pub fn memory(&self, bytes: usize) -> Option<Hold> {
         take_or_shed(self.list.upgrade().as_deref()?, &self.account, || self.account.take(bytes))
     }
@@ -302,8 +303,8 @@ impl Client {
         *lock(&self.refusal) = Some(refusal);
     }
 
-    /// Returns the reason why a request was refused. The current request is the stand-in
-    /// for the refused one.
+    /// Returns the reason why a request was refused, or `None` if none was. The current request is
+    /// the stand-in for the refused one.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         *lock(&self.refusal)
     }
@@ -364,8 +365,8 @@ impl Drop for Admitted {
 
 impl List {
     /// Ends one waiting connection of an address that holds at least `at_least` bytes: an address
-    /// loses no connection to an address that holds more. Returns `false` if no connection was
-    /// found.
+    /// loses no connection to an address that holds more. Returns `false` if the sample
+    /// contains no such connection.
     fn end_one(&mut self, at_least: usize) -> bool {
         let Self { clients, random, .. } = self;
         let sample =
@@ -378,7 +379,8 @@ impl List {
     }
 }
 
-/// Calls `take` for an account, and ends waiting connections until the call succeeds.
+/// Calls `take` for an account, and ends up to [`MAX_SHED`] waiting connections until the call
+/// succeeds.
 fn take_or_shed<T>(
     list: &Mutex<List>,
     account: &Account,

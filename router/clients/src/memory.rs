@@ -6,22 +6,22 @@ use std::path::Path;
 /// The memory that is assumed for a machine that reports none, in bytes: the chart's limit.
 const ASSUMED: u64 = 512 << 20;
 
-/// Returns half of the process's memory limit, in bytes: the other half is for the program, the
-/// table and the kernel's needs.
+/// Returns half of the process's memory limit, or of the machine's memory if that is less, in
+/// bytes. The other half is for the program, the table and the kernel's needs.
 ///
 /// # Arguments
 /// * `root` - the root of the file system, which tests replace.
 pub fn for_clients(root: &Path) -> u64 {
     let number = |file: &str| fs::read_to_string(root.join(file)).ok()?.trim().parse::<u64>().ok();
     // Inside a container, the container's own cgroup is the root. Version 1 of cgroups expresses
-    // "no limit" by a number beyond any memory.
+    // "no limit" as a number that exceeds any memory.
     let limits = ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .into_iter()
         .filter_map(number);
     limits.chain(machine_memory(root)).min().unwrap_or(ASSUMED) / 2
 }
 
-/// Returns the memory of the machine, in bytes.
+/// Returns the memory of the machine, in bytes, or `None` if the machine reports none.
 fn machine_memory(root: &Path) -> Option<u64> {
     let meminfo = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

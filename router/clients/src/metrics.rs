@@ -18,7 +18,8 @@ pub struct ClientMetrics {
     pub connections: IntGauge,
     /// The memory that clients hold, in bytes.
     pub memory: IntGauge,
-    /// The number of connections that all threads have closed or refused for lack of memory.
+    /// The number of connections that all threads have closed or refused for lack of memory or
+    /// descriptors.
     pub shed: IntCounter,
     /// The number of times that a connection of any thread has left the fast path of HTTP/1.1.
     pub left_fast_path: IntCounter,

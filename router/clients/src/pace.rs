@@ -5,8 +5,8 @@
 //!    ▲────── grows with each byte received, up to its initial value ──────┘
 //! ```
 //!
-//! A client may therefore pause for at most the grace, and must in the long run send at least at
-//! the minimum rate. A fast start does not earn more than the grace. Only the client's own delay
+//! A client may therefore pause for at most the grace, and must send at least at the minimum rate
+//! in the long run. A fast start does not earn more than the grace. Only the client's own delay
 //! counts, which is the time in which the router reads and nothing arrives. A Worker that reads
 //! slowly costs the client no time.
 //!
@@ -22,7 +22,7 @@ use tokio::time::{Instant, Sleep};
 /// The minimum pace of a client that sends a body.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// The maximum time in which the client sends nothing.
+    /// The maximum time for which the client may send nothing.
     pub grace: Duration,
     /// The minimum rate in the long run, in bytes per second.
     pub rate: NonZeroU32,

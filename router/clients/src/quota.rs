@@ -1,4 +1,4 @@
-//! A thread's resources for its clients, in bytes or units, and how addresses share them.
+//! A thread's resources for its clients, in bytes or in other units, and how addresses share them.
 //!
 //! ```text
 //!   capacity ├── address A ──┼─ B ─┼─ C ─┼────── free ──────┤
@@ -25,8 +25,8 @@ use rustc_hash::FxHashMap;
 /// each.
 const MAX_HELD_TO_FREE: usize = 3;
 
-/// The minimum number of entries at which the map is cleaned up: addresses that hold nothing are
-/// then removed.
+/// The minimum number of entries at which the map is cleaned up: addresses whose accounts have all
+/// been dropped are then removed.
 const MIN_CLEANUP: usize = 1024;
 
 /// An address that has a share: an IPv4 address, or a prefix of 64 bits, which is what an IPv6
@@ -128,8 +128,8 @@ impl Account {
         self.share.amount.load(Relaxed)
     }
 
-    /// Counts a demand of this address that exceeds what is free, and returns the number of such
-    /// demands in this period.
+    /// Counts a demand of this address that was not met, and returns the number of such demands in
+    /// this period.
     pub(crate) fn count_unmet_demand(&self, period: u32) -> u32 {
         let [last_period, count] =
             [32, 0].map(|shift| (self.share.unmet_demands.load(Relaxed) >> shift) as u32);

@@ -1,11 +1,13 @@
-//! Rate limits, by the generic cell rate algorithm (ITU-T Recommendation I.371): the state of a
+//! Rate limits with the generic cell rate algorithm (ITU-T Recommendation I.371): the state of a
 //! limit is one point in time, up to which its requests are accounted for.
 //!
 //! ```text
-//!      now                     accounted time
-//!   ────┼───────────────────────────┼──────────►   a request is admitted if this distance is at
-//!       └────── at most (burst - 1) intervals ──┘   most that, and moves the time by one interval
+//!      now          accounted time       now + (burst - 1) intervals
+//!   ────┼──────────────────┼──────────────────────┼──────────► time
 //! ```
+//!
+//! A request is admitted while the accounted time is at most `burst - 1` intervals ahead. It moves
+//! the accounted time by one interval.
 //!
 //! All threads share the state without a lock: a limit of a Worker or of a namespace is an atomic
 //! ([`Bucket`]), and the limits of all clients together are a table of fixed size
@@ -14,7 +16,7 @@
 //! 2002). The size of the table therefore depends neither on the number of clients nor on the
 //! number of their limits.
 //!
-//! This module is pure: the time is an argument.
+//! This module is pure: the time is an argument, in nanoseconds after a common start.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::num::NonZeroU32;
@@ -24,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use crate::quota::Peer;
 
+/// In nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
 /// The number of places for clients, which take 4 MiB. With 10,000 clients that have just sent a
@@ -54,7 +57,7 @@ impl Rate {
     /// * `routers` - the number of routers that share the rate, each with the same part.
     ///
     /// # Errors
-    /// Returns the time after which the next request is admitted, if this one is not.
+    /// If the request is not admitted, returns the time after which the next one is.
     fn admit(self, accounted: u64, now: u64, routers: NonZeroU32) -> Result<u64, Duration> {
         let routers = u64::from(routers.get());
         let interval = SECOND * routers / u64::from(self.per_second.get());
@@ -65,15 +68,19 @@ impl Rate {
     }
 }
 
-/// The state of one limit.
+/// The state of one limit: its accounted time, in nanoseconds.
 #[derive(Debug, Default)]
 pub struct Bucket(AtomicU64);
 
 impl Bucket {
     /// Admits a request, if the rate allows it.
     ///
+    /// # Arguments
+    /// * `now` - the time, in nanoseconds, as [`ClientBuckets::now`] returns it.
+    /// * `routers` - the number of routers that share the rate.
+    ///
     /// # Errors
-    /// Fails as [`Rate::admit`] does.
+    /// If the request is not admitted, returns the time after which the next one is.
     pub fn admit(&self, rate: Rate, now: u64, routers: NonZeroU32) -> Result<(), Duration> {
         let mut accounted = self.0.load(Relaxed);
         loop {
@@ -112,9 +119,10 @@ impl ClientBuckets {
     ///
     /// # Arguments
     /// * `key` - identifies the Worker whose limit it is.
+    /// * `now`, `routers` - as for [`Bucket::admit`].
     ///
     /// # Errors
-    /// Fails as [`Rate::admit`] does.
+    /// If the request is not admitted, returns the time after which the next one is.
     pub fn admit(
         &self,
         key: u64,

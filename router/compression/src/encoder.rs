@@ -96,7 +96,7 @@ impl Encoder {
         }
     }
 
-    /// Returns the encoder for other content, or `None` if it cannot be used again.
+    /// Prepares the encoder for other content. Returns `None` if it cannot be used again.
     pub fn reset(mut self) -> Option<Self> {
         match &mut self {
             Self::Brotli(_) => return None,

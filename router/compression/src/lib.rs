@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  a complete body ──── a kept encoder ─┐
-//!                                       ├─► turns: 64 KiB of each turn of the event loop
+//!                                       ├─► turns: 64 KiB in each turn of the event loop
 //!  a stream: slot ─► its own encoder ───┘
 //! ```
 //!

@@ -9,7 +9,8 @@ use crate::Coding;
 label_values! {
     /// The reason why a stream is sent uncompressed, although its client accepts a coding.
     pub(crate) enum Lack {
-        /// The thread, or the client's address, compresses its maximum of streams.
+        /// The thread, or the client's address, already compresses its maximum number of
+        /// streams.
         Slots = "slots",
         /// There is no memory for an encoder.
         Memory = "memory",

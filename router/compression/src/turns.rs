@@ -21,7 +21,8 @@ use tokio_util::sync::PollSemaphore;
 /// less than a millisecond of work in every coding.
 pub const TURN: usize = 64 * 1024;
 
-/// The amount of content whose compression takes as long as a call of an encoder, in bytes.
+/// The fixed cost of a call of an encoder, as the amount of content whose compression takes the
+/// same time, in bytes.
 const CALL: usize = 1024;
 
 /// The turns of a thread. Clones share them.
@@ -49,7 +50,8 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Takes permits for content of this length. Returns `false` if the content has to wait.
+    /// Takes permits for content of this length, in bytes. Returns `false` if the content has to
+    /// wait.
     #[must_use]
     pub fn take(&self, length: usize) -> bool {
         let taken = self.0.left.try_acquire_many(permits(length));
@@ -65,7 +67,7 @@ impl Turns {
         Place { turns: self.clone(), left: PollSemaphore::new(self.0.left.clone()) }
     }
 
-    /// Returns the permits that were taken, in the next turn.
+    /// Gives back the permits that were taken, in the next turn of the event loop.
     fn refill(&self) {
         if !self.0.is_refilling.replace(true) {
             let Self(shared) = self.clone();

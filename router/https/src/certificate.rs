@@ -43,8 +43,9 @@ impl Certificate {
     /// Parses the files of a Secret of type `kubernetes.io/tls`.
     ///
     /// # Errors
-    /// Fails if the files are malformed, or do not belong together. An expired certificate is
-    /// accepted, because it still serves the clients that ignore the expiry.
+    /// Fails if the files are malformed, or do not belong together, or if the certificate has no
+    /// DNS name. An expired certificate is accepted, because it still serves the clients that
+    /// ignore the expiry.
     pub(super) fn parse(certificate: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         let chain = identity::certificates(CERTIFICATE, certificate)?;
         let leaf = chain.first().ok_or(IdentityError::NoCertificate(CERTIFICATE))?;

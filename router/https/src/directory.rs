@@ -1,7 +1,7 @@
 //! Reads certificates from a directory, and reloads them when the directory changes.
 //!
-//! The directory is polled for the same reason as the directory of the process's own certificate,
-//! which [`tenon_lifecycle::tls`] polls.
+//! The directory is polled, as is the directory of the process's own certificate: inotify limits
+//! the number of its watches per user and machine, and many Pods on a machine run as the same user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

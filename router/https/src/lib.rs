@@ -1,4 +1,4 @@
-//! TLS with clients: certificates from directories and from Gateways, chosen by the name that a
+//! TLS with clients: certificates from a directory and from Gateways, chosen by the name that a
 //! client requests.
 //!
 //! ```text
@@ -8,17 +8,17 @@
 //!          ▲ polled; if a certificate cannot be used, the previous one stays in use
 //! ```
 //!
-//! A certificate of a directory that was issued for the name comes first, then that of the Gateway
-//! with the most specific listener, and then the default of the directories.
+//! A certificate of the directory that was issued for the name comes first, then that of the
+//! Gateway with the most specific listener, and then the directory's first certificate.
 //!
-//! The directories are volumes of Secrets of type `kubernetes.io/tls`. Each thread performs the
-//! handshakes of the connections that it accepts. The threads share the certificates and the keys
-//! of session tickets, so that a client can resume its session on any thread.
+//! The folders of the directory are volumes of Secrets of type `kubernetes.io/tls`. Each thread
+//! performs the handshakes of the connections that it accepts. The threads share the certificates
+//! and the keys of session tickets, so that a client can resume its session on any thread.
 //!
 //! - [`certificate`]: one certificate with its key and names. Pure.
 //! - [`selection`]: which certificate a client gets. Pure.
 //! - [`gateways`]: the certificates of Gateways, which come with the catalog. Pure.
-//! - [`directory`]: the directories and their changes.
+//! - [`directory`]: the directory and its changes.
 //! - [`metrics`]: handshakes, and the state of the certificates.
 //!
 //! The crate knows nothing of the router that uses it.
@@ -61,6 +61,7 @@ const SEND_BUFFER: usize = 16 * 1024;
 /// The memory that a connection takes for TLS, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TlsMemory {
+    /// The memory for TLS while the connection works, with buffers.
     pub active: usize,
     /// The memory for TLS while the connection rests, without buffers.
     pub resting: usize,
@@ -139,7 +140,8 @@ impl Https {
     /// Returns TLS with the certificates of Gateways only.
     ///
     /// # Errors
-    /// Fails if the registry already has metrics of certificates.
+    /// Fails if the registry already has metrics of certificates, or if the keys for session
+    /// tickets cannot be generated.
     pub fn of_gateways(settings: HttpsSettings, registry: &Registry) -> Result<Self, HttpsError> {
         let metrics = HttpsMetrics::register(registry)?;
         let current = Arc::new(Current::default());
@@ -152,7 +154,8 @@ impl Https {
     /// * `path` - a directory with a folder for each certificate.
     ///
     /// # Errors
-    /// Fails if no folder has a certificate that can be used.
+    /// Fails if the directory cannot be read or no folder has a certificate that can be used, if
+    /// the thread cannot be started, or as [`Https::of_gateways`] does.
     pub fn open(
         path: PathBuf,
         settings: HttpsSettings,
@@ -200,7 +203,7 @@ impl Https {
     ///
     /// # Arguments
     /// * `replaces` - whether the changes replace all certificates of Gateways.
-    /// * `changes` - hosts, each with the files of its certificate, or `None` if it has none.
+    /// * `changes` - hosts, each with its certificate and its key in PEM, or `None` if it has none.
     pub fn set_gateways<'a>(
         &self,
         replaces: bool,

@@ -45,7 +45,7 @@ impl Selection {
         self.default.is_none()
     }
 
-    /// Returns the certificate that was issued for a name.
+    /// Returns the certificate that was issued for a name, or `None` if there is none.
     ///
     /// # Arguments
     /// * `name` - a name in lower case.
@@ -56,8 +56,9 @@ impl Selection {
         found.map(|found| found.certified.clone())
     }
 
-    /// Returns the default certificate. A client that requests no name, or an unknown one, gets it;
-    /// its error message then shows which server it has reached.
+    /// Returns the default certificate, or `None` if there are no certificates. A client that
+    /// requests no name, or an unknown one, gets the default certificate; the client's error
+    /// message then shows which server it has reached.
     pub(super) fn fallback(&self) -> Option<Arc<CertifiedKey>> {
         self.default.clone()
     }

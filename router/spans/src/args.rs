@@ -77,7 +77,7 @@ impl SpanArgs {
     /// Returns the configuration, or `None` if there is no collector.
     ///
     /// # Arguments
-    /// * `service` - the name of the process's kind.
+    /// * `service` - the kind of the process, such as `tenon-router`.
     /// * `instance` - the name of the process.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl SpanArgs {
 fn headers(pairs: &Pairs) -> Result<MetadataMap, SpanArgsError> {
     let mut headers = MetadataMap::new();
     for (name, value) in &pairs.0 {
-        // The value may be secret.
+        // The error names only the header, because its value may be secret.
         let invalid = || SpanArgsError::Header(name.clone());
         let name: MetadataKey<_> = name.to_lowercase().parse().map_err(|_| invalid())?;
         let mut value: MetadataValue<_> = value.parse().map_err(|_| invalid())?;

@@ -21,11 +21,12 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
 use tower_service::Service;
 
-/// The timeout for connecting to the collector, and for its answer to a batch.
+/// The timeout for connecting to the collector.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The timeout for the collector's answer to a batch.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The reason why no collector could be trusted with these certificates.
+/// The reason why the certificates that verify a collector cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificatesError {
     #[error("{}: {why}; set it to a file with PEM certificates", .path.display())]

@@ -40,7 +40,8 @@ impl Context {
         Self::parse(value.as_bytes())
     }
 
-    /// Parses the value of `traceparent`. A later version may append fields.
+    /// Parses the value of `traceparent`. A later version may append fields. Returns `None` if the
+    /// value is invalid.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (known, more) = value.split_at_checked(LENGTH)?;
         let [version, trace, span, flags] = [0..2, 3..35, 36..52, 53..55].map(|at| &known[at]);

@@ -118,11 +118,11 @@ async fn send(
 /// batch again (section *Failures* of the OTLP specification).
 ///
 /// # Arguments
-/// * `delay` - the delay unless the collector states another one.
+/// * `delay` - the mean of the random delay that applies unless the collector states one.
 fn retry_after(status: &Status, delay: Duration) -> Option<Duration> {
     let stated = status.get_details_retry_info().and_then(|info| info.retry_delay);
     match status.code() {
-        // The collector recovers only if it says so.
+        // The collector can recover only if it states a delay.
         Code::ResourceExhausted => stated,
         Code::Cancelled
         | Code::DeadlineExceeded

@@ -16,10 +16,11 @@ use crate::metrics::{Fate, SpanMetrics};
 use crate::sampling::Sampling;
 use crate::span::{Origin, Span};
 
-/// The maximum number of spans of a thread, and of a batch. A span takes about two kibibytes.
+/// The maximum number of spans that wait on a thread, and leave it as one batch. A span takes about
+/// 2 KiB.
 pub(crate) const BATCH: usize = 512;
 
-/// The number of waiting spans from which a request that is not sampled gets no span even if it
+/// The number of waiting spans at which a request that is not sampled gets no span even if it
 /// fails. An outage thus leaves room for the spans of sampled requests.
 const ERRORS: usize = BATCH / 2;
 
@@ -50,7 +51,8 @@ pub struct OpenSpan {
     context: Context,
     started: Instant,
     is_answered: bool,
-    /// The number of bytes of the response's body that have been sent.
+    /// The number of bytes of the response's body that have been sent. `None` before the first
+    /// piece.
     sent: Option<u64>,
     recorder: Rc<Recorder>,
 }
@@ -64,7 +66,7 @@ impl Recorder {
     /// Returns whether a request has a span.
     ///
     /// # Arguments
-    /// * `parent` - the context of a sender that is trusted.
+    /// * `parent` - the context of a sender that is trusted; `None` if the request begins a trace.
     /// * `random` - random bits.
     pub fn samples(&self, parent: Option<&Context>, random: u64) -> bool {
         self.parts.sampling.samples(parent, random)
@@ -96,6 +98,7 @@ impl Recorder {
     ///
     /// # Arguments
     /// * `took` - the time that has passed since the request began.
+    /// * `random` - returns random bits.
     /// * `describe` - adds the attributes. It is called only if there is room for the span.
     pub fn record_error(
         self: &Rc<Self>,

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use crate::context::Context;
 
-/// The share of the requests that have a span.
+/// The share of the requests that have a span, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio(f64);
 
-/// The error for text that is not a share.
+/// The error for text that is not a ratio.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a number from 0 to 1, such as 0.05")]
 pub struct InvalidRatio(String);
@@ -43,13 +43,13 @@ impl Sampling {
     /// is sampled as the trace is.
     ///
     /// # Arguments
-    /// * `parent` - the context of a sender that is trusted.
+    /// * `parent` - the context of a sender that is trusted; `None` if the request begins a trace.
     /// * `random` - random bits.
     pub fn samples(&self, parent: Option<&Context>, random: u64) -> bool {
         let Self { ratio: Ratio(ratio), .. } = *self;
         match parent {
             Some(parent) => parent.is_sampled,
-            // The product is exact where it matters: at 0, which no number is below, and at 1.
+            // At 1, the comparison could fail, because the largest numbers are rounded to 2^64.
             None => ratio >= 1.0 || (random as f64) < ratio * 2_f64.powi(64),
         }
     }

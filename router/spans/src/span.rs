@@ -36,9 +36,9 @@ impl Origin {
     /// Returns the context in which a span is recorded.
     ///
     /// # Arguments
-    /// * `random` - random bits.
+    /// * `random` - returns random bits.
     pub fn begin(&self, mut random: impl FnMut() -> u128) -> Context {
-        // The id 0 is invalid, although it is almost never drawn.
+        // The id 0 is invalid, so it becomes 1 if it is drawn.
         let trace = match self {
             Self::Parent(parent) => parent.trace,
             Self::Nothing | Self::Untrusted(_) => {
@@ -81,7 +81,7 @@ impl Span {
         Self(span)
     }
 
-    /// Sets the name. Many requests must have the same name.
+    /// Sets the name. The number of different names must be small.
     pub fn name(&mut self, name: &'static str) {
         self.0.name = name.to_owned();
     }

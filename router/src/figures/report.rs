@@ -28,10 +28,11 @@ const MAX_PENDING: usize = 10_000;
 /// The maximum time to wait for the answer to one call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The capacity of the channel from the threads. Each thread sends once every second.
+/// The capacity of the channel from the threads, in messages. Each thread sends at most one message
+/// per second.
 const CHANNEL_CAPACITY: usize = 256;
 
-/// The receiver of the figures of all threads.
+/// Receives the figures of all threads, and reports them to an operator.
 pub(crate) struct Reporter {
     counted_rx: mpsc::Receiver<Counted>,
     pending: Pending,

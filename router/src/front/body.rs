@@ -32,7 +32,7 @@ pub(crate) enum ClientBody {
 }
 
 impl ClientBody {
-    /// Returns the body of a request that hyper has read.
+    /// Returns the body of a request whose head hyper has read.
     pub(crate) fn some(body: Incoming) -> Option<Self> {
         Some(Self::Hyper(body))
     }
@@ -111,6 +111,7 @@ pub(crate) fn needed_memory(body: Option<&ClientBody>, limit: u64) -> Result<usi
 /// Reads the body, or prepares to stream it.
 ///
 /// # Arguments
+/// * `limit` - the maximum size of the body, in bytes.
 /// * `pace` - the minimum pace of the client.
 /// * `memory` - the memory that the body needs.
 ///

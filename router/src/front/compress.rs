@@ -84,7 +84,8 @@ pub(crate) fn compress(
     Response::from_parts(parts, body)
 }
 
-/// Compresses complete content, now or in a later turn of the event loop.
+/// Compresses complete content, now or in a later turn of the event loop. Also returns whether the
+/// content is compressed.
 fn whole(compression: &Rc<Compression>, content: Bytes, coding: Coding) -> (ResponseBody, bool) {
     if content.len() > TURN {
         return (ResponseBody::Full(Some(content)), false);

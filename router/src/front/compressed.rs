@@ -65,6 +65,9 @@ impl CompressedBody {
     }
 
     /// Returns the next piece, or `None` at the end.
+    ///
+    /// # Errors
+    /// Fails if the source ends before it is complete, or if the content cannot be compressed.
     pub(crate) fn poll_piece(
         &mut self,
         cx: &mut Context<'_>,

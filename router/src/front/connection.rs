@@ -63,7 +63,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// An idle peer, such as that of a tunnel, is probed after `KEEPALIVE`, and counts as lost after
-/// `KEEPALIVE_PROBES` unanswered probes.
+/// `KEEPALIVE_PROBES` unanswered probes at intervals of `KEEPALIVE_INTERVAL`.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_PROBES: u32 = 3;
@@ -77,7 +77,7 @@ const INTERNAL_STREAMS: u32 = 4096;
 const INTERNAL_STREAM_WINDOW: u32 = 256 * 1024;
 const INTERNAL_CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// The stage of a drain.
+/// The stage of a drain, as the picture in [`crate::front`] shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     Serving,

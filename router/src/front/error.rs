@@ -1,6 +1,7 @@
 //! Converts a failure into a response: a stable code, a message and the request's id.
 //!
-//! The body is JSON if the client accepts it, and plain text otherwise. This module is pure.
+//! The body is plain text if the client prefers plain text or does not accept JSON, and JSON
+//! otherwise. This module is pure.
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -54,7 +55,7 @@ pub(crate) fn response(failure: &Failure, request: &Parts, request_id: &str) -> 
 /// Adds the headers of a response to a request that exceeds a rate limit: `RateLimit` and
 /// `RateLimit-Policy` of the IETF's draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After`.
 pub(crate) fn add_rate_limit(headers: &mut HeaderMap, Limited { limit, rate, wait }: &Limited) {
-    // Whole seconds, rounded up.
+    // The headers state whole seconds, so the wait is rounded up.
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     let quota = rate.per_second;
     let values = [

@@ -13,8 +13,8 @@
 //! what hyper accepts, and gives everything else to hyper unchanged, so that it never has to refuse
 //! a request.
 //!
-//! Responses are written in the order of the requests, one at a time. At most 64 KiB of a response
-//! wait for a client that reads slowly ([`outbox`]), and one head is read ahead.
+//! Responses are written in the order of the requests, one at a time. Once 64 KiB of a response
+//! wait for a client that reads slowly ([`outbox`]), no more is added. One head is read ahead.
 
 mod outbox;
 #[cfg(any(test, fuzzing))]

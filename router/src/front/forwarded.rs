@@ -50,7 +50,7 @@ impl TrustedProxies {
 pub(crate) struct Sender {
     pub(crate) address: IpAddr,
     pub(crate) scheme: Scheme,
-    /// The request's own `X-Forwarded-*` headers are trusted.
+    /// Whether the request's own `X-Forwarded-*` headers are trusted.
     pub(crate) is_trusted: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The opening handshake of a WebSocket: how a client requests it in HTTP/1.1 (RFC 6455) and in
-//! HTTP/2 (RFC 8441), the single form in which its Worker receives it, and how the Worker's 101 is
-//! returned.
+//! HTTP/2 (RFC 8441), the single form in which the Worker receives the handshake, and how the
+//! Worker's 101 is returned.
 //!
 //! ```text
 //!  GET, upgrade: websocket ──────────┐                               ┌─► 101, upgrade: websocket

@@ -41,12 +41,12 @@ use crate::thread::RouterThread;
 /// The timeout for a client to send the head of a request, once the request has begun.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum size of a piece of a response, in bytes. A client that does not take a piece within
-/// [`SEND_TIMEOUT`] is too slow, which is 273 bytes per second.
+/// The maximum size of a piece of a response, in bytes. A client must take each piece within
+/// [`SEND_TIMEOUT`], which is 273 bytes per second.
 const PIECE: usize = 16 * 1024;
 
-/// The maximum number of canceled requests of a connection, minus those that were answered. A
-/// browser cancels all requests of a page that its user leaves.
+/// The maximum number of canceled requests of a connection. Each answered request makes up for one
+/// that was canceled before. A browser cancels all requests of a page that its user leaves.
 const MAX_CANCELED: u32 = 2 * tenon_http3::STREAMS;
 
 /// The minimum time between announcing the end of a connection and ending it. Requests that the
@@ -186,8 +186,8 @@ enum Ended {
 }
 
 /// Limits how many requests of a connection the client may begin without taking the answer. A
-/// client could otherwise begin and cancel any number of requests, whatever the number of
-/// concurrent ones.
+/// client could otherwise begin and cancel any number of requests without exceeding the limit of
+/// concurrent requests.
 #[derive(Debug, Default)]
 struct Canceled(u32);
 
@@ -288,7 +288,7 @@ async fn send_body(
 /// Adds the headers that hyper adds to the responses of the other versions of HTTP.
 ///
 /// # Arguments
-/// * `length` - the length of the body, if it is known.
+/// * `length` - the length of the body, in bytes, if it is known.
 fn complete(
     parts: &mut Parts,
     is_head: bool,

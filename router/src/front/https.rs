@@ -13,8 +13,8 @@ const DEFAULT_PORT: u16 = 443;
 /// The time for which a client remembers that a host speaks HTTP/3, in seconds.
 const REMEMBERED: u32 = 86_400;
 
-/// The paths under which certificate authorities ask for a proof of control, without TLS (RFC 8555,
-/// section 8.3).
+/// The prefix of the paths at which certificate authorities ask for a proof of control, without TLS
+/// (RFC 8555, section 8.3).
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 
 /// Returns the location to which a request is redirected, or `None` if the request is served.

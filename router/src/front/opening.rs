@@ -31,7 +31,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// # Arguments
 /// * `readiness` - held while the sockets do not listen.
-/// * `patience` - the time for which connections wait too.
+/// * `patience` - the time for which the sockets keep listening without a table.
 ///
 /// # Errors
 /// Fails if the listeners cannot listen again.

@@ -368,7 +368,7 @@ async fn run(
 /// The reason why a request has no response from its Worker.
 struct Refused {
     failure: Failure,
-    /// The rate limit that the request has exceeded.
+    /// The rate limit that the request has exceeded, if there is one.
     limited: Option<Limited>,
     /// The Worker of the request, if one has a route for the request.
     worker: Option<WorkerId>,

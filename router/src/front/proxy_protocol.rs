@@ -28,7 +28,8 @@ enum Header {
 /// makes the connection itself, as for a health check, or does not know the client.
 ///
 /// # Errors
-/// Fails if the connection does not begin with a header.
+/// Fails if the connection does not begin with a header of at most [`MAX_HEADER`] bytes, or ends or
+/// breaks before the header is complete.
 pub(super) async fn read(stream: &mut TcpStream) -> io::Result<Option<IpAddr>> {
     let mut start = Vec::new();
     while start.len() < MAX_HEADER {

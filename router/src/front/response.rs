@@ -77,7 +77,7 @@ pub(crate) fn from_reply(
         if bodiless {
             set_head_length(&mut map, method, body.len());
         } else {
-            // hyper sets the length of the actual body.
+            // The length of the actual body is added when the head is written.
             map.remove(header::CONTENT_LENGTH);
         }
         return Ok(build(
@@ -202,7 +202,7 @@ pub(crate) struct WrittenResponse {
 
 impl WrittenResponse {
     /// Takes memory for a complete response that waits for its client. If there is none, the
-    /// response is replaced by an empty 503.
+    /// response is replaced with an empty 503.
     pub(crate) fn of(
         response: Response<ResponseBody>,
         in_flight: InFlight,

@@ -10,7 +10,7 @@ use crate::front::response::{self, ResponseBody};
 use crate::front::scheme::Scheme;
 use crate::front::target::Target;
 
-/// The parts of a request that a rule changes.
+/// The parts of a request that a rule changes; `None` for a part that stays as the client sent it.
 pub(super) struct Changed {
     pub(super) target: Option<Target<'static>>,
     pub(super) headers: Option<HeaderMap>,

@@ -5,7 +5,7 @@ use http::{HeaderMap, header};
 use tenon_proto::runtime::Header;
 use tenon_table::traffic::SessionAffinity;
 
-/// Returns the session of a client's request.
+/// Returns the session of a client's request, or `None` if the request has none.
 pub(super) fn of_client<'r>(
     headers: &'r HeaderMap,
     affinity: &SessionAffinity,
@@ -19,7 +19,7 @@ pub(super) fn of_client<'r>(
     }
 }
 
-/// Returns the session of a call by another Worker.
+/// Returns the session of another Worker's call, or `None` if the call has none.
 pub(super) fn of_call<'r>(headers: &'r [Header], affinity: &SessionAffinity) -> Option<&'r [u8]> {
     let named = |name: &str| {
         let mut headers = headers.iter();

@@ -32,6 +32,7 @@ pub(crate) enum Lineage<'a> {
     /// The sender is a node or an operator.
     Process {
         context: Option<Context>,
+        /// Whether the request is a call of another Worker, and not a scheduled event.
         is_call: bool,
     },
 }
@@ -92,7 +93,8 @@ pub(crate) fn begin<'a>(
 }
 
 /// Adds the outcome of a request to its span, and returns the span, which ends with the response. A
-/// request that has failed without a span gets one.
+/// request that has failed without a span gets one, which has ended already; the result is then
+/// `None`.
 pub(crate) fn answered(
     thread: &RouterThread,
     trace: &mut Trace,

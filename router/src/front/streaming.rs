@@ -44,8 +44,11 @@ impl Streaming {
         Self { first, rest, trailers: None, client, memory: None, _permit: permit }
     }
 
-    /// Returns the next piece. While pieces are available, the client is behind: data from its node
-    /// waits here, up to two windows.
+    /// Returns the next piece, or `None` at the end. While pieces are available, the client is
+    /// behind: data from its node waits here, up to two windows.
+    ///
+    /// # Errors
+    /// Fails if the node does not complete the body, or if there is no memory for data that waits.
     pub(crate) fn poll_piece(
         &mut self,
         cx: &mut Context<'_>,
@@ -90,8 +93,8 @@ impl Streaming {
     }
 }
 
-/// The reason why a body ended before it was complete. On this error hyper resets the client's
-/// stream, so that a partial body is not taken for a complete one.
+/// The reason why a body ended before it was complete. On this error the client's stream or
+/// connection is broken off, so that a partial body is not taken for a complete one.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TruncatedBody {
     #[error("the node did not complete its response ({})", .0.reason())]

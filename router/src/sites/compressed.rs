@@ -17,8 +17,8 @@ use tokio::task::spawn_blocking;
 /// The maximum memory for compressed contents, in bytes.
 const CAPACITY: u64 = 64 << 20;
 
-/// The sizes of files that are worth compressing, in bytes. A smaller file fits into one or two
-/// packets anyway, and a larger file would occupy the thread for seconds.
+/// The sizes of files that are worth compressing, in bytes. A smaller file fits into one packet
+/// anyway, and a larger file would occupy the thread for seconds.
 const SIZES: std::ops::RangeInclusive<u32> = 512..=4 << 20;
 
 /// An estimate of the memory that an entry takes besides its content, in bytes.

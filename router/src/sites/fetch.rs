@@ -39,7 +39,7 @@ pub(crate) enum FetchError {
 /// Fetches a pack, keeps it on disk and opens it.
 ///
 /// # Errors
-/// Fails if no operator sends the pack, or the pack cannot be written.
+/// Fails if no operator sends the pack, or the pack cannot be stored or opened.
 pub(super) async fn fetch(
     server: &Server,
     disk: &Mutex<DiskCache<SiteId>>,

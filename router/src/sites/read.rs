@@ -29,7 +29,7 @@ pub(crate) async fn read(site: &Arc<Site>, offset: u64, length: usize) -> io::Re
     }
 }
 
-/// Reads a part of a pack if the kernel has it in memory.
+/// Reads a part of a pack. Returns `None` if the kernel does not have the part in memory.
 fn read_now(site: &Site, offset: u64, length: usize) -> io::Result<Option<Bytes>> {
     let mut bytes = vec![0; length];
     let read = loop {
@@ -58,7 +58,9 @@ fn read_later(site: Arc<Site>, offset: u64, length: usize) -> JoinHandle<io::Res
 /// A part of a pack as a stream of pieces.
 pub(crate) struct FileStream {
     site: Arc<Site>,
+    /// The position of the next piece in the pack, in bytes.
     offset: u64,
+    /// The number of bytes that have not been read.
     left: u64,
     reading: Option<JoinHandle<io::Result<Bytes>>>,
 }
@@ -74,6 +76,9 @@ impl FileStream {
     }
 
     /// Returns the next piece, or `None` at the end.
+    ///
+    /// # Errors
+    /// Fails if the pack cannot be read, or ends too early.
     pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         let piece = match &mut self.reading {
             Some(reading) => {

@@ -38,7 +38,7 @@ pub(crate) struct Frames {
     len: usize,
     /// The remaining payload of the current frame, in bytes.
     payload: u64,
-    /// A Close frame has passed.
+    /// Whether a Close frame has passed.
     closed: bool,
 }
 

@@ -84,7 +84,8 @@ impl TunnelSlot {
         self
     }
 
-    /// Returns the client whose connection the tunnel is on.
+    /// Returns the client whose connection the tunnel uses, or `None` for a tunnel of a call at the
+    /// internal listener.
     pub(crate) fn client(&self) -> Option<Arc<Client>> {
         self.in_flight.as_ref().map(|in_flight| in_flight.client().clone())
     }

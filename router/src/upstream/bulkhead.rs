@@ -9,8 +9,8 @@
 use tenon_clients::quota::{Hold, Peer, Quota};
 
 /// The number of equal parts into which a thread's maximum of requests in flight is divided; a
-/// shard may have one part. A responsive shard has a hundred times fewer requests; if eight shards
-/// are unresponsive, the cause is not a single shard.
+/// shard may have one part. A responsive shard has a hundred times fewer requests than one part; if
+/// eight shards are unresponsive, the cause is not a single shard.
 const PARTS: usize = 8;
 
 /// The permits of one shard. Addresses share them, so that no single address takes them all.

@@ -88,6 +88,10 @@ pub(crate) type Driver = LocalBoxFuture<'static, Disconnect>;
 /// * `pings` - whether to ping the shard while it has requests.
 /// * `counts` - counts reads from the connection and writes to it.
 /// * `prove_by` - the deadline of the handshakes, if the peer has yet to prove that it responds.
+///
+/// # Errors
+/// Fails if a connect or a handshake fails or takes too long, or if the certificate of the node is
+/// for another pool.
 pub(crate) async fn open(
     shard: &Shard,
     tls: Option<&Tls>,
@@ -146,7 +150,7 @@ async fn connect(
         Some(tls) => {
             let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
             let stream = with_timeout(timeout, async { Ok(connecting.await?) }).await?;
-            // The handshake is an answer by the shard's thread.
+            // The shard's thread has answered, because it has completed the handshake.
             counts.count_read();
             if !stream.peer_may_be_of_pool(&shard.pool) {
                 let (address, pool) = (shard.address.clone(), Arc::clone(&shard.pool));

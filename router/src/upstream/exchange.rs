@@ -65,6 +65,10 @@ enum RestSource {
 /// * `stays` - whether the lane that receives the request must run it.
 /// * `timeout` - the timeout that is sent to the node, rounded up to seconds.
 /// * `sent` - set to true as soon as the request may have been sent.
+///
+/// # Errors
+/// Fails if the bulkhead has no permit, or if the shard cannot be reached, refuses or fails the
+/// request, or is lost before the head of its reply.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
     peer: Peer,
@@ -159,7 +163,7 @@ async fn request(
 /// Returns the timeout in whole seconds: nearly all requests have the same value, so that their
 /// headers are the same.
 fn seconds(timeout: Duration) -> u64 {
-    // The specification allows eight digits.
+    // The specification of gRPC allows eight digits.
     (timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0)).min(99_999_999)
 }
 
@@ -187,6 +191,9 @@ impl Rest {
     }
 
     /// Returns the next part, or `None` if the stream has ended with status OK.
+    ///
+    /// # Errors
+    /// Fails if the stream ends with another status, breaks, or violates the protocol.
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -210,7 +217,8 @@ impl Rest {
         })
     }
 
-    /// Releases the permit, because the request has become a tunnel, which is bounded elsewhere.
+    /// Releases the permit, because the request has become a tunnel, and tunnels have bounds of
+    /// their own.
     pub(crate) fn release_permit(&mut self) {
         self.permit = None;
     }

@@ -132,7 +132,7 @@ struct Forwarding<'a> {
     picker: Picker<'a>,
     attempts: Attempts,
     moves: Moves,
-    /// A lane that receives the request must run it.
+    /// Whether a lane that receives the request must run it.
     stays: bool,
 }
 

@@ -3,13 +3,13 @@
 //! A shard that cannot be connected to is *ejected*: requests avoid it, and the thread that ejected
 //! the shard tries to connect in the background, at growing intervals, until a connection succeeds.
 //! No request is used as a probe of an ejected shard. A draining shard gets no requests until the
-//! catalog announces a change of its nodes, or until the shard's process has ended and another
+//! nodes in the catalog change, or until the shard's process has ended and another
 //! process answers. A shard that becomes silent while requests wait ([`pulse`](super::pulse)) gets
 //! no requests until data arrives on its connection again. If a process breaks off its connection,
 //! the process has ended, and requests wait for its *successor*, which the node's supervisor
 //! starts. The supervisor knows whose code ended the process, and refuses that code; another node
 //! would run the code and lose a process too. A new connection to a successor, or to a shard that
-//! was avoided, counts only after a response has arrived on it: the kernel accepts connections even
+//! was avoided, counts only after data has arrived on it: the kernel accepts connections even
 //! for a process that is stopped or has not started yet.
 //!
 //! This module is pure.
@@ -45,7 +45,7 @@ pub(crate) enum Health {
     Draining { nodes_version: u64 },
     /// The shard has a connection and requests, and sends nothing.
     Silent {
-        /// The shard had reported that it drains.
+        /// Whether the shard had reported that it drains.
         drains: bool,
     },
     /// The process has ended, and its successor is expected.

@@ -99,6 +99,9 @@ impl Colocated {
 }
 
 /// Runs a request on the shard of this thread.
+///
+/// # Errors
+/// Fails with the failure that the shard returns.
 pub(super) async fn invoke(
     shard: &dyn InlineShard,
     heads: &Heads<'_>,

@@ -230,6 +230,9 @@ impl Link {
     }
 
     /// Returns the connection, and opens a new one if necessary.
+    ///
+    /// # Errors
+    /// Fails if the shard cannot be connected to, or does not prove in time that it responds.
     pub(crate) async fn sender(self: &Rc<Self>) -> Result<Sender, Unreachable> {
         let connecting = match &mut *self.state.borrow_mut() {
             State::Open(sender) if !sender.is_closed() => return Ok(sender.clone()),

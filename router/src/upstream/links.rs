@@ -19,6 +19,7 @@ use crate::upstream::metrics::UpstreamMetrics;
 /// The links of a thread, by shard.
 pub(crate) struct Links {
     by_shard: RefCell<FxHashMap<Arc<Shard>, Rc<Link>>>,
+    /// The number of requests that the thread may have in flight.
     in_flight: usize,
     tls: Option<Tls>,
     colocated: Option<Colocated>,

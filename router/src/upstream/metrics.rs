@@ -8,8 +8,8 @@ use tenon_lifecycle::metrics::{EnumCounters, Register as _};
 
 use crate::upstream::placement::Move;
 
-/// The reasons for a retry. They are exported from the start, so that the first retry appears as an
-/// increase and not as a new series.
+/// The frequent reasons for a retry. They are exported from the start, so that the first retry
+/// appears as an increase and not as a new series.
 const RETRIES: [&str; 6] =
     ["unreachable", "not_begun", "node_lost", "unresponsive", "draining", "overloaded"];
 

@@ -8,9 +8,8 @@
 //!
 //! A request goes to a lane if the Worker is known to run in a lane or is new
 //! ([`placement`](super::placement)), if a shard redirects the request, or if the request may have
-//! ended a shard.
-//! The Worker's key selects the lane within a node, so that the Worker's isolate stays warm; if
-//! that lane is not available, another one of the same node is used.
+//! ended a shard. The Worker's key selects the lane within a node, so that the Worker's isolate
+//! stays warm; if that lane is not available, another one of the same node is used.
 //!
 //! The requests of a Worker that needs more than one shard go to the least loaded of several
 //! candidates ([`spread`](super::spread)).
@@ -43,9 +42,9 @@ pub(crate) struct Target {
     slot: SlotIndex,
     /// The place of this target among the Worker's candidates, from 0.
     pub(crate) rank: usize,
-    /// The target is a pinned shard, and its node has lanes for long turns.
+    /// Whether the target is a pinned shard whose node has lanes for long turns.
     pub(crate) turns_are_short: bool,
-    /// The target is a lane that must run the request, because there is no alternative.
+    /// Whether the target is a lane that must run the request, because there is no alternative.
     pub(crate) stays: bool,
 }
 
@@ -58,7 +57,7 @@ impl Target {
 /// The preferred kind of target on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Preference {
-    /// The Worker's home, as far as it is known.
+    /// The shard or the lane on which the Worker is believed to run.
     Home,
     /// A lane, if the node has any.
     Lane,
@@ -74,7 +73,7 @@ pub(crate) struct Picker<'a> {
     candidates: Candidates,
     /// The candidates for the first attempt, if there are several.
     width: Option<Width>,
-    /// The candidate that was chosen among them.
+    /// The candidate that was chosen among those of the width.
     spread_to: Option<SlotIndex>,
     /// The number of candidates that may still be examined.
     candidates_left: usize,
@@ -130,7 +129,7 @@ impl<'a> Picker<'a> {
         }
     }
 
-    /// Returns the number of candidates.
+    /// Returns the number of candidates in the pool.
     pub(crate) fn slots(&self) -> usize {
         self.pool.ring.len()
     }
@@ -203,8 +202,8 @@ impl<'a> Picker<'a> {
         self.lost_node.as_ref() == Some(&target.link.shard().node)
     }
 
-    /// Returns the next target. Each candidate is returned at most once, except for one as the last
-    /// resort.
+    /// Returns the next target, or `None` if none is left. Each candidate is returned at most once,
+    /// except for one as the last resort.
     pub(crate) fn next(&mut self, preference: Preference) -> Option<Target> {
         self.next_sound(preference).or_else(|| {
             // The only node may have lost a shard but no lane. Overload alone is no reason to use
@@ -214,7 +213,7 @@ impl<'a> Picker<'a> {
         })
     }
 
-    /// Returns the next target that takes requests.
+    /// Returns the next target that takes requests, or `None` if none is left.
     pub(crate) fn next_sound(&mut self, preference: Preference) -> Option<Target> {
         let preference = match preference {
             Preference::Home if self.asks_lane_first() => Preference::Lane,
@@ -257,7 +256,7 @@ impl<'a> Picker<'a> {
     }
 
     /// Returns the target for a request that a process has redirected: a process of the same node,
-    /// or otherwise the next target.
+    /// or otherwise the next target. Returns `None` if none is left.
     pub(crate) fn redirected(&mut self, from: &Target, to: Move) -> Option<Target> {
         let there = match to {
             Move::Lane => self.lane(from.slot),

@@ -97,7 +97,7 @@ pub(crate) async fn send_rest(writer: Writer, upload: Rc<Upload>) {
         let Ok(next) = next.await else { return };
         match next.map(|frame| frame.map(Frame::into_data)) {
             Some(Ok(Ok(data))) => writer.send(&data),
-            // A request has no trailers.
+            // The trailers of a request are a message, so the body has no trailers of HTTP/2.
             Some(Ok(Err(_))) => {}
             // The upload has failed, and keeps its failure.
             Some(Err(_)) => return writer.abort(),

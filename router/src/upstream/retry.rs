@@ -69,7 +69,7 @@ pub(crate) enum AttemptError {
     NodeLost,
     /// The shard is silent, and the request has left it.
     Unresponsive {
-        /// The request had been sent.
+        /// Whether the request had been sent.
         sent: bool,
     },
     /// No reply arrived by the deadline.
@@ -171,11 +171,16 @@ impl Idempotency {
 #[derive(Debug)]
 pub(crate) struct Attempts {
     idempotency: Idempotency,
+    /// The number of failed attempts that `unreachable` does not count.
     reached: u32,
+    /// The number of attempts whose shard could not be connected to, or was silent before the
+    /// request was sent.
     unreachable: u32,
+    /// The number of [`AttemptError::Lost`].
     lost: u32,
+    /// The number of [`AttemptError::NodeLost`].
     nodes_lost: u32,
-    /// The request has left a silent shard.
+    /// Whether the request has left a silent shard.
     has_left: bool,
 }
 

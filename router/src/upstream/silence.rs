@@ -1,8 +1,8 @@
 //! Decides what the silence of a shard means for the requests that wait for it.
 //!
-//! A silent shard ([`pulse`](super::pulse)) gets no new requests. For the requests that
-//! the shard already has, silence is ambiguous: a shard answers nothing during a turn, so a stopped
-//! shard and a busy one look the same. Therefore:
+//! A silent shard ([`pulse`](super::pulse)) gets no new requests. For the requests that the shard
+//! already has, silence is ambiguous: a shard answers nothing during a turn, so a stopped shard and
+//! a busy one look the same. Therefore:
 //!
 //! * A **pinned shard of a node with lanes** has short turns only, because heavy Workers run in the
 //!   lanes. Its requests leave it as soon as it is silent.

@@ -3,12 +3,12 @@
 //!
 //! ```text
 //!  width 1 ── hot ──► 2 ── still hot ──► 3 ── still hot ──► 4 ──► 6 ──► …      at most all shards
-//!                     ◄── a while without heat: one shard less ◄──
+//!                     ◄── a while without heat: one shard fewer ◄──
 //! ```
 //!
 //! A shard marks the responses of a Worker that uses much of the shard's time, or has its maximum
-//! of requests in flight there: the Worker is *hot*. Its requests then go to the first candidates
-//! of the ring, as many as the width says: each goes to the candidate with the fewest requests of
+//! of requests in flight there: the Worker is *hot*. Its requests then go to as many candidates
+//! of the ring as the width says, from the first, each to the candidate with the fewest requests of
 //! this thread. This bounds the load of each shard, as consistent hashing with bounded loads does
 //! (Mirrokni, Thorup and Zadimoghaddam, 2018, <https://arxiv.org/abs/1608.01350>), but only Workers
 //! that cause load leave their first shard, and all others stay warm where they are. When a Worker
@@ -34,7 +34,8 @@ const SETTLE: Duration = Duration::from_millis(250);
 const COOL: Duration = Duration::from_secs(10);
 
 /// The maximum number of Workers with more than one shard. A hot Worker uses a fifth of a shard, so
-/// a pool of 200 shards has no more of them. Beyond this number, Workers stay on their shards.
+/// a pool of 200 shards has at most 1,000 of them. Beyond this number, Workers stay on their
+/// shards.
 const MAX_WORKERS: usize = 1024;
 
 /// The Workers with more than one shard.
@@ -48,7 +49,7 @@ pub(crate) struct Spread {
 pub(crate) struct Width {
     /// The number of candidates, at least 2.
     pub(crate) candidates: usize,
-    /// The number of the first of these candidates that have responded.
+    /// The number of candidates, counted from the first, that have responded.
     pub(crate) warm: usize,
 }
 

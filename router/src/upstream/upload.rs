@@ -74,12 +74,14 @@ pub(crate) struct Upload {
 
 struct State {
     source: Box<dyn Source>,
+    /// The maximum size, in bytes.
     limit: u64,
+    /// The number of bytes that have arrived.
     received: u64,
     ended: bool,
     /// The trailers of a body that has ended.
     trailers: Vec<Header>,
-    /// There will be no further attempt.
+    /// Whether there will be no further attempt.
     settled: bool,
     /// The pieces that have been sent, or `None` if they are too large or no longer needed.
     kept: Option<Vec<Bytes>>,

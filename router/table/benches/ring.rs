@@ -11,7 +11,8 @@ use tenon_proto::id::{ShardId, WorkerId};
 use tenon_table::ring::{Key, Ring, Seed};
 
 const SHARDS: u16 = 16;
-/// The number of keys per slot, with which the largest share is overestimated by at most 2 %.
+/// The number of keys per slot at which the largest share is overestimated by at most 2 %. The
+/// share is also measured with a quarter of these keys, which doubles the error.
 const KEYS_PER_SLOT: usize = 20_000;
 const MAX_KEYS: usize = 1 << 21;
 const LOOKUPS: usize = 2_000_000;

@@ -252,13 +252,14 @@ impl Table {
         }
     }
 
-    /// Returns the Worker that serves a host and path, without regard to rules.
+    /// Returns the Worker that serves a host and path, without regard to rules, or `None` if no
+    /// route matches.
     #[inline]
     pub fn route(&self, host: &str, path: &str) -> Option<&Arc<Worker>> {
         self.routes.find(host, path)
     }
 
-    /// Returns the Worker or the rule that serves a request.
+    /// Returns the Worker or the rule that serves a request, or `None` if nothing matches.
     #[inline]
     pub fn find(
         &self,
@@ -268,7 +269,7 @@ impl Table {
         self.routes.find_with(host, request.path, |rules| rules.find(request))
     }
 
-    /// Returns a Worker by id.
+    /// Returns the Worker with this id, or `None` if there is none.
     #[inline]
     pub fn worker(&self, id: &WorkerId) -> Option<&Arc<Worker>> {
         self.workers.get(id)
@@ -281,7 +282,7 @@ impl Table {
         services.filter(|service| !service.has_sessions())
     }
 
-    /// Returns the number of routers, which share rate limits.
+    /// Returns the number of routers, which share rate limits, or 1 if the number is unknown.
     #[inline]
     pub fn routers(&self) -> NonZeroU32 {
         NonZeroU32::new(self.routers).unwrap_or(NonZeroU32::MIN)

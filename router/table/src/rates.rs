@@ -62,7 +62,12 @@ impl Rates {
     }
 
     /// Admits a request, if every rate allows it. The rates are examined from the narrowest to the
-    /// widest, and a request that one refuses does not count toward those after it.
+    /// widest, and a request that one rate refuses does not count toward those after it.
+    ///
+    /// # Arguments
+    /// * `key` - identifies the Worker among those whose clients are limited.
+    /// * `clients` - the state of the limits of clients.
+    /// * `routers` - the number of routers that share the rates.
     ///
     /// # Errors
     /// Returns the first limit that the request exceeds.
@@ -95,7 +100,8 @@ impl Worker {
         self.rates = rates;
     }
 
-    /// Returns the rate of the Worker's namespace, with the namespace and the pool.
+    /// Returns the rate of the Worker's namespace, with the namespace and the pool, or `None` if
+    /// the namespace has no rate.
     pub(crate) fn namespace_rate(&self) -> Option<(NamespaceKey, SharedRate)> {
         let rate = self.rates.as_ref()?.namespace.clone()?;
         Some((self.namespace_key(), rate))

@@ -108,7 +108,7 @@ impl SlotIndex {
 #[derive(Debug, Default)]
 pub struct Ring {
     slots: usize,
-    /// The places of the points, ascending, and an end mark.
+    /// The places of the points in ascending order, and an end mark.
     places: Vec<u32>,
     /// The slot of each point.
     owners: Vec<SlotIndex>,
@@ -125,7 +125,8 @@ impl Ring {
         let mut points = Vec::new();
         let mut slots = 0;
         for seed in seeds {
-            // Place in the high half, slot in the low half: one integer sorts by both.
+            // The place is in the high half and the slot in the low half, so one integer sorts by
+            // both.
             points.extend(seed.points().map(|place| u64::from(place) << 32 | slots as u64));
             slots += 1;
         }
@@ -134,7 +135,8 @@ impl Ring {
         }
         points.sort_unstable();
         let mut places: Vec<u32> = points.iter().map(|point| high(*point)).collect();
-        // About one point per stretch. There are at least POINTS points, so the shift is under 32.
+        // A stretch has about one point. There are at least POINTS points, so the shift is below
+        // 32.
         let bits = points.len().next_power_of_two().trailing_zeros();
         let shift = u32::BITS - bits;
         let mut next = 0;
@@ -170,7 +172,7 @@ impl Ring {
         for place in key.probes() {
             let point = self.successor(place);
             let distance = self.places[point].wrapping_sub(place);
-            // Written so that it compiles to two conditional moves: the outcome is unpredictable.
+            // These lines compile to two conditional moves, because the outcome is unpredictable.
             let nearer = distance < nearest;
             nearest = if nearer { distance } else { nearest };
             best = if nearer { point } else { best };
@@ -230,7 +232,7 @@ impl Ring {
 }
 
 /// A walk through a key's candidates that does not borrow the ring, so that it can be held across
-/// an await. The first step costs as much as [`Ring::first`]; only a second one sets the walk up.
+/// an await. The first step costs as much as [`Ring::first`]; only a second step sets up the walk.
 #[derive(Debug)]
 pub struct Candidates {
     key: Key,
@@ -238,11 +240,14 @@ pub struct Candidates {
     cursors: Vec<Cursor>,
 }
 
-/// The state of one probe in the walk: its next point, and the distance to it.
+/// The state of one probe in the walk.
 #[derive(Debug)]
 struct Cursor {
+    /// The index of the next point.
     point: usize,
+    /// The distance from the probe to the next point.
     distance: u32,
+    /// The number of points that the walk has not passed, including the next point.
     left: usize,
 }
 
@@ -252,7 +257,7 @@ impl Candidates {
         Self { key, taken: Vec::new(), cursors: Vec::new() }
     }
 
-    /// Returns the next candidate. Every call must pass the same ring.
+    /// Returns the next candidate, or `None` after the last. Every call must pass the same ring.
     pub fn next(&mut self, ring: &Ring) -> Option<SlotIndex> {
         if self.taken.len() >= ring.slots {
             return None;

@@ -3,7 +3,7 @@
 //! The most specific host with a matching path wins: the exact host, then the longest wildcard
 //! `*.suffix`, and so on to the shortest. Within a host the longest path prefix that ends at a
 //! segment boundary wins: `/api` matches `/api` and `/api/x`, not `/apix`. Paths are compared as
-//! the Worker sees them (`target`).
+//! the Worker sees them, without dot segments.
 //!
 //! A host may also have rules ([`crate::rules`]), which precede the prefixes of the same host. The
 //! host `*`, which covers every host, can only have rules.
@@ -167,7 +167,8 @@ impl<T> Routes<T> {
         self.len == 0
     }
 
-    /// Returns the target that serves a request, without regard to rules.
+    /// Returns the target that serves a request, without regard to rules, or `None` if no route
+    /// matches.
     ///
     /// # Arguments
     /// * `host` - a host in upper, lower or mixed case, with or without a port.
@@ -179,7 +180,7 @@ impl<T> Routes<T> {
         }
     }
 
-    /// Returns the target or the rule that serves a request.
+    /// Returns the target or the rule that serves a request, or `None` if nothing matches.
     ///
     /// # Arguments
     /// * `host` - a host in upper, lower or mixed case, with or without a port.

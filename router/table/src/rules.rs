@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The operator puts the matches of a host into the order of precedence that the Gateway API
-//! specifies. Their paths come first in it, so that a request is compared only with the matches of
-//! its own path and of the prefixes above.
+//! specifies. Paths take precedence over all other conditions, so a request is compared only with
+//! the matches of its own path and of the prefixes above.
 //!
 //! This module is pure.
 
@@ -66,7 +66,7 @@ struct Backends {
     total: u64,
 }
 
-/// The parts of a redirect's location that replace those of the request.
+/// The parts of a redirect's location that replace those of the request; `None` keeps a part.
 #[derive(Debug)]
 pub struct Redirect {
     pub scheme: Option<Box<str>>,
@@ -109,8 +109,8 @@ pub struct Request<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Rule<'a> {
     pub action: &'a Action,
-    /// The length of the path's part that the rule has matched: the prefix without a trailing
-    /// slash, or the whole path.
+    /// The length, in bytes, of the part of the path that the rule has matched: the prefix without
+    /// a trailing slash, or the whole path.
     pub matched: usize,
 }
 
@@ -185,7 +185,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Returns the rule that a request takes.
+    /// Returns the rule that a request takes, or `None` if the request meets no match.
     pub fn find(&self, request: &Request<'_>) -> Option<Rule<'_>> {
         let path = request.path;
         let first = |matches: &[Match]| {
@@ -323,7 +323,8 @@ impl PathChange {
     /// Returns the changed path.
     ///
     /// # Arguments
-    /// * `matched` - the length of the prefix that the rule has matched, without a trailing slash.
+    /// * `matched` - the length of the prefix that the rule has matched, in bytes, without a
+    ///   trailing slash.
     pub fn apply(&self, path: &str, matched: usize) -> String {
         let path = match self {
             Self::Full(path) => path.to_string(),

@@ -1,5 +1,5 @@
 //! Exports metrics of how evenly the ring distributes Workers. The shares are computed from the
-//! current table during a scrape, and only if nodes have changed since the last one. Neither the
+//! current table during a scrape, and only if nodes have changed since the last scrape. Neither the
 //! serving threads nor the catalog's thread are involved.
 
 use std::sync::{Mutex, PoisonError};

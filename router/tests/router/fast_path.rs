@@ -247,7 +247,7 @@ async fn a_stream_that_is_not_read_takes_bounded_memory() {
     client.send(GET).await;
     let memory = || scenario.metric("tenon_router_client_memory_bytes", None);
     eventually("the response to wait", || memory() > 200_000.0).await;
-    // Reading a mebibyte makes room again and again.
+    // Each mebibyte that is read makes room for more.
     let mut read = vec![0; 1 << 20];
     for _ in 0..16 {
         tokio::time::timeout(DEADLINE, client.0.read_exact(&mut read)).await.unwrap().unwrap();

@@ -97,7 +97,7 @@ async fn a_worker_that_is_not_measured_is_not_reported() {
     for _ in 0..10 {
         assert_eq!([get(&mut client, "shop").await, get(&mut client, "till").await], [200; 2]);
     }
-    // The report of a measured request follows any earlier ones.
+    // The report about a measured request would follow a report about the requests above.
     let internal = scenario.internal_addr();
     scenario.catalog.change(WatchResponse { workers: vec![measured(9)], ..Default::default() });
     InternalCaller::await_worker(internal, measured(9)).await.unwrap();

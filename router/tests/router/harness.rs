@@ -157,7 +157,7 @@ impl Scenario {
         let (registry, router) = loop {
             let registry = Registry::new();
             match Router::spawn(config.clone(), watch.clone(), &registry, &readiness) {
-                // A client of another test has the port of HTTPS for UDP.
+                // A client of another test uses the port of HTTPS for UDP.
                 Err(SpawnError::Http3(_)) => {}
                 spawned => break (registry, spawned.unwrap()),
             }

@@ -1,7 +1,7 @@
 //! Tests clients that exhaust resources: endless heads and bodies, idle connections, and unread
 //! responses.
 //!
-//! Memory is measured by the router's own accounting, not by the process's usage.
+//! The tests measure the memory that the router charges to clients, not that of the process.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -25,7 +25,7 @@ async fn small(node: &Node) -> Scenario {
     Scenario::with_options(&[node], Options { client_memory: MEMORY, ..Default::default() }).await
 }
 
-/// Connects from an address that the other clients do not use.
+/// Connects from the address `127.0.0.last`. Other clients use 127.0.0.1.
 async fn connect_from(last: u8, addr: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, last], 0).into()).unwrap();

@@ -1,7 +1,7 @@
-//! Tests a real router between a real HTTP client, a real catalog and real gRPC nodes.
+//! Tests a router that is connected to clients, a catalog and nodes over sockets.
 //!
-//! The catalog and the nodes are servers of the generated gRPC traits, so that an independent
-//! implementation decodes the router's messages.
+//! The catalog and the nodes implement the generated gRPC traits, so that tonic, an independent
+//! implementation, decodes the router's messages.
 
 // All code in this crate belongs to tests, but Clippy recognizes only functions that are marked as
 // tests.

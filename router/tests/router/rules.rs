@@ -173,7 +173,7 @@ async fn a_worker_sees_the_rewritten_request_and_the_client_the_changed_response
     for absent in ["echo-x-remove", "observed-depth"] {
         assert!(!answer.headers.contains_key(absent), "{absent}");
     }
-    // The filter cannot break the framing of the response.
+    // The rule cannot break the framing of the response.
     assert_eq!(answer.header("content-length"), "0");
 }
 

@@ -119,7 +119,7 @@ async fn a_client_cannot_add_spans_to_a_trace() {
     let span = collector.spans(1).await.remove(0);
     assert_ne!(hex(&span.trace_id), STATED[3..35]);
     assert!(span.parent_span_id.is_empty());
-    // The trace of the client can be found.
+    // A link leads to the client's trace.
     assert_eq!(hex(&span.links[0].trace_id), STATED[3..35]);
     assert_eq!(answer.header("echo-traceparent"), context(&span));
     assert!(!answer.headers.contains_key("echo-tracestate"));
@@ -178,7 +178,7 @@ async fn a_request_that_fails_has_a_span_even_if_it_is_not_sampled() {
         assert_eq!(text(&span, "tenon.worker"), "shop/cart", "{error}");
         assert_eq!(text(&span, "tenon.node"), "n1", "{error}");
     }
-    // The client's own errors have none.
+    // A request that fails because of its client has no span.
     node.behave(Behavior::Status(404));
     get(&scenario, &[]).await;
     node.behave(Behavior::Status(500));
@@ -255,7 +255,7 @@ async fn a_span_ends_with_the_response() {
         let (mut pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);
         let request = client.request(Method::POST, "/").body(streamed(pieces_rx)).unwrap();
         let response = client.open(request).await.unwrap();
-        // Another request of the same time ends first.
+        // Another request, which begins later, ends first.
         assert_eq!(scenario.client().await.get("/").await.status, 200);
         pieces_tx.send("late".into()).await.unwrap();
         drop(pieces_tx);

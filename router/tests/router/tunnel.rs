@@ -1,7 +1,8 @@
 //! Tests tunnels of WebSockets over HTTP/1.1 and HTTP/2: data in both directions, and every way in
 //! which a tunnel ends.
 //!
-//! The router does not interpret the data, so most data in these tests is not WebSocket frames.
+//! The router does not interpret the data, so most data in these tests does not consist of
+//! WebSocket frames.
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ const MAX_RULES: usize = 100;
 /// The maximum number of headers of all paths together.
 const MAX_HEADERS: usize = 500;
 
-/// Headers that describe how a response is transferred.
+/// Headers that describe how a response is transferred. A site may not change these headers.
 const RESERVED: [HeaderName; 8] = [
     header::CONNECTION,
     header::CONTENT_ENCODING,
@@ -42,10 +42,10 @@ impl Headers {
     /// Parses the content of a file.
     ///
     /// # Errors
-    /// Returns the lines that are not valid rules.
+    /// Returns the lines that are not valid rules, and an entry for each limit that is exceeded.
     pub fn parse(text: &str) -> Result<Self, Vec<InvalidRule>> {
         let (mut rules, mut faults) = (Vec::<(Pattern, Vec<Change>)>::new(), Vec::new());
-        // The path of the current headers is invalid.
+        // Whether the path of the current headers is invalid.
         let mut is_path_invalid = false;
         for (at, line) in text.lines().enumerate() {
             let content = line.trim();
@@ -77,8 +77,8 @@ impl Headers {
         if faults.is_empty() { Ok(Self { rules }) } else { Err(faults) }
     }
 
-    /// Returns the changes for a path, in the order of the rules. Names in values are replaced by
-    /// the text that they matched.
+    /// Returns the changes for a path, in the order of the rules. Names in values are replaced
+    /// with the text that they matched.
     pub fn of(&self, path: &str) -> Vec<Change> {
         let mut found = Vec::new();
         for (pattern, changes) in &self.rules {

@@ -36,7 +36,7 @@ impl Redirects {
     /// Parses the content of a file.
     ///
     /// # Errors
-    /// Returns the lines that are not valid rules.
+    /// Returns the lines that are not valid rules or exceed a limit.
     pub fn parse(text: &str) -> Result<Self, Vec<InvalidRule>> {
         let (mut redirects, mut faults) = (Self::default(), Vec::new());
         for (at, line) in text.lines().enumerate() {
@@ -81,8 +81,8 @@ impl Redirects {
         Ok(())
     }
 
-    /// Returns the redirect of a path. Names in the target are replaced by the text that they
-    /// matched.
+    /// Returns the redirect of a decoded path, or `None` if no redirect matches. Names in the
+    /// target are replaced with the text that they matched.
     pub fn of(&self, path: &str) -> Option<Redirect> {
         if let Some(redirect) = self.by_path.get(path) {
             return Some(redirect.clone());

@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌─ a head that the server takes ──► the server
 //!  filter ───┤
-//!            └─ anything else: stays ──► hyper reads the same bytes, by `poll_read`
+//!            └─ anything else: stays ──► hyper reads the same bytes with `poll_read`
 //! ```
 //!
 //! A head that is not taken leaves no trace: hyper reads the bytes as if they had just arrived.
@@ -31,7 +31,8 @@ pub enum Next<T> {
 
 impl HeadFilter {
     /// Waits for the next message, and offers its head to `take` once the head is whole. If `take`
-    /// returns a value, the head has left the filter; its message must have no body.
+    /// returns a value, the head leaves the filter. `take` may take only the head of a message
+    /// without a body.
     ///
     /// # Errors
     /// Fails if the connection is broken, or if there is no memory for the head.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Short pieces are copied behind the head, so that an ordinary response is one slice of memory.
-//! Long pieces are not copied; they are written together with the text by one vectored write.
+//! Long pieces are not copied; they are written together with the text in one vectored write.
 //!
 //! This module is pure.
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
 use httparse::Status;
 
-/// The maximum number of headers of a plain request. hyper accepts a few more.
+/// The maximum number of headers of a plain request. hyper accepts up to 100.
 const MAX_HEADERS: usize = 64;
 
 /// Parses the head of a plain request. Returns `None` for any other head.

@@ -14,7 +14,8 @@ use crate::thread::RouterThread;
 /// Answers a call for static files.
 ///
 /// # Errors
-/// Fails if the Worker has no static files, or they are unavailable.
+/// Fails if the Worker has no static files, if the method or the URL is not valid, or if the files
+/// are unavailable.
 pub(super) async fn answer_call(
     thread: &RouterThread,
     worker: &Worker,

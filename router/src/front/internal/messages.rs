@@ -40,7 +40,7 @@ impl Messages {
     /// Reads the first message.
     ///
     /// # Errors
-    /// Fails if the message is not a head, or does not arrive before the timeout.
+    /// Fails if the message is malformed or not a head, or does not arrive before the timeout.
     pub(crate) async fn head(&mut self) -> Result<InvokeHead, Failure> {
         let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
         match tokio::time::timeout(HEAD_TIMEOUT, poll_fn(|cx| self.poll_next(cx))).await {
@@ -53,6 +53,9 @@ impl Messages {
     }
 
     /// Returns the next piece of the body, or `None` at its end.
+    ///
+    /// # Errors
+    /// Fails if the stream is reset or malformed, or if the message is not a piece of a body.
     pub(crate) fn poll_body(
         &mut self,
         cx: &mut Context<'_>,

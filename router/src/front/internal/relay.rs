@@ -88,7 +88,7 @@ pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
     grpc_response(relay)
 }
 
-/// Returns the response to a call that a static file answers.
+/// Returns the response to a call that the Worker's static files answer.
 pub(crate) fn file(answer: Answer, permit: Permit) -> Response<Relay> {
     let Answer { status, headers, content } = answer;
     let header = |(name, value): (&HeaderName, &HeaderValue)| Header {

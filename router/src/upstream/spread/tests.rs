@@ -41,6 +41,7 @@ impl Pool {
     /// # Arguments
     /// * `every` - the time from one arrival to the next.
     /// * `takes` - the time for which a request occupies a shard.
+    /// * `lasts` - the time for which requests arrive.
     fn serve(
         &mut self,
         hot: Key,

@@ -54,7 +54,7 @@ fn the_reported_shares_match_the_measured_shares_of_keys() {
         for (share, count) in shares.iter().zip(counts) {
             let (expected, measured) =
                 (share * slots as f64, f64::from(count) * slots as f64 / keys as f64);
-            // Five standard deviations of counting.
+            // The tolerance is five standard deviations of counting.
             assert!(
                 (expected - measured).abs() < 0.05,
                 "{slots} slots: {expected:.3} of the mean expected, {measured:.3} measured"

@@ -90,7 +90,7 @@ fn path() -> impl Strategy<Value = String> {
     "(/[ab-]{0,2}){0,4}".prop_map(|path| if path.is_empty() { "/".into() } else { path })
 }
 
-/// Returns the match by a literal implementation of the rules.
+/// Finds the route with a literal implementation of the rules.
 fn find_by_rules(routes: &[(String, String)], host: &str, path: &str) -> Option<usize> {
     let host_rank = |pattern: &str| match pattern.strip_prefix("*.") {
         Some(suffix) => host.ends_with(&format!(".{suffix}")).then_some(suffix.len()),

@@ -149,7 +149,8 @@ impl Process {
         self.shard.flooded.load(Ordering::SeqCst)
     }
 
-    /// Ends the process, whose parent will start another one. A stopped process sends nothing more.
+    /// Ends the process, but not its parent, which may start a successor. A stopped process sends
+    /// nothing more.
     pub(crate) fn end(&mut self) {
         // The end is not awaited, because a stopped process notices it only after it has resumed.
         drop(self.thread.take().unwrap());
