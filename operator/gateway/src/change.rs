@@ -13,7 +13,7 @@ use crate::{Key, Labels};
 
 /// Functions that look up objects that this crate does not store.
 pub struct Lookups<'a> {
-    /// Returns the labels of a namespace.
+    /// Returns the labels of a namespace, if it is known.
     pub labels: &'a dyn Fn(&str) -> Option<&'a Labels>,
     /// Returns a Secret, if it exists.
     pub secret: &'a dyn Fn(&Key) -> Option<&'a Secret>,
