@@ -51,7 +51,7 @@ const PULLS: usize = 4;
 /// gibibyte on disk.
 const ASSET_PULLS: usize = 2;
 
-/// Time limit of a pull of code from a slow registry.
+/// Time limit of a pull of code.
 const PULL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of a pull of static files, which may be large.
 const ASSETS_TIMEOUT: Duration = Duration::from_secs(300);
@@ -158,7 +158,8 @@ impl Artifacts {
     ///   the artifact names is used, or else the default name of an entrypoint.
     ///
     /// # Errors
-    /// Fails if the artifact cannot be pulled, or if its modules do not form a Worker.
+    /// Fails if the artifact cannot be pulled or compiled, or if the Worker serves static files and
+    /// these cannot be pulled and packed.
     pub async fn compile(
         &self,
         source: &Source,

@@ -224,13 +224,15 @@ impl Claims {
     /// that claim the host, or a host below it, or a wildcard that covers it.
     pub fn affected_by_grants_of(&self, host: &str) -> BTreeSet<Claimant> {
         let above = wildcards_above(host).filter_map(|wildcard| self.by_host.get(&wildcard));
-        // Any grant takes the wildcard that covers every host from all that claim it.
+        // Any grant takes the wildcard `*`, which covers every host, from all objects that claim
+        // it.
         let anywhere = self.by_host.get(ANY);
         let claims = above.chain(anywhere).flatten();
         claims.map(|((.., claimant), _)| claimant.clone()).chain(self.rivals(host)).collect()
     }
 
-    /// Returns the objects that claim one of the hosts that an object claims, or a host below one.
+    /// Returns the objects that claim one of the hosts that an object claims, or a host below one
+    /// of its wildcards.
     pub fn rivals_of(&self, claimant: &Claimant) -> BTreeSet<Claimant> {
         let claims =
             self.by_claimant.get(claimant).into_iter().flat_map(|(_, claims)| claims.keys());

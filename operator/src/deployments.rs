@@ -71,7 +71,8 @@ impl Deployments {
             id.clone(),
             Observation { stage, generation, since: since.filter(|_| stage == Stage::Pending) },
         );
-        // A Worker that was never observed pending was ready before it was first observed.
+        // A Worker that was not observed while this spec was pending is not timed, because the
+        // start of its deployment is unknown.
         since.filter(|since| stage == Stage::Ready && *since < now).map(|since| now - since)
     }
 

@@ -133,7 +133,8 @@ impl Search {
     }
 }
 
-/// Returns whether an object may have this name: a DNS subdomain.
+/// Returns whether a name consists of the characters of a DNS subdomain, has no more than the
+/// permitted length, and is not a segment that changes a path.
 fn is_name(name: &str) -> bool {
     let is_allowed = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')

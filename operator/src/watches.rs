@@ -240,8 +240,8 @@ impl Watches {
         }
     }
 
-    /// Makes nodes refuse the revision that the status names as quarantined. Another replica
-    /// received the report, or this one did before a restart.
+    /// Makes nodes refuse the revision that the status names as quarantined. Another replica has
+    /// received the report, or this replica did so before a restart.
     fn quarantine(&self, id: &WorkerId, published: &Published) {
         let Some(quarantine) = self.index.with(|index| index.quarantine(id)) else { return };
         let redeployed_at = published.0.get(id).copied().flatten();
@@ -258,6 +258,7 @@ impl Watches {
     }
 
     async fn report(&self, reference: &ObjectReference, mut error: String) {
+        // The whole note of an Event may have 1024 characters.
         error.truncate(error.floor_char_boundary(900));
         let event = Event {
             type_: EventType::Warning,
