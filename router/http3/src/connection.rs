@@ -138,7 +138,7 @@ impl Connection {
         tokio::time::timeout(HANDSHAKE_TIMEOUT, sent).await.unwrap_or(Ok(()))
     }
 
-    /// Returns the time that the client takes to answer.
+    /// Returns the estimated round-trip time to the client.
     pub fn round_trip(&self) -> Duration {
         self.transport.rtt()
     }

@@ -1,4 +1,4 @@
-//! HTTP/3 with clients: one endpoint of QUIC on each thread.
+//! HTTP/3 with clients: one QUIC endpoint on each thread.
 //!
 //! ```text
 //!  UDP socket of a thread ─► ThreadSocket ─► Endpoint ─► Attempt ─► Connection ─► Arrival
@@ -83,7 +83,7 @@ const WIDE_WINDOW: usize = 1024 * 1024;
 
 /// The memory that a connection takes, in bytes, with the responses that wait in [`SEND_WINDOW`].
 pub const CONNECTION: usize = SEND_WINDOW + 32 * 1024;
-/// The memory that TLS and QUIC add to a connection.
+/// The memory that TLS and QUIC add to a connection, in bytes.
 pub const MEMORY: TlsMemory = TlsMemory { active: 48 * 1024, resting: 48 * 1024 };
 
 /// The maximum number of simultaneous handshakes of a thread with clients that have not proven
