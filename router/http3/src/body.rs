@@ -1,4 +1,4 @@
-//! The body of a request.
+//! The body of a request: reads it as it arrives, and checks its length.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
