@@ -67,7 +67,7 @@ pub enum Outcome {
     Taken,
     /// The report is about a revision that does not serve the Worker now.
     Outdated,
-    /// The node is unknown, or does not belong to the Worker's pool.
+    /// The node is unknown, or does not belong to the pools of the caller and of the Worker.
     UnknownNode,
     /// The channel of reports is full.
     Full,

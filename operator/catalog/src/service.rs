@@ -314,7 +314,7 @@ struct QuarantineWatcher {
     catalog: Catalog,
     pool: CallerPool,
     node: String,
-    /// The list that was sent last.
+    /// The list that was sent last, if any was sent.
     sent: Option<Vec<Entry>>,
     sent_at: Instant,
     changes_rx: watch::Receiver<()>,

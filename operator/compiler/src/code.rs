@@ -45,7 +45,7 @@ pub(super) struct Code<'a> {
 /// Compiles a module.
 ///
 /// # Errors
-/// Returns all errors of the module itself, without the errors of its imports.
+/// Returns the errors of the module itself, without the errors of its imports.
 pub(super) fn compile<'a>(
     file: &str,
     content: &'a [u8],

@@ -1,4 +1,5 @@
-//! The changes of objects, and what they affect.
+//! The changes of the Gateway API's objects and of those on which they depend, and what the changes
+//! affect.
 
 use std::collections::BTreeSet;
 use std::fmt;
