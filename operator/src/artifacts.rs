@@ -44,7 +44,7 @@ pub use error::ArtifactError;
 use pulls::Pulls;
 
 /// Maximum number of artifacts whose code is pulled concurrently. Each artifact takes up to 35 MiB
-/// while it is unpacked.
+/// while it is unpacked: 10 MiB of compressed and 25 MiB of unpacked modules.
 const PULLS: usize = 4;
 
 /// Maximum number of sites that are pulled and packed concurrently. Each site takes up to a

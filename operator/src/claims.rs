@@ -2,7 +2,7 @@
 //! precedes a requested one, and an older claim precedes a newer one, so that a route cannot be
 //! taken over. This module is pure.
 //!
-//! HTTPRoutes of the Gateway API claim whole hosts, by the same rules. Several HTTPRoutes of a
+//! HTTPRoutes of the Gateway API claim whole hosts, under the same rules. Several HTTPRoutes of a
 //! namespace can share a host, but an HTTPRoute and a Worker cannot: the first claim to the host
 //! decides which of the two kinds holds it.
 //!
@@ -10,7 +10,7 @@
 //! tenant's host and receive the cookies of that tenant's clients:
 //! - a host below the platform's domain belongs to the namespace in its name
 //!   (`<name>.<namespace>.<domain>`);
-//! - any other host belongs to the namespace of the Worker whose claim to the host, or to a
+//! - any other host belongs to the namespace of the object whose claim to the host, or to a
 //!   wildcard that covers the host, precedes all others. Only the claims of namespaces that may
 //!   have the host count ([`crate::grants`]).
 

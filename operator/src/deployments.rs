@@ -36,7 +36,7 @@ impl Stage {
         match ready.filter(|ready| ready.observed_generation == worker.metadata.generation) {
             Some(ready) if ready.status == ConditionStatus::True => Self::Ready,
             Some(ready) if ready.status == ConditionStatus::False => Self::Failing,
-            // The status is older than the spec, or the revision has not reached all routers.
+            // The status is older than the spec, or no router has acknowledged the revision yet.
             None | Some(_) => Self::Pending,
         }
     }

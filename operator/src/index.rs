@@ -14,7 +14,7 @@
 //!
 //! Every replica has an index, fed by its own watches. A change touches only the Workers that
 //! depend on the object. Its cost does not grow with the number of Workers, except for changed
-//! settings of a pool, which are rare.
+//! settings of a pool and for wildcard hosts, both of which are rare.
 
 mod apply;
 mod candidate;

@@ -119,7 +119,8 @@ pub fn verdict(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) 
     Some(Verdict { crash_loops, quarantine, condition, event })
 }
 
-/// Returns the longest quarantine of a serving revision that any node has reported.
+/// Returns the quarantine for the status: of those in the status and in the reports that have not
+/// ended and are about a serving revision, the one that ends last.
 fn quarantine(
     status: &WorkerStatus,
     pending: &PendingReports,
