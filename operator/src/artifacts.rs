@@ -44,14 +44,14 @@ pub use error::ArtifactError;
 use pulls::Pulls;
 
 /// Maximum number of artifacts whose code is pulled concurrently. Each artifact takes up to 35 MiB
-/// while it is unpacked.
+/// while it is unpacked: 10 MiB of compressed and 25 MiB of unpacked modules.
 const PULLS: usize = 4;
 
 /// Maximum number of sites that are pulled and packed concurrently. Each site takes up to a
 /// gibibyte on disk.
 const ASSET_PULLS: usize = 2;
 
-/// Time limit of a pull of code from a slow registry.
+/// Time limit of a pull of code.
 const PULL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of a pull of static files, which may be large.
 const ASSETS_TIMEOUT: Duration = Duration::from_secs(300);
@@ -158,7 +158,8 @@ impl Artifacts {
     ///   the artifact names is used, or else the default name of an entrypoint.
     ///
     /// # Errors
-    /// Fails if the artifact cannot be pulled, or if its modules do not form a Worker.
+    /// Fails if the artifact cannot be pulled or compiled, or if the Worker serves static files and
+    /// these cannot be pulled and packed.
     pub async fn compile(
         &self,
         source: &Source,

@@ -1,4 +1,4 @@
-//! Issues the certificates by which the platform's processes authenticate one another.
+//! Issues the certificates with which the platform's processes authenticate one another.
 //!
 //! ```text
 //!  stored Secrets, pools, now ─► plan (pure) ─► keys, certificates ─► Secrets  (the leader)
@@ -44,7 +44,7 @@ const MANAGER: &str = "tenon-operator-certificates";
 /// Delay before a failed operation is retried.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Maximum time between two runs. The machine's clock may be set forward between them.
+/// Maximum time between two runs, because the machine's clock may be set forward meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(600);
 
 /// Issues certificates and renews them.

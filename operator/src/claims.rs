@@ -2,7 +2,7 @@
 //! precedes a requested one, and an older claim precedes a newer one, so that a route cannot be
 //! taken over. This module is pure.
 //!
-//! HTTPRoutes of the Gateway API claim whole hosts, by the same rules. Several HTTPRoutes of a
+//! HTTPRoutes of the Gateway API claim whole hosts, under the same rules. Several HTTPRoutes of a
 //! namespace can share a host, but an HTTPRoute and a Worker cannot: the first claim to the host
 //! decides which of the two kinds holds it.
 //!
@@ -10,7 +10,7 @@
 //! tenant's host and receive the cookies of that tenant's clients:
 //! - a host below the platform's domain belongs to the namespace in its name
 //!   (`<name>.<namespace>.<domain>`);
-//! - any other host belongs to the namespace of the Worker whose claim to the host, or to a
+//! - any other host belongs to the namespace of the object whose claim to the host, or to a
 //!   wildcard that covers the host, precedes all others. Only the claims of namespaces that may
 //!   have the host count ([`crate::grants`]).
 
@@ -224,13 +224,15 @@ impl Claims {
     /// that claim the host, or a host below it, or a wildcard that covers it.
     pub fn affected_by_grants_of(&self, host: &str) -> BTreeSet<Claimant> {
         let above = wildcards_above(host).filter_map(|wildcard| self.by_host.get(&wildcard));
-        // Any grant takes the wildcard that covers every host from all that claim it.
+        // Any grant takes the wildcard `*`, which covers every host, from all objects that claim
+        // it.
         let anywhere = self.by_host.get(ANY);
         let claims = above.chain(anywhere).flatten();
         claims.map(|((.., claimant), _)| claimant.clone()).chain(self.rivals(host)).collect()
     }
 
-    /// Returns the objects that claim one of the hosts that an object claims, or a host below one.
+    /// Returns the objects that claim one of the hosts that an object claims, or a host below one
+    /// of its wildcards.
     pub fn rivals_of(&self, claimant: &Claimant) -> BTreeSet<Claimant> {
         let claims =
             self.by_claimant.get(claimant).into_iter().flat_map(|(_, claims)| claims.keys());

@@ -194,7 +194,7 @@ pub enum TlsSource {
     /// The operator issues the certificates of all processes.
     SelfSigned {
         terms: Terms,
-        /// The operator's own Deployment, which owns the Secrets.
+        /// The operator's own Deployment, which owns the Secrets, if it is configured.
         deployment: Option<String>,
     },
 }

@@ -36,7 +36,7 @@ impl Stage {
         match ready.filter(|ready| ready.observed_generation == worker.metadata.generation) {
             Some(ready) if ready.status == ConditionStatus::True => Self::Ready,
             Some(ready) if ready.status == ConditionStatus::False => Self::Failing,
-            // The status is older than the spec, or the revision has not reached all routers.
+            // The status is older than the spec, or no router has acknowledged the revision yet.
             None | Some(_) => Self::Pending,
         }
     }
@@ -71,7 +71,8 @@ impl Deployments {
             id.clone(),
             Observation { stage, generation, since: since.filter(|_| stage == Stage::Pending) },
         );
-        // A Worker that was never observed pending was ready before it was first observed.
+        // A Worker that was not observed while this spec was pending is not timed, because the
+        // start of its deployment is unknown.
         since.filter(|since| stage == Stage::Ready && *since < now).map(|since| now - since)
     }
 

@@ -11,7 +11,7 @@
 //! An index of these few objects has the same revisions as an index of all objects: only the routes
 //! of a Worker depend on other Workers, and routes are not part of a revision. The objects are read
 //! by lists with the name as a selector, which the API server answers as fast as a `get`, and which
-//! need no further rights.
+//! need no rights beyond those of the watches.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -133,7 +133,8 @@ impl Search {
     }
 }
 
-/// Returns whether an object may have this name: a DNS subdomain.
+/// Returns whether a name has 1 to 253 characters, each of which may be in a DNS subdomain, and is
+/// neither `.` nor `..`.
 fn is_name(name: &str) -> bool {
     let is_allowed = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')

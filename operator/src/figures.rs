@@ -8,9 +8,10 @@
 //!
 //! Any replica may receive a router's report, and each replica adds the figures that it receives to
 //! those in the status, whether it leads or not. A write names the version of the Worker whose
-//! figures it has read, and fails with a conflict if the Worker has a later version, so no figures
-//! are lost or added twice. The leader sees the sum like any other change of the Worker. The field
-//! belongs to a separate field manager, so it never conflicts with the reconciler's fields.
+//! figures it has read, and fails with a conflict if the Worker has a later version, so concurrent
+//! writes neither lose figures nor add them twice. The leader sees the sum like any other change of
+//! the Worker. The field belongs to a separate field manager, so it never conflicts with the
+//! reconciler's fields.
 //!
 //! - [`sum`]: every decision.
 //! - [`backlog`]: the figures that have not been written yet. Their number is bounded.

@@ -1,4 +1,4 @@
-//! Decides which namespaces may claim a host, by the HostGrants of the cluster. This module is
+//! Decides which namespaces may claim a host, from the HostGrants of the cluster. This module is
 //! pure.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //!
 //! The most specific grants decide alone: a grant of `shop.example.com` takes this host from the
 //! namespaces to which `*.example.com` is granted. A wildcard route would also serve the granted
-//! hosts below it, so a namespace needs a grant of the wildcard for it.
+//! hosts below it, so a namespace needs a grant of the wildcard to claim such a route.
 
 use std::collections::{BTreeMap, HashMap};
 

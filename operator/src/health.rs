@@ -46,9 +46,9 @@ use verdict::{PendingReports, Verdict, verdict};
 /// The field manager of the written fields.
 const MANAGER: &str = "tenon-operator-health";
 
-/// Time for which a finished write keeps its place among the queue's sixteen concurrent calls. It
-/// limits the writes of one Worker's health to one every two seconds, and the writes of all Workers
-/// to eight per second, for any number of reports.
+/// Time for which a finished write keeps its place among the sixteen keys of its namespace that the
+/// queue runs at the same time. It limits the writes of one Worker's health to one every two
+/// seconds, and those of a namespace to eight per second, for any number of reports.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Interval at which Workers with a crash loop or a quarantine are judged again, because the crash

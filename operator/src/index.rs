@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Every replica has an index, fed by its own watches. A change touches only the Workers that
-//! depend on the object, so its cost does not grow with the number of Workers.
+//! depend on the object. Its cost does not grow with the number of Workers, except for changed
+//! settings of a pool and for wildcard hosts, both of which are rare.
 
 mod apply;
 mod candidate;
@@ -79,8 +80,8 @@ pub struct Platform {
 pub enum ServingState {
     /// The Worker has been deleted, or has never been accepted.
     None,
-    /// A WorkerRevision has not been seen, or was deleted, or it has never been resolved. The
-    /// catalog keeps its previous entry.
+    /// Each WorkerRevision that should serve has not been seen, was deleted, or has never been
+    /// resolved. The catalog keeps its previous entry.
     Unresolved,
     Serving(Box<Deployment>),
 }
@@ -146,7 +147,7 @@ impl Index {
         }
     }
 
-    /// Applies a change, and returns the Workers and nodes that it affects.
+    /// Applies a change, and returns what it affects.
     pub fn apply(&mut self, change: Change) -> Touched {
         match change {
             Change::Worker(Watched::Applied(worker)) => self.set_worker(worker),
@@ -221,8 +222,8 @@ impl Index {
         scheduled.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns everything that the reconciler needs to plan a Worker, or `None` if it has been
-    /// deleted.
+    /// Returns what the reconciler needs to plan a Worker. The caller adds the content of the
+    /// catalog. Returns `None` if the Worker has been deleted.
     pub fn candidate(&self, id: &WorkerId) -> Option<Candidate> {
         let worker = self.workers.get(id)?.clone();
         let in_namespace = |name: &str| (id.namespace().to_owned(), name.to_owned());

@@ -1,5 +1,5 @@
-//! The conditions by which tools decide whether an object matches its spec. They are the conditions
-//! of kstatus, which Flux and `helm --wait` follow. This module is pure.
+//! The conditions from which tools decide whether an object matches its spec. They are the
+//! conditions of kstatus, which Flux and `helm --wait` follow. This module is pure.
 //!
 //! ```text
 //!  observedGeneration is not metadata.generation ─► in progress

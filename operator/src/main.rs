@@ -1,4 +1,5 @@
-//! The process `tenon-operator`: `Args` → `Config` → `Operator` → drain.
+//! The process `tenon-operator`: `Args` → `Config` → `Operator` → drain. The same program also
+//! compiles one job for an operator, or probes an installation, and then exits.
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};

@@ -109,8 +109,9 @@ impl Operator {
     /// * `registry` - must not have an operator's metrics yet.
     ///
     /// # Errors
-    /// Fails if the address cannot be bound, the certificate is invalid, or the registry already
-    /// has an operator's metrics.
+    /// Fails if the address cannot be bound, the certificate or an authority of the registries is
+    /// invalid, a cache directory cannot be used, or the registry already has an operator's
+    /// metrics.
     pub async fn spawn(
         config: Config,
         client: Client,

@@ -1,5 +1,5 @@
-//! Reconciles RuntimePools: each becomes a Deployment of nodes, a PodDisruptionBudget and a
-//! headless Service.
+//! Reconciles RuntimePools: each becomes a Deployment of nodes, a PodDisruptionBudget, a headless
+//! Service and, if it has a front, a Service for clients.
 //!
 //! [`plan`] and `status` decide; this module watches and applies. There are few pools, so kube's
 //! own Controller runs the reconciles. [`references`] reads the objects to which pools refer.
@@ -220,7 +220,7 @@ async fn apply(
 }
 
 /// Returns the obstacle of a pool whose certificate has not been issued yet. A Pod that is created
-/// before the Secret of its volume would wait a minute for it.
+/// before the Secret would wait a minute for its volume.
 async fn missing_certificate(
     pool: &RuntimePool,
     context: &Context,
@@ -231,7 +231,7 @@ async fn missing_certificate(
     Ok(found.is_none().then_some(Obstacle::NoCertificate { secret }))
 }
 
-/// Deletes the Service for clients, if the pool has had a front.
+/// Deletes the Service for clients, if the pool had a front.
 async fn delete_front(context: &Context, pool: &RuntimePool) -> kube::Result<()> {
     let services: Api<Service> = Api::namespaced(context.client.clone(), &context.namespace);
     match services.delete(&plan::front_name(pool), &DeleteParams::default()).await {

@@ -8,7 +8,7 @@
 //!
 //! The probe needs a kubeconfig, or a Pod's account, that may list, watch, create and delete
 //! Workers in one namespace, and access to the routers' client port. The Worker's code returns a
-//! random value, by which the probe recognizes a response of the Worker.
+//! random value, from which the probe recognizes a response of the Worker.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};

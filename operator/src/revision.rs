@@ -86,7 +86,7 @@ pub fn worker_id(worker: &Worker) -> WorkerId {
 /// Returns the snapshot of `worker` with the current modules of its source, before compilation.
 ///
 /// # Errors
-/// Fails if the entrypoint cannot be determined.
+/// Fails if the entrypoint cannot be determined, or is not among the modules.
 pub fn snapshot(
     worker: &Worker,
     modules: &BTreeMap<String, Bytes>,
@@ -234,7 +234,7 @@ pub fn worker_of(revision_name: &str) -> Option<&str> {
     revision_name.rsplit_once('-').map(|(worker, _)| worker)
 }
 
-/// Returns the first of the bound Secrets, or keys of them, that does not exist.
+/// Returns the first binding whose Secret, or key of the Secret, does not exist.
 ///
 /// # Arguments
 /// * `secret` - returns the value of a Secret's key in the Worker's namespace.
@@ -316,7 +316,8 @@ pub fn resolve(
     })
 }
 
-/// Returns the settings by which routers serve the files of an artifact.
+/// Returns the settings with which routers serve the files of an artifact, if the Worker serves
+/// any.
 fn resolve_assets(
     id: &WorkerId,
     assets: Option<&Assets>,
@@ -328,7 +329,7 @@ fn resolve_assets(
     Ok(Some(served_assets(assets, site)))
 }
 
-/// Returns the settings by which routers serve files.
+/// Returns the settings with which routers serve files.
 ///
 /// # Arguments
 /// * `site` - the id of the files.

@@ -9,7 +9,8 @@
 //!
 //! Each due time leads to at most one call, whichever replica leads; see [`tenon_schedule::due`]. A
 //! call does not wait for the previous call to end: if a handler runs past the next time, both
-//! calls run. A failed call is not repeated. It is counted and recorded as an Event.
+//! calls run. A call that fails after it has begun is not repeated. Failed calls are counted and
+//! recorded as Events.
 //!
 //! [`Scheduler`] is the task that carries out the decisions. The decisions and the call itself have
 //! a crate of their own, [`tenon_schedule`].

@@ -54,8 +54,8 @@ pub struct Watches {
     /// the right to write one there could otherwise direct other tenants' code and secrets to an
     /// address of its choice.
     pub namespace: String,
-    /// The Service of the routers in that namespace. Its ready endpoints are counted, because the
-    /// routers share rate limits.
+    /// The Service of the routers in the operator's namespace. Its ready endpoints are counted,
+    /// because the routers share rate limits. If `None`, they are not counted.
     pub router_service: Option<String>,
     pub index: SharedIndex,
     pub catalog: Catalog,
@@ -66,7 +66,7 @@ pub struct Watches {
     pub scheduled_tx: mpsc::UnboundedSender<WorkerId>,
     /// Receives the objects of the Gateway API whose statuses may have changed.
     pub gateway_tx: mpsc::UnboundedSender<Subject>,
-    /// The public Service of the routers in that namespace, if HTTPRoutes are served.
+    /// The public Service of the routers in the operator's namespace, if HTTPRoutes are served.
     pub gateway_service: Option<String>,
     /// Receives all pools when one is created or deleted.
     pub pools_tx: watch::Sender<Pools>,
@@ -240,8 +240,8 @@ impl Watches {
         }
     }
 
-    /// Makes nodes refuse the revision that the status names as quarantined. Another replica
-    /// received the report, or this one did before a restart.
+    /// Makes nodes refuse the revision that the status names as quarantined. Another replica has
+    /// received the report, or this replica did so before a restart.
     fn quarantine(&self, id: &WorkerId, published: &Published) {
         let Some(quarantine) = self.index.with(|index| index.quarantine(id)) else { return };
         let redeployed_at = published.0.get(id).copied().flatten();
@@ -258,6 +258,7 @@ impl Watches {
     }
 
     async fn report(&self, reference: &ObjectReference, mut error: String) {
+        // The whole note of an Event may have 1024 characters.
         error.truncate(error.floor_char_boundary(900));
         let event = Event {
             type_: EventType::Warning,

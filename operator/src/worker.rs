@@ -131,8 +131,9 @@ impl Reconciler {
     /// the Worker must be planned again, if its plan depends on the time.
     ///
     /// # Errors
-    /// Fails if the Worker cannot be compiled, or the API server refuses a part of the plan. The
-    /// completed parts are kept, and a retry continues after them.
+    /// Fails if the compiler returns no result, an artifact cannot be pulled, or the API server
+    /// does not accept a part of the plan. The completed parts are kept, and a retry continues
+    /// after them. Invalid code is not an error; the status reports it.
     pub async fn reconcile(
         &self,
         mut candidate: Candidate,

@@ -20,8 +20,8 @@ pub const MAX_PACKED_BYTES: usize = 10 * 1024 * 1024;
 /// Maximum size of a config, in bytes.
 pub const MAX_CONFIG_BYTES: usize = 64 * 1024;
 
-/// Level of compression. Higher levels save a few percent of the bytes and take several times as
-/// long.
+/// Level of zstd compression. Higher levels save a few percent of the bytes and take several times
+/// as long.
 const LEVEL: i32 = 9;
 
 /// Base-2 logarithm of the maximum window of a compressed layer, in bytes. The window is 32 MiB,
@@ -96,7 +96,8 @@ pub enum OutOfBounds {
 /// Packs a bundle.
 ///
 /// # Errors
-/// Fails if the bundle violates a rule, or does not contain its entrypoint.
+/// Fails if the modules violate a rule of [`OutOfBounds`], the entrypoint is not among them, or the
+/// compressed layer has more than [`MAX_PACKED_BYTES`].
 pub fn pack(bundle: &Bundle) -> Result<Packed, PackError> {
     check(&bundle.modules)?;
     if let Some(entrypoint) = &bundle.entrypoint
@@ -122,7 +123,8 @@ pub fn pack(bundle: &Bundle) -> Result<Packed, PackError> {
     Ok(Packed { config, layer: layer.into() })
 }
 
-/// Unpacks an artifact. For any input, this function reads no more bytes than the limits allow.
+/// Unpacks an artifact. For any input, this function decompresses no more bytes than the limits
+/// allow.
 ///
 /// # Errors
 /// Fails if the bytes do not form an artifact, or the modules violate a rule.
@@ -184,8 +186,8 @@ fn check(modules: &BTreeMap<String, Bytes>) -> Result<(), OutOfBounds> {
     if bytes > MAX_SOURCE_BYTES { Err(OutOfBounds::Source) } else { Ok(()) }
 }
 
-/// Returns whether a WorkerRevision accepts a module of this name, and the name does not lead out
-/// of its folder.
+/// Returns whether a WorkerRevision accepts a module of this name, and no segment of the name is
+/// empty, `.` or `..`, so that the name cannot lead out of a folder.
 fn is_module_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
     let is_segment = |segment: &str| !["", ".", ".."].contains(&segment);

@@ -102,7 +102,8 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Returns the host and port of a registry. The key is the name of the registry or a URL.
+/// Returns the host of a registry, with the port if the key states one. The key is the name of the
+/// registry or a URL.
 fn host(key: &str) -> String {
     let authority = key.trim_start_matches("https://").trim_start_matches("http://");
     let host = authority.split('/').next().unwrap_or_default().to_ascii_lowercase();

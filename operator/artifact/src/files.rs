@@ -84,11 +84,11 @@ pub fn layer(files: &[(String, PathBuf)]) -> Result<Bytes, LayerError> {
     Ok(layer.into())
 }
 
-/// Packs the site in a layer. For any input, this function reads no more bytes than the limits
-/// allow.
+/// Converts a layer into a pack, which `packer` writes. For any input, this function decompresses
+/// no more bytes than the limits allow.
 ///
 /// # Errors
-/// Fails if the bytes are not a layer, or the site exceeds a limit.
+/// Fails if the bytes are not a layer, the site exceeds a limit, or the pack cannot be written.
 pub fn pack(layer: impl Read, mut packer: Packer) -> Result<(), AssetsError> {
     let mut decoder = zstd::Decoder::new(layer)?;
     decoder.window_log_max(WINDOW_LOG_MAX)?;

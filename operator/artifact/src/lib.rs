@@ -19,7 +19,7 @@
 //! - [`sites`]: static files of artifacts, on disk.
 //!
 //! The content of an artifact comes from a tenant: nothing is unpacked beyond the limits of
-//! [`archive`].
+//! [`archive`] and [`files`].
 
 pub mod archive;
 mod credentials;

@@ -1,7 +1,7 @@
 //! A client of OCI registries, for artifacts of Workers only.
 //!
-//! Every call has its own connection and token store. A store finds a token by the name of the
-//! registry alone, and a call must not find the token of another tenant.
+//! Every call has a client of its own, with its own connections and credentials. A client finds the
+//! credentials by the name of the registry alone, and a call must not use those of another tenant.
 
 mod blob;
 
@@ -23,9 +23,9 @@ use crate::files::MAX_PACKED_ASSETS;
 use crate::{ASSETS_TYPE, BUNDLE_TYPE, Bundle, CONFIG_TYPE, Credentials, Pulled};
 use blob::{blob, blob_into};
 
-/// Time limit until a connection is established.
+/// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time limit between two pieces of a response.
+/// Maximum time between two pieces of a response.
 const READ_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum size of a manifest, in bytes.
@@ -132,7 +132,7 @@ impl Registry {
     /// Creates a client. The client does not connect before the first call.
     ///
     /// # Errors
-    /// Fails if an authority is not a certificate.
+    /// Fails if one of the extra roots is not a certificate in PEM.
     pub fn new(config: RegistryConfig) -> Result<Self, RegistryError> {
         let registry = Self { config };
         // Without extra roots, a machine that has no authorities is accepted until the first call.
@@ -145,7 +145,7 @@ impl Registry {
     /// Returns the digest of an artifact's manifest, as `sha256:` and hexadecimal digits.
     ///
     /// # Errors
-    /// Fails if the registry does not know the artifact, or cannot be reached.
+    /// Fails if the registry does not know the artifact, denies access to it, or cannot be reached.
     pub async fn resolve(
         &self,
         image: &Reference,
@@ -209,10 +209,11 @@ impl Registry {
     ///
     /// # Arguments
     /// * `repository` - the repository to push to. The tag of the reference is ignored.
-    /// * `assets` - the layer with the static files.
+    /// * `assets` - the layer with the static files, if the Worker has any.
     ///
     /// # Errors
-    /// Fails if the bundle exceeds a limit, or the registry does not accept it.
+    /// Fails if the bundle cannot be packed, or the registry does not accept the artifact or cannot
+    /// be reached.
     pub async fn push(
         &self,
         repository: &Reference,

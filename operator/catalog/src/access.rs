@@ -16,8 +16,8 @@
 //!
 //! Nodes of an earlier version, and nodes whose certificate an administrator issued for all pools,
 //! present a certificate without a pool. Such a node belongs to the pool whose EndpointSlices
-//! contain the address of its connection: they are in the operator's namespace, where tenants have
-//! no rights. A node that belongs to no pool gets nothing.
+//! contain the address of its connection: these slices are in the operator's namespace, where
+//! tenants have no rights. A node that belongs to no pool gets nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -131,8 +131,8 @@ impl Caller {
         request.extensions().get().ok_or_else(unknown)
     }
 
-    /// Checks that the caller is a router, or a node with a front. Without TLS, every caller may be
-    /// one.
+    /// Checks that the caller is a router, or a node with a front. Without TLS, every caller
+    /// passes.
     ///
     /// # Arguments
     /// * `fronts` - the pools whose nodes have fronts.
@@ -153,7 +153,8 @@ impl Caller {
         certificate.is_none_or(|certificate| certificate.is_router && !certificate.is_node)
     }
 
-    /// Returns whether the caller is a node that has a front if its pool has one.
+    /// Returns whether the caller is a node whose certificate names a pool. Such a node has a front
+    /// if its pool has one.
     pub(super) fn may_have_front(&self) -> bool {
         self.certificate.as_ref().is_some_and(|certificate| certificate.named_pool().is_some())
     }
@@ -198,6 +199,7 @@ impl CallerPool {
 /// The pools of the nodes by their addresses.
 #[derive(Default)]
 pub(super) struct Addresses {
+    /// The pools of the nodes that have an address, by the nodes' names.
     by_address: HashMap<IpAddr, BTreeMap<String, String>>,
     /// The address of each node.
     by_node: HashMap<String, IpAddr>,

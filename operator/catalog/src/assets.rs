@@ -23,7 +23,7 @@ pub type AssetsSource =
 const PIECE: usize = 256 * 1024;
 
 impl Catalog {
-    /// Gets the packs of static files from `source`. Later calls have no effect.
+    /// Sets the source of the packs of static files. Later calls have no effect.
     pub fn set_assets_source(&self, source: AssetsSource) {
         let _ = self.shared.assets.set(source);
     }

@@ -19,7 +19,7 @@ pub type CodeSource =
 pub type Modules = Arc<BTreeMap<String, Bytes>>;
 
 impl Catalog {
-    /// Gets the modules of revisions whose code is in artifacts from `source`. Later calls have no
+    /// Sets the source of the modules of revisions whose code is in artifacts. Later calls have no
     /// effect.
     pub fn set_code_source(&self, source: CodeSource) {
         let _ = self.shared.code.set(source);

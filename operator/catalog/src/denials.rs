@@ -10,7 +10,7 @@ use super::access::{Call, Caller, Denial};
 pub(super) struct Denials {
     pub(super) family: IntCounterVec,
     counters: EnumCounters<Call>,
-    /// A caller chooses how often it calls.
+    /// Limits the rate of log lines, because callers choose how often they call.
     warnings: Warnings,
 }
 
@@ -23,7 +23,8 @@ impl Denials {
         Self { counters: EnumMap::of(&family, &[]), family, warnings: Warnings::default() }
     }
 
-    /// Counts and logs a refused call, and returns the answer to the caller.
+    /// Counts a refused call, logs it unless another one was logged moments ago, and returns the
+    /// answer to the caller.
     pub(super) fn record(&self, call: Call, caller: &Caller, denial: Denial) -> Status {
         self.counters.inc(call);
         if let Some(more) = self.warnings.due() {

@@ -17,9 +17,9 @@ pub struct Deployment {
     pub pool: String,
     /// Routes of the requests that are divided among the revisions.
     pub routes: Vec<Route>,
-    /// Part of a request that selects its revision.
+    /// The part of a request that selects its revision. If `None`, requests are divided at random.
     pub session_affinity: Option<SessionAffinity>,
-    /// Limits on the rates of clients' requests.
+    /// Limits on the rates of clients' requests. If `None`, requests are not limited.
     pub rate_limits: Option<RateLimits>,
     /// All requests go to one shard, even if the Worker needs more.
     pub strict_affinity: bool,

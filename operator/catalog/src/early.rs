@@ -36,7 +36,7 @@ const CONCURRENCY: usize = 16;
 /// artifacts are slow does not delay the others.
 const PER_NAMESPACE: usize = 4;
 
-/// Time limit of a search, which is less than that of a node's attempt.
+/// Time limit of a search, which is less than the time limit of a node's attempt to get a revision.
 const LIMIT: Duration = Duration::from_secs(4);
 
 /// The permits of searches.
@@ -51,7 +51,8 @@ impl Searches {
         Self { all: Semaphore::new(CONCURRENCY), by_namespace: Mutex::default() }
     }
 
-    /// Waits for the permit of a search, which ends when the returned value is dropped.
+    /// Waits for the permits of a search, which must hold them until it ends. Returns `None` only
+    /// if a semaphore is closed, which never happens.
     async fn permit(&self, namespace: &str) -> Option<(OwnedSemaphorePermit, SemaphorePermit<'_>)> {
         // A search that waits for its namespace's permit takes none of the others' permits.
         let of_namespace = self.of_namespace(namespace).acquire_owned().await.ok()?;
@@ -71,7 +72,8 @@ impl Searches {
 }
 
 impl Catalog {
-    /// Finds revisions by `source` until the catalog is complete. Later calls have no effect.
+    /// Sets the source that finds revisions until the catalog is complete. Later calls have no
+    /// effect.
     pub fn set_early_source(&self, source: EarlySource) {
         let _ = self.shared.early.set(source);
     }

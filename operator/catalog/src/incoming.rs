@@ -88,7 +88,7 @@ async fn admit(
 fn certificate(stream: &tls::Stream, namespace: &str, address: SocketAddr) -> Certificate {
     let principal = stream.peer_principal(namespace);
     if let Err(error) = &principal {
-        // The calls of this caller are refused, which is logged.
+        // Calls for which the caller needs a pool are refused and logged.
         tracing::debug!(%address, %error, "a caller of the catalog belongs to no pool");
     }
     Certificate {

@@ -150,8 +150,9 @@ impl Catalog {
         }
     }
 
-    /// Makes `revision` serve its Worker on the nodes of `pool`, reachable by `routes`, and returns
-    /// the revision's digest. Nodes can still fetch the revision that it supersedes for a while.
+    /// Makes `revision` serve its Worker on the nodes of `pool`, reachable through `routes`, and
+    /// returns the revision's digest. Nodes can still fetch the revision that it supersedes for a
+    /// while.
     pub fn set_worker(
         &self,
         revision: Arc<Revision>,
@@ -253,7 +254,8 @@ impl Catalog {
     /// get only what the Workers of their own pool need.
     pub fn set_fronts(&self, pools: BTreeSet<String>) {
         self.write().fronts = pools;
-        // Streams of pools that lost their front end without waiting for the next change.
+        // If a pool has lost its front, the streams of its nodes must end now, not at the next
+        // change.
         self.shared.progress_tx.send_modify(|_| {});
     }
 
@@ -273,7 +275,7 @@ impl Catalog {
         let _ = self.progress().wait_for(|progress| progress.synced).await;
     }
 
-    /// Returns the revision with this digest, if it serves or did so recently.
+    /// Returns the revision with this digest, if it serves or did so recently, and is resolved.
     pub fn revision(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
         self.read().revisions.get(digest)
     }
@@ -340,8 +342,8 @@ impl Catalog {
         }
     }
 
-    /// Returns the entries that a node must refuse: those of its pool. Without TLS, the pool
-    /// follows from the node's name, and a node that is not known yet gets the entries of all
+    /// Returns the entries whose revisions a node must refuse: those of its pool. Without TLS, the
+    /// pool follows from the node's name, and a node that is not known yet gets the entries of all
     /// pools.
     fn refused_by(&self, caller: &CallerPool, node: &str, now: Instant) -> Vec<Entry> {
         let deployed = self.read();
@@ -381,7 +383,7 @@ impl Catalog {
         self.read().state.next(walk)
     }
 
-    /// Returns the time since the latest change.
+    /// Returns the time since the latest change, if there was any.
     fn age(&self) -> Option<Duration> {
         self.shared.progress_tx.borrow().at.map(|at| at.elapsed())
     }
@@ -404,7 +406,7 @@ impl Catalog {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Deployed> {
-        // State and revisions are maps, and each change is one call, so a panic cannot leave one
+        // State and revisions are maps, and each change is one call, so a panic cannot leave a map
         // half changed.
         self.shared.deployed.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -414,8 +416,8 @@ impl Catalog {
     }
 }
 
-/// Returns a name that no other run of any operator has: 64 random bits, from the seed that the
-/// standard library draws for its hash maps.
+/// Returns a name for this run of the operator: 64 random bits, from the seed that the standard
+/// library draws for its hash maps. Two runs practically never have the same name.
 fn new_epoch() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }

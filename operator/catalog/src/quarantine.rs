@@ -6,8 +6,9 @@
 //!  Workers' statuses: reports of other replicas ─┴─► Quarantine ─► every node of the Worker's pool
 //! ```
 //!
-//! An entry ends only when its time has elapsed. It does not end if another revision serves in the
-//! meantime and the quarantined revision then serves again.
+//! An entry ends only when its time has elapsed, unless [`MAX_ENTRIES`] later entries displace it.
+//! It does not end if another revision serves in the meantime and the quarantined revision then
+//! serves again.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -37,6 +38,7 @@ pub struct Entry {
     pub digest: RevisionDigest,
     pub worker: WorkerId,
     pub until: Instant,
+    /// The number of quarantines of the revision so far, including this one.
     pub times: u32,
 }
 

@@ -1,7 +1,8 @@
-//! Nodes' reports about the Workers that they run, and the checks on them. This module is pure.
+//! Nodes' reports about the Workers that they run, and how they are parsed. This module is pure.
 //!
-//! A node may report only about itself and its own pool, and only about the revisions that serve
-//! now. Any other report, whether mistaken, late or malicious, is dropped.
+//! A report must come from the pool of the node that it names, and be about a Worker of that pool
+//! and a revision that serves now; a quarantine may also be about one that served recently. Any
+//! other report, whether mistaken, late or malicious, is dropped ([`super::intake`]).
 
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ pub enum Outcome {
     Taken,
     /// The report is about a revision that does not serve the Worker now.
     Outdated,
-    /// The node is unknown, or does not belong to the Worker's pool.
+    /// The node is unknown, or does not belong to the pools of the caller and of the Worker.
     UnknownNode,
     /// The channel of reports is full.
     Full,
@@ -90,7 +91,7 @@ impl Outcome {
         match self {
             Self::Taken => "taken",
             Self::Outdated => "outdated",
-            // Recorded metrics have this value.
+            // The value is older than the variant's name. Recorded metrics have it.
             Self::UnknownNode => "stranger",
             Self::Full => "full",
         }

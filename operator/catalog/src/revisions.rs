@@ -166,8 +166,8 @@ impl Revisions {
         held.is_some_and(|held| matches!(held.content, Content::Unresolved(_)))
     }
 
-    /// Forgets the pools in which a revision ceased to serve longer than [`GRACE`] ago, and drops
-    /// the revisions that serve in no pool.
+    /// Forgets the pools in which a revision ceased to serve at least [`GRACE`] ago, and drops the
+    /// revisions that then have no pool.
     pub fn expire(&mut self, now: Instant) {
         while let Some((since, _, _)) = self.superseded.front()
             && now.duration_since(*since) >= GRACE

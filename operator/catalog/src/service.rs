@@ -32,6 +32,7 @@ use super::{Catalog, Full, Progress, assets, report, traffic};
 /// A client that has not answered a ping for this long is considered dead, and its stream is
 /// closed.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval between two pings.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Minimum interval between two messages of a quarantine stream. Changes in between are sent
@@ -48,7 +49,7 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 /// * `authentication` - authenticates routers and nodes. If `None`, every caller is served.
 ///
 /// # Errors
-/// Fails if the listener fails permanently.
+/// Fails if the gRPC server fails. Failures to accept a connection are logged and retried.
 pub async fn serve(
     listener: TcpListener,
     authentication: Option<Authentication>,
@@ -313,7 +314,7 @@ struct QuarantineWatcher {
     catalog: Catalog,
     pool: CallerPool,
     node: String,
-    /// The list that was sent last.
+    /// The list that was sent last, if any was sent.
     sent: Option<Vec<Entry>>,
     sent_at: Instant,
     changes_rx: watch::Receiver<()>,

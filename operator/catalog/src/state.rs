@@ -1,7 +1,8 @@
 //! The deployed Workers and nodes, and the rules of hosts, with a version for every change. This
 //! module is pure: it uses no clock, lock or socket.
 //!
-//! Every key (a Worker, a node or a host) is indexed once, under the version of its last change:
+//! Every key, such as a Worker, a node or a host, is indexed once, under the version of its last
+//! change:
 //!
 //! ```text
 //!  version   3        7        8        12       13
@@ -9,10 +10,11 @@
 //!            └────────────────────────► a walk continues from its position
 //! ```
 //!
-//! A snapshot is a walk from the beginning, and a delta is a walk from a cursor. A walk holds two
-//! numbers: a slow watcher costs no memory and skips superseded changes, so a key that has changed
-//! a hundred times since the last message is sent once. Only tombstones accumulate, so their number
-//! is bounded: a watcher behind the last forgotten tombstone starts over with a snapshot.
+//! A snapshot is a walk from the beginning, and a delta is a walk from a cursor. A walk holds
+//! little more than two numbers: nothing is queued for a slow watcher, which skips superseded
+//! changes, so a key that has changed a hundred times since the last message is sent once. Only
+//! tombstones accumulate, so their number is bounded: a watcher behind the last forgotten tombstone
+//! starts over with a snapshot.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
@@ -75,7 +77,7 @@ enum Value {
     Routers(u32),
 }
 
-/// Position of one watcher.
+/// The position of one watcher in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
     /// The watcher knows all changes up to this version.
@@ -343,7 +345,7 @@ impl State {
                 return;
             }
         }
-        // The newest change may have left no entry, if its tombstone was forgotten.
+        // The response contains every change up to the current version.
         walk.position = self.version;
     }
 }

@@ -1,8 +1,8 @@
 //! Routers' figures about the revisions of measured Workers, and the checks on them. This module is
 //! pure.
 //!
-//! Figures are about the measurement that the Worker's entry has now, and about the revisions that
-//! serve now. All others are late, and are dropped.
+//! Figures must be about the measurement that the Worker's entry has now, and about a revision that
+//! serves now. Any other figures are late, and are dropped.
 
 use tenon_proto::catalog::{ReportTrafficRequest, RevisionTraffic};
 use tenon_proto::figures::Figures;

@@ -48,7 +48,7 @@ impl Watchers {
         Registration { watchers: self.clone(), position }
     }
 
-    /// Returns the number of watchers, and the version of the slowest.
+    /// Returns the number of watchers, and the version of the slowest watcher, if there is any.
     fn count_and_slowest(&self) -> (usize, Option<u64>) {
         self.with(|positions| {
             let known = positions.iter().map(|position| position.0.load(Ordering::Relaxed));

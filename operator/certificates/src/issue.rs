@@ -7,8 +7,8 @@ use rcgen::{
 };
 use tenon_lifecycle::tls::Role;
 
-/// Time from the beginning of a certificate's validity to its signing, because the clocks of
-/// machines differ.
+/// Maximum time by which the validity of a certificate begins before the certificate is signed,
+/// because the clocks of machines differ.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_hours(1);
 
 /// A certificate and its key, in PEM.
@@ -43,7 +43,7 @@ pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<CertifiedKe
 /// * `uri` - the URI that names the holder more precisely, if there is one.
 ///
 /// # Errors
-/// Fails if the authority's key is malformed.
+/// Fails if the authority's key or `uri` is malformed, or no key can be generated.
 pub fn certificate(
     authority: &CertifiedKey,
     role: Role,

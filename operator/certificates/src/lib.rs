@@ -1,4 +1,4 @@
-//! The certificates by which the platform's processes authenticate one another: when they are
+//! The certificates with which the platform's processes authenticate one another: when they are
 //! issued and renewed, and the Secrets in which they are stored.
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //! - [`plan`]: every decision. Pure.
 //! - [`issue`]: the creation of keys and certificates.
 //! - [`subject`]: the holders of certificates: operators, routers and the nodes of each pool.
-//! - [`secrets`]: the Secrets in which they are stored.
+//! - [`secrets`]: the Secrets in which certificates are stored.
 //!
 //! The crate reads and writes nothing: the operator carries out the plan.
 

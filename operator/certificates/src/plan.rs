@@ -154,8 +154,9 @@ fn held(state: &State) -> impl Iterator<Item = &Issued> {
     state.issued.values().flatten()
 }
 
-/// Returns whether every process trusts the newest authority: its certificate comes from this
-/// authority, which signs only once it is trusted, or the process has had time to read its Secret.
+/// Returns whether every process trusts the newest authority: its Secret lists the authority, and
+/// either the Secret's certificate comes from the authority, which signs only once it is trusted,
+/// or the process has had time to read the Secret.
 fn is_trusted(state: &State, newest: &[u8], terms: &Terms, now: Timestamp) -> bool {
     held(state).all(|issued| {
         issued.trusts.contains(newest)

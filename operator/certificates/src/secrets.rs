@@ -53,7 +53,7 @@ pub type Pools = BTreeMap<String, OwnerReference>;
 #[derive(Clone, Debug)]
 pub struct SecretScope {
     pub namespace: String,
-    /// The owner of all Secrets but those of pools.
+    /// The owner of all Secrets but those of pools, if they have one.
     pub owner: Option<OwnerReference>,
     pub pools: Pools,
 }
@@ -172,7 +172,7 @@ fn issued(secret: &Secret, subject: &Subject, namespace: &str, now: Timestamp) -
     let identity = Identity::of(&bundle, subject.role(), unix_time(now)?).ok()?;
     let certificate = identity::certificates(CERTIFICATE, &bundle.certificate).ok()?.swap_remove(0);
     let is_named = Principal::of(&certificate, namespace) == Ok(subject.principal());
-    // The certificate of another pool would give a pool's nodes that pool's code.
+    // With the certificate of another pool, a pool's nodes would get the code of that other pool.
     if !is_named && matches!(subject, Subject::Pool(_)) {
         return None;
     }

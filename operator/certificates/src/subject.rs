@@ -7,8 +7,9 @@
 //! | nodes of a pool | `tenon-pool-<name>-tls` | `runtime-node.tenon.internal` | `/pool/<name>` |
 //! | nodes of earlier versions | `tenon-runtime-node-tls` | the same | none |
 //!
-//! No node of this version presents the last one. It is still issued, because nodes of an earlier
-//! version present it until they are replaced, and would do so again after a rollback.
+//! No node of this version presents the last of these certificates. It is still issued, because
+//! nodes of an earlier version present it until they are replaced, and would do so again after a
+//! rollback.
 
 use tenon_lifecycle::tls::{Principal, Role};
 
@@ -40,7 +41,8 @@ impl Subject {
         }
     }
 
-    /// Returns the holder that the certificate names by a URI.
+    /// Returns the holder that the URI of the certificate names, or `None` for nodes of earlier
+    /// versions, whose certificate has no URI.
     pub fn principal(&self) -> Option<Principal> {
         match self {
             Self::Role(Role::Operator) => Some(Principal::Operator),

@@ -38,14 +38,14 @@ pub(super) struct Code<'a> {
     pub(super) links: ModuleLinks,
     /// The generated JavaScript and its source map, if the module was not JavaScript.
     pub(super) generated: Option<(Bytes, Option<Bytes>)>,
-    /// The positions of comments that are not in ASCII ([`comments`]).
+    /// The positions, in bytes, of comments that are not in ASCII ([`comments`]).
     pub(super) comments: Vec<Range<usize>>,
 }
 
 /// Compiles a module.
 ///
 /// # Errors
-/// Returns all errors of the module itself, without the errors of its imports.
+/// Returns the errors of the module itself, without the errors of its imports.
 pub(super) fn compile<'a>(
     file: &str,
     content: &'a [u8],

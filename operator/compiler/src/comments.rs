@@ -3,8 +3,8 @@
 //! A node passes ASCII text to V8 without a copy, and all isolates of the node share it. Any other
 //! text is decoded at each start, into two bytes for each UTF-16 unit in the isolate's heap.
 //! Bundlers such as esbuild escape other characters in strings and regular expressions, but keep
-//! comments as their authors wrote them, so one dash in a comment of a library would double the
-//! memory of a Worker. Comments of TypeScript are not printed at all.
+//! comments as their authors wrote them, so one dash in a comment of a library would cost every
+//! isolate a copy of the code. Comments of TypeScript are not printed at all.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) fn not_in_ascii(source: &str, comments: &[Comment]) -> Vec<Range<usiz
         .collect()
 }
 
-/// Replaces every UTF-16 unit that is not ASCII in comments by a question mark, so that lines and
+/// Replaces every UTF-16 unit that is not ASCII in comments with a question mark, so that lines and
 /// columns remain the same. Returns the code unchanged if it has such units elsewhere.
 ///
 /// # Arguments

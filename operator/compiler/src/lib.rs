@@ -111,7 +111,8 @@ pub fn compile_with_progress(
     Err(errors)
 }
 
-/// Returns the source map of a JavaScript module with all fields, as the map's author wrote it.
+/// Returns the source map of a JavaScript module with all fields, as the map's author wrote it, or
+/// `None` if there is no such module, it is not UTF-8, or it has no map.
 pub fn source_map_as_written(modules: &BTreeMap<String, Bytes>, name: &str) -> Option<Bytes> {
     let content = modules.get(name)?;
     let source = std::str::from_utf8(content).ok()?;

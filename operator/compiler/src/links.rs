@@ -24,7 +24,7 @@ pub(super) struct ModuleLinks {
     requests: Vec<ModuleRequest>,
 }
 
-/// An `import … from` or `export … from`.
+/// An `import … from` or `export … from` statement.
 struct ModuleRequest {
     /// Position of the specifier, as a byte offset.
     offset: usize,
@@ -127,8 +127,8 @@ impl<'a> Links<'a> {
         self.modules.insert(file, (source, links));
     }
 
-    /// Returns an error for every import that cannot be resolved, and for an entrypoint that is not
-    /// a code module or has no handler.
+    /// Returns an error for every import that cannot be resolved or whose name is not exported, and
+    /// for an entrypoint that is not a code module or has no handler.
     ///
     /// # Arguments
     /// * `all` - all modules of the Worker, with code or with data.

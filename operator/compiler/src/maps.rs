@@ -2,8 +2,8 @@
 //!
 //! Bundlers write a source map beside a module, as `worker.js.map`, or into a comment at the end of
 //! the module, `//# sourceMappingURL=data:application/json;base64,…`. A node needs only positions,
-//! so a map is stored without the sources and names that it may contain, always as `NAME.map`. A
-//! malformed map is ignored, because code runs without a map.
+//! so a map is stored without the texts of sources and the names of variables that it may contain,
+//! always as `NAME.map`. A malformed map is ignored, because code runs without a map.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,8 @@ use tenon_proto::revision::{MAX_MODULES, MAX_SOURCE_BYTES};
 /// The prefix of the comment in a module's last line that names the source map (ECMA-426).
 const COMMENT: &str = "//# sourceMappingURL=";
 
-/// Returns the code of a JavaScript module and its source map, if the author provides one.
+/// Returns the code of a JavaScript module, without an inline source map, and the source map, if
+/// the author provides one that can be read.
 ///
 /// # Arguments
 /// * `content` - the bytes of `source`.

@@ -241,8 +241,8 @@ mod usage {
     /// Returns the CPU time that this process has used.
     pub(super) fn cpu() -> Duration {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // The name may contain any characters. Among the fields after it, the user time is the
-        // twelfth and the system time the thirteenth.
+        // The program's name, in parentheses, may contain any characters. Among the fields after
+        // it, the user time is the twelfth and the system time the thirteenth.
         let fields =
             stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_ascii_whitespace();
         let ticks: u32 =

@@ -12,7 +12,7 @@ use crate::hosts::intersection;
 use crate::listeners::{ListenerState, Protocol};
 use crate::objects::{GROUP, Gateway, HttpRoute, ParentReference};
 
-/// The kinds of listeners at which a host is served.
+/// The protocols of the listeners at which a host is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Schemes {
     pub http: bool,
@@ -33,7 +33,7 @@ impl Schemes {
 pub struct Attached {
     /// The names of the listeners, whether routers serve them or not.
     pub listeners: Vec<String>,
-    /// The hosts that routers serve.
+    /// The hosts that routers serve, each with its protocols.
     pub hosts: BTreeMap<String, Schemes>,
 }
 

@@ -1,4 +1,5 @@
-//! The changes of objects, and what they affect.
+//! The changes of the Gateway API's objects and of those on which they depend, and what the changes
+//! affect.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,7 +14,7 @@ use crate::{Key, Labels};
 
 /// Functions that look up objects that this crate does not store.
 pub struct Lookups<'a> {
-    /// Returns the labels of a namespace.
+    /// Returns the labels of a namespace, if it is known.
     pub labels: &'a dyn Fn(&str) -> Option<&'a Labels>,
     /// Returns a Secret, if it exists.
     pub secret: &'a dyn Fn(&Key) -> Option<&'a Secret>,

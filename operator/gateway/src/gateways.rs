@@ -320,7 +320,8 @@ impl Gateways {
         }
     }
 
-    /// Returns the hosts that a route requests, and the time at which it was created.
+    /// Returns the time at which a route was created, if it states one, and the hosts that it
+    /// requests, or `None` if there is no such route.
     pub fn requested(&self, key: &Key) -> Option<(Option<Timestamp>, Vec<String>)> {
         let route = self.routes.get(key)?;
         let since = route.object.creation_timestamp().map(|time| time.0);
@@ -353,7 +354,8 @@ impl Gateways {
         (rules, left_out.into_iter().cloned().collect())
     }
 
-    /// Returns the certificate of a host: that of the oldest Gateway with a listener for the host.
+    /// Returns the certificate of a host: that of the oldest Gateway with a listener for the host
+    /// whose Secret has a certificate and a key. Returns `None` if there is no such Gateway.
     pub fn certificate(&self, host: &str, lookups: &Lookups<'_>) -> Option<GatewayCertificate> {
         let mut offers = self.offers.get(host)?.iter();
         let found = offers.find_map(|(.., secret)| (lookups.secret)(secret).and_then(files));

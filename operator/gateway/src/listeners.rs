@@ -125,7 +125,7 @@ impl NoCertificate {
 }
 
 impl ListenerState {
-    /// Returns the protocol of a listener that routers serve.
+    /// Returns the protocol of the listener if routers serve the listener.
     pub fn programmed(&self) -> Option<Protocol> {
         let is_served = self.conflict.is_none()
             && self.certificate.is_ok()
@@ -245,7 +245,7 @@ fn certificate<'a>(
     }
 }
 
-/// Returns the certificate and the key of a Secret, in PEM.
+/// Returns the certificate and the key of a Secret, in PEM, unless one of them is missing.
 pub fn files(secret: &Secret) -> Option<(&[u8], &[u8])> {
     let data = secret.data.as_ref()?;
     Some((&data.get(CERTIFICATE)?.0, &data.get(KEY)?.0))

@@ -31,7 +31,8 @@ pub struct Member<'a> {
     pub compiled: &'a Compiled,
 }
 
-/// Returns the rules of a host, and the routes that have no room among them, which are the newest.
+/// Returns the rules of a host, and the routes that have no room among them. Older routes get room
+/// before newer ones.
 pub fn rules<'a>(host: &str, mut members: Vec<Member<'a>>) -> (HostRules, Vec<&'a Key>) {
     members.sort_by_key(|member| (member.since, member.key));
     let mut rules = HostRules { host: host.to_owned(), ..HostRules::default() };
@@ -55,7 +56,7 @@ pub fn rules<'a>(host: &str, mut members: Vec<Member<'a>>) -> (HostRules, Vec<&'
         }));
         rules.actions.extend(actions.iter().cloned());
     }
-    // The sort is stable, and the routes are in order.
+    // The sort is stable, so equal matches keep the order of their routes and rules.
     matches.sort_by_key(rank);
     rules.matches = matches;
     (rules, left_out)

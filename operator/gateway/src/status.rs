@@ -159,7 +159,7 @@ impl Gateways {
             return None;
         }
         let (held, lost) = self.divide(key, route, facts);
-        // Entries keep their places, so that controllers do not reorder them in turns.
+        // Entries keep their places, so that no two controllers reorder them again and again.
         let mut parents = before.parents.clone();
         let is_current = |entry: &ParentStatus| {
             !is_ours(entry)
@@ -186,7 +186,8 @@ impl Gateways {
         Some((&route.object, HttpRouteStatus { parents }))
     }
 
-    /// Divides the hosts of a route into those that it holds and the others.
+    /// Divides the hosts of a route into those that it holds and those that it does not, each with
+    /// the reason.
     fn divide(
         &self,
         key: &Key,

@@ -23,7 +23,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Maximum delay between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Time limit until a connection to a router is established.
+/// Time limit for connecting to a router.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Interval between pings of the connected router.
@@ -57,7 +57,7 @@ impl Caller {
     /// settled.
     ///
     /// # Errors
-    /// Fails if the call fails, or cannot be started within [`CATCH_UP`].
+    /// Fails if the call fails, or cannot be started within [`CATCH_UP`] after its scheduled time.
     pub async fn call(&self, worker: &WorkerId, call: &Call) -> Result<(), Failure> {
         let mut pause = FIRST_PAUSE;
         loop {

@@ -32,7 +32,7 @@ pub struct Due {
     pub calls: Vec<Call>,
     /// Schedules with times that were skipped, because no call was made within [`CATCH_UP`].
     pub passed_over: Vec<Schedule>,
-    /// The next time at which a call is due.
+    /// The next time at which a call is due, if there is one.
     pub next: Option<Timestamp>,
 }
 

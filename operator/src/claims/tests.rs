@@ -1,4 +1,4 @@
-//! Tests which Worker holds a route that several Workers claim.
+//! Tests which Worker or HTTPRoute holds a route or host that several of them claim.
 
 use super::*;
 

@@ -72,7 +72,8 @@ pub struct ArtifactConfig {
     pub plain_http: Vec<String>,
     /// Certificates of further authorities, in PEM.
     pub authorities: Vec<Vec<u8>>,
-    /// The directory of compiled code and its capacity, in bytes.
+    /// The directory of compiled code and its capacity, in bytes. If `None`, no code is stored on
+    /// disk.
     pub cache: Option<(PathBuf, usize)>,
     /// The directory of static files and its capacity, in bytes.
     pub sites: (PathBuf, usize),

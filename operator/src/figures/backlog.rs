@@ -7,7 +7,7 @@ use tenon_catalog::TrafficReport;
 use tenon_proto::figures::Figures;
 use tenon_proto::id::WorkerId;
 
-/// Maximum number of Workers with pending figures. Figures of other Workers are dropped.
+/// Maximum number of Workers with pending figures. Figures of further Workers are dropped.
 const WORKERS: usize = 10_000;
 
 /// Maximum number of revisions of one Worker with pending figures. A rollout has two, and replaces

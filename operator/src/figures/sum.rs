@@ -13,7 +13,8 @@ pub enum Change {
     Remove,
 }
 
-/// Returns the change of a status, or `None` if it is up to date.
+/// Returns the change of a status, or `None` if no pending figures are about its current step and
+/// nothing has to be removed.
 pub fn change(status: &WorkerStatus, pending: Option<&Pending>) -> Option<Change> {
     let Some(rollout) = &status.rollout else {
         return status.rollout_figures.is_some().then_some(Change::Remove);

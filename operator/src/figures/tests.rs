@@ -16,7 +16,8 @@ use tower_service::Service;
 use super::*;
 use crate::index::{Change, Index, Watched};
 
-/// An API server that records each request, and answers with these statuses in turn.
+/// An API server that records each request, and answers with these statuses in turn, and with 200
+/// after the last of them.
 #[derive(Clone)]
 struct ApiServer {
     statuses: Arc<Mutex<VecDeque<u16>>>,
@@ -53,8 +54,8 @@ impl Service<Request<Body>> for ApiServer {
     }
 }
 
-/// Returns a Worker whose rollout is in the step of second 30, of which the status has this number
-/// of requests.
+/// Returns a Worker whose rollout is in the step that began at second 30. Its status has figures of
+/// the step with this number of requests.
 fn worker(version: &str, requests: i64) -> Worker {
     let since = "1970-01-01T00:00:30Z";
     let revisions = json!([{"revision": "cart-2", "requests": requests, "failed": 0}]);
@@ -109,7 +110,7 @@ impl Running {
         self.index.with(|index| drop(index.apply(change)));
     }
 
-    /// Returns the next write: the version that it is based on, and the number of requests.
+    /// Returns the next write: the version on which it is based, and the written status.
     async fn written(&mut self) -> (String, Value) {
         let (line, body) = self.requests_rx.recv().await.unwrap();
         assert!(

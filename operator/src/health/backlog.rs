@@ -12,7 +12,7 @@ use tenon_proto::id::WorkerId;
 use super::PendingReports;
 use super::verdict::{NodeReport, ReportedCrashLoop, longer, whole_seconds};
 
-/// Maximum number of Workers with pending reports. Reports about other Workers are dropped, and
+/// Maximum number of Workers with pending reports. Reports about further Workers are dropped, and
 /// nodes send them again.
 const WORKERS: usize = 10_000;
 

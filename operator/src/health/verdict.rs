@@ -43,8 +43,8 @@ pub const CRASH_LOOP: &str = "CrashLoopBackOff";
 pub const QUARANTINED: &str = "Quarantined";
 const RUNNING: &str = "Running";
 
-/// Number of distinct failures named in a condition, and in the Event with the same text, which has
-/// at most 1024 characters.
+/// Maximum number of distinct failures that a condition names. The Event with the same text may
+/// have at most 1024 characters.
 const NAMED: usize = 3;
 
 /// The reports about a Worker that are not in its status yet.
@@ -54,8 +54,8 @@ pub struct PendingReports {
     pub by_node: BTreeMap<String, NodeReport>,
     /// The quarantine that ends last among those that nodes have reported.
     pub quarantine: Option<Quarantine>,
-    /// Time from which reports count: earlier ones are about another revision, or about this one
-    /// with other bindings.
+    /// Time from which reports count: earlier reports are about another revision, or about the same
+    /// revision with other bindings. `None` if all reports count.
     pub redeployed_at: Option<Timestamp>,
 }
 
@@ -119,7 +119,8 @@ pub fn verdict(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) 
     Some(Verdict { crash_loops, quarantine, condition, event })
 }
 
-/// Returns the longest quarantine of a serving revision that any node has reported.
+/// Returns the quarantine for the status: of those in the status and in the reports that have not
+/// ended and are about a serving revision, the one that ends last.
 fn quarantine(
     status: &WorkerStatus,
     pending: &PendingReports,
@@ -157,8 +158,8 @@ pub fn longer(one: Quarantine, other: Quarantine) -> Quarantine {
     Quarantine { times: times.unwrap_or(longer.times), ..longer }
 }
 
-/// Returns whether a report of this time is about another revision, or about this one with other
-/// bindings. A status stores whole seconds.
+/// Returns whether a report of this time is about another revision, or about the same revision with
+/// other bindings. A status stores whole seconds, so whole seconds are compared.
 fn is_void(at: &Time, pending: &PendingReports) -> bool {
     pending.redeployed_at.is_some_and(|redeployed_at| at.0.as_second() < redeployed_at.as_second())
 }

@@ -55,7 +55,8 @@ impl Index {
         self.touched_by_worker(id, affected, existed)
     }
 
-    /// Returns the names of the Secrets to which the Worker or one of its revisions refers.
+    /// Returns the names of the Secrets that the Worker or one of its revisions binds, and of the
+    /// Secret with which the Worker's artifact is pulled.
     fn secret_names(&self, id: &WorkerId, worker: &Worker) -> BTreeSet<String> {
         let bound = worker.spec.secrets.iter().map(|secret| &secret.secret_key_ref.name);
         let pull_secrets = worker.spec.source.oci.iter().flat_map(|oci| &oci.pull_secret_ref);

@@ -61,7 +61,7 @@ pub struct Touched {
     pub fronts: Option<BTreeSet<String>>,
     /// The hosts with changed rules; `None` if a host has none any longer.
     pub hosts: BTreeMap<String, Option<HostRules>>,
-    /// The hosts with changed certificates of Gateways.
+    /// The hosts with changed certificates of Gateways; `None` if a host has none any longer.
     pub certificates: BTreeMap<String, Option<GatewayCertificate>>,
     /// The objects of the Gateway API whose statuses may have changed.
     pub gateway_subjects: BTreeSet<Subject>,

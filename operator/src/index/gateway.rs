@@ -104,7 +104,7 @@ impl Index {
     }
 
     /// Claims the hosts that an HTTPRoute requests. Those that its status records count as
-    /// accepted.
+    /// accepted. Returns the other objects that may have gained or lost a host.
     fn claim_hosts(&mut self, key: &Key) -> BTreeSet<Claimant> {
         let claimant = Claimant::HttpRoute(key.clone());
         let (since, hosts) = self.gateways.requested(key).unwrap_or_default();
@@ -135,7 +135,8 @@ impl Index {
     ///
     /// # Arguments
     /// * `affected` - the objects whose claims are affected.
-    /// * `was_created_or_deleted` - otherwise, a Worker that exists was changed.
+    /// * `was_created_or_deleted` - whether the Worker was created or deleted; otherwise, it was
+    ///   changed.
     pub(super) fn touched_by_worker(
         &mut self,
         id: &WorkerId,
@@ -261,7 +262,7 @@ fn addresses(service: &Service) -> Vec<StatusAddress> {
     inside.map(|ip| address("IPAddress", ip)).into_iter().collect()
 }
 
-/// The maximum number of addresses in the status of a Gateway.
+/// The maximum number of addresses that the schema allows in the status of a Gateway.
 const MAX_ADDRESSES: usize = 16;
 
 fn parts<K: kube::Resource>(watched: Watched<K>) -> (Key, Option<std::sync::Arc<K>>) {

@@ -2,8 +2,9 @@
 //!
 //! A leader that was stopped may resume in the middle of a plan, after another replica has become
 //! the leader. Each write is therefore checked against the clock immediately before it is sent, and
-//! not only when work begins. Statuses also carry the resource version that was read, which covers
-//! writes that were sent before the process stopped.
+//! not only when work begins. The statuses of Workers and of the Gateway API's objects also carry
+//! the resource version that was read, which covers writes that were sent before the process
+//! stopped.
 
 use std::task::{Context, Poll};
 

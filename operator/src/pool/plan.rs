@@ -40,7 +40,7 @@ const REVISION_HISTORY: i32 = 1;
 
 const FIRST_SHARD_PORT: i32 = 7100;
 
-/// Port on which a node takes profiles. It is on the Pod's loopback interface, which only a
+/// Port on which a node serves profiles. It is on the Pod's loopback interface, which only a
 /// port-forward reaches, so it is not a port of the container.
 pub const PROFILE_PORT: u16 = 9091;
 
@@ -133,7 +133,7 @@ pub fn children(
     }
 }
 
-/// Returns the name that all objects of a pool have.
+/// Returns the name of a pool's objects, except the Service for clients ([`front_name`]).
 pub fn child_name(pool: &RuntimePool) -> String {
     format!("tenon-pool-{}", pool.name_any())
 }

@@ -26,8 +26,7 @@ pub enum Obstacle {
 ///
 /// # Arguments
 /// * `deployment` - the stored Deployment, if there is one.
-/// * `obstacle` - a referenced object that does not exist, or the API server's refusal of an object
-///   of the pool.
+/// * `obstacle` - the reason why the objects of the pool do not match its spec, if there is one.
 /// * `now` - the transition time of conditions that change.
 pub fn status(
     pool: &RuntimePool,

@@ -4,7 +4,7 @@
 //!
 //! Tenants take turns, and the number of running keys of each tenant is limited. A tenant with
 //! thousands of Workers, or with Workers that are slow to compile, delays only its own Workers.
-//! [`turns`] decides which of a tenant's keys is next.
+//! [`turns`] decides which key is next.
 
 mod turns;
 

@@ -1,4 +1,4 @@
-//! The body of a request.
+//! The body of a request: reads it as it arrives, and checks its length.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,14 +9,15 @@ use http_body::{Frame, SizeHint};
 
 use crate::connection::ReceivingStream;
 
-/// The size from which the data that has arrived is passed on, in bytes.
+/// The amount of arrived data, in bytes, that is passed on before more is read.
 const PIECE: usize = 16 * 1024;
 
 /// The body of a request, as it arrives. Dropping the body tells the client to send no more of it.
 pub struct Body {
     /// `None` once the body has ended.
     stream: Option<ReceivingStream>,
-    /// The length that the head states, less the length that has arrived.
+    /// The length that the head states, less the length that has arrived; `None` if the head states
+    /// no length.
     left: Option<u64>,
     /// The frame that has arrived with the head.
     first: Option<Frame<Bytes>>,
@@ -32,7 +33,7 @@ pub enum BodyError {
     Length,
 }
 
-/// The Content-Length of a request has no or several values.
+/// The error for a Content-Length that is not exactly one number.
 #[derive(Debug)]
 pub(crate) struct InvalidLength;
 

@@ -1,4 +1,4 @@
-//! A connection of a client, and its requests.
+//! A client's connection, and its requests with their responses.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -138,7 +138,7 @@ impl Connection {
         tokio::time::timeout(HANDSHAKE_TIMEOUT, sent).await.unwrap_or(Ok(()))
     }
 
-    /// Returns the time that the client takes to answer.
+    /// Returns the estimated round-trip time to the client.
     pub fn round_trip(&self) -> Duration {
         self.transport.rtt()
     }
@@ -182,8 +182,8 @@ impl Arrival {
     /// long, the request has a [`Refusal`] among its extensions.
     ///
     /// # Errors
-    /// Fails if the client breaks the protocol, or the connection is lost. The client then receives
-    /// the reason.
+    /// Fails if the client breaks the protocol, of which the client is told, or if the connection
+    /// is lost.
     pub async fn head(self) -> Result<(Request<Body>, Reply), StreamError> {
         let (mut request, stream) = self.resolver.resolve_request().await?;
         let (sending, mut receiving) = stream.split();

@@ -37,8 +37,7 @@ const MAX_UNDECIDED: usize = 256;
 const MAX_UNDECIDED_DATA: u64 = 16 * 1024;
 const MAX_ALL_UNDECIDED_DATA: u64 = 1024 * 1024;
 
-/// The maximum number of ended connections that QUIC still keeps, above which a thread refuses
-/// clients.
+/// The number of ended connections that QUIC still keeps, from which on a thread refuses clients.
 const MAX_ENDED: usize = 1024;
 
 /// The size of the kernel's buffers of a thread's socket, in bytes. All connections of the thread
@@ -67,7 +66,7 @@ pub struct Listener {
 /// Binds a UDP socket for each thread, all on the same address.
 ///
 /// # Errors
-/// Fails if the address cannot be bound.
+/// Fails if the address cannot be bound, or TLS has no cipher suite for QUIC.
 pub fn listen(
     addr: SocketAddr,
     threads: usize,
@@ -185,7 +184,8 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Waits for the next client that attempts to connect, and that has proven its address if the
-    /// thread is busy. The future may be dropped at any time.
+    /// thread is busy. Returns `None` if the endpoint is closed. The future may be dropped at any
+    /// time.
     pub async fn attempt(&self) -> Option<Attempt> {
         loop {
             let incoming = self.endpoint.accept().await?;
@@ -209,7 +209,7 @@ impl Endpoint {
         }
     }
 
-    /// Waits until the clients of closed connections have been told, for a short time.
+    /// Waits until the clients of closed connections have been told, but at most [`LAST_PACKETS`].
     pub async fn finish(&self) {
         let _ = tokio::time::timeout(LAST_PACKETS, self.endpoint.wait_idle()).await;
     }

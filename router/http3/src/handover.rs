@@ -41,7 +41,8 @@ pub(crate) enum Destination {
     Own,
     /// The datagram has been handed over.
     Other,
-    /// The other thread's queue is full, and the datagram is dropped.
+    /// The datagram is dropped, because the other thread's queue is full, or because the datagram
+    /// is larger than endpoints accept.
     Lost,
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn channels(
 }
 
 impl Handover {
-    /// Hands a datagram over if another thread owns its connection.
+    /// Hands a datagram over if another thread owns its connection, or drops it.
     pub(crate) fn route(&self, bytes: &[u8], meta: &RecvMeta) -> Destination {
         // The endpoint drops larger datagrams, and a queue must not hold them.
         if bytes.len() > DATAGRAM {

@@ -1,4 +1,4 @@
-//! HTTP/3 with clients: one endpoint of QUIC on each thread.
+//! HTTP/3 with clients: one QUIC endpoint on each thread.
 //!
 //! ```text
 //!  UDP socket of a thread ─► ThreadSocket ─► Endpoint ─► Attempt ─► Connection ─► Arrival
@@ -20,7 +20,7 @@
 //! | attempts without a proven address | [`UNPROVEN`]; further clients have to prove their address, by a Retry packet, which costs the router no memory |
 //! | a connection | [`CONNECTION`] and [`MEMORY`], charged to the client's address |
 //! | streams of a connection | [`STREAMS`] at the same time, each charged with [`STREAM`] while it exists |
-//! | an incomplete head or trailers | twice [`HEAD`], charged from the first byte on |
+//! | an incomplete head or trailers | twice [`HEAD`], charged in full beyond half of [`STREAM`] |
 //! | data that a request has not read | [`STREAM_WINDOW`] for each stream, [`RECEIVE_WINDOW`] for the connection |
 //! | a response that its client does not read | [`SEND_WINDOW`], or [`WIDE_WINDOW`] while memory is free |
 //! | datagrams for other threads | a queue for each thread |
@@ -38,7 +38,8 @@
 //! - [`metrics`]: attempts, and datagrams between threads.
 //!
 //! The crate knows nothing of the router that uses it. All types belong to the thread that has
-//! created them, except [`Listener`], which moves to its thread.
+//! created them, except [`Listener`], which moves to its thread, and the metrics, which all threads
+//! share.
 
 mod body;
 mod connection;
@@ -83,7 +84,7 @@ const WIDE_WINDOW: usize = 1024 * 1024;
 
 /// The memory that a connection takes, in bytes, with the responses that wait in [`SEND_WINDOW`].
 pub const CONNECTION: usize = SEND_WINDOW + 32 * 1024;
-/// The memory that TLS and QUIC add to a connection.
+/// The memory that TLS and QUIC add to a connection, in bytes.
 pub const MEMORY: TlsMemory = TlsMemory { active: 48 * 1024, resting: 48 * 1024 };
 
 /// The maximum number of simultaneous handshakes of a thread with clients that have not proven

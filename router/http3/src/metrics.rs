@@ -29,9 +29,10 @@ pub struct Http3Metrics {
 /// The metrics of a thread's socket.
 #[derive(Clone)]
 pub(crate) struct ThreadMetrics {
-    /// The number of datagrams that belong to other threads.
+    /// The number of datagrams that were handed to other threads.
     pub(crate) handed_over: IntCounter,
-    /// The number of datagrams that were dropped because the queue of their thread was full.
+    /// The number of datagrams that were dropped because the queue of their thread was full, or
+    /// because they were too large.
     pub(crate) lost: IntCounter,
 }
 

@@ -23,8 +23,8 @@ use crate::metrics::ThreadMetrics;
 const MESSAGES: usize = 4;
 /// The maximum size of a message from the kernel, in bytes.
 const MESSAGE: usize = 64 * 1024;
-/// The maximum number of times that the socket is read for other threads before the other tasks of
-/// this thread run.
+/// The maximum number of successive reads of the socket that yield only datagrams of other threads,
+/// before the other tasks of this thread run.
 const ROUNDS: usize = 8;
 
 /// The socket of one thread, which receives only the datagrams of the thread's own connections.

@@ -23,7 +23,8 @@ use crate::frames::{FrameError, Frames};
 /// The maximum amount of data that is split into frames at once, in bytes.
 const CHUNK: usize = 4 * 1024;
 
-/// A future that is ready when the client no longer wants a response.
+/// A future that is ready when the client has received a complete response or no longer wants it,
+/// or when the connection is lost.
 pub(crate) type Stopped = Pin<Box<dyn Future<Output = ()>>>;
 
 type Pending<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>>>>;

@@ -1,4 +1,4 @@
-//! Pulls blobs, which may be longer than their descriptors say.
+//! Pulls blobs, and refuses those that are longer than their descriptors say.
 
 use std::io;
 use std::pin::Pin;

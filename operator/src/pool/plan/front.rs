@@ -16,7 +16,7 @@ use tenon_crds::{PoolFront, RuntimePool};
 use super::pod::read_only;
 use super::{Settings, child_name};
 
-/// Ports of a node for clients, and of the Service, each with its name.
+/// For each protocol, the name of the port, the port of a node and the port of the Service.
 const HTTP: (&str, u16, i32) = ("http", 8080, 80);
 const HTTPS: (&str, u16, i32) = ("https", 8443, 443);
 
@@ -29,8 +29,8 @@ const SITES_MOUNT: &str = "/var/cache/tenon-sites";
 /// Capacity for static files of all processes of a node together, in MiB.
 const SITES_MIB: i32 = 512;
 
-/// Space in the volume for each process beyond its capacity, in MiB: for the packs that it fetches
-/// at the same time.
+/// Space in the volume for each process beyond its capacity, in MiB: three packs of up to 512 MiB,
+/// which it fetches at the same time.
 const FETCHES_MIB: i32 = 1_536;
 
 /// Returns the front of a pool, if the pool has one and the operator admits fronts.
@@ -85,7 +85,7 @@ fn open_ports(front: &PoolFront) -> impl Iterator<Item = (&'static str, u16, i32
     std::iter::once(HTTP).chain(https)
 }
 
-/// Returns the arguments of a node.
+/// Returns the arguments of a node that the front needs.
 ///
 /// # Arguments
 /// * `listen_ip` - the address on which the node listens for clients.

@@ -38,7 +38,8 @@ const CACHE_MOUNT: &str = "/var/cache/tenon";
 /// The node's private directory in the volume for compiled code.
 const CODE_CACHE_DIR: &str = "/var/cache/tenon/code";
 /// Size limit of the volume for compiled code. A Pod that exceeds it is evicted. A node keeps up to
-/// 1 GiB of files, and the rest is for the rounding of files to blocks and for files being written.
+/// 1 GiB of compiled code and 512 MiB of revisions, and the rest is for the rounding of files to
+/// blocks and for files being written.
 pub(super) const CACHE_SIZE_LIMIT: &str = "2Gi";
 
 /// Mount path of the volume with the certificate that a Pod presents to other processes of the

@@ -351,7 +351,7 @@ fn clients_reach_the_nodes_of_a_pool_with_a_front_through_a_service_of_their_own
     let front_families = Families { policy: Some("PreferDualStack".to_owned()), families };
     let settings = Settings { admit_fronts: true, front_families, ..settings() };
     let planned = children(&pool_with_front(), "tenon-system", &settings, None);
-    // The nodes of a pool are found at their addresses of one family.
+    // The headless Service, through which routers find nodes, keeps the cluster's default.
     assert_eq!(planned.service.spec.unwrap().ip_family_policy, None);
     let service = planned.front.unwrap();
     assert_eq!(service.name_any(), "tenon-pool-default-front");

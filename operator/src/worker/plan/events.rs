@@ -4,9 +4,9 @@ use kube::runtime::events::{Event, EventType};
 use tenon_crds::{Condition, ConditionStatus, RolloutPhase, RolloutStatus, WorkerStatus};
 
 /// Returns the Events for a changed outcome and a changed rollout. A deployment that succeeds has
-/// none: its revision is an object with a time of its own, the condition `Ready` says since when it
+/// none: its revision is an object with a creation time, the condition `Ready` says since when it
 /// serves, and an Event for each of many new Workers would be a third of what the API server writes
-/// for them. A person has to see a failure, and each step of a rollout.
+/// for them. A person has to see a failure, and the beginning and the end of a rollout.
 pub(super) fn events(before: &WorkerStatus, after: &WorkerStatus) -> Vec<Event> {
     let ready = |status: &'_ WorkerStatus| {
         status.conditions.iter().find(|condition| condition.type_ == "Ready").cloned()

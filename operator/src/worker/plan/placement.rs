@@ -78,8 +78,8 @@ fn public_wildcard(route: &Route) -> Option<&str> {
     grants::is_public_suffix(name).then_some(&route.host)
 }
 
-/// Returns the fault of a route that the Worker may not have, because another Worker or the
-/// platform holds the route, or because its host is granted to other namespaces.
+/// Returns the fault of a route that the Worker may not have, because another object or the
+/// platform holds the route or its host, or because no grant gives the host to the namespace.
 ///
 /// # Arguments
 /// * `field` - the field of the spec that requests the route.

@@ -40,7 +40,7 @@ const MAX_DURATIONS: i64 = 10;
 #[derive(Debug)]
 pub(super) struct Decision {
     pub status: RolloutStatus,
-    /// The time at which the step may end.
+    /// The next time at which the step may end, or `None` if time alone no longer ends a step.
     pub next: Option<Timestamp>,
 }
 

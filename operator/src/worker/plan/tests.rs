@@ -66,7 +66,7 @@ fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
     }
 }
 
-/// Returns the plan of a Worker whose latest entry no router has acknowledged.
+/// Returns the plan of a Worker with no other acknowledgement than the candidate's.
 fn unacknowledged(candidate: &Candidate, now: Timestamp) -> Plan {
     super::plan(candidate, &draft(candidate).compiled_here(), None, now)
 }

@@ -93,8 +93,8 @@ pub(super) fn servable(
 
 /// Returns the division that a spec requests, although the spec cannot become a revision, if it
 /// names every revision explicitly. A rollback must not depend on the code that it replaces, nor on
-/// limits, a pool or routes that the spec may not have: the Worker keeps those that were accepted
-/// before.
+/// limits, a pool or routes that the spec may not have: instead of these, the Worker keeps those
+/// that were accepted before.
 pub(super) fn rollback(
     candidate: &Candidate,
     before: &WorkerStatus,

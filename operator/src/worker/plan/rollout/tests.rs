@@ -22,7 +22,7 @@ fn target(revision: &str, percent: i32) -> AcceptedTarget {
     AcceptedTarget { revision: revision.to_owned(), percent, tag: None, host: None, digest: None }
 }
 
-/// A Worker with a rollout, at a time.
+/// A Worker with a rollout, and the time of the next decision, in seconds since 1970.
 struct Case {
     spec: Rollout,
     known: Option<RolloutStatus>,
@@ -35,7 +35,7 @@ struct Case {
 }
 
 impl Case {
-    /// Returns a Worker that `cart-1` serves, and whose rollouts begin at second 1,000.
+    /// Returns a Worker whose revision `cart-1` serves, and whose rollouts begin at second 1,000.
     fn new() -> Self {
         Self {
             spec: spec(),
@@ -181,7 +181,7 @@ fn a_newer_revision_begins_at_the_first_step_and_the_stable_one_stays() {
     let newer = case.decide("cart-3");
     assert_eq!(shares(&newer), [("cart-1", 90), ("cart-3", 10)]);
     assert_eq!(newer.status.step, 0);
-    // The code of the stable revision again.
+    // The author deploys the code of the stable revision again.
     let undone = case.decide("cart-1");
     assert_eq!((shares(&undone), undone.status.phase), (vec![], RolloutPhase::Completed));
 }

@@ -97,7 +97,7 @@ fn a_change_is_served_before_a_backlog_that_is_older() {
     (0..1_000).for_each(|n| queue.touch("import", &format!("a/{n}")));
     queue.touch("import", "a/new");
     assert_eq!(queue.serve().unwrap(), "a/new");
-    // The oldest key of the backlog, too, becomes the newest when it is changed.
+    // A key of the backlog, too, becomes the newest when it is changed.
     queue.touch("import", "a/7");
     assert_eq!(queue.serve().unwrap(), "a/7");
 }
