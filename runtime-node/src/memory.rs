@@ -84,14 +84,14 @@ impl Pressure {
     }
 }
 
-/// Measures the pressure on this process alone: many cold starts may begin between two measurements
-/// by the thread of [`watch`].
+/// Measures the pressure on this process alone. Cold starts call this, because many of them may
+/// begin between two measurements of the thread of [`watch`].
 pub fn on_this_process() -> Pressure {
     Pressure::Eased.next_by_room(room())
 }
 
-/// Returns how many bytes this process may still take, or the maximum number if that is not limited
-/// or unknown.
+/// Returns how many bytes this process may still take, or [`u64::MAX`] if there is no limit or the
+/// number is unknown.
 pub fn room() -> u64 {
     // The measuring thread logs why the room is unknown.
     meter::room().ok().flatten().unwrap_or(u64::MAX)

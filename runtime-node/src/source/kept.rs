@@ -64,7 +64,7 @@ fn encode(revision: &Revision, digest: RevisionDigest) -> Bytes {
     file.freeze()
 }
 
-/// Returns the revision in a file, or `None` if it is damaged or another one.
+/// Returns the revision in a file, or `None` if the file is damaged or contains another revision.
 fn decode(mut file: Bytes, digest: RevisionDigest) -> Option<Revision> {
     let mut assembler = Assembler::default();
     while file.has_remaining() {

@@ -25,8 +25,8 @@ use super::process::Cause;
 const QUARANTINE: Duration = Duration::from_secs(10);
 const LONGEST_QUARANTINE: Duration = Duration::from_secs(3600);
 
-/// Time for which a quarantine is remembered, in multiples of its length, so that the next one is
-/// longer.
+/// Time for which a quarantine is remembered after its end, in multiples of its length, so that the
+/// next quarantine is longer.
 const PROBATION: u32 = 4;
 
 /// Time for which a forgiven end is remembered.
@@ -104,8 +104,8 @@ impl Quarantines {
     /// Judges a revision whose code was running when its process ended or was killed.
     ///
     /// # Arguments
-    /// * `was_cramped` - whether the process crashed, and had hardly any room to grow when the turn
-    ///   began.
+    /// * `was_cramped` - whether the process crashed while it took a profile, or with hardly any
+    ///   room to grow when the turn began.
     pub(super) fn judge(
         &mut self,
         digest: &RevisionDigest,
