@@ -109,8 +109,8 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
 ///
 /// # Arguments
 /// * `timeout` - the time that the request may take.
-/// * `body` - returns the request's body, if the body is not complete in the head. The arguments are
-///   the first bytes of the body, and its maximum length.
+/// * `body` - returns the request's body, if the body is not complete in the head. The arguments
+///   are the first bytes of the body, and its maximum length.
 async fn run(
     shard: &Rc<Shard>,
     timeout: Option<Duration>,

@@ -119,7 +119,8 @@ impl Client {
     /// removed, because a Worker that forwards the response forwards the decoded body.
     ///
     /// # Errors
-    /// Fails if the request is not allowed, or if there is no response.
+    /// Fails if the request is not allowed, if a redirect cannot be followed, or if there is no
+    /// response.
     pub async fn fetch(
         &self,
         context: &EgressContext,

@@ -42,7 +42,8 @@ pub(crate) struct CodePart(RefCell<Option<Part>>);
 
 impl CodePart {
     /// Updates the part. Returns false if the isolate has to end, because its namespace holds more
-    /// than its share, or because too little is left for all and its namespace holds much.
+    /// than its share, or more than an eighth of the whole while all namespaces together hold more
+    /// than the whole.
     ///
     /// # Arguments
     /// * `bytes` - size of the isolate's machine code with the free memory around it.

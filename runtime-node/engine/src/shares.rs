@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::share::Share;
 
+/// A limited resource of the process, and the amounts of it that namespaces hold.
 pub(crate) struct Shares {
     whole: usize,
     /// The total that all namespaces hold, which can be read without the lock.
