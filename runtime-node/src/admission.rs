@@ -41,7 +41,7 @@ struct Shared {
     arrivals: Cell<u64>,
 }
 
-/// The right to one invocation in flight.
+/// One permit of a [`DeadlineSemaphore`]: usually the right to one invocation in flight.
 pub struct Permit {
     shared: Rc<Shared>,
 }

@@ -111,8 +111,9 @@ pub struct AdmissionConfig {
 /// Configuration of the node's memory.
 #[derive(Clone, Debug)]
 pub struct MemoryConfig {
-    /// Memory budget, in bytes. Without a configured budget, the container's limit is the budget,
-    /// or else the machine's memory.
+    /// Memory budget of the node, or of one process after [`Config::for_one_process`], in bytes.
+    /// Without a configured budget, the container's limit is the budget, or else the machine's
+    /// memory.
     pub budget: Option<u64>,
     /// Memory for cached responses, in bytes.
     pub response_cache: u64,

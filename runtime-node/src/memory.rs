@@ -50,7 +50,7 @@ impl Pressure {
     const ROOM_TIGHT: (u64, u64) = (48 << 20, 64 << 20);
     const ROOM_CRITICAL: (u64, u64) = (12 << 20, 20 << 20);
 
-    /// Returns the pressure that follows this one, by the node's budget.
+    /// Returns the pressure that follows this one, according to the node's budget.
     ///
     /// # Arguments
     /// * `used` - memory in use, in bytes.
@@ -62,7 +62,7 @@ impl Pressure {
         Self::worst(holds(Self::Tight, Self::TIGHT), holds(Self::Critical, Self::CRITICAL))
     }
 
-    /// Returns the pressure that follows this one, by the process's own limit.
+    /// Returns the pressure that follows this one, according to the process's own limit.
     ///
     /// # Arguments
     /// * `room` - memory that the process may still take, in bytes.

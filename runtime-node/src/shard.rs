@@ -296,7 +296,8 @@ impl Shard {
         }
     }
 
-    /// Returns the current memory pressure.
+    /// Returns the pressure as last measured, or the pressure on this process now, whichever is
+    /// higher.
     fn pressure(&self) -> Pressure {
         self.pressure.get().max(memory::on_this_process())
     }

@@ -73,7 +73,7 @@ const HOP_BY_HOP_RESPONSE_HEADERS: [HeaderName; 5] = [
 #[derive(Clone)]
 pub struct EgressContext {
     pub worker: WorkerId,
-    /// Hosts to which the Worker may connect, by its own configuration.
+    /// Hosts to which the Worker may connect, according to its own configuration.
     pub egress: Rc<Egress>,
     pub budget: Rc<dyn InvocationBudget>,
 }

@@ -1,5 +1,5 @@
 //! The state in which a supervisor's child process begins: the file descriptors that the process
-//! inherits, and the settings by which the kernel treats it.
+//! inherits, and the settings that determine how the kernel treats it.
 
 #![allow(unsafe_code)] // Takes over file descriptors by their number.
 

@@ -70,7 +70,7 @@ struct Streak {
     /// back-off if it has had one.
     weight: f64,
     as_of: Instant,
-    /// Set once a `Failing` notice has been issued.
+    /// Set by a `Failing` notice, and cleared by a `Recovered` notice.
     was_reported: bool,
 }
 

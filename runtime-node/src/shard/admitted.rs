@@ -48,7 +48,7 @@ pub struct Answer {
     pub is_hot: bool,
 }
 
-/// Permits that are held until a response has been sent.
+/// Permits that are held until a response has been sent or a WebSocket has been closed.
 pub enum Permits {
     Request {
         _in_flight: InFlight,

@@ -34,7 +34,7 @@ pub(super) struct Coverage {
     renews: bool,
     /// Number of invocations that the isolate has handled.
     invocations: Cell<u32>,
-    /// Number of invocations after which bytecode is made next.
+    /// Number of invocations after which bytecode is made next, or `None` if it is not made again.
     next: Cell<Option<u32>>,
 }
 

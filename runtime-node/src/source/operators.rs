@@ -135,7 +135,8 @@ impl Operators {
         (current.client.clone(), current.number)
     }
 
-    /// Replaces the connection with this number, unless another fetch has done so.
+    /// Replaces the connection with this number, unless another fetch has done so or the connection
+    /// is younger than [`MIN_AGE`].
     fn replace(&self, number: usize) {
         let mut current = self.current.borrow_mut();
         if current.number == number && current.since.elapsed() >= MIN_AGE {

@@ -124,7 +124,8 @@ impl Quarantines {
     }
 
     /// Forgives the revision, unless a quarantine or another forgiven end of this revision is
-    /// remembered, or too many forgiven revisions are. Returns whether the revision is forgiven.
+    /// remembered, or too many forgiven revisions are remembered. Returns whether the revision is
+    /// forgiven.
     fn try_forgive(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         self.forgiven.retain(|_, forgiven| now.saturating_duration_since(*forgiven) < FORGIVEN_TTL);
         let is_first =

@@ -272,7 +272,7 @@ impl Agent {
     }
 
     /// Ends all sessions and V8's inspector. The caller calls this before the isolate is disposed
-    /// of, while it is entered and in a handle scope.
+    /// of, while the isolate is entered and in a handle scope.
     pub(crate) fn close(&self) {
         self.target.end(self.number);
         self.detach_all();
