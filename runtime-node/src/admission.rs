@@ -41,7 +41,7 @@ struct Shared {
     arrivals: Cell<u64>,
 }
 
-/// The right to one invocation in flight.
+/// One permit of a [`DeadlineSemaphore`]: usually the right to one invocation in flight.
 pub struct Permit {
     shared: Rc<Shared>,
 }
@@ -93,8 +93,8 @@ impl DeadlineSemaphore {
     }
 
     /// Waits for a permit; the request with the earliest deadline gets the next one. Returns `None`
-    /// immediately if the queue is full. The deadline is no time limit: to leave the queue, the
-    /// caller drops the future.
+    /// immediately if the queue is full, and as soon as the semaphore is closed. The deadline is no
+    /// time limit: to leave the queue, the caller drops the future.
     pub async fn acquire(&self, deadline: Instant) -> Option<Permit> {
         // The queue is empty while permits are free: a dropped permit goes to a waiting request.
         if let Some(permit) = self.try_acquire() {

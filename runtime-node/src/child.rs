@@ -79,7 +79,7 @@ pub(crate) struct ProfileOrder {
     pub(crate) id: u64,
     pub(crate) worker: WorkerId,
     pub(crate) kind: ProfileKind,
-    /// Time for which the requests of the profile run.
+    /// Time for which the copy serves requests before the profile ends, at most [`LONGEST`].
     pub(crate) duration: Duration,
 }
 
@@ -100,7 +100,8 @@ impl Inherited {
     /// * `registry` - metrics of the process.
     ///
     /// # Errors
-    /// Fails if the system cannot create the event loop or the thread.
+    /// Fails if the system cannot create the event loop or the thread, or cannot poll the control
+    /// connection.
     pub fn connect(self, registry: Registry) -> io::Result<(ChildProcess, oneshot::Receiver<()>)> {
         let Self { id, control, page, listener, clients } = self;
         let (notices_tx, notices_rx) = mpsc::unbounded_channel();

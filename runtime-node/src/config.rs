@@ -35,7 +35,9 @@ pub struct Config {
     pub listen: ListenConfig,
     /// The operators' catalog.
     pub catalog: CatalogConfig,
-    /// URL of the routers' internal listener.
+    /// URL of the routers' internal listener. Without it, Workers call only Workers on their own
+    /// shard; [`Node::spawn`](crate::node::Node::spawn) then uses the internal listener of the
+    /// node's own front, if there is one.
     pub router: Option<RouterUrl>,
     pub pool: PoolConfig,
     pub admission: AdmissionConfig,
@@ -92,7 +94,8 @@ pub struct PoolConfig {
     pub spares: usize,
     /// Time after which an idle isolate is evicted.
     pub idle_timeout: Duration,
-    /// Directory for revisions and compiled code. Without a directory, they are kept in memory only.
+    /// Directory for revisions and compiled code. Without a directory, they are kept in memory
+    /// only.
     pub code_cache_dir: Option<PathBuf>,
 }
 
@@ -108,8 +111,9 @@ pub struct AdmissionConfig {
 /// Configuration of the node's memory.
 #[derive(Clone, Debug)]
 pub struct MemoryConfig {
-    /// Memory budget, in bytes. Without a configured budget, the container's limit is the budget,
-    /// or else the machine's memory.
+    /// Memory budget of the node, or of one process after [`Config::for_one_process`], in bytes.
+    /// Without a configured budget, the container's limit is the budget, or else the machine's
+    /// memory.
     pub budget: Option<u64>,
     /// Memory for cached responses, in bytes.
     pub response_cache: u64,
@@ -153,7 +157,7 @@ impl From<Endpoint> for CatalogConfig {
 }
 
 impl Default for ListenConfig {
-    /// Returns one shard and one lane for each CPU, pinned if that is possible.
+    /// Returns one shard and one lane for each CPU. The shards are pinned if that is possible.
     fn default() -> Self {
         let shards = cpus();
         Self {

@@ -50,7 +50,7 @@ impl Pressure {
     const ROOM_TIGHT: (u64, u64) = (48 << 20, 64 << 20);
     const ROOM_CRITICAL: (u64, u64) = (12 << 20, 20 << 20);
 
-    /// Returns the pressure that follows this one, by the node's budget.
+    /// Returns the pressure that follows this one, according to the node's budget.
     ///
     /// # Arguments
     /// * `used` - memory in use, in bytes.
@@ -62,7 +62,7 @@ impl Pressure {
         Self::worst(holds(Self::Tight, Self::TIGHT), holds(Self::Critical, Self::CRITICAL))
     }
 
-    /// Returns the pressure that follows this one, by the process's own limit.
+    /// Returns the pressure that follows this one, according to the process's own limit.
     ///
     /// # Arguments
     /// * `room` - memory that the process may still take, in bytes.
@@ -84,14 +84,14 @@ impl Pressure {
     }
 }
 
-/// Measures the pressure on this process alone: many cold starts may begin between two measurements
-/// by the thread of [`watch`].
+/// Measures the pressure on this process alone. Cold starts call this, because many of them may
+/// begin between two measurements of the thread of [`watch`].
 pub fn on_this_process() -> Pressure {
     Pressure::Eased.next_by_room(room())
 }
 
-/// Returns how many bytes this process may still take, or the maximum number if that is not limited
-/// or unknown.
+/// Returns how many bytes this process may still take, or [`u64::MAX`] if there is no limit or the
+/// number is unknown.
 pub fn room() -> u64 {
     // The measuring thread logs why the room is unknown.
     meter::room().ok().flatten().unwrap_or(u64::MAX)

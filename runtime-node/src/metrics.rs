@@ -30,7 +30,7 @@ use starts::{StartFamilies, StartMetrics};
 use workers::{WorkerFamilies, WorkerMetrics};
 
 /// Bucket bounds in seconds: from the duration of a warm hello-world, which takes microseconds, to
-/// the longest wall-clock limits.
+/// the default wall-clock limit.
 const DURATION_BUCKETS: &[f64] = &[
     0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1,
     0.25, 0.5, 1.0, 5.0, 30.0,

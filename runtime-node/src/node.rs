@@ -195,7 +195,7 @@ impl Node {
         self.front.as_ref()
     }
 
-    /// Waits until every shard has ended.
+    /// Waits until every shard and the front have ended. Resumes the panic of a shard's thread.
     pub fn join(self) {
         for thread in self.threads {
             if let Err(panic) = thread.join() {
@@ -313,7 +313,7 @@ fn internal_url(front: &Router) -> Option<RouterUrl> {
 /// Binds a shard's port.
 ///
 /// # Errors
-/// Fails if the port is taken.
+/// Fails if the system cannot bind the port, for example because it is taken.
 pub(crate) fn listen(
     shard: ShardId,
     address: SocketAddr,

@@ -120,7 +120,8 @@ pub enum Retry {
 /// A change in a revision's health, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Isolates of the revision have been condemned repeatedly, and it is in back-off.
+    /// `times` isolates of the revision have been condemned, the last one because of `why`, and the
+    /// revision is in back-off.
     Failing { worker: WorkerId, digest: RevisionDigest, why: FailureCode, times: u32 },
     /// The revision was failing and is healthy again.
     Recovered(RevisionDigest),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// Longest time for which the requests of a profile run.
+/// Longest time for which the copy of a Worker serves requests before its profile ends.
 pub const LONGEST: Duration = Duration::from_secs(60);
 
 /// Time for which a profile waits for a request of its Worker.
@@ -14,7 +14,7 @@ pub const WAIT: Duration = Duration::from_secs(30);
 pub const MAX_SIZE: usize = 512 << 20;
 
 /// Maximum size of a compressed profile, in bytes. A lane holds that much while a client reads it.
-/// Profiles compress to a tenth of their size and less.
+/// Profiles compress to a tenth of their size or less.
 pub(crate) const MAX_COMPRESSED: usize = 64 << 20;
 
 /// Maximum size of a piece of a compressed profile, in bytes.

@@ -8,7 +8,7 @@
 //!
 //! A failure is a gRPC Trailers-Only response; see [`tenon_proto::failure`]. When the caller resets
 //! the stream or its connection breaks, the future of [`serve`] is dropped, which cancels the
-//! invocation.
+//! invocation unless a scheduled event caused it.
 
 mod inline;
 mod messages;
@@ -108,9 +108,9 @@ async fn invoke<B: HttpBody<Data = Bytes> + Unpin + 'static>(
 /// isolate.
 ///
 /// # Arguments
-/// * `timeout` - the time that the request may take.
-/// * `body` - returns the request's body, if the body is not complete in the head. The arguments are
-///   the first bytes of the body, and its maximum length.
+/// * `timeout` - the time that the request may take, or `None` if the caller set no limit.
+/// * `body` - returns the request's body, if the body is not complete in the head. The arguments
+///   are the first bytes of the body, and its maximum length.
 async fn run(
     shard: &Rc<Shard>,
     timeout: Option<Duration>,

@@ -38,8 +38,8 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::shard::{Answer, Shard};
 pub use router::{InvalidRouter, Router, RouterUrl};
 
-/// Time after which the admission queue assumes the deadline of a call. The caller's own time limit
-/// ends a call that waits for longer.
+/// Time after a call's arrival at which the admission queue assumes the call's deadline. The
+/// deadline only orders the queue; the caller's own time limit ends the call.
 const QUEUE_TIME: Duration = Duration::from_secs(30);
 
 /// Performs the calls of one shard's Workers.

@@ -73,7 +73,8 @@ pub struct Shard {
     /// The supervisor, which decides what may start here. `None` if the shard is not a process of
     /// its own.
     supervisor: Option<Supervisor>,
-    /// Placement requests in flight to the supervisor.
+    /// Placement requests in flight to the supervisor, by revision and by whether the request can
+    /// no longer be sent elsewhere.
     placing: RefCell<FxHashMap<(RevisionDigest, bool), Placing>>,
     reports: Reports,
     metrics: ShardMetrics,
@@ -99,7 +100,8 @@ pub struct Shard {
     bytecode_due: Notify,
 }
 
-/// Maximum number of idle isolates that are evicted to give this process room for a start.
+/// Maximum number of idle isolates that are evicted for one start while this process has almost no
+/// memory left.
 const EVICTIONS: usize = 8;
 
 /// Upper bounds on a shard's work. One tenant gets a share of each; see [`crate::tenants`].
@@ -194,8 +196,9 @@ impl Shard {
     /// * `stay` - set if the request can no longer be sent elsewhere on this node.
     ///
     /// # Errors
-    /// Fails if a queue that the request must join is full, the node drains, the revision runs
-    /// elsewhere on the node or is quarantined, or the revision cannot be fetched or started.
+    /// Fails if a queue that the request must join is full, the node drains or has no memory for a
+    /// start, or the revision does not belong to the Worker, runs elsewhere on the node, is
+    /// quarantined, or cannot be fetched or started.
     pub async fn admit(
         self: &Rc<Self>,
         worker: &str,
@@ -293,7 +296,8 @@ impl Shard {
         }
     }
 
-    /// Returns the current memory pressure.
+    /// Returns the pressure as last measured, or the pressure on this process now, whichever is
+    /// higher.
     fn pressure(&self) -> Pressure {
         self.pressure.get().max(memory::on_this_process())
     }

@@ -12,9 +12,9 @@
 //!
 //! Only cold starts fetch revisions, so shards send a message and wait; they share no data with
 //! this thread. Cached revisions are still served when the catalog is unavailable, and fetches wait
-//! for an operator that is being replaced. The requests that wait for a fetch wait in the queue of
-//! the start, which bounds them for each Worker, namespace and shard, and each leaves it at its own
-//! deadline.
+//! for an operator that is being replaced. Requests that wait for a fetch are in the queue of the
+//! start, which is bounded for each Worker, namespace and shard. Each request leaves the queue at
+//! its own deadline.
 //!
 //! - [`operators`]: the catalog's client.
 //! - [`kept`]: the revisions on disk.
@@ -257,7 +257,7 @@ async fn serve(
     }
 }
 
-/// Whether a revision was in a cache, or was fetched from an operator.
+/// The place from which a revision came: a cache, or an operator.
 enum Obtained {
     Cached,
     Fetched,

@@ -66,8 +66,8 @@ use quarantine::{CrashDecision, Quarantine};
 
 pub use process::Program;
 
-/// Interval at which the memory of processes is checked and their limits are set. Between two
-/// checks, a process can take as much memory as its limit allows.
+/// Interval at which the supervisor checks whether processes hang, and sets their memory limits.
+/// Between two checks, a process can take as much memory as its limit allows.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Longest time from the end of a process's connections, which routers see, to the verdict on the

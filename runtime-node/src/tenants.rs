@@ -166,9 +166,8 @@ fn part(share: Share, whole: u32) -> u32 {
     u32::try_from(share.of(whole as usize)).expect("a share is larger than the whole")
 }
 
-/// The latest request of any tenant, and the latest request of any tenant other than the one that
-/// made the first. These two suffice to find, for each tenant, the latest request of another
-/// tenant.
+/// The latest request of any tenant, and the latest request of any other tenant. These two suffice
+/// to find, for each tenant, the latest request of another tenant.
 #[derive(Default)]
 struct Visits {
     latest: Option<(Rc<str>, Instant)>,

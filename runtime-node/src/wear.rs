@@ -24,8 +24,8 @@ pub struct Signs {
     /// Time for which no isolate could be started and no step against the shortage of memory has
     /// freed anything.
     pub without_relief: Duration,
-    /// The pressure on this process by its own limit. The pressure on the node does not count: if
-    /// other processes cause it, a restart of this process would not change it.
+    /// The pressure on this process that results from its own limit. The pressure on the node does
+    /// not count: if other processes cause it, a restart of this process would not change it.
     pub pressure: Pressure,
     /// Private writable memory of the process, in bytes.
     pub mapped: u64,
@@ -39,8 +39,8 @@ impl Signs {
         self.types_are_used_up || self.is_outgrown()
     }
 
-    /// Returns whether the process is short of memory by its own limit and has taken much memory:
-    /// the pieces that the allocator keeps cannot become the heap of an isolate.
+    /// Returns whether the process is short of memory within its own limit and has taken much
+    /// memory: the pieces that the allocator keeps cannot become the heap of an isolate.
     fn is_outgrown(&self) -> bool {
         self.without_relief >= MAX_WITHOUT_RELIEF
             && self.pressure > Pressure::Eased

@@ -73,7 +73,7 @@ const HOP_BY_HOP_RESPONSE_HEADERS: [HeaderName; 5] = [
 #[derive(Clone)]
 pub struct EgressContext {
     pub worker: WorkerId,
-    /// Hosts to which the Worker may connect, by its own configuration.
+    /// Hosts to which the Worker may connect, according to its own configuration.
     pub egress: Rc<Egress>,
     pub budget: Rc<dyn InvocationBudget>,
 }
@@ -119,7 +119,8 @@ impl Client {
     /// removed, because a Worker that forwards the response forwards the decoded body.
     ///
     /// # Errors
-    /// Fails if the request is not allowed, or if there is no response.
+    /// Fails if the request is not allowed, if a redirect cannot be followed, or if there is no
+    /// response.
     pub async fn fetch(
         &self,
         context: &EgressContext,

@@ -42,8 +42,8 @@ const FIELDS: usize = 256;
 /// Time limit for the TLS handshake, and separately for the HTTP handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// A silent HTTP/2 connection is pinged at this interval, and closed if the ping is not answered
-/// within `ALIVE_WAIT`.
+/// A silent HTTP/2 connection with exchanges in flight is pinged at this interval, and closed if
+/// the ping is not answered within `ALIVE_WAIT`.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const ALIVE_WAIT: Duration = Duration::from_secs(10);
 

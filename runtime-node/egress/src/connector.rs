@@ -74,7 +74,8 @@ impl Connector {
     /// Connects to an origin, if Workers may reach it.
     ///
     /// # Errors
-    /// Fails if the policy refuses the origin, or if no attempt to connect succeeds.
+    /// Fails if the name cannot be resolved, the policy refuses the origin, or no attempt to
+    /// connect succeeds.
     pub(super) async fn connect(&self, origin: &Origin) -> Result<Stream, EgressError> {
         let Some(via) = &self.proxy else {
             let addresses = self.resolve(&origin.host).await?;

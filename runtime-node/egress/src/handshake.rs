@@ -76,8 +76,8 @@ impl Key {
     }
 
     /// Sets the headers of a request that asks another Worker for a WebSocket with this key.
-    /// Messages between Workers are compressed only if the caller offers it, usually because it
-    /// passes on the request of a client that does.
+    /// Messages between Workers are compressed only if the caller offers compression, usually
+    /// because it passes on the request of a client that does.
     pub fn set_headers_for_worker(&self, headers: &mut HeaderMap) {
         if offers(headers).is_empty() {
             headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);

@@ -63,14 +63,15 @@ pub struct EgressMetrics {
     pub open: IntGauge,
     /// Number of idle connections to origins.
     pub idle: IntGauge,
-    /// Number of bytes sent in bodies.
+    /// Number of bytes sent in bodies and over sockets.
     pub sent: IntCounter,
-    /// Number of bytes received in bodies.
+    /// Number of bytes received in bodies and over sockets.
     pub received: IntCounter,
 }
 
 impl EgressMetrics {
-    /// Counts a request that got a response, or failed at the stage `failure`.
+    /// Counts a request that got a response, or a socket that was opened; with `failure`, counts
+    /// one that failed at this stage.
     pub fn ended(&self, failure: Option<Stage>) {
         failure.map_or(&self.ok, |stage| self.failed.get(stage)).inc();
     }

@@ -1,4 +1,4 @@
-//! Resolves names: by literal addresses in the URL, `localhost`, `/etc/hosts`, and then the name
+//! Resolves names: from literal addresses in the URL, `localhost`, `/etc/hosts`, and then the name
 //! servers.
 //!
 //! A name counts as fully qualified, as if it ended with a dot. `/etc/resolv.conf` also lists

@@ -73,8 +73,8 @@ pub enum Resolver {
     Proxy,
 }
 
-/// The fault in a proxy's URL or credentials. The messages never quote them, because they may
-/// contain a password.
+/// The fault in a proxy's URL or credentials. The messages never quote the URL or the credentials,
+/// because they may contain a password.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidProxy {
     #[error("is not a URL such as http://proxy.example.com:3128")]

@@ -14,7 +14,7 @@ use super::concurrency::EgressBounds;
 use super::policy::Policy;
 use super::proxy::Proxy;
 
-/// Protocols that the client offers by ALPN. It prefers HTTP/2.
+/// Protocols that the client offers with ALPN. It prefers HTTP/2.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The settings of a node's HTTP clients.

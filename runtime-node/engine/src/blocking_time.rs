@@ -7,8 +7,8 @@
 //! measured separately, between the two callbacks with which V8 surrounds it, so that an operator
 //! can distinguish a Worker that computes from one whose heap is slow to collect.
 //!
-//! A turn costs one comparison. A collection costs four clock reads, about 2 µs; the shortest
-//! collection takes 100 µs.
+//! Measuring a turn costs one comparison. Measuring a collection costs four clock reads, about 2
+//! µs; the shortest collection takes 100 µs.
 
 #![allow(unsafe_code)] // V8 calls back with pointers to this module's state.
 

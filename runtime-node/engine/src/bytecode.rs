@@ -2,7 +2,7 @@
 //! starts need not compile the same functions again.
 //!
 //! V8 trusts bytecode, and checks little more than V8's version and flags before it runs the
-//! bytecode. Bytecode from outside the process is therefore first verified by a checksum.
+//! bytecode. Bytecode from outside the process is therefore first verified with a checksum.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct Bytecode {
 /// The result of the bytecode lookup of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BytecodeLookup {
-    /// Bytecode was found, and nothing had to be compiled.
+    /// There was bytecode, and V8 rejected none of it.
     Hit,
     /// There was no bytecode.
     Miss,

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use crate::V8_IS_PATCHED;
 use crate::shares::{Part, Shares};
 
-/// Maximum size of all heaps of a process together, in bytes.
+/// Maximum size of all heaps of a process together, in bytes; [`u64::MAX`] if V8 is not patched,
+/// because each isolate then has its own ranges.
 pub const HEAPS_LIMIT: u64 = if V8_IS_PATCHED { 4 << 30 } else { u64::MAX };
 
 /// Size of the range for machine code, in bytes, the largest that V8 supports. V8 uses the size
@@ -31,7 +32,8 @@ const USABLE: usize = CODE / 4 * 3;
 /// The sizes of the machine code of all isolates, in bytes.
 static TAKEN: Shares = Shares::new(USABLE);
 
-/// Returns by how many bytes the machine code in this process may grow.
+/// Returns by how many bytes the machine code in this process may grow; [`u64::MAX`] if V8 is not
+/// patched.
 pub fn code_room() -> u64 {
     if V8_IS_PATCHED { USABLE.saturating_sub(TAKEN.all()) as u64 } else { u64::MAX }
 }
@@ -42,7 +44,8 @@ pub(crate) struct CodePart(RefCell<Option<Part>>);
 
 impl CodePart {
     /// Updates the part. Returns false if the isolate has to end, because its namespace holds more
-    /// than its share, or because too little is left for all and its namespace holds much.
+    /// than its share, or more than an eighth of the whole while all namespaces together hold more
+    /// than the whole.
     ///
     /// # Arguments
     /// * `bytes` - size of the isolate's machine code with the free memory around it.

@@ -13,7 +13,8 @@ pub struct CallContext {
     /// The revisions that, according to the router, served the callable Workers when the invocation
     /// began.
     pub services: Vec<Service>,
-    /// The context of the invocation's span, which its calls continue.
+    /// The context of the invocation's span, which its calls continue. `None` if the caller sent
+    /// none.
     pub trace: Option<Rc<str>>,
 }
 

@@ -116,7 +116,8 @@ pub trait CodeGeneration {
     fn may_compile(scope: &mut v8::PinScope<'_, '_>, source: v8::Local<'_, v8::Value>) -> bool;
 }
 
-/// Runs the work of a callback, and seals the isolate if it panics.
+/// Runs the work of a callback. If the work panics, seals the isolate, terminates the running code
+/// and fails with [`Panicked`].
 pub fn contain<'s, 'i, R>(
     scope: &mut v8::PinScope<'s, 'i>,
     callback: Callback,

@@ -22,7 +22,7 @@ struct Profile {
     time_deltas: Vec<i32>,
 }
 
-/// A function that was on the stack, with the functions that have called it.
+/// A function in the tree of calls. Its children are the functions that it called.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Node {

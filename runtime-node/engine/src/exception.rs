@@ -28,7 +28,8 @@ pub trait ExceptionSink: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exception {
     pub message: String,
-    /// The position in the author's file.
+    /// The position in the author's file, or in the module if no source map contains it. `None` if
+    /// V8 does not know the position.
     pub location: Option<Place>,
     /// JavaScript's `stack`, which begins with the message.
     pub stack: Option<String>,

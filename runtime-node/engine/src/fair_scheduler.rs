@@ -87,7 +87,7 @@ pub struct Pass {
 }
 
 /// CPU time that is taken from a Worker's share for a turn. Dropping the claim replaces the
-/// expected time by the time that was used.
+/// expected time with the time that was used.
 struct Claim {
     account: Rc<CpuAccount>,
     begin: Duration,

@@ -14,7 +14,7 @@ const MAX_EVALUATED: usize = 1 << 20;
 
 /// Gives a new context the engine's own `console` instead of the one that V8 defines in every
 /// context, and:
-/// - replaces `WebAssembly` on first use, by a version in `wasm.js` that respects the isolate's
+/// - replaces `WebAssembly` on first use with a version in `wasm.js` that respects the isolate's
 ///   limits;
 /// - removes `Atomics`, which is of no use without shared memory;
 /// - refuses `eval` and `Function` of a source text that is longer than [`MAX_EVALUATED`], or has

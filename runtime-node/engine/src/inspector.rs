@@ -1,4 +1,4 @@
-//! Lets clients debug isolates by the inspector protocol of Chrome's DevTools, for `tenon dev`.
+//! Lets clients debug isolates over the inspector protocol of Chrome's DevTools, for `tenon dev`.
 //!
 //! ```text
 //!  any thread                               │ the thread of the isolate

@@ -1,4 +1,4 @@
-//! The trait by which an embedder gives the engine its Web interfaces.
+//! The trait through which an embedder gives the engine its Web interfaces.
 
 use std::rc::Rc;
 

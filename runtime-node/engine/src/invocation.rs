@@ -189,7 +189,7 @@ impl Drop for Invocation {
 #[derive(Default)]
 pub struct Invocations {
     in_flight: FxHashMap<InvocationId, Invocation>,
-    /// Number of operations of all invocations that are in progress.
+    /// Number of operations in progress, of all invocations.
     operations: usize,
     last_invocation: u64,
     last_operation: u64,

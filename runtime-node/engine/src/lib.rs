@@ -36,13 +36,15 @@
 //!   collections; [`blocking_time`]: how long an isolate has blocked its thread.
 //! - [`callbacks`]: the functions that V8 calls, and the handling of panics in them; [`slot`]: the
 //!   values that an isolate carries; [`ids`]: the ids of invocations and operations.
-//! - [`platform`]: V8's process-wide part; [`background`]: V8's own threads, which optimize
-//!   functions; [`offload`]: further threads for long computations; [`bytecode`]: V8's code cache,
-//!   which saves later starts from compiling; [`clock`]: the time that JavaScript sees.
+//! - [`platform`]: V8's process-wide part; [`flags`]: V8's flags; [`foreground`]: the queues of
+//!   V8's tasks; [`cage`], [`code_range`]: the ranges of addresses that isolates share;
+//!   [`background`]: V8's own threads, which optimize functions; [`offload`]: further threads for
+//!   long computations; [`bytecode`]: V8's code cache, which saves later starts from compiling;
+//!   [`clock`]: the time that JavaScript sees; [`cpu_clock`]: the CPU time of threads and turns.
 //! - [`inspector`]: debugging of isolates, which only `tenon dev` allows, and CPU profiles;
 //!   [`cpu_profile`]: the positions in a CPU profile.
-//! - [`call_context`]: an invocation's place among calls between Workers; [`share`]: a tenant's
-//!   part of a bounded resource; [`page`]: the memory shared with the supervisor.
+//! - [`call_context`]: an invocation's place among calls between Workers; [`share`], [`shares`]: a
+//!   tenant's part of a bounded resource; [`page`]: the memory shared with the supervisor.
 //!
 //! Whatever a Worker does, the process continues: an invocation that exceeds a limit fails with
 //! that limit's code, and its isolate is condemned if its remaining state cannot be trusted. The

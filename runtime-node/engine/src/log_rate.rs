@@ -1,4 +1,4 @@
-//! Limits how much a Worker may log over time, by a token bucket of bytes for each Worker of a
+//! Limits how much a Worker may log over time, with a token bucket of bytes for each Worker of a
 //! shard. This module is pure: the time is an argument.
 //!
 //! ```text
@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 use tenon_proto::id::WorkerId;
 use tokio::time::Instant;
 
-/// Maximum number of bytes that a Worker may log in a burst: the full budgets of about a dozen
+/// Maximum number of bytes that a Worker may log in a burst: the full budgets of about 16
 /// invocations.
 const BURST: u64 = 1 << 20;
 

@@ -58,7 +58,7 @@ pub struct Reading {
 }
 
 impl Page {
-    /// Creates a page, and the file by which another process maps it.
+    /// Creates a page, and the file through which another process maps it.
     ///
     /// # Errors
     /// Fails if the system cannot create or map the file.

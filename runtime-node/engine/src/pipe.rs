@@ -75,7 +75,8 @@ impl Writer {
         Ok(shared.has_room())
     }
 
-    /// Returns a future that resolves when the pipe has room for more.
+    /// Returns a future that resolves when the pipe has room for more, or fails when the reader has
+    /// been dropped.
     pub fn room(&self) -> impl Future<Output = Result<(), ReaderDropped>> + 'static {
         let shared = Rc::clone(&self.0);
         poll_fn(move |cx| {

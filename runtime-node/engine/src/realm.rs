@@ -16,9 +16,9 @@ use super::slot::slot;
 /// An isolate's realms by their numbers, in a slot of the isolate.
 ///
 /// A realm's number is the security token of its context, which the engine uses for nothing else. A
-/// slot of the context is unsuitable, because the `v8` crate frees such a slot by a weak handle:
-/// when an isolate is dropped, the target of that handle is freed before V8's last collection uses
-/// it.
+/// slot of the context is unsuitable, because the `v8` crate frees such a slot through a weak
+/// handle: when an isolate is dropped, the target of that handle is freed before V8's last
+/// collection uses it.
 #[derive(Default)]
 struct Realms {
     /// Number of realms so far.

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::share::Share;
 
+/// A limited resource of the process, and the amounts of it that namespaces hold.
 pub(crate) struct Shares {
     whole: usize,
     /// The total that all namespaces hold, which can be read without the lock.
@@ -31,7 +32,8 @@ impl Shares {
         Self { whole, all: AtomicUsize::new(0), held: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Takes `amount` if the namespace then holds at most its share. Otherwise returns `None`.
+    /// Takes `amount` if the namespace then holds at most its share, and all namespaces together
+    /// hold at most the whole. Otherwise returns `None`.
     pub(crate) fn take(&'static self, namespace: &Arc<str>, amount: usize) -> Option<Part> {
         let part = self.take_forced(namespace, amount);
         (!part.is_too_much()).then_some(part)

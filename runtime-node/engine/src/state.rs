@@ -1,8 +1,8 @@
 //! The state of an isolate that native functions can reach, which is everything except V8's own
 //! state.
 //!
-//! The state is stored in a slot of the isolate, so that a native function finds it by its scope.
-//! No method keeps a borrow while JavaScript can run.
+//! The state is stored in a slot of the isolate, so that a native function finds it through its
+//! scope. No method keeps a borrow while JavaScript can run.
 //!
 //! - [`operate`]: operations of invocations; [`sending`]: responses that are being sent;
 //!   [`disconnect`]: clients that disconnect early; [`fail`]: invocations that fail, and the

@@ -90,7 +90,8 @@ pub fn append_octets<'b>(
 /// empty. The bytes are counted against the isolate's budget until they are dropped. Returns `None`
 /// if the bytes exceed the budget.
 ///
-/// The bytes are written once, into one of the shard's blocks unless they are too long for a block.
+/// The bytes are written once, into one of the shard's blocks unless they are too long for a block
+/// or no block is free.
 ///
 /// # Arguments
 /// * `extra` - the number of further bytes to count, for the data that is sent before the copy.

@@ -1,5 +1,5 @@
 //! The state in which a supervisor's child process begins: the file descriptors that the process
-//! inherits, and the settings by which the kernel treats it.
+//! inherits, and the settings that determine how the kernel treats it.
 
 #![allow(unsafe_code)] // Takes over file descriptors by their number.
 
@@ -19,7 +19,8 @@ use tenon_router::Listeners;
 use crate::config::NodeArgs;
 use crate::node::siblings::SiblingLinks;
 
-/// Numbers of the file descriptors that the process inherits. This is the control connection.
+/// Number of the file descriptor of the control connection. The process inherits this descriptor
+/// and those with the following numbers.
 pub(crate) const CONTROL: RawFd = 3;
 /// The page that the process shares with its supervisor.
 pub(crate) const PAGE: RawFd = 4;
@@ -99,7 +100,7 @@ impl ClientListeners {
 /// * `shards` - the number of the node's shards.
 ///
 /// # Errors
-/// Fails if the process was not started by a supervisor.
+/// Fails if the process was not started by a supervisor, or if the page cannot be mapped.
 pub fn inherit(id: ShardId, clients: ClientListeners, shards: u16) -> io::Result<Inherited> {
     let page = Page::open(take(PAGE)?)?;
     let (control, listener) =
@@ -115,7 +116,7 @@ fn take(fd: RawFd) -> io::Result<OwnedFd> {
         return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
     // SAFETY: the descriptor is open, and nothing else in this process owns it: `inherit` is called
-    // before the process opens any, and once for each number.
+    // before the process opens descriptors of its own, and takes each number once.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

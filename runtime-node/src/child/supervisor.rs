@@ -132,7 +132,7 @@ impl Supervisor {
         }
     }
 
-    /// Reports the next part of a profile, and waits until a client has taken it.
+    /// Reports the next part of a profile, and waits until the client has taken the previous part.
     ///
     /// # Errors
     /// Fails if the profile is no longer wanted.

@@ -1,4 +1,4 @@
-//! The configuration of a node's front: of the router that runs on the threads of the node's shards.
+//! The configuration of a node's front, which is a router on the threads of the node's shards.
 
 use std::net::SocketAddr;
 
@@ -17,8 +17,8 @@ pub struct FrontConfig {
     /// The configuration of the router. The node sets its name, its TLS toward the platform's
     /// processes, and the number of its threads.
     pub router: Config,
-    /// The address on which clients connect with TLS. The conversion from [`NodeArgs`] leaves the
-    /// certificates out of `router`: the caller opens them.
+    /// The address on which clients connect with TLS, if the front has certificates. The conversion
+    /// from [`NodeArgs`] leaves the certificates out of `router`: the caller opens them.
     pub https_listen: Option<SocketAddr>,
 }
 

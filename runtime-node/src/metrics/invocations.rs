@@ -72,7 +72,7 @@ impl<'a> Observation<'a> {
         Self { invocations, workers, digest, began: Instant::now(), end: End::Cancelled }
     }
 
-    /// Ends the invocation, with a response or with a failure.
+    /// Records that the invocation ended with this failure or, if it is `None`, with a response.
     pub fn end(mut self, failure: Option<FailureCode>) {
         self.end = failure.map_or(End::Answered, End::Failed);
     }

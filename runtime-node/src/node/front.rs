@@ -26,7 +26,7 @@ pub(super) struct Front {
     pub(super) threads: Vec<FrontThread>,
 }
 
-/// Starts a front. `readiness` is held until its catalog has arrived.
+/// Starts a front, which holds `readiness` until the catalog has arrived.
 ///
 /// # Arguments
 /// * `config` - the configuration of the process.

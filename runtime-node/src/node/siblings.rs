@@ -5,9 +5,9 @@
 //!  processes of a node:      a pair of Unix sockets for each; a message is a file descriptor
 //! ```
 //!
-//! The supervisor holds both ends of every pair, so connections that are given to a process that has
-//! ended wait for its successor. A queue that is full refuses a connection, and the thread that has
-//! accepted it then serves it.
+//! The supervisor holds both ends of every pair, so connections that are given to a process that
+//! has ended wait for its successor. A queue that is full refuses a connection, and the thread that
+//! has accepted it then serves it.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -28,8 +28,8 @@ use tenon_router::Siblings;
 use tokio::io::Interest;
 use tokio::sync::mpsc;
 
-/// The maximum number of connections that wait until a thread takes them. The kernel's own limit for
-/// Unix sockets is lower.
+/// The maximum number of connections that wait until a thread takes them. The kernel's own limit
+/// for Unix sockets is lower.
 const QUEUE: usize = 64;
 
 /// One thread's links to the threads of all shards, before they are opened on that thread.
@@ -132,7 +132,7 @@ impl Siblings for Processes {
     }
 }
 
-/// Sends a connection as a message of one byte, which is never empty.
+/// Sends a connection's file descriptor with a message of one byte.
 fn send(socket: &UnixDatagram, connection: &TcpStream) -> io::Result<()> {
     let descriptors = [connection.as_fd()];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];

@@ -33,7 +33,7 @@ pub(super) const MISSING_PAUSE: Duration = Duration::from_millis(100);
 pub(super) const HALF_LIFE: Duration = Duration::from_secs(30);
 
 /// Largest total weight at which a revision does not back off, and the first pause above it. One
-/// condemned isolate every four seconds adds up to this weight.
+/// condemned isolate every 4.6 seconds adds up to this weight in the long run.
 pub(super) const TOLERATED: u32 = 10;
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
@@ -70,7 +70,7 @@ struct Streak {
     /// back-off if it has had one.
     weight: f64,
     as_of: Instant,
-    /// Set once a `Failing` notice has been issued.
+    /// Set by a `Failing` notice, and cleared by a `Recovered` notice.
     was_reported: bool,
 }
 

@@ -10,7 +10,7 @@ tenon_lifecycle::label_values! {
         Room = "room",
         /// The isolate exceeded a limit, and its state could no longer be trusted.
         Condemned = "condemned",
-        /// The isolate exceeded a limit that is not enforced immediately.
+        /// An invocation exceeded a limit and ended by itself.
         Retired = "retired",
         /// Another revision of the Worker started, and this one had had no request for a while.
         Superseded = "superseded",

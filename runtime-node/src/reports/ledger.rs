@@ -55,6 +55,7 @@ struct Entry {
     /// Shards on which the revision fails, with the time of the last failure on each. Empty once
     /// the revision has recovered.
     shards: FxHashMap<ShardId, Instant>,
+    /// Time at which the revision last entered a crash loop or recovered.
     changed: Instant,
     /// Time at which the revision is to be reported.
     due: Instant,
@@ -139,7 +140,7 @@ impl Ledger {
         self.entries.values().filter(|entry| entry.is_looping()).count()
     }
 
-    /// Returns the time at which the next report is due.
+    /// Returns the time at which the next report is due, or `None` if there is nothing to report.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let quarantine = self.quarantines.front().map(|(due, _)| *due);
         self.entries.values().map(|entry| entry.due).chain(quarantine).min()

@@ -18,7 +18,7 @@ use super::reply::for_router;
 use super::run;
 use crate::shard::{Answer, Shard};
 
-/// The shard as the front of its thread sees it.
+/// The server for the front of a shard's thread. It does not keep the shard alive.
 pub(crate) struct InlineServer(Weak<Shard>);
 
 impl InlineServer {

@@ -1,4 +1,4 @@
-//! Reads the messages of a request's stream: one head, then the pieces of the body and its trailers.
+//! Reads the messages of a request's stream: a head, then the pieces of the body and its trailers.
 
 use std::cell::Cell;
 use std::future::poll_fn;

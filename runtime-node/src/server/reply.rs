@@ -1,6 +1,6 @@
 //! The body of a reply: messages, then the gRPC trailers. The last message contains the trailers of
 //! the response, if it has any. The gRPC trailers contain the failure of a response that breaks
-//! off; a failure before the head of the response has no messages.
+//! off; a reply that fails before the head of the response has no messages.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -84,7 +84,8 @@ pub(super) fn for_router(failure: &Failure) -> Failure {
 pub(super) fn status(failure: &Failure) -> HeaderMap {
     let failure = for_router(failure);
     let mut headers = HeaderMap::new();
-    // `add_header` fails only if the status is not a valid header value, which does not happen.
+    // `add_header` fails only if the status is not a valid header value, which does not happen. 2
+    // is the gRPC code `UNKNOWN`.
     if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
         headers.insert(GRPC_STATUS, HeaderValue::from_static("2"));
     }

@@ -52,8 +52,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(2500);
 const STREAM_WINDOW: u32 = 128 * 1024;
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// Interval between pings. A router that does not answer a ping within `PING_TIMEOUT` is considered
-/// lost.
+/// Interval between pings while calls are in flight. A router that does not answer a ping within
+/// `PING_TIMEOUT` is considered lost.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -44,11 +44,11 @@ pub struct Answer {
     pub response: FetchResponse,
     /// The caller holds the permits until the response has been sent.
     pub permits: Permits,
-    /// Routers should send a part of the Worker's requests to other shards.
+    /// Whether routers should send a part of the Worker's requests to other shards.
     pub is_hot: bool,
 }
 
-/// Permits that are held until a response has been sent.
+/// Permits that are held until a response has been sent or a WebSocket has been closed.
 pub enum Permits {
     Request {
         _in_flight: InFlight,
@@ -112,7 +112,8 @@ impl Admitted {
     /// Delivers the request; dropping the future cancels the invocation.
     ///
     /// # Errors
-    /// Fails as [`Isolate::deliver`] does.
+    /// Fails as [`Isolate::deliver`] does or, if a limit stops the isolate before the delivery, as
+    /// [`Shard::admit`] does.
     pub async fn fetch(mut self, request: FetchRequest) -> Result<Answer, Failure> {
         let pass = self.pass().await?;
         let outcome = self.resident.isolate.deliver(pass, request).await;
@@ -137,7 +138,8 @@ impl Admitted {
     /// Delivers a scheduled event; dropping the future cancels the invocation.
     ///
     /// # Errors
-    /// Fails as [`Isolate::deliver_scheduled`] does.
+    /// Fails as [`Isolate::deliver_scheduled`] does or, if a limit stops the isolate before the
+    /// delivery, as [`Shard::admit`] does.
     pub async fn scheduled(mut self, event: ScheduledEvent) -> Result<Permits, Failure> {
         let pass = self.pass().await?;
         let outcome = self.resident.isolate.deliver_scheduled(pass, event).await;

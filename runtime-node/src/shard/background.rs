@@ -255,7 +255,7 @@ impl Shard {
         self.apply_pool_changes();
     }
 
-    /// Adds the CPU time that the isolate has used since the last call to its Worker's metrics.
+    /// Adds to the Worker's metrics the CPU time that the isolate has used since the last call.
     fn count_cpu(&self, isolate: &Isolate) {
         self.metrics.workers.add_cpu(&isolate.digest(), isolate.take_cpu());
     }

@@ -34,7 +34,7 @@ pub(super) struct Coverage {
     renews: bool,
     /// Number of invocations that the isolate has handled.
     invocations: Cell<u32>,
-    /// Number of invocations after which bytecode is made next.
+    /// Number of invocations after which bytecode is made next, or `None` if it is not made again.
     next: Cell<Option<u32>>,
 }
 
@@ -76,7 +76,8 @@ impl Coverage {
     }
 }
 
-/// Returns the number of invocations after which bytecode of fewer invocations is made again.
+/// Returns the number of invocations after which bytecode of `invocations` invocations is made
+/// again, or `None` if it is not.
 fn again(invocations: u32, renews: bool) -> Option<u32> {
     let next = invocations.max(1).saturating_mul(FACTOR);
     Some(next).filter(|next| renews && *next <= LAST)

@@ -24,7 +24,7 @@ const WINDOW: Duration = Duration::from_millis(100);
 const BUSY_PERCENT: u128 = 80;
 
 /// Share of the CPU time of all Workers, in percent, that a hot Worker uses. At most five Workers
-/// of a shard are hot, and all others keep their requests on the shard.
+/// of a shard are hot for this reason; the others keep their requests on the shard.
 const LARGE_PERCENT: u128 = 20;
 
 /// The load of a shard.

@@ -27,7 +27,8 @@ impl Shard {
     ///
     /// # Errors
     /// Fails with [`FailureCode::Moved`] if the revision runs elsewhere on this node, and with
-    /// [`FailureCode::WorkerQuarantined`] if it is quarantined.
+    /// [`FailureCode::WorkerQuarantined`] if it is quarantined. Otherwise fails as
+    /// [`Supervisor::place`] does.
     pub(super) async fn place(
         self: &Rc<Self>,
         supervisor: &Supervisor,

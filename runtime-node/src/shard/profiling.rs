@@ -164,7 +164,8 @@ impl Shard {
         }
     }
 
-    /// Returns the sender for the outcome of the Worker's start, if its copy is awaited.
+    /// Returns the sender for the outcome of the Worker's start, if the profile awaits a copy of
+    /// the Worker.
     fn end_wait(&self, worker: &WorkerId) -> Option<oneshot::Sender<Result<Copied, Failure>>> {
         let mut profiling = self.profiling.borrow_mut();
         profiling.as_mut().filter(|profiling| profiling.worker == *worker)?.copy_tx.take()

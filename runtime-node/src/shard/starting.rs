@@ -112,7 +112,7 @@ impl Shard {
         self.apply_pool_changes();
     }
 
-    /// Evaluates the code in an isolate and returns it as a pool resident.
+    /// Evaluates the code in an isolate, and returns the isolate as a resident of the pool.
     ///
     /// # Arguments
     /// * `had_spares` - whether the engine had a spare isolate when the start began.

@@ -77,8 +77,8 @@ impl Weight {
         self.stays
     }
 
-    /// Adds an answered request by the longest CPU time for which it blocked the thread. Returns
-    /// the report to send now, if there is one.
+    /// Adds an answered request, where `blocking` is the longest CPU time for which the request
+    /// blocked the thread. Returns the report to send now, if there is one.
     pub(super) fn add(&self, blocking: Duration, now: Instant) -> Option<WeightReport> {
         if self.is_unreported {
             return None;

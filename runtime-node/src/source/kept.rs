@@ -14,8 +14,8 @@ use tenon_proto::catalog::GetRevisionResponse;
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::{Assembler, ByKind, Revision};
 
-/// Capacity in bytes. Together with the bytecode, which has a gibibyte, it fits into the volume that
-/// the operator gives a node.
+/// Capacity in bytes. Together with the bytecode, which has 1 GiB, it fits into the volume that the
+/// operator gives a node.
 const CAPACITY: usize = 512 << 20;
 
 /// The folder within the directory of the bytecode.
@@ -64,7 +64,7 @@ fn encode(revision: &Revision, digest: RevisionDigest) -> Bytes {
     file.freeze()
 }
 
-/// Returns the revision in a file, or `None` if it is damaged or another one.
+/// Returns the revision in a file, or `None` if the file is damaged or contains another revision.
 fn decode(mut file: Bytes, digest: RevisionDigest) -> Option<Revision> {
     let mut assembler = Assembler::default();
     while file.has_remaining() {

@@ -8,7 +8,7 @@
 //! The address of the catalog leads to any operator that is ready. A connection to an operator that
 //! cannot answer is replaced, and the next one may lead to another operator. Operators that have
 //! not listed the cluster yet answer at an address of their own, because they find a revision
-//! without their index; nodes use that address in turn with the first.
+//! without their index; nodes alternate between that address and the first.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -77,8 +77,8 @@ enum FetchError {
 }
 
 impl Operators {
-    /// Creates the connection, which opens when it is first used. It belongs to the runtime on which
-    /// this is called.
+    /// Creates the connection, which opens when it is first used. The connection belongs to the
+    /// runtime on which this is called.
     ///
     /// # Arguments
     /// * `catalog` - the address of the operators that are ready.
@@ -135,7 +135,8 @@ impl Operators {
         (current.client.clone(), current.number)
     }
 
-    /// Replaces the connection with this number, unless another fetch has done so.
+    /// Replaces the connection with this number, unless another fetch has done so or the connection
+    /// is younger than [`MIN_AGE`].
     fn replace(&self, number: usize) {
         let mut current = self.current.borrow_mut();
         if current.number == number && current.since.elapsed() >= MIN_AGE {

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! A lowered limit applies immediately. The limits of the other processes are raised afterwards, by
-//! the difference less the memory that the first process has taken between the check and the new
+//! the difference less the memory that the limited process took between its check and its new
 //! limit. The limits therefore never exceed the available memory, however long this task waits for
-//! a CPU. A process is checked as soon as it begins, before it can run any code.
+//! a CPU. A process is checked as soon as it begins, before it can run a Worker's code.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ struct ProcessLimit {
     after: u64,
 }
 
-/// Sets the limits of all processes at each interval, forever.
+/// Sets the limits of all processes at each interval, and whenever a process begins, forever.
 pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: IntGauge) {
     let mut ticks = tokio::time::interval(CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,4 +1,4 @@
-//! Detects a stuck process by the readings of its page. This module is pure.
+//! Detects a stuck process from the readings of its page. This module is pure.
 //!
 //! ```text
 //!  turn ── told to end ──┬─ 1 s of CPU time later ──────────────────────────────────┬─► stuck
@@ -29,6 +29,7 @@ const STALL: Duration = Duration::from_secs(30);
 
 pub(super) struct HangDetector {
     beats: u64,
+    /// Time of the last reading with a new beat or with running code.
     changed: Instant,
     /// Time at which the running turn was first seen to continue after the order to end.
     overruns_since: Option<Instant>,

@@ -18,12 +18,13 @@ use super::process::{Cause, Process, Program, Sockets, process_name};
 use super::{CHECK_INTERVAL, Shared, lock, order, service};
 
 /// A process that ran for `STEADY` is restarted immediately when it ends; otherwise the pause
-/// before each restart is longer than the one before, within these bounds.
+/// before each restart is twice the previous pause, within these bounds.
 const STEADY: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Time after the grace period after which a draining process is killed.
+/// Time after the grace period after which a draining process is killed: the process may use three
+/// of these seconds to close WebSockets.
 const KILL_GRACE: Duration = Duration::from_secs(4);
 
 /// Restarts processes until the drain.

@@ -13,10 +13,9 @@
 //! While a Worker is profiled, its revisions run in lanes, and nothing that they do changes their
 //! class.
 //!
-//! A revision on a shard therefore never waits for the first start of a neighbor, and waits for at
-//! most one heavy turn of each neighbor. Each demotion from a shard to the lanes doubles, for the
-//! whole namespace, the duration of the hold and the number of light requests for the next
-//! promotion.
+//! A revision on a shard never waits for the first start of a neighbor, and waits for at most one
+//! heavy turn of each neighbor. Each demotion from a shard to the lanes doubles, for the whole
+//! namespace, the duration of the hold and the number of light requests for the next promotion.
 
 use std::time::{Duration, Instant};
 
@@ -200,6 +199,7 @@ impl Placement {
     ) -> Option<Promotion> {
         let profiled = self.profiled.as_ref();
         let entry = self.classes.get_mut(digest).filter(|entry| profiled != Some(&entry.worker))?;
+        // The number doubles with each recent demotion of the namespace, at most seven times.
         let wanted =
             PROMOTION << demotions(&mut self.demotions, entry.worker.namespace(), now).min(7);
         let light = match entry.class {
@@ -245,8 +245,8 @@ impl Placement {
         ended.collect()
     }
 
-    /// Records a long turn or garbage collection of the revision. Returns whether its shard must
-    /// evict the revision.
+    /// Records a long turn or garbage collection of the revision. Returns whether the revision's
+    /// shard must evict it.
     pub(super) fn record_heavy(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         if !self.has_lanes {
             return false;
@@ -270,8 +270,8 @@ impl Placement {
         was_demoted
     }
 
-    /// Judges a revision whose code was running when its process ended or was killed, by
-    /// [`Quarantines::judge`]. Returns `None` for a revision for which no shard or lane has asked.
+    /// Judges, with [`Quarantines::judge`], a revision whose code was running when its process
+    /// ended or was killed. Returns `None` for a revision for which no shard or lane has asked.
     pub(super) fn judge(
         &mut self,
         digest: &RevisionDigest,

@@ -62,7 +62,7 @@ pub(super) struct Sockets {
     pub(super) siblings: Option<SiblingSockets>,
 }
 
-/// The sockets by which the processes of shards hand connections of clients to one another.
+/// The sockets over which the processes of shards hand connections of clients to one another.
 pub(super) struct SiblingSockets {
     /// The socket from which this process takes connections.
     given: UnixDatagram,
@@ -89,7 +89,7 @@ impl SiblingSockets {
     }
 }
 
-/// Maximum length of the accept queue of routers, in connections. This is the standard library's
+/// Maximum length of the accept queue for routers, in connections. This is the standard library's
 /// default.
 const BACKLOG: i32 = 128;
 

@@ -6,10 +6,10 @@
 //!     └──────── parts ◄──── accept: the right lane? ◄── reports ─┘
 //! ```
 //!
-//! The listener is on the loopback interface, without TLS: clients reach it by the API server's
-//! port-forward, which authorizes them. No Worker reaches it, because nodes refuse loopback
-//! addresses to Workers. A pool may allow these addresses to its Workers; the listener speaks only
-//! HTTP/2 from the first byte, which no connection of a Worker does without TLS.
+//! The listener is on the loopback interface, without TLS: clients reach it through the API
+//! server's port-forward, which authorizes them. By default, no Worker reaches it, because nodes
+//! refuse loopback addresses to Workers. A pool that allows these addresses lets its Workers take
+//! profiles.
 //!
 //! A call holds a [`Run`], whose end restores the placement, however the call ends.
 
@@ -224,7 +224,8 @@ impl Drop for Run {
 }
 
 impl Shared {
-    /// Passes a lane's report on to the client, and waits until the client has taken it.
+    /// Passes a lane's report on to the client, and waits until the client has taken the previous
+    /// report.
     ///
     /// # Errors
     /// Fails if the profile is no longer wanted.

@@ -25,8 +25,8 @@ use super::process::Cause;
 const QUARANTINE: Duration = Duration::from_secs(10);
 const LONGEST_QUARANTINE: Duration = Duration::from_secs(3600);
 
-/// Time for which a quarantine is remembered, in multiples of its length, so that the next one is
-/// longer.
+/// Time for which a quarantine is remembered after its end, in multiples of its length, so that the
+/// next quarantine is longer.
 const PROBATION: u32 = 4;
 
 /// Time for which a forgiven end is remembered.
@@ -104,8 +104,8 @@ impl Quarantines {
     /// Judges a revision whose code was running when its process ended or was killed.
     ///
     /// # Arguments
-    /// * `was_cramped` - whether the process crashed, and had hardly any room to grow when the turn
-    ///   began.
+    /// * `was_cramped` - whether the process crashed while it took a profile, or with hardly any
+    ///   room to grow when the turn began.
     pub(super) fn judge(
         &mut self,
         digest: &RevisionDigest,
@@ -124,7 +124,8 @@ impl Quarantines {
     }
 
     /// Forgives the revision, unless a quarantine or another forgiven end of this revision is
-    /// remembered, or too many forgiven revisions are. Returns whether the revision is forgiven.
+    /// remembered, or too many forgiven revisions are remembered. Returns whether the revision is
+    /// forgiven.
     fn try_forgive(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         self.forgiven.retain(|_, forgiven| now.saturating_duration_since(*forgiven) < FORGIVEN_TTL);
         let is_first =

@@ -183,8 +183,8 @@ impl Client {
     }
 }
 
-/// Bounds the kernel's buffers of a connection, which would otherwise grow to several MiB: the
-/// kernel reserves twice the given size. Makes the kernel detect that the peer has vanished,
+/// Bounds the kernel's buffers of a connection, which would otherwise grow to several MiB; the
+/// kernel reserves twice the given size. Also makes the kernel detect that the peer has vanished,
 /// because no protocol of the node does.
 fn configure(stream: &Stream) -> io::Result<()> {
     let stream = match stream {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Every agreement excludes context takeover in both directions: each message is compressed by
-//! itself. Neither side then keeps a window of 32 KiB and more between the messages of a socket, and
+//! itself. Neither side then keeps a window of 32 KiB or more between the messages of a socket, and
 //! no message can be guessed from the length of another one. This module is pure.
 
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ pub(crate) const OFFER: HeaderValue = HeaderValue::from_static(
 const LARGEST_WINDOW: u8 = 15;
 
 /// The base-2 logarithm of the smallest window for which the node compresses. The standard's
-/// smallest is 8, in which hardly any repetition lies.
+/// smallest is 8, a window of 256 bytes, which contains hardly any repetition.
 const SMALLEST_WINDOW: u8 = 9;
 
 /// The maximum number of a client's offers that are considered. Browsers send one.
@@ -127,7 +127,7 @@ impl Deflate {
     /// * `offer` - the client's offer.
     pub fn response(self, offer: Offer) -> String {
         let mut response = self.to_string();
-        // A limit that the client has asked for is confirmed even if it is no limit.
+        // A limit that the client has asked for is confirmed even if it is the largest window.
         if offer.server_window.is_some() && self.server_window == LARGEST_WINDOW {
             write!(response, "; {SERVER_WINDOW}={LARGEST_WINDOW}")
                 .expect("writing to a `String` cannot fail");
@@ -146,7 +146,7 @@ impl Deflate {
     }
 }
 
-/// Writes the agreement as the attribute `extensions` of a WebSocket has it.
+/// Writes the agreement in the form of the attribute `extensions` of a WebSocket.
 impl std::fmt::Display for Deflate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{NAME}; {SERVER_NO_TAKEOVER}; {CLIENT_NO_TAKEOVER}")?;

@@ -12,9 +12,9 @@ use super::*;
 use crate::Endpoint;
 use crate::error::Stage;
 
-/// Starts a name server that answers queries for IPv4 addresses by a function of the number of
-/// earlier such queries, and has no IPv6 addresses. Returns its port and the number of these
-/// queries.
+/// Starts a name server that answers each query for IPv4 addresses with the result of `answers`,
+/// and has no IPv6 addresses. The argument of `answers` is the number of earlier such queries.
+/// Returns the server's port and the number of these queries.
 async fn name_server(answers: impl Fn(usize) -> Vec<Ipv4Addr> + 'static) -> (u16, Rc<Cell<usize>>) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let port = socket.local_addr().unwrap().port();

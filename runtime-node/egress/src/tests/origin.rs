@@ -223,7 +223,7 @@ impl Authority {
     /// Returns the TLS configuration of a server with the certificate of this authority.
     ///
     /// # Arguments
-    /// * `protocols` - the protocols that the server offers by ALPN.
+    /// * `protocols` - the protocols that the server offers with ALPN.
     pub(super) fn server(&self, protocols: &[&str]) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)

@@ -151,8 +151,8 @@ impl Agent {
         }
     }
 
-    /// Reports a new realm, in whose context `scope` is, to clients, and lets the realm's `console`
-    /// report its calls to them. Returns `None` if the heap is full.
+    /// Reports to clients the realm in whose context `scope` is, and lets the realm's `console`
+    /// report its calls to them. Returns `None` if the heap is full or the agent has been closed.
     ///
     /// # Arguments
     /// * `internal` - the object `internal` of the built-in JavaScript.
@@ -272,7 +272,7 @@ impl Agent {
     }
 
     /// Ends all sessions and V8's inspector. The caller calls this before the isolate is disposed
-    /// of, while it is entered and in a handle scope.
+    /// of, while the isolate is entered and in a handle scope.
     pub(crate) fn close(&self) {
         self.target.end(self.number);
         self.detach_all();

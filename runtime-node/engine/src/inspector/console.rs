@@ -64,6 +64,7 @@ impl NativeFunction for Both {
     }
 }
 
+/// Calls one of two methods: V8's at index 0, the realm's at index 1.
 fn call<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     methods: v8::Local<'_, v8::Array>,

@@ -1,10 +1,9 @@
-//! Records the CPU profile of one isolate, by a session of V8's inspector that only this module
-//! uses.
+//! Records the CPU profile of one isolate, through a session of V8's inspector that only this
+//! module uses.
 //!
-//! Unlike a client of an [`Inspector`](super::Inspector), a profiler is attached to no debugger: it
-//! never pauses code, and the limits of the Worker apply. V8 interrupts the isolate's thread once
-//! per [`INTERVAL`] of wall-clock time, and records the stack if the thread has entered the
-//! isolate.
+//! Unlike a client of an [`Inspector`](super::Inspector), a profiler never pauses code, and the
+//! limits of the Worker apply. V8 interrupts the isolate's thread once per [`INTERVAL`] of
+//! wall-clock time, and records the stack if the thread has entered the isolate.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,7 +21,7 @@ const INTERVAL: Duration = Duration::from_millis(1);
 /// profile covers all contexts of the isolate.
 const GROUP: i32 = 1;
 
-/// The text around the profile in V8's response to `Profiler.stop`, with the id of that call.
+/// The call that ends the recording, and the text around the profile in V8's response to the call.
 const STOP: &str = r#"{"id":4,"method":"Profiler.stop"}"#;
 const BEFORE: &str = r#"{"id":4,"result":{"profile":"#;
 const AFTER: &str = "}}";

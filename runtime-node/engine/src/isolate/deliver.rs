@@ -62,8 +62,8 @@ impl Isolate {
         self.engine.scheduler.enter(&self.account).await
     }
 
-    /// Delivers a request. The first turn runs when the future is first polled; dropping it cancels
-    /// the invocation.
+    /// Delivers a request. The first turn runs when the future is first polled; dropping the future
+    /// cancels the invocation.
     ///
     /// # Errors
     /// Fails if the Worker throws, never answers or exceeds a limit.

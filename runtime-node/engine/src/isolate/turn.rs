@@ -51,7 +51,7 @@ const INSPECTION: Duration = Duration::from_millis(5);
 pub(crate) enum Stop {
     /// The work threw.
     Threw(Exception),
-    /// A limit stopped the turn, and the invocation has failed.
+    /// A limit or a panic stopped the turn, and the invocation has failed.
     Limit,
     /// The turn did not begin, because the invocation has ended or the isolate must never be
     /// entered again.

@@ -47,7 +47,7 @@ const MEMORIES: usize = 64;
 const MEMORY: usize = 64 << 10;
 
 /// Maximum number of reservations for the memories of all isolates. Together, these reservations
-/// take 48 of the 128 TiB of addresses that a process has, and a fifth of the process's mappings.
+/// take 47 of the 128 TiB of addresses that a process has, and a fifth of the process's mappings.
 /// Each namespace has a share of the reservations.
 const RESERVATIONS: usize = 6_000;
 

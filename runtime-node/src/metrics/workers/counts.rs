@@ -84,7 +84,7 @@ label_values! {
 /// Durations of the phases of a start, in the order of [`StartPhase`].
 pub type Phases = [Duration; StartPhase::ALL.len()];
 
-/// A number that one thread writes and others read.
+/// A number that one thread writes and others read. Durations are in nanoseconds.
 #[derive(Default)]
 struct Count(AtomicU64);
 

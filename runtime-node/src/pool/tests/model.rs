@@ -1,4 +1,4 @@
-//! Tests that the pool behaves as a simple model after every step, for any sequence of steps.
+//! Tests that the pool behaves like a simple model after every step, for any sequence of steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 

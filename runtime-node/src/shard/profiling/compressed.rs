@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 
 use crate::profile::{MAX_COMPRESSED, MAX_SIZE, PIECE};
 
-/// A writer that compresses with gzip, and fails beyond [`MAX_SIZE`] and [`MAX_COMPRESSED`]. The
+/// A writer that compresses with gzip, and fails beyond [`MAX_SIZE`] or [`MAX_COMPRESSED`]. The
 /// profile of a large heap is thus held in a tenth of its size.
 pub(super) struct Compressor {
     encoder: GzEncoder<Pieces>,
