@@ -1,4 +1,4 @@
-//! The native half of `timers.js`.
+//! The native half of `timers.js`: timers as operations of their invocations.
 
 pub(crate) mod task;
 

@@ -180,7 +180,8 @@ fn cbc(encrypt: bool, key: &[u8], iv: [u8; BLOCK], mut data: Vec<u8>) -> Option<
 fn ctr(key: &[u8], counter: u128, bits: u32, mut data: Vec<u8>) -> Option<Vec<u8>> {
     let mask = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
     let blocks = data.len().div_ceil(BLOCK) as u128;
-    // More blocks would repeat a counter; the overflow at 2¹²⁸ blocks cannot occur.
+    // More blocks would repeat a counter. The number of the last block is compared, because
+    // `mask + 1` overflows for a counter of 128 bits.
     if blocks.checked_sub(1).is_some_and(|last| last > mask) {
         return None;
     }

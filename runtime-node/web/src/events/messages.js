@@ -104,7 +104,8 @@
       end.last = message;
     }
 
-    // Delivers a message in a turn of its own, after it has left the queue.
+    // Delivers a message that is in no queue in a turn of its own. Returns false if the invocation
+    // has ended, or has too many operations in flight.
     const schedule = (end, message) => ops.taskStart(() => receive(end, message));
 
     function receive(end, message) {

@@ -1,5 +1,5 @@
 //! The connection between an isolate and its shard's HTTP client: it names the Worker of a request,
-//! charges the request to its invocation, and aborts it.
+//! charges the request to its invocation, and lets JavaScript abort the request.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

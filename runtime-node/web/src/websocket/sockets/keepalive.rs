@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_secs(30);
 /// The payload of the node's pings, which distinguishes the peer's answers from unsolicited pongs.
 pub(crate) const PING: &[u8] = b"still there?";
 
-/// The timer of a socket's checks, and the result of the last check.
+/// The timer of a socket's checks, and the socket's state at the last check.
 pub(crate) struct Keepalive {
     next: Pin<Box<Sleep>>,
     history: History,
@@ -59,7 +59,7 @@ impl Keepalive {
         Self { next: Box::pin(tokio::time::sleep(INTERVAL)), history: History::default() }
     }
 
-    /// Resolves at the next check.
+    /// Resolves at the next check, to the result for a socket in the state `sample`.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, sample: Sample) -> Poll<Liveness> {
         ready!(self.next.as_mut().poll(cx));
         self.next.as_mut().reset(Instant::now() + INTERVAL);

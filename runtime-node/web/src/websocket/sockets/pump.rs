@@ -256,8 +256,8 @@ impl Pump {
         }
     }
 
-    /// Gives the turn of a message the same budgets as the turn of a request, of which inflating
-    /// the message has used a part.
+    /// Gives the turn of a message the budgets of the turn of a request, and charges the time that
+    /// inflating the message took. Returns the event unchanged.
     fn begin_turn(&mut self, event: Event) -> Event {
         let inflating = self.stream.get_mut().take_inflating_time();
         if let Some(state) = self.state.upgrade() {
