@@ -131,7 +131,7 @@ pub(crate) enum ResponseError {
     NoBody,
 }
 
-/// Returns a response's headers and their size in bytes. Validates each again, although
+/// Returns a response's headers and their size in bytes. Validates each header again, although
 /// `headers.js` has done so: a Worker that defines a setter for `0` on `Array.prototype` can obtain
 /// the list that the built-in JavaScript keeps.
 pub(crate) fn headers_of(
@@ -183,14 +183,14 @@ pub(crate) fn fail<'s>(
     State::of(scope).threw(invocation, &exception);
 }
 
-/// Keeps the invocation alive until a call of [`wait_over`]. Returns whether the invocation still
+/// Keeps the invocation alive until a call of `wait_over`. Returns whether the invocation still
 /// exists.
 #[op]
 pub(crate) fn wait_until(scope: &mut v8::PinScope<'_, '_>, invocation: InvocationId) -> bool {
     State::of(scope).invocations.borrow_mut().wait_until(invocation)
 }
 
-/// Revokes one call of [`wait_until`].
+/// Revokes one call of `wait_until`.
 #[op]
 pub(crate) fn wait_over(scope: &mut v8::PinScope<'_, '_>, invocation: InvocationId) {
     State::of(scope).promise_settled(invocation);

@@ -43,7 +43,8 @@ const MAX_DATA_URL: usize = 2 << 20;
 /// The outcome of a request.
 enum Arrival {
     Response(Response, Option<AbortEntry>),
-    /// The requested WebSocket, with the response that opened it and the compression of messages.
+    /// The requested WebSocket, with the response that opened it and the agreement on the
+    /// compression of messages, if there is one.
     Socket(Response, Tunnel, Option<Deflate>),
     Failed(EgressError),
     /// JavaScript aborted the request, and itself keeps the reason.

@@ -81,7 +81,7 @@
     capture(constructor, name, false);
     if (constructor.prototype) capture(constructor.prototype, `${name}Prototype`, true);
   }
-  // Statics that depend on their receiver.
+  // These statics depend on their receiver, and are therefore bound to it.
   for (const name of ["all", "allSettled", "any", "race", "reject", "resolve", "withResolvers"]) {
     primordials[`Promise${pascal(name)}`] = Promise[name].bind(Promise);
   }

@@ -14,6 +14,7 @@
   const { inspect, inspectWith } = internal;
   const { isObject } = internal.webidl;
 
+  // The maximum numbers of labels of `count` and of `time`, and of spaces of indentation.
   const MAX_LABELS = 1000;
   const MAX_INDENT = 32;
   // The limits of `inspect`: the number of items of a list, and of columns of a line.

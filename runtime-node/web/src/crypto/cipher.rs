@@ -28,6 +28,7 @@ use super::keys::KeyRef;
 use super::operation::{Cost, Output, failed, perform};
 use crate::ops::MaybePromise;
 
+/// The size of a block of AES, in bytes.
 const BLOCK: usize = 16;
 
 /// A cipher with all parameters except the key and the data.

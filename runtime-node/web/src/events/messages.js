@@ -104,8 +104,8 @@
       end.last = message;
     }
 
-    // Delivers a message that is in no queue in a turn of its own. Returns false if the invocation
-    // has ended, or has too many operations in flight.
+    // Starts a turn that delivers a message, which is in no queue meanwhile. Returns false if no
+    // turn can be started.
     const schedule = (end, message) => ops.taskStart(() => receive(end, message));
 
     function receive(end, message) {

@@ -304,8 +304,8 @@
 
       // ---- The end
 
-      // Ends this side's stream if this side has nothing more to send. The callee waits for the
-      // caller's end, because calls of results may be on their way.
+      // Ends this side's stream if this side has nothing more to send. Unless there is only one
+      // call, the callee waits for the caller's end, because calls of results may be on their way.
       closeIfIdle() {
         if (this.ended !== null || this.wasClosed || this.outbox.length > 0) return;
         if (this.isCallee && !this.peerClosed && !this.isOnly) return;

@@ -356,8 +356,8 @@
   expose(URL);
   internal.globals({ URL, URLSearchParams });
 
-  // The serialization of `input`, a USVString, or null; and whether it has a user name or a
-  // password.
+  // `parseUrl` returns the serialization of a USVString, or null. `urlHasCredentials` returns
+  // whether the URL has a user name or a password.
   internal.parseUrl = (input) => parse(input, undefined)?.href ?? null;
   internal.urlHasCredentials = (input) => {
     const u = parse(input, undefined);

@@ -3,8 +3,9 @@
 //! A client that loses power or its network closes no connection, and a client that never reads
 //! occupies the memory of the data written for it. The pump therefore checks each socket every
 //! [`INTERVAL`]. If nothing has arrived since the last check, the node pings the peer; if nothing
-//! has arrived by the next check either, the peer is unresponsive. If writing is blocked at two
-//! checks in a row and the network has accepted no byte in between, the peer does not read.
+//! has arrived by the next check either, the peer is unresponsive. The peer is also unresponsive if
+//! writing is blocked at two checks in a row, and in between the network has accepted no byte and
+//! nothing has arrived.
 //!
 //! This module performs no I/O; it only sets a timer.
 
