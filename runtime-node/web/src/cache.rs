@@ -1,4 +1,4 @@
-//! The native half of `cache.js`.
+//! The native half of `cache.js`: ops that find, store and remove responses in the process's cache.
 
 pub mod store;
 
@@ -21,7 +21,7 @@ use crate::ops::{Argument, Arguments, Nullable, Promised};
 
 type Shared = std::sync::Arc<ResponseCache>;
 
-/// Limits on a cache's name and on a URL, in characters.
+/// Limits on a cache's name and on a URL, in UTF-16 code units.
 const MAX_NAME: usize = 256;
 const MAX_URL: usize = 64 * 1024;
 

@@ -25,7 +25,7 @@ enum Kind {
     Date,
     RegExp,
     Error,
-    /// A wrapper of a primitive.
+    /// A wrapper of a string, a number, a boolean or a bigint.
     Wrapper,
     ArrayBuffer,
     TypedArray,

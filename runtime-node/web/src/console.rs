@@ -1,4 +1,4 @@
-//! The native half of `console.js`.
+//! The native half of `console.js`: the op that writes a line to the log.
 
 pub(crate) mod inspect;
 
@@ -7,8 +7,7 @@ use tenon_engine::state::State;
 use tenon_engine::string::beginning;
 use tenon_op::op;
 
-/// The maximum length of a line, in UTF-16 code units: one more than an invocation may log in
-/// total.
+/// The maximum length of a line, in bytes of UTF-8: one more than an invocation may log in total.
 const MAX_LINE: usize = BUDGET + 1;
 
 /// Logs a line of the current invocation.

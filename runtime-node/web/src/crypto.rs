@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  op ─► arguments: buffers copied, keys found by their handles
-//!         └► perform ─┬─ small: at once, on this thread ────────────────┬─► bytes, a boolean, or
-//!                     └─ large: `offload`, by a promise, charged as CPU ┘   a ticket for a secret
+//!         └► perform ─┬─ small: at once, on this thread ───────────────┬─► bytes, a boolean, or
+//!                     └─ large: `offload`, a promise, charged as CPU ──┘   a ticket for a secret
 //! ```
 //!
 //! - [`keys`]: where keys are stored, and how JavaScript refers to them; [`material`], [`rsa`]: how

@@ -1,4 +1,4 @@
-//! The functions with which `dispatch.js` starts a Worker and delivers requests to it.
+//! The ops with which `dispatch.js` starts a Worker and delivers requests to it.
 
 pub(crate) mod stack;
 
@@ -94,7 +94,8 @@ pub(crate) fn respond_stream(
 /// Sends the response to a request.
 ///
 /// # Arguments
-/// * `made` - the headers and the body; `None` means that there is not enough memory for them.
+/// * `made` - the headers and the body, or the reason why they cannot be sent. The body is `None`
+///   if there is not enough memory for it.
 fn send_response(
     scope: &v8::PinScope<'_, '_>,
     invocation: InvocationId,
@@ -130,7 +131,7 @@ pub(crate) enum ResponseError {
     NoBody,
 }
 
-/// Returns a response's headers and their size in bytes. Validates each again, although
+/// Returns a response's headers and their size in bytes. Validates each header again, although
 /// `headers.js` has done so: a Worker that defines a setter for `0` on `Array.prototype` can obtain
 /// the list that the built-in JavaScript keeps.
 pub(crate) fn headers_of(
@@ -182,13 +183,14 @@ pub(crate) fn fail<'s>(
     State::of(scope).threw(invocation, &exception);
 }
 
-/// Keeps the invocation alive. Returns whether it still exists.
+/// Keeps the invocation alive until a call of `wait_over`. Returns whether the invocation still
+/// exists.
 #[op]
 pub(crate) fn wait_until(scope: &mut v8::PinScope<'_, '_>, invocation: InvocationId) -> bool {
     State::of(scope).invocations.borrow_mut().wait_until(invocation)
 }
 
-/// Releases one `wait_until`.
+/// Revokes one call of `wait_until`.
 #[op]
 pub(crate) fn wait_over(scope: &mut v8::PinScope<'_, '_>, invocation: InvocationId) {
     State::of(scope).promise_settled(invocation);

@@ -43,7 +43,8 @@ const MAX_DATA_URL: usize = 2 << 20;
 /// The outcome of a request.
 enum Arrival {
     Response(Response, Option<AbortEntry>),
-    /// The requested WebSocket, with the response that opened it and the compression of messages.
+    /// The requested WebSocket, with the response that opened it and the agreement on the
+    /// compression of messages, if there is one.
     Socket(Response, Tunnel, Option<Deflate>),
     Failed(EgressError),
     /// JavaScript aborted the request, and itself keeps the reason.
@@ -78,7 +79,7 @@ pub(crate) fn fetch_is_over(scope: &mut v8::PinScope<'_, '_>, number: u32) -> bo
 /// request was aborted.
 ///
 /// # Arguments
-/// * `number` - a number with which the request can be aborted; 0 for one that is never aborted.
+/// * `number` - a number with which the request can be aborted; 0 if it is never aborted.
 ///
 /// # Errors
 /// Returns a `TypeError` if the invocation has ended.
@@ -189,6 +190,9 @@ pub(crate) struct DataUrlContent<'s> {
 }
 
 /// Decodes a `data:` URL (Fetch §6). Returns null if the URL is not a valid `data:` URL.
+///
+/// # Errors
+/// Fails if the URL is too long, or if there is not enough memory.
 #[op]
 pub(crate) fn data_url<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -20,7 +20,7 @@ pub struct Inflated {
 /// Decompresses the messages of a stream of frames.
 ///
 /// # Arguments
-/// * `most` - the number of bytes after which the stream is not read any further.
+/// * `most` - the number of decompressed bytes after which the stream is not read any further.
 pub fn inflate(pieces: Vec<Bytes>, most: usize) -> Inflated {
     let mut inflater = Inflater::new(Bounds { length: 1 << 20, time: Duration::MAX });
     let mut inflated = Inflated { bytes: Vec::new(), failure: None, longest: 0 };

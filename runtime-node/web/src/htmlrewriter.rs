@@ -63,6 +63,10 @@ impl Open {
 }
 
 /// Calls `work` with a rewriter, and charges its memory.
+///
+/// # Errors
+/// Fails if the rewriter is closed or `work` fails. If there is not enough memory, drops the
+/// rewriter and fails.
 fn with<R>(
     scope: &mut v8::PinScope<'_, '_>,
     number: u32,
@@ -86,7 +90,8 @@ fn refused(error: impl std::fmt::Display) -> Thrown {
 /// The handlers of all registrations.
 pub(crate) struct HandlerList(Vec<Handlers>);
 
-/// A flat array: the selector or null, and the kinds of handlers as a sum of 1, 2, 4 and 8.
+/// Takes a flat array with two elements for each registration: its selector or null, and the kinds
+/// of its handlers as a sum of 1, 2, 4 and 8.
 impl<'s> Argument<'s> for HandlerList {
     fn take(
         scope: &mut v8::PinScope<'s, '_>,

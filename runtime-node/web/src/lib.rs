@@ -61,7 +61,7 @@ use service::calls::NoServices;
 use websocket::sockets::{Handshake, Leaving, Sockets};
 
 // `build.rs` generates `SOURCES`, the texts of the built-in JavaScript, and `LATE`, the names of
-// the files that are not in the snapshot with their indices in `SOURCES`.
+// the files that are not in the snapshot, each with its index in `SOURCES`.
 include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// The built-in JavaScript and its native functions.

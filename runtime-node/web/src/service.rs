@@ -1,5 +1,5 @@
-//! The native half of bindings to other Workers and to static files: `env.OTHER.fetch(request)`, a
-//! variant of `fetch.js`.
+//! The native half of `service.js`: requests through bindings to other Workers and to static files,
+//! `env.OTHER.fetch(request)`. A variant of `fetch.rs`.
 
 pub(crate) mod calls;
 
@@ -177,7 +177,7 @@ pub(crate) fn caller_and_callee(
     Ok((invocation, callee))
 }
 
-/// Returns the target of the binding at an index.
+/// Returns the target of the binding at an index; `None` if there is no such binding.
 fn callee(revision: &Revision, service: usize) -> Option<Callee> {
     let ByKind { services, assets, .. } = ByKind::of(&revision.bindings);
     match services.get(service) {
@@ -199,7 +199,8 @@ pub(crate) enum Callee {
 /// * `rpc` - set if the request opens an RPC session.
 ///
 /// # Errors
-/// Returns the invocation's limit on subrequests if the invocation has reached the limit.
+/// Returns the invocation's limit on subrequests if the invocation has reached the limit or has
+/// ended.
 pub(crate) fn call(
     state: &State,
     invocation: InvocationId,

@@ -1,4 +1,4 @@
-//! The native half of `timers.js`.
+//! The native half of `timers.js`: timers as operations of their invocations.
 
 pub(crate) mod task;
 
@@ -27,7 +27,7 @@ struct Timer {
     callback: v8::Global<v8::Function>,
     delay: Duration,
     repeat: bool,
-    /// Held for as long as the timer repeats.
+    /// The charge for the operation, held until the timer has fired for the last time.
     _charge: Charge,
 }
 

@@ -7,8 +7,8 @@
 //!       └─► wasmBytes(n), for V8 ─┘
 //! ```
 //!
-//! Ops report an invalid module by a string that they return, and a module that exceeds the
-//! Worker's memory by an exception.
+//! Ops report an invalid module with a string that they return, and a module that exceeds the
+//! Worker's memory with an exception.
 
 use tenon_engine::bytes as contents;
 use tenon_engine::collection::make_room;

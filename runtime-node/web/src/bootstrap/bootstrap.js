@@ -1,9 +1,10 @@
 // The first of the scripts that define a Worker's global scope.
 //
 // Every JavaScript file of this crate is a classic script that holds one function expression. A
-// line `//:` in a file names the files that the build evaluates before that file into the start-up
-// snapshot. Each function is called once with the same `internal` object, through which the files
-// and native code share functions. A Worker never sees this object.
+// line `//:` in a file says when the file is compiled (`build.rs`), and names the files that the
+// build evaluates before that file into the start-up snapshot. Each function is called once with
+// the same `internal` object, through which the files and native code share functions. A Worker
+// never sees this object.
 //
 //   internal.primordials   ECMAScript built-ins, captured before a Worker can change them:
 //                          `ArrayPrototypePush(array, x)` is `array.push(x)`, `MapPrototypeGet(map,
@@ -18,9 +19,9 @@
 //                          `internal[key]()` returns the same object. `make` may run after a
 //                          Worker's code has run, so it must follow the rules below
 //   internal.describe(title, is, constructor, names)
-//                          makes `console` show these attributes of objects that pass `is`
+//                          makes `console` show the attributes `names` of objects that pass `is`
 //   internal.inspect(v)    formats a value for `console`
-//   internal.hooks         functions that native code calls, looked up once per isolate by name
+//   internal.hooks         functions that native code calls, looked up by name once per realm
 //
 // `types/check.mjs`, which `make lint` runs, infers the types of the values that files put on
 // `internal`.
@@ -80,7 +81,7 @@
     capture(constructor, name, false);
     if (constructor.prototype) capture(constructor.prototype, `${name}Prototype`, true);
   }
-  // Statics that depend on their receiver.
+  // These statics depend on their receiver, and are therefore bound to it.
   for (const name of ["all", "allSettled", "any", "race", "reject", "resolve", "withResolvers"]) {
     primordials[`Promise${pascal(name)}`] = Promise[name].bind(Promise);
   }
@@ -116,7 +117,7 @@
     }
   };
 
-  // Replaced by `inspect.js`.
+  // `inspect.js` replaces this function.
   internal.inspect = (value) => {
     try {
       return typeof value === "string" ? value : string(value);

@@ -24,8 +24,8 @@
     }
   }
 
-  // The maximum length of a string. A longer string is cheap to build by doubling, but native code
-  // that reads it cannot be terminated.
+  // The maximum length of a string, in UTF-16 code units. A longer string is cheap to build by
+  // doubling, but native code that reads it cannot be terminated.
   const MAX_STRING = 2 ** 25;
 
   function DOMString(value) {
@@ -80,7 +80,7 @@
     return number;
   }
 
-  // Converts with [EnforceRange]; throws if the value is out of range.
+  // Converts to an integer with [EnforceRange]; throws unless it is from 0 to `maximum`.
   function enforced(value, maximum, what) {
     const number = +value;
     const integer = MathTrunc(number);

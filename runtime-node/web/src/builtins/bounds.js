@@ -1,8 +1,9 @@
 // Built-in functions with unbounded running time. V8 checks for a termination request at JavaScript
 // calls and loops. Loops in native code run to their end, and some crash the process when they
 // cannot allocate enough. This file and the files `bounds-*.js` replace such functions with
-// wrappers that check the size of the input first. Below a bound of a few milliseconds of work,
-// they call the native function directly. Above the bound, depending on the function,
+// wrappers that check the size of the input first. Below a bound, which is at most tens of
+// milliseconds of work, they call the native function directly. Above the bound, depending on the
+// function,
 //
 // - the input is wrapped in a proxy whose traps are JavaScript functions, so that every step of the
 //   loop is a call, where a termination takes effect;

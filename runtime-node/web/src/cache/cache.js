@@ -1,7 +1,7 @@
 // Caches (Service Workers §5.4, §5.5). A node stores a response if HTTP's rules allow it
-// (`store.rs`): the response has an explicit freshness lifetime, is not private, sets no
-// cookies and is not too large. A cache may lose entries at any time, so operations that list
-// entries or caches are not implemented.
+// (`store.rs`): the response is fresh, for an explicit lifetime or for a tenth of the time since it
+// was last modified; it is not private, sets no cookies and is not too large. A cache may lose
+// entries at any time, so operations that list entries or caches are not implemented.
 //: late, after fetch.js
 (function (internal) {
   "use strict";

@@ -34,7 +34,7 @@ use tenon_proto::id::WorkerId;
 /// The maximum size of a cached body, in bytes.
 pub const MAX_BODY: usize = 8 << 20;
 
-/// The overhead of an entry besides its body, headers and URL, in bytes.
+/// The estimated memory of an entry besides its body, headers and URL, in bytes.
 const ENTRY_OVERHEAD: usize = 1024;
 
 /// The maximum number of variants of one URL: enough for the usual languages and content codings.
@@ -131,8 +131,9 @@ impl ResponseCache {
         Arc::new(Self { entries, tenants, bound })
     }
 
-    /// Stores a response, unless HTTP's rules forbid it or there is no room. Returns whether it is
-    /// stored.
+    /// Stores a response, unless HTTP's rules forbid that, the response sets cookies, its body is
+    /// longer than [`MAX_BODY`], or its namespace's share has no room. Returns whether the response
+    /// is stored.
     pub fn put(
         &self,
         key: Key,

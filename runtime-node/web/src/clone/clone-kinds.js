@@ -1,5 +1,6 @@
-// The kinds of objects that can be cloned (HTML §2.7.3): ECMAScript's objects by their names, and
-// objects with internal slots that V8 does not report, by their prototypes.
+// How `clone.js` recognizes what it clones or refuses (HTML §2.7.3): by kinds that native code
+// reports, by the names of errors and typed arrays and, for objects with internal slots that V8
+// does not report, by their prototypes.
 //: after domexception.js
 (function (internal) {
   "use strict";
@@ -103,7 +104,7 @@
     }
     const nameOf = (name) => (typeof name === "string" && name !== "" ? name : "platform object");
 
-    // The error class of a name, and the view class of a kind.
+    // The error class with this name, and the typed array class with this name.
     const errorNamed = (name) => ERRORS[name] ?? Error;
     const arrayNamed = (kind) => ARRAYS[kind] ?? ownGlobal(kind);
     return { arrayNamed, errorNamed, interfaceOf, primitiveOf, refuse };

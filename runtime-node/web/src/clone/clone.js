@@ -32,7 +32,8 @@
     const {
       ARRAY, ARRAY_BUFFER, DATA_VIEW, DATE, ERROR, FUNCTION, MAP, PLAIN, PROXY, REGEXP, SET, TYPED_ARRAY, WRAPPER,
     } = internal.objectKinds;
-    // The last step of an array: its properties that are not indices.
+    // The last step of an array: its properties that are not indices. For a sparse array, this is
+    // the only step, and it includes the indices.
     const NAMED = 14;
 
     // V8 stores an array of a greater length as a dictionary of its elements.
@@ -240,8 +241,9 @@
           const at = frame.at++;
           switch (kind) {
             case ARRAY: {
-              // If `Array.prototype` has the index, only an own element is copied. Otherwise a
-              // value other than undefined is assumed to be an own element.
+              // If `Array.prototype` has the index, the element may be inherited, and is copied
+              // only if it is an own one. Otherwise a value other than undefined is assumed to be
+              // an own element.
               if (at in ArrayPrototype) {
                 if (ObjectHasOwn(from, at)) this.put(kind, to, at, this.copy(from[at]));
                 break;
@@ -287,8 +289,8 @@
         if (names !== undefined) this.push(NAMED, from, to, names, names.length);
       }
 
-      // Sets a property. Defines the property if a prototype has a property of that name, which
-      // could be a setter.
+      // Sets a property. Defines the property instead if a prototype has a property of that name,
+      // which could be a setter, or if it belongs to an error, where it is not enumerable.
       put(kind, to, key, value) {
         if (this.hasLaters && isLater(value)) this.places = { __proto__: null, next: this.places, kind, to, key, later: value };
         if (kind !== ERROR && !(key in (kind === PLAIN ? ObjectPrototype : ArrayPrototype))) {

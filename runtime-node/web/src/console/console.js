@@ -14,6 +14,7 @@
   const { inspect, inspectWith } = internal;
   const { isObject } = internal.webidl;
 
+  // The maximum numbers of labels of `count` and of `time`, and of spaces of indentation.
   const MAX_LABELS = 1000;
   const MAX_INDENT = 32;
   // The limits of `inspect`: the number of items of a list, and of columns of a line.
@@ -32,7 +33,8 @@
     return value.length > MAX_TEXT ? `[a string of ${value.length} characters]` : value;
   };
 
-  // `%d` and similar specifiers never run a Worker's `valueOf`: an object is not a number.
+  // `%d` and similar specifiers show NaN for an object, because they never run a Worker's
+  // `valueOf`.
   function formatted(specifier, value) {
     switch (specifier) {
       case "s": return typeof value === "bigint" ? inspect(value) : text(value);
@@ -117,7 +119,8 @@
 
   // ---- Tables
 
-  // Returns [label, value, …] for an object with rows or cells, otherwise null. Runs no getter.
+  // Returns the enumerable properties of an object as [name, value, …]; null for a primitive or a
+  // proxy. Runs no getter: the value of an accessor is undefined.
   function fields(value) {
     if (!isObject(value) || internal.ops.kindOf(value) === "proxy") return null;
     const flat = [];

@@ -23,8 +23,8 @@
       return flat;
     });
   };
-  // Makes `console` show objects that pass `is` by the flat list [name, value, …] that `entries`
-  // returns.
+  // Makes `console` show an object that passes `is` with the attributes that `entries(object)`
+  // returns: a flat list [name, value, …].
   internal.describeBy = (title, is, entries) => {
     const { describers } = internal;
     // The description is inserted at the front, because a later class may extend an earlier one.

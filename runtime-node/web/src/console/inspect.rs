@@ -95,7 +95,7 @@ pub(crate) fn where_thrown<'s>(
         message: message.get(scope),
         file: file.unwrap_or_else(|| v8::String::empty(scope)),
         line: message.get_line_number(scope).unwrap_or_default(),
-        // V8 returns -1 if it does not know the column.
+        // V8 returns -1, here `usize::MAX`, if it does not know the column.
         column: message.get_start_column().checked_add(1).unwrap_or_default(),
     }
 }

@@ -12,6 +12,8 @@
     StringPrototypeStartsWith, SymbolPrototypeToString,
   } = primordials;
 
+  // The maximum number of characters of a string that are shown, and the maximum length of an array
+  // whose other properties are shown.
   const MAX_STRING = 10_000;
   // A string that is longer is not read: it may have V8's maximum length, and reading it cannot be
   // terminated.

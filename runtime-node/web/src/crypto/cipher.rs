@@ -28,6 +28,7 @@ use super::keys::KeyRef;
 use super::operation::{Cost, Output, failed, perform};
 use crate::ops::MaybePromise;
 
+/// The size of a block of AES, in bytes.
 const BLOCK: usize = 16;
 
 /// A cipher with all parameters except the key and the data.
@@ -180,7 +181,8 @@ fn cbc(encrypt: bool, key: &[u8], iv: [u8; BLOCK], mut data: Vec<u8>) -> Option<
 fn ctr(key: &[u8], counter: u128, bits: u32, mut data: Vec<u8>) -> Option<Vec<u8>> {
     let mask = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
     let blocks = data.len().div_ceil(BLOCK) as u128;
-    // More blocks would repeat a counter; the overflow at 2¹²⁸ blocks cannot occur.
+    // More blocks would repeat a counter. The number of the last block is compared, because
+    // `mask + 1` overflows for a counter of 128 bits.
     if blocks.checked_sub(1).is_some_and(|last| last > mask) {
         return None;
     }

@@ -84,7 +84,8 @@
       return list;
     };
 
-    // `jwk` is an ordinary object, because `exportKey` returns the same kind to a Worker.
+    // `jwk` is the ordinary object that `exportKey` would return to a Worker. Without prototypes,
+    // JSON.stringify finds no `toJSON` that the Worker has defined.
     const writeJwk = (jwk) => {
       ObjectSetPrototypeOf(jwk, null);
       ObjectSetPrototypeOf(jwk.key_ops, null);

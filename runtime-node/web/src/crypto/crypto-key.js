@@ -1,8 +1,8 @@
 // CryptoKey (Web Cryptography §13), and functions that all algorithms share.
 //
 // Key material is native. JavaScript holds a handle: an array buffer that no Worker can reach,
-// which contains the key's number. The buffer's memory belongs to the key, so V8 frees the key when
-// it collects the buffer. Never resolve a promise with a handle and never await a handle: both read
+// which contains the key's number. When V8 collects the buffer, the owner of its memory frees the
+// key. Never resolve a promise with a handle and never await a handle: both read
 // `then`, which a Worker may have defined.
 //: late, after clone-kinds.js describe.js
 (function (internal) {

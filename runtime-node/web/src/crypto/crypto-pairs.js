@@ -1,8 +1,8 @@
 // Algorithms with key pairs: RSA (Web Cryptography §20 to §22), ECDSA and ECDH (§23, §24), Ed25519
 // and X25519 (§25, §26).
 //
-// Native code has the kinds "RSA", "P-256", "P-384", "P-521", "Ed25519" and "X25519"; usages are
-// checked here. See `crypto-secrets.js` for the contents of the records.
+// In native code, keys have the kinds "RSA", "P-256", "P-384", "P-521", "Ed25519" and "X25519".
+// This file checks the usages. See `crypto-secrets.js` for the contents of the records.
 //: late, after crypto-jwk.js
 (function (internal) {
   "use strict";

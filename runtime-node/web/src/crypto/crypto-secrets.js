@@ -81,8 +81,8 @@
       };
     };
 
-    // Defines `encrypt` and `decrypt` by one function, whose first argument is true to encrypt. If
-    // `secret` is true, the result is a ticket.
+    // Defines `encrypt` and `decrypt` with one function, whose first argument is true to encrypt.
+    // If `secret` is true, the result is a ticket.
     const crypt = (run) => ({
       __proto__: null,
       encrypt: (algorithm, key, data, secret = false) => run(true, algorithm, handleOf(key), data, secret),
@@ -122,8 +122,8 @@
     const blockLength = (hash) => (hash === "SHA-1" || hash === "SHA-256" ? 512 : 1024);
     const hmacKey = (hash, handle, extractable, usages) =>
       newKey("secret", { __proto__: null, name: "HMAC", hash, length: ops.keyBits(handle) }, extractable, usages, handle);
-    // The maximum length of a generated key. HMAC hashes keys that are longer than a block before
-    // it uses them.
+    // The maximum length of a generated key, in bits. HMAC hashes keys that are longer than a block
+    // before it uses them, so a longer key would not be stronger.
     const MAX_BITS = 2 ** 19;
 
     const hmac = {

@@ -1,4 +1,5 @@
-// crypto (Web Cryptography §10): randomness from the operating system.
+// crypto (Web Cryptography §10): randomness from the operating system, and access to
+// `crypto.subtle` and DigestStream. Also the comparison of bytes in constant time.
 //: late, after crypto-subtle.js streams-workers.js
 (function (internal) {
   "use strict";
@@ -29,6 +30,7 @@
   });
 
   internal.later("crypto", ["Crypto", "crypto"], () => {
+    // The standard's limit on the bytes of one call of getRandomValues (§10.1.1).
     const MAX_BYTES = 65_536;
     const CREATE = { __proto__: null };
 

@@ -40,7 +40,7 @@ struct Keys {
     tickets: FxHashMap<u64, (Key, Charge)>,
 }
 
-/// A handle.
+/// The array buffer by which JavaScript refers to a key.
 pub(crate) type Handle<'s> = v8::Local<'s, v8::ArrayBuffer>;
 
 /// The key of a handle.
@@ -105,7 +105,7 @@ fn hold_charged<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key, charge: Charge) 
     v8::ArrayBuffer::with_backing_store(scope, &store.make_shared())
 }
 
-/// Returns the key of a handle.
+/// Returns the key of a handle; `None` for any other array buffer.
 pub(crate) fn find(scope: &mut v8::PinScope<'_, '_>, handle: Handle<'_>) -> Option<KeyRef> {
     let store = handle.get_backing_store();
     let mut number = [0; 8];
@@ -127,7 +127,7 @@ pub(crate) fn ticket(scope: &mut v8::PinScope<'_, '_>, key: Key) -> Result<Ticke
     Ok(keys.last as f64)
 }
 
-/// Returns the handle for a ticket.
+/// Returns the handle for a ticket; `None` if the ticket has been exchanged already.
 pub(crate) fn take<'s>(scope: &mut v8::PinScope<'s, '_>, ticket: Ticket) -> Option<Handle<'s>> {
     let (key, charge) = slot::<Keys>(scope).tickets.remove(&(ticket as u64))?;
     Some(hold_charged(scope, key, charge))

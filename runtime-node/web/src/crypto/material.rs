@@ -42,7 +42,7 @@ impl<'s> Argument<'s> for SecretSource {
     }
 }
 
-/// Creates a secret of random bits.
+/// Creates a secret of `bits` random bits, but of at most [`LONGEST_SECRET`] bytes.
 #[op]
 pub(crate) fn secret_generate<'s>(
     scope: &mut v8::PinScope<'s, '_>,

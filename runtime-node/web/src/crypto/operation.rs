@@ -1,4 +1,5 @@
-//! Performs operations: on the shard's thread, or on another thread, with a promise of the result.
+//! Performs cryptographic operations: on the shard's thread, or on another thread, with a promise
+//! of the result.
 
 use std::rc::Rc;
 use std::sync::{Arc, Weak};

@@ -46,7 +46,11 @@ pub(crate) fn rsa_generate<'s>(
     })
 }
 
-/// Returns the exponent if a key with this length and this exponent can be generated.
+/// Returns the exponent, without leading zeros, if a key with this length in bits and this exponent
+/// can be generated.
+///
+/// # Errors
+/// Fails with an `OperationError` otherwise.
 pub(crate) fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
     let (shortest, longest) = (LENGTHS.start(), LENGTHS.end());
     if !LENGTHS.contains(&bits) || !bits.is_multiple_of(STEP) {

@@ -22,6 +22,7 @@ use crate::ops::MaybePromise;
 pub(crate) enum Scheme {
     Hmac(Hash),
     Pkcs1(Hash),
+    /// The hash, and the length of the salt in bytes.
     Pss(Hash, c_int),
     Ecdsa(Hash),
     Ed25519,
@@ -57,7 +58,7 @@ impl Scheme {
         }
     }
 
-    /// Returns the cost of a signature. Any operation with a private RSA key takes half a
+    /// Returns the cost of signing or verifying. Any operation with a private RSA key takes half a
     /// millisecond or more.
     fn cost(self, key: &Key, data: &[u8]) -> Cost {
         match key {
@@ -69,7 +70,8 @@ impl Scheme {
         }
     }
 
-    /// Signs a digest, or the data if the scheme has no digest.
+    /// Signs a digest, or the data if the scheme has no digest. Returns `None` if the key does not
+    /// fit the scheme or AWS-LC fails.
     pub(crate) fn sign(self, key: &Key, digest: &[u8]) -> Option<Vec<u8>> {
         match (self, key) {
             (Self::Hmac(_), _) => Some(digest.to_vec()),

@@ -22,7 +22,7 @@ pub(crate) fn key_text<'s>(
     Maybe(from_octets(scope, URL_SAFE_NO_PAD.encode(&*bytes).as_bytes()))
 }
 
-/// Decodes a text. Returns `undefined` if the text is not such an encoding.
+/// Decodes a text. Returns `undefined` if the text is too long or is not such an encoding.
 #[op]
 pub(crate) fn key_bytes<'s>(
     scope: &mut v8::PinScope<'s, '_>,

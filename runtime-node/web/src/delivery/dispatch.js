@@ -18,7 +18,8 @@
 //                                                       response has been handled
 //   ops.respond(id, status, headers, body)              the invocation's response
 //   ops.respondStream(id, status, headers, owner, number)   the same with a native stream
-//   ops.onClientLeft(id, callback)                      the client disconnected early
+//   ops.onClientLeft(id, callback)                      calls `callback` if the client disconnects
+//                                                       before the response has been sent
 //   ops.fail(id, error)                                 the invocation threw
 //   ops.invocationNow()                                 the invocation on whose behalf JavaScript
 //                                                       runs, or 0

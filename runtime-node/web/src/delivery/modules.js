@@ -6,7 +6,7 @@
 //
 // This file calls
 //
-//   ops.sourceFrame(s)   maps one stack frame, as V8 formats it, by its module's source map
+//   ops.sourceFrame(s)   maps one stack frame, as V8 formats it, with its module's source map
 //: after webidl.js
 (function (internal) {
   "use strict";

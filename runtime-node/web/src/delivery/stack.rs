@@ -1,11 +1,11 @@
-//! The function with which `modules.js` formats an error's stack.
+//! The op with which `modules.js` maps the frames of an error's stack to the original source.
 
 use tenon_engine::source_maps;
 use tenon_engine::string::beginning;
 use tenon_op::op;
 
-/// The maximum length of a frame that is mapped, in characters. A longer frame has a generated
-/// function name, and is shown unchanged.
+/// The maximum length of a frame that is mapped, in UTF-16 code units. A longer frame has a
+/// generated function name, and is shown unchanged.
 const MAX_FRAME: usize = 4096;
 
 /// Returns a frame in V8's format, with the position in the author's file.
@@ -17,6 +17,7 @@ pub(crate) fn source_frame<'s>(
     if frame.length() > MAX_FRAME {
         return frame;
     }
+    // A code unit becomes three bytes at most.
     let text = beginning(scope, frame, 3 * MAX_FRAME);
     let mapped = source_maps::frame(scope, &text);
     mapped.and_then(|mapped| v8::String::new(scope, &mapped)).unwrap_or(frame)

@@ -1,4 +1,5 @@
-//! The native half of `base64.js`. A binary string in JavaScript has one character per byte.
+//! The native half of `base64.js`, which defines `atob` and `btoa`. A binary string in JavaScript
+//! has one character per byte.
 
 use base64::Engine as _;
 use base64::alphabet;

@@ -12,8 +12,8 @@
   } = internal.primordials;
   const { DOMString, bufferSource, dictionary, expose, needs } = internal.webidl;
 
-  // Encodes a string. The memory is allocated here, where a failed allocation is an ordinary
-  // RangeError; native code fills the memory.
+  // Encodes a string as UTF-8. The memory is allocated here, where a failed allocation is an
+  // ordinary RangeError; native code fills the memory.
   internal.encodeUtf8 = (string) => {
     const bytes = new Uint8Array(internal.ops.utf8Length(string));
     internal.ops.utf8Write(string, bytes);

@@ -17,7 +17,7 @@
   internal.later("abort", ["AbortController", "AbortSignal"], () => {
     // The maximum delay of a timer, in milliseconds: 24 days.
     const MAX_DELAY = 2 ** 31 - 1;
-    // The number of dependents that may be collected before the list is swept.
+    // The minimum length of a list of dependents that is swept for collected ones.
     const MIN_SWEEP = 16;
     const { Event, EventTarget, deliver, eventHandler, listeners, onListen } = internal.events();
 

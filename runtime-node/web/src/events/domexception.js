@@ -10,7 +10,7 @@
   } = internal.primordials;
   const { DOMString, dictionary, expose, finite, isObject } = internal.webidl;
 
-  // Replaced when the first DOMException is needed.
+  // This function is replaced when the first DOMException is needed.
   internal.domExceptionParts = () => null;
 
   internal.later("exceptions", ["DOMException", "QuotaExceededError"], () => {

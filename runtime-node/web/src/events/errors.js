@@ -14,8 +14,9 @@
     ops.log("error", `Uncaught ${internal.inspect(error)}`);
   };
 
-  // At the end of a turn, native code asks whether a listener handles a rejected promise that has
-  // no handler. Native code calls this hook again if such a promise gets a handler later.
+  // At the end of a turn, native code asks, for each rejected promise without a handler, whether a
+  // listener prevents the default, which is to log the reason. Native code calls this hook again if
+  // such a promise gets a handler later.
   hooks.rejection = (promise, reason, isHandled) => {
     const type = isHandled ? "rejectionhandled" : "unhandledrejection";
     return internal.scopeListeners(type) > 0 && internal.errors().rejection(type, promise, reason);

@@ -104,7 +104,8 @@
       end.last = message;
     }
 
-    // Delivers a message in a turn of its own, after it has left the queue.
+    // Starts a turn that delivers a message, which is in no queue meanwhile. Returns false if no
+    // turn can be started.
     const schedule = (end, message) => ops.taskStart(() => receive(end, message));
 
     function receive(end, message) {

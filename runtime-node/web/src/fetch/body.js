@@ -10,9 +10,9 @@
 // `stream` is created from the source on demand. Until the stream is read, the source remains
 // valid. `shared` means that a clone holds the same source, so its buffer must not be handed out.
 //
-// Later files extend bodies: `internal.body.initializers` are called in turn with values that are
-// none of the above, and `internal.body.mixins` lists the classes that have a body, for methods
-// such as `blob`.
+// Later files extend bodies: each of `internal.body.initializers` may convert an object that is not
+// a URLSearchParams to a body, or return null, and `internal.body.mixins` lists the classes that
+// have a body, for methods such as `blob`.
 //: eager, after headers.js streams.js url.js
 (function (internal) {
   "use strict";
@@ -34,7 +34,7 @@
 
   const initializers = [];
 
-  // Replaced by the streams files.
+  // The files of streams replace these two functions.
   internal.isReadableStream = () => false;
   internal.isWritableStream = () => false;
 

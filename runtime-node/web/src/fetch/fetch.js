@@ -37,7 +37,7 @@
 
     const send = async (r, service = null) => internal.newResponse(await receive(r, service));
 
-    // Sends a request's record (`request.js`) to an origin, or to the Worker that is bound at the
+    // Sends a request's record (`request.js`) to an origin, or to the target of the binding at the
     // index `service`. Returns a promise of the parts of a response's record (`response.js`).
     async function receive(r, service = null) {
       const { signal } = r;

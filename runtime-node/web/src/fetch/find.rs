@@ -1,4 +1,4 @@
-//! The search for a sequence of bytes.
+//! The search for a sequence of bytes, for `multipart.js`.
 
 use memchr::memmem;
 use tenon_engine::bytes;
@@ -7,7 +7,7 @@ use tenon_op::op;
 use crate::ops::View;
 
 /// Returns the index in `bytes` of the first `needle` that lies between `from` and `to`, or -1.
-/// Takes time proportional to that distance, which the caller bounds.
+/// Takes time proportional to `to - from`, which the caller bounds.
 #[op]
 pub(crate) fn bytes_find(bytes: View<'_>, needle: View<'_>, from: usize, to: usize) -> f64 {
     let found = bytes::read(needle, |needle| {

@@ -58,7 +58,8 @@ impl Received<'_> {
     /// Returns the response for JavaScript, and adds its body to the invocation's streams.
     ///
     /// # Errors
-    /// Fails if there is not enough memory, or if the invocation has ended.
+    /// Fails if there is not enough memory, or if the response has a WebSocket and the invocation
+    /// has ended.
     pub(crate) fn fetched<'s, 'h>(
         self,
         scope: &mut v8::PinScope<'s, '_>,

@@ -116,7 +116,7 @@
     return parts;
   }
 
-  // Returns the type of a body by its header list, or null.
+  // Returns the type that a header list declares for its body, or null.
   function extract(list) {
     const header = internal.headers.lookup(list, "content-type");
     if (header === null) return null;

@@ -1,5 +1,5 @@
 //! The connection between an isolate and its shard's HTTP client: it names the Worker of a request,
-//! charges the request to its invocation, and aborts it.
+//! charges the request to its invocation, and lets JavaScript abort the request.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -90,7 +90,7 @@ struct Handles {
     by_number: RefCell<FxHashMap<u32, AbortHandle>>,
 }
 
-/// A number under which work can be aborted.
+/// A number under which work can be aborted until the entry is dropped.
 pub(crate) struct AbortEntry {
     handles: Rc<Handles>,
     number: u32,
@@ -104,7 +104,7 @@ impl Aborts {
         self.0.last.get()
     }
 
-    /// Registers a number under which work can be aborted.
+    /// Returns the entry for a number, under which [`AbortEntry::follow`] registers work.
     pub(crate) fn enter(&self, number: u32) -> AbortEntry {
         AbortEntry { handles: Rc::clone(&self.0), number }
     }

@@ -55,7 +55,8 @@
     referrerPolicy: "",
   });
 
-  // The attributes of incoming requests, whose redirects the client follows.
+  // The attributes of incoming requests: if a Worker forwards such a request, the client follows
+  // redirects.
   const INCOMING = ObjectFreeze({ __proto__: null, ...DEFAULTS, redirect: "manual" });
 
   function optionsFrom(init, base) {

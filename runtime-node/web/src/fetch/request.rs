@@ -14,7 +14,7 @@ use url::Url;
 use crate::delivery::HEADER_OVERHEAD;
 use crate::ops::{Argument, Arguments};
 
-/// The limit on a request's headers, in bytes. Common servers accept less.
+/// The limit on a request's headers, in bytes as HTTP/2 counts them. Common servers accept less.
 const MAX_HEADERS: usize = 64 * 1024;
 
 /// Limits on a method and on a URL, in characters. Common servers accept less.

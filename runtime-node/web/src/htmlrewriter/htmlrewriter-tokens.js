@@ -1,7 +1,7 @@
 // The tokens that the handlers of an HTMLRewriter get: Element, EndTag, Comment, Text, Doctype and
 // DocumentEnd.
 //
-// Native code has the state of a token (`token.rs` in tenon-html). An object of these classes
+// Native code holds the state of a token (`token.rs` in tenon-html). An object of these classes
 // refers to it as the current token of its rewriting (`htmlrewriter.js`), until the handler that
 // got the object has ended.
 //: late, after response.js streams.js

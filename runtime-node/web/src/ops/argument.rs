@@ -130,7 +130,7 @@ impl<'s> Argument<'s> for f64 {
     }
 }
 
-/// An integer from 0 to 2⁵³; negative numbers become 0.
+/// A non-negative integer, exact up to 2⁵³; negative numbers become 0.
 impl<'s> Argument<'s> for usize {
     #[inline]
     fn take(

@@ -105,7 +105,7 @@ impl<'s, R: Returned<'s>> Returned<'s> for Nullable<R> {
     }
 }
 
-/// Implements [`ToValue`], and [`Returned`] by a method of [`v8::ReturnValue`].
+/// Implements [`ToValue`], and [`Returned`] with a method of [`v8::ReturnValue`].
 macro_rules! primitives {
     ($($type:ty, $value:ident => $set:ident($returned:expr), $make:expr;)+) => {$(
         impl Returned<'_> for $type {
@@ -139,7 +139,7 @@ primitives! {
     StreamId, id => set_double(id.to_number()), v8::Number::new;
 }
 
-/// Implements [`Returned`] by [`ToValue`]. If V8 could not create the value, the op returns
+/// Implements [`Returned`] through [`ToValue`]. If V8 could not create the value, the op returns
 /// `undefined`, or throws the pending exception.
 macro_rules! values {
     ($([$($parameter:ident)?] $type:ty),+ $(,)?) => {$(

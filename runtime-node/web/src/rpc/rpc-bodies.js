@@ -36,7 +36,7 @@
       encoder.reference(TAGS.READABLE, readableService(stream));
     }
 
-    // Returns the methods by which a peer reads a stream, which is locked from now on.
+    // Returns the methods with which a peer reads a stream. The stream is locked from now on.
     function readableService(stream) {
       const streams = internal.streams();
       if (streams.isLocked(stream)) refuseValue("A ReadableStream that is locked cannot be sent");
@@ -92,7 +92,7 @@
       }
     };
 
-    // Writes an object of a Web interface. Returns whether it is one that can be sent.
+    // Writes an object of a Web interface. Returns false for any other value.
     function encode(encoder, value) {
       const { writer } = encoder;
       if (headers.isHeaders(value)) {

@@ -7,8 +7,8 @@
 //          ─── CALL 1: a reference in the result; FINISH 0 ──►
 //
 // A session is one invocation of the callee: the body of its request carries the caller's messages,
-// and the body of its response those of the callee. It ends with the invocation of either side.
-// Each side pays for its own code: the messages arrive in turns of its own invocation.
+// and the body of its response those of the callee. A session ends with the invocation of either
+// side. The code of each side is charged to its own invocation, in whose turns messages arrive.
 //
 // An object that a side sends by reference stays in its table `exports` until the peer has released
 // it. The results of calls stay in `answers` until the peer has finished with them, so that calls
@@ -44,7 +44,7 @@
     const MAIN = 0;
     const FIRST = 0;
 
-    // The maximum number of calls of one side with which it has not finished.
+    // The maximum number of unfinished calls of one side.
     const MAX_CALLS = 1000;
     // The maximum number of names in a path.
     const MAX_PATH = 64;
@@ -304,8 +304,8 @@
 
       // ---- The end
 
-      // Ends this side's stream if this side has nothing more to send. The callee waits for the
-      // caller's end, because calls of results may be on their way.
+      // Ends this side's stream if this side has nothing more to send. Unless there is only one
+      // call, the callee waits for the caller's end, because calls of results may be on their way.
       closeIfIdle() {
         if (this.ended !== null || this.wasClosed || this.outbox.length > 0) return;
         if (this.isCallee && !this.peerClosed && !this.isOnly) return;

@@ -2,9 +2,10 @@
 // reference, and the members of them that a caller can reach.
 //
 // A caller reaches what the class declares: methods and accessors of the prototypes between the
-// object and `WorkerEntrypoint` or `RpcTarget`. It never reaches an object's own properties, which
-// hold its state, a member of `Object.prototype`, or a private member. Of plain objects and arrays,
-// which are copied when they are sent, it reaches the own properties.
+// object and `WorkerEntrypoint` or `RpcTarget`. A caller reaches neither the object's own
+// properties, which hold its state, nor members of `Object.prototype`, nor private members. In
+// plain objects and arrays, which are copied when they are sent, a caller reaches the own
+// properties.
 //: late, after rpc-encode.js
 (function (internal) {
   "use strict";

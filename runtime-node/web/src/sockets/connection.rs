@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 /// charged by `tenon_egress`.
 pub(crate) const CONNECTION_OVERHEAD: usize = 512;
 
-/// The number of bytes that one call to the kernel reads: the length of a TLS record.
+/// The maximum number of bytes that one call to the kernel reads: the length of a TLS record.
 const READ_SIZE: usize = 16 * 1024;
 
 /// The number of bytes that are written before other tasks of the thread may run.

@@ -2,9 +2,9 @@
 //
 //   connect(address, options) ─► Socket {readable, writable, opened, closed, close(), startTls()}
 //
-// A connection is a native one {owner, number} (`sockets.rs`), and ends with the invocation `owner`
-// that opened it. Its streams hold no bytes: `readable` reads when its reader asks, and a write
-// settles when the kernel has accepted the bytes.
+// A connection refers to a native one as {owner, number} (`sockets.rs`), and ends with the
+// invocation `owner` that opened it. Its streams hold no bytes: `readable` reads when its reader
+// asks, and a write settles when the kernel has accepted the bytes.
 //: module
 (function (internal) {
   "use strict";

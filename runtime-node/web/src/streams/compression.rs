@@ -248,7 +248,8 @@ fn brotli_window(first: u8) -> u32 {
     }
 }
 
-/// Opens a codec of a format. Returns its number, or 0 if there is not enough memory.
+/// Opens a codec of a format. Returns its number, or 0 if the format is unknown or there is not
+/// enough memory.
 #[op]
 pub(crate) fn codec_open(
     scope: &mut v8::PinScope<'_, '_>,

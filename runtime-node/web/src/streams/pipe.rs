@@ -1,5 +1,5 @@
-//! Pipes that JavaScript writes to and another party reads. The reading end of a pipe is a stream
-//! of the same number.
+//! Pipes that JavaScript writes and native code reads. The reading end of a pipe is a stream of the
+//! same number.
 
 use tenon_engine::bytes;
 use tenon_engine::collection::make_room;
@@ -33,8 +33,8 @@ pub(crate) fn pipe_open(
 /// be written.
 ///
 /// # Errors
-/// Returns a `TypeError` if the reader has been dropped, and a `RangeError` if there is not enough
-/// memory.
+/// Returns a `TypeError` if the pipe has been closed or its reader has been dropped, and a
+/// `RangeError` if there is not enough memory.
 #[op]
 pub(crate) fn pipe_write<'s>(
     scope: &mut v8::PinScope<'s, '_>,

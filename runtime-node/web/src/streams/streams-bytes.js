@@ -74,7 +74,8 @@
       pendingPullIntos = new Queue();
       // The record of `byobRequest`; null until first use.
       request = null;
-      // The size of the view that the source gets for a read without a view; 0 if it gets none.
+      // The size, in bytes, of the view that the source gets for a read without a view; 0 if the
+      // source gets none.
       allocate;
 
       constructor(stream, algorithms, self, highWaterMark, allocate) {
@@ -324,7 +325,7 @@
         }
       }
 
-      // Fills a view from the queue. Returns whether it has its minimumFill.
+      // Fills a view from the queue. Returns whether the view holds at least its `minimumFill`.
       fillPullIntoDescriptorFromQueue(pending) {
         const { queue } = this;
         const most = pending.bytesFilled + MathMin(queue.total, pending.length - pending.bytesFilled);

@@ -104,8 +104,8 @@
         this.reading = true;
         const { controller } = branch;
         const view = controller.vacancy();
-        // The first pending view, as `byobRequest` would expose it, even if its reader has been
-        // released.
+        // `view` is the first pending view, as `byobRequest` would expose it, even if its reader
+        // has been released.
         if (view === null) this.readDefault();
         else this.readView(branch, view);
       }

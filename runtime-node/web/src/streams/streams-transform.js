@@ -2,7 +2,7 @@
 // side into the chunks of the readable side.
 //
 // Two fields replace the standard's promise of a backpressure change: `waiting` resumes a write
-// when backpressure ends, and `pulled` marks a pull that completes when it returns.
+// when backpressure ends, and `pulled` marks a pull that completes when backpressure returns.
 //: late, after streams-readable-api.js streams-writable-api.js
 (function (internal) {
   "use strict";
@@ -212,8 +212,9 @@
       }
     }
 
-    // Creates a stream with built-in algorithms, each of which may be omitted. An algorithm that
-    // returns LATER calls `written()` or `failed(reason)`.
+    // Creates a stream with built-in algorithms, each of which may be omitted. If `transform`
+    // returns LATER, it later calls `writable.controller.written()` or `failed(reason)` of the
+    // stream.
     function createTransformStream({
       transform = null, flush = null, cancel = null, start = null, writableMark = 1,
       readableMark = 0,

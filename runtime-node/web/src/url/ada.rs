@@ -69,7 +69,8 @@ impl Part {
 /// takes quadratic time. The Domain Name System allows 253.
 const MAX_DOMAIN: usize = 4096;
 
-/// Parses an input, with a base if there is one.
+/// Parses an input, with a base if there is one. Returns `None` if the input is not a URL, or if
+/// its domain or the base's is too long to be converted.
 pub(super) fn parse(input: &str, base: Option<&str>) -> Option<Url> {
     if has_long_domain(input, base) || base.is_some_and(|base| has_long_domain(base, None)) {
         return None;

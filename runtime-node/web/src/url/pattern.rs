@@ -23,8 +23,8 @@ use urlpattern::{RegexSyntax, UrlPattern, UrlPatternInit, UrlPatternOptions};
 
 use crate::ops::{Argument, Arguments, Nullable};
 
-/// The components of an init and of a pattern, in the order of `urlpattern.js`; an init also has a
-/// base URL.
+/// The number of components of an init and of a pattern, which are in the order of `urlpattern.js`.
+/// An init also has a base URL.
 const COMPONENTS: usize = 8;
 
 /// The maximum length of a pattern's text, in bytes: the search for duplicate names takes quadratic
@@ -229,7 +229,7 @@ fn components(input: Input, base: Option<&str>) -> Result<Option<MatchInput>, St
 /// Returns the eight components of an input; null if the input cannot match any pattern.
 ///
 /// # Errors
-/// Returns a `TypeError` if there is a base URL together with an init.
+/// Returns a `TypeError` if there is a base URL together with an init, or if the parser panics.
 #[op]
 pub(crate) fn url_pattern_input(
     input: Input,

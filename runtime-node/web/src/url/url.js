@@ -34,7 +34,8 @@
     queryEnd: offsets[10],
   });
 
-  // The maximum length of an input, which is that of Chromium: the parser cannot be terminated.
+  // The maximum length of an input, in UTF-16 code units, which is that of Chromium: the parser
+  // cannot be terminated.
   const MAX_LENGTH = 2 ** 21;
 
   // Returns the record of `input`, a USVString, against `base`, a USVString or undefined; null if
@@ -50,7 +51,7 @@
 
   const shown = (input) => (input.length > 200 ? `${StringPrototypeSlice(input, 0, 200)}…` : input);
 
-  // The parts that can be set, by native code's numbers.
+  // The parts that can be set, with their numbers in native code.
   const PROTOCOL = 0, USERNAME = 1, PASSWORD = 2, HOST = 3, HOSTNAME = 4, PORT = 5, PATHNAME = 6, SEARCH = 7, HASH = 8;
 
   function change(current, part, value) {
@@ -355,8 +356,8 @@
   expose(URL);
   internal.globals({ URL, URLSearchParams });
 
-  // The serialization of `input`, a USVString, or null; and whether it has a user name or a
-  // password.
+  // `parseUrl` returns the serialization of a USVString, or null. `urlHasCredentials` returns
+  // whether the URL has a user name or a password.
   internal.parseUrl = (input) => parse(input, undefined)?.href ?? null;
   internal.urlHasCredentials = (input) => {
     const u = parse(input, undefined);

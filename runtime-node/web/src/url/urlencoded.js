@@ -9,7 +9,8 @@
   const ESCAPED = /[%+]/;
   const UNSAFE = /[^*\-._0-9A-Za-z]/;
 
-  // The maximum number of code units per native call, because such a call cannot be terminated.
+  // A native call ends at the first `&` after this number of code units, because a call cannot be
+  // terminated.
   const STEP = 2 ** 13;
 
   function parseEscaped(string) {

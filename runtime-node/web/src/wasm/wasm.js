@@ -37,6 +37,7 @@
   // Matches the type without parameters, surrounded by HTTP whitespace.
   const WASM = /^[\t ]*application\/wasm[\t ]*$/i;
 
+  // The size of a page of memory, in bytes.
   const PAGE = 65_536;
 
   let imported = null;

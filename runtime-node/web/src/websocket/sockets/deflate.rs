@@ -24,8 +24,8 @@ use super::split::FRAGMENT;
 /// packet with and without compression.
 pub(crate) const MIN_COMPRESSED: usize = 256;
 
-/// The maximum number of bytes by which a stored piece is longer than its content: a block's header
-/// of five bytes, and the first byte of the empty block at the end.
+/// The number of bytes by which a stored piece without its [`TAIL`] is longer than its content: a
+/// block's header of five bytes, and the first byte of the empty block at the end.
 pub(crate) const STORED_OVERHEAD: usize = 6;
 
 /// The level at which text still shrinks to a third of its length, at several times the speed of

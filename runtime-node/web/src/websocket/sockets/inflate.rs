@@ -6,10 +6,10 @@
 //! ```
 //!
 //! A message is inflated as it is read, up to [`FRAGMENT`] bytes at a time, so that a short message
-//! that expands without end takes no more memory than any other message, and ends like a message
-//! that is too long. The decoder exists only until the message is complete. Everything that is not
-//! part of a compressed message passes unchanged: if it violates the protocol, the protocol library
-//! reports that. This module does no I/O.
+//! that expands without end takes no more memory than any other message, and is refused like a
+//! message that is too long. The decoder exists only until the message is complete. Everything that
+//! is not part of a compressed message passes unchanged: if it violates the protocol, the protocol
+//! library reports that. This module does no I/O.
 
 use std::cell::Cell;
 use std::io::Cursor;
@@ -70,7 +70,8 @@ pub(crate) struct Inflater {
     /// The message that is being inflated.
     message: Option<Box<Message>>,
     bounds: Bounds,
-    /// The memory of messages that have begun since the last call of [`Inflater::take_counted`].
+    /// The memory, in bytes, of messages that have begun since the last call of
+    /// [`Inflater::take_counted`].
     counted: usize,
     /// The time for which messages were inflated since the last call of [`Inflater::take_spent`].
     spent: Duration,
@@ -254,7 +255,7 @@ impl Message {
         self.read == self.input.len() && !self.has_more
     }
 
-    /// Moves bytes of the frame to the decoder's input.
+    /// Moves bytes of the frame to the decoder's input, and removes their mask.
     fn feed(&mut self, input: &mut Bytes, left: &mut u64, mask: &mut Option<[u8; 4]>) {
         let len = usize::try_from(*left).unwrap_or(INPUT).min(INPUT).min(input.len());
         *left -= len as u64;

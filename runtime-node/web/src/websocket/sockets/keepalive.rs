@@ -3,8 +3,9 @@
 //! A client that loses power or its network closes no connection, and a client that never reads
 //! occupies the memory of the data written for it. The pump therefore checks each socket every
 //! [`INTERVAL`]. If nothing has arrived since the last check, the node pings the peer; if nothing
-//! has arrived by the next check either, the peer is unresponsive. If writing is blocked at two
-//! checks in a row and the network has accepted no byte in between, the peer does not read.
+//! has arrived by the next check either, the peer is unresponsive. The peer is also unresponsive if
+//! writing is blocked at two checks in a row, and in between the network has accepted no byte and
+//! nothing has arrived.
 //!
 //! This module performs no I/O; it only sets a timer.
 
@@ -21,7 +22,7 @@ const INTERVAL: Duration = Duration::from_secs(30);
 /// The payload of the node's pings, which distinguishes the peer's answers from unsolicited pongs.
 pub(crate) const PING: &[u8] = b"still there?";
 
-/// The timer of a socket's checks, and the result of the last check.
+/// The timer of a socket's checks, and the socket's state at the last check.
 pub(crate) struct Keepalive {
     next: Pin<Box<Sleep>>,
     history: History,
@@ -59,7 +60,7 @@ impl Keepalive {
         Self { next: Box::pin(tokio::time::sleep(INTERVAL)), history: History::default() }
     }
 
-    /// Resolves at the next check.
+    /// Resolves at the next check, to the result for a socket in the state `sample`.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, sample: Sample) -> Poll<Liveness> {
         ready!(self.next.as_mut().poll(cx));
         self.next.as_mut().reset(Instant::now() + INTERVAL);

@@ -18,9 +18,9 @@
 //! the peer as unresponsive.
 //!
 //! [`write`] sends messages, [`read`] receives them, and [`close`] ends the socket. If both sides
-//! have agreed on it, messages are compressed. The Worker pays for that with its CPU time: the time
-//! that it takes to inflate a message counts toward the turn of the message, and the time that it
-//! takes to compress a message counts toward the turns of the invocation.
+//! have agreed on compression, each may compress its messages. The Worker is charged for that: the
+//! time to inflate a message counts toward the turn of the message, and the time to compress a
+//! message counts toward the turns of the invocation.
 
 mod close;
 mod event;
@@ -68,12 +68,13 @@ const WRITE_BUFFER: usize = FRAGMENT + 1024;
 /// The memory of a socket besides its outgoing messages, in bytes: the library's buffers.
 pub(crate) const SOCKET_MEMORY: usize = 2 * FRAGMENT + READ_BUFFER;
 
-/// The part of the CPU limit, as a divisor, that may be used to inflate a message. A longer message
-/// is refused, so that no client can use up the CPU time of the turn that receives it.
+/// The divisor of the CPU limit that yields the time for which a message may be inflated. A message
+/// that takes longer is refused, so that no client can use up the CPU time of the turn that
+/// receives it.
 const INFLATING_SHARE: u32 = 2;
 
-/// The maximum number of pieces that are compressed before the thread's other tasks run, which
-/// takes about a millisecond.
+/// The maximum number of pieces that are compressed before the thread's other tasks run: about a
+/// millisecond of work.
 const MAX_PIECES: u32 = 8;
 
 /// An open socket.
@@ -256,8 +257,8 @@ impl Pump {
         }
     }
 
-    /// Gives the turn of a message the same budgets as the turn of a request, of which inflating
-    /// the message has used a part.
+    /// Gives the turn of a message the budgets of the turn of a request, and charges the time that
+    /// inflating the message took. Returns the event unchanged.
     fn begin_turn(&mut self, event: Event) -> Event {
         let inflating = self.stream.get_mut().take_inflating_time();
         if let Some(state) = self.state.upgrade() {

@@ -40,8 +40,8 @@ struct Reader {
 }
 
 /// Begins to read from the socket, which keeps its invocation alive. Returns `None` if the
-/// invocation has ended, if there is no memory for the socket, or if the socket has been accepted
-/// before.
+/// invocation has ended or has too many operations in flight, if there is no memory for the socket,
+/// or if the socket has been accepted before.
 ///
 /// # Arguments
 /// * `callback` - `callback(kind, …)` is called for each event: with a string, with a `Uint8Array`,

@@ -9,12 +9,12 @@
 //!           client ─► operation ─► wire
 //! ```
 //!
-//! To pass a socket on, its bytes are copied in both directions. A client's frames are masked and a
-//! server's are not, regardless of intermediaries. Both sides interpret the frames in the same way,
-//! because the node agrees on the compression of messages with the client only if it has agreed on
-//! it with the other side. If the client does not offer it, the node inflates the messages to the
-//! client, and passes the client's messages on unchanged: an agreement permits compression, but
-//! does not require it.
+//! The bytes of a socket that is passed on are copied in both directions. A client's frames are
+//! masked and a server's are not, regardless of intermediaries. Both sides interpret the frames in
+//! the same way, because the node agrees on compression with the client only if it has agreed on
+//! compression with the other side. If the client does not offer that, the node inflates the
+//! messages to the client, and passes the client's messages on unchanged: an agreement permits
+//! compression, but does not require it.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -71,6 +71,10 @@ struct AcceptedHandshake {
 /// # Arguments
 /// * `headers` - the headers of the Worker's response.
 /// * `size` - the size of these headers, in bytes.
+///
+/// # Errors
+/// Fails if the request does not ask for a WebSocket or has been answered, if its handshake is
+/// malformed, or if there is not enough memory.
 pub(crate) fn serve(
     scope: &mut v8::PinScope<'_, '_>,
     id: InvocationId,
@@ -94,6 +98,9 @@ pub(crate) fn serve(
 }
 
 /// Answers the invocation's request with a socket that this or another invocation has received.
+///
+/// # Errors
+/// Fails as [`serve`] does, and if the socket has been accepted or its invocation has ended.
 pub(crate) fn splice(
     scope: &mut v8::PinScope<'_, '_>,
     id: InvocationId,

@@ -1,4 +1,4 @@
-//! Tests of sockets without an isolate, in paused time.
+//! Tests of sockets without an isolate, while tokio's clock is paused.
 
 use std::future::{pending, poll_fn};
 
@@ -27,13 +27,13 @@ fn state() -> Rc<State> {
     State::new(Rc::new(revision), digest, BufferBudget::new(1 << 20), log_rate, None, Rc::default())
 }
 
-/// Returns a Worker's socket, and the pipe that its client reads.
+/// Returns the pump and the queue of a Worker's socket, and the pipe that its client reads.
 fn socket(state: &Rc<State>, incoming: ByteStream) -> (Pump, Rc<SendQueue>, pipe::Reader) {
     socket_of(state, incoming, InvocationId::from_number(1.0), None)
 }
 
-/// Returns the same for a socket that belongs to an invocation, and whose messages are compressed
-/// by an agreement.
+/// Returns the same for a socket of the invocation `owner`, whose messages are compressed if there
+/// is an agreement.
 fn socket_of(
     state: &Rc<State>,
     incoming: ByteStream,
