@@ -1,5 +1,5 @@
-//! The native half of `node-crypto.js`: incremental hashes and HMACs, which Web Crypto does not
-//! have.
+//! The native half of `node-crypto-hash.js`, and of PBKDF2 in `node-crypto-derive.js`: incremental
+//! hashes and HMACs, which Web Crypto does not have.
 //!
 //! Each hasher has a number until JavaScript takes its result or drops it. The JavaScript caller
 //! bounds the input of each call, because it passes long input in steps. The hashes are those of
@@ -27,7 +27,7 @@ const HASHER: usize = 1536;
 /// The longest result, in bytes.
 const LONGEST: usize = lc::EVP_MAX_MD_SIZE as usize;
 
-/// Returns the hash function with this name in Node.js, from which dashes have been removed.
+/// Returns the hash function with this name in Node.js, given in lower case and without dashes.
 fn function(name: &str) -> Option<*const lc::EVP_MD> {
     // SAFETY: each function returns a pointer to a static.
     unsafe {

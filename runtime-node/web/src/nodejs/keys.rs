@@ -56,7 +56,7 @@ fn subject_public_key_info(der: &[u8]) -> Option<&[u8]> {
     if fields.peek_byte()? == 0xA0 {
         fields.tlv_bytes().ok()?;
     }
-    // The serial number, the algorithm of the signature, the issuer, the validity, the subject.
+    // Skips the serial number, the signature's algorithm, the issuer, the validity and the subject.
     for _ in 0..5 {
         fields.tlv_bytes().ok()?;
     }
