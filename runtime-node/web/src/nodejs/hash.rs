@@ -137,7 +137,7 @@ impl Hasher {
     }
 
     /// Restarts an HMAC with the same key. Returns the HMAC of `data` alone; `None` for a hash
-    /// without a key.
+    /// without a key, or if AWS-LC fails.
     fn restart(&mut self, data: &[u8]) -> Option<Vec<u8>> {
         let Self::Keyed(context) = self else { return None };
         // SAFETY: without a key and a function, the context keeps those that it has.
@@ -241,6 +241,9 @@ pub(crate) fn hash_close(scope: &mut v8::PinScope<'_, '_>, hasher: u32) {
 
 /// Performs iterations of PBKDF2 (RFC 8018 §5.2) with an HMAC. Each iteration replaces `last` with
 /// its HMAC, and combines `sum` with that HMAC by exclusive or.
+///
+/// # Errors
+/// Returns a `TypeError` if the hasher does not compute an HMAC.
 #[op]
 pub(crate) fn hash_iterate(
     scope: &mut v8::PinScope<'_, '_>,

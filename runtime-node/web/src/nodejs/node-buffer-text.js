@@ -1,6 +1,6 @@
-// node:buffer: conversions between a Buffer and text, and the methods that accept text for bytes:
-// fill and search. Native code receives one step of the data per call, so that the watchdog can
-// terminate a Worker between calls.
+// node:buffer: conversions between a Buffer and text, and the methods that accept text instead of
+// bytes: fill and search. Native code receives one step of the data per call, so that the watchdog
+// can terminate a Worker between calls.
 //: module
 (function (internal) {
   "use strict";
