@@ -22,7 +22,7 @@ export function unsigned(number) {
   } while (number !== 0);
   return bytes;
 }
-/** Returns the bytes of a signed LEB128 number. */
+/** Returns the bytes of a signed LEB128 number of at most 32 bits. */
 export function signed(number) {
   const bytes = [];
   for (;;) {

@@ -28,7 +28,7 @@ export const of = (...chunks) =>
     },
   });
 
-/** Reads a stream to its end. */
+/** Reads a stream to its end, and returns its chunks. */
 export const collect = async (stream) => {
   const chunks = [];
   for await (const chunk of stream) chunks.push(chunk);
