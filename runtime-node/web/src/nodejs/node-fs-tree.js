@@ -107,8 +107,8 @@
       }
     }
 
-    // The maximum size of a file, in bytes: more than a Worker's memory. A file that does not fit
-    // into this memory ends the invocation, as an array buffer does.
+    // The maximum size of a file, in bytes. A write that does not fit into the Worker's memory
+    // throws a RangeError, as the creation of an array buffer does.
     const LARGEST = 2 ** 30;
     class File extends Inode {
       // The content is at the beginning of this array, which has room for further writes.

@@ -233,7 +233,7 @@
 
     // ---- Requests
 
-    // Returns the address of the peer: the router appends the address of its own peer to
+    // Returns the address of the router's peer, which the router writes as the last one in
     // X-Forwarded-For.
     function peerOf(list) {
       let found;
