@@ -22,8 +22,8 @@ use camel::camel;
 
 /// Makes a function an op: JavaScript calls it under its name in camel case.
 ///
-/// If the first parameter is named `scope`, it is the scope of the call. Every other parameter
-/// implements `ops::Argument`, and the result implements `ops::Returned`.
+/// If the first parameter is named `scope` or `_scope`, it is the scope of the call. Every other
+/// parameter implements `ops::Argument`, and the result implements `ops::Returned`.
 #[proc_macro_attribute]
 pub fn op(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if !attribute.is_empty() {

@@ -18,7 +18,8 @@ use crate::ops::{Argument, Arguments, Maybe, View};
 /// A text encoding of Node.js.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// The lowest seven bits of each character when decoding; the lowest eight when encoding.
+    /// The lowest seven bits of each byte when decoding; the lowest eight of each character when
+    /// encoding.
     Ascii,
     /// The lowest eight bits of each character.
     Latin1,
@@ -26,6 +27,7 @@ pub(crate) enum Encoding {
     Utf16,
     Hex,
     Base64,
+    /// Without padding when decoding bytes. Text may use either alphabet of base64.
     Base64Url,
 }
 
@@ -48,7 +50,7 @@ impl<'s> Argument<'s> for Encoding {
     }
 }
 
-/// Decodes bytes.
+/// Decodes bytes to text. Throws if the text would be longer than V8 allows.
 #[op]
 pub(crate) fn bytes_to_text<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -75,7 +77,7 @@ pub(crate) fn bytes_to_text<'s>(
 /// Encodes text. Returns the number of code units read times 2³², plus the number of bytes written.
 ///
 /// An invalid character ends hexadecimal text, and is skipped in base64, which ends at `=`. Unless
-/// `last` is set, more base64 follows, and only whole groups are read.
+/// `last` is set, more base64 follows, and only whole groups of four characters are read.
 #[op]
 pub(crate) fn text_to_bytes(
     scope: &mut v8::PinScope<'_, '_>,
@@ -142,8 +144,8 @@ fn from_hex(units: &[u16], room: usize) -> (usize, Vec<u8>) {
     (2 * bytes.len(), bytes)
 }
 
-/// Decodes base64. Returns the number of code units consumed, and the bytes. If `last` is set, all
-/// code units are consumed.
+/// Decodes base64 to at most `room` bytes. Returns the number of code units consumed, and the
+/// bytes. If `last` is set, all code units are consumed.
 fn from_base64(units: &[u16], room: usize, last: bool) -> (usize, Vec<u8>) {
     let mut bytes = Vec::with_capacity((units.len() / 4 * 3 + 3).min(room));
     let (mut group, mut count, mut read) = (0_u32, 0, 0);

@@ -73,7 +73,8 @@ pub(crate) fn cipher_expect(scope: &mut v8::PinScope<'_, '_>, cipher: u32, tag: 
     find(scope, cipher).is_some_and(|context| bytes::read(tag, |tag| context.expect_tag(tag)))
 }
 
-/// Encrypts or decrypts more data. Returns the output; `undefined` if the cipher refused the data.
+/// Encrypts or decrypts more data, at most 1 MiB. Returns the output; `undefined` if the cipher
+/// refused the data.
 #[op]
 pub(crate) fn cipher_update<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -96,7 +97,7 @@ pub(crate) fn cipher_finish<'s>(
     Some(buffer(scope, out))
 }
 
-/// Returns the tag, of `len` bytes, of a finished encryption.
+/// Returns the tag, of `len` bytes, of a finished encryption; `undefined` if there is none.
 #[op]
 pub(crate) fn cipher_tag<'s>(
     scope: &mut v8::PinScope<'s, '_>,

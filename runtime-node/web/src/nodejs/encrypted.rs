@@ -32,6 +32,10 @@ pub(crate) struct EncryptedKey<'s> {
 }
 
 /// Reads an encrypted key.
+///
+/// # Errors
+/// Returns a `DataError` if the key is malformed or its encryption is not supported, and a
+/// `RangeError` if there is not enough memory.
 #[op]
 pub(crate) fn encrypted_read<'s>(
     scope: &mut v8::PinScope<'s, '_>,

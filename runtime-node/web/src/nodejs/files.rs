@@ -26,7 +26,7 @@ pub(crate) fn invocation_object<'s>(
 ) -> Option<v8::Local<'s, v8::Object>> {
     let state = State::of(scope);
     let id = state.current(scope)?;
-    // V8 is not called while the table is borrowed.
+    // No object is allocated while the table is borrowed, because V8 may then call back.
     let kept =
         state.invocations.borrow().get(id)?.attached::<Files>().and_then(|files| files.0.clone());
     if let Some(object) = kept {

@@ -1,5 +1,5 @@
-//! The native half of `node-crypto.js`: incremental hashes and HMACs, which Web Crypto does not
-//! have.
+//! The native half of `node-crypto-hash.js`, and of PBKDF2 in `node-crypto-derive.js`: incremental
+//! hashes and HMACs, which Web Crypto does not have.
 //!
 //! Each hasher has a number until JavaScript takes its result or drops it. The JavaScript caller
 //! bounds the input of each call, because it passes long input in steps. The hashes are those of
@@ -27,7 +27,7 @@ const HASHER: usize = 1536;
 /// The longest result, in bytes.
 const LONGEST: usize = lc::EVP_MAX_MD_SIZE as usize;
 
-/// Returns the hash function with this name in Node.js, from which dashes have been removed.
+/// Returns the hash function with this name in Node.js, given in lower case and without dashes.
 fn function(name: &str) -> Option<*const lc::EVP_MD> {
     // SAFETY: each function returns a pointer to a static.
     unsafe {
@@ -137,7 +137,7 @@ impl Hasher {
     }
 
     /// Restarts an HMAC with the same key. Returns the HMAC of `data` alone; `None` for a hash
-    /// without a key.
+    /// without a key, or if AWS-LC fails.
     fn restart(&mut self, data: &[u8]) -> Option<Vec<u8>> {
         let Self::Keyed(context) = self else { return None };
         // SAFETY: without a key and a function, the context keeps those that it has.
@@ -241,6 +241,9 @@ pub(crate) fn hash_close(scope: &mut v8::PinScope<'_, '_>, hasher: u32) {
 
 /// Performs iterations of PBKDF2 (RFC 8018 §5.2) with an HMAC. Each iteration replaces `last` with
 /// its HMAC, and combines `sum` with that HMAC by exclusive or.
+///
+/// # Errors
+/// Returns a `TypeError` if the hasher does not compute an HMAC.
 #[op]
 pub(crate) fn hash_iterate(
     scope: &mut v8::PinScope<'_, '_>,

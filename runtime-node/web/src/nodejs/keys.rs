@@ -20,10 +20,15 @@ use crate::crypto::rsa::check;
 /// the longest modulus.
 const LONGEST: usize = 64 << 10;
 
-/// Imports a key of any algorithm.
+/// Imports a key of any supported algorithm.
 ///
 /// # Arguments
 /// * `format` - `spki`, `pkcs8`, `pkcs1-public`, `pkcs1-private`, `sec1` or `certificate`.
+///
+/// # Errors
+/// Returns a `DataError` if the data is too long or is not a key in this format, a
+/// `NotSupportedError` if an RSA modulus is too long, an `OperationError` for any other format, and
+/// a `RangeError` if there is not enough memory.
 #[op]
 pub(crate) fn key_read<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -56,7 +61,7 @@ fn subject_public_key_info(der: &[u8]) -> Option<&[u8]> {
     if fields.peek_byte()? == 0xA0 {
         fields.tlv_bytes().ok()?;
     }
-    // The serial number, the algorithm of the signature, the issuer, the validity, the subject.
+    // Skips the serial number, the signature's algorithm, the issuer, the validity and the subject.
     for _ in 0..5 {
         fields.tlv_bytes().ok()?;
     }

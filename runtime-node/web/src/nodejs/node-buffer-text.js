@@ -1,6 +1,6 @@
-// node:buffer: conversions between a Buffer and text, and the methods that accept text for bytes:
-// fill and search. Native code receives one step of the data per call, so that the watchdog can
-// terminate a Worker between calls.
+// node:buffer: conversions between a Buffer and text, and the methods that accept text instead of
+// bytes: fill and search. Native code receives one step of the data per call, so that the watchdog
+// can terminate a Worker between calls.
 //: module
 (function (internal) {
   "use strict";
@@ -16,6 +16,7 @@
   // The number of code units or bytes per native call: a multiple of three, for base64, and of two,
   // for UTF-16.
   const STEP = 3 * 2 ** 16;
+  // V8's limit on the length of a string, in code units.
   const MAX_STRING = 2 ** 29 - 24;
 
   internal.define("bufferText", () => ({ FastBuffer, isBytes, needBytes, part }) => {
@@ -282,8 +283,8 @@
       return -1;
     }
 
-    // Searches for a needle that is longer than a step with the Knuth-Morris-Pratt algorithm, which
-    // reads each byte once.
+    // Searches for a needle that is longer than a step. The Knuth-Morris-Pratt algorithm reads each
+    // byte once.
     function findLong(bytes, needle, from, backwards, step) {
       const length = TypedArrayPrototypeGetByteLength(bytes);
       const size = TypedArrayPrototypeGetByteLength(needle);

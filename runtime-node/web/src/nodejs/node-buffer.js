@@ -15,8 +15,8 @@
   const { ops } = internal;
   const { atob, btoa } = internal.platform;
 
-  // V8's limits on the length of a buffer and of a string. The Worker's memory limit applies as
-  // well.
+  // The maximum lengths of a buffer, in bytes, and of a string, in code units. The second is V8's.
+  // The Worker's memory limit applies as well.
   const MAX_LENGTH = 2 ** 32 - 1;
   const MAX_STRING = 2 ** 29 - 24;
   // The number of bytes that are compared per native call.
@@ -282,7 +282,7 @@
       return bytes;
     }
 
-    // Packages enumerate the methods.
+    // The methods are enumerable, because packages enumerate them.
     const define = (members) => ObjectDefineProperties(Buffer.prototype, ObjectGetOwnPropertyDescriptors(members));
     define(methods);
     const text = internal.use("bufferText")({ FastBuffer, isBytes, needBytes, part });

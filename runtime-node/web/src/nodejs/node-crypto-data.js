@@ -57,7 +57,7 @@
       }
     }, 0);
 
-    // Calls back with the result of a promise, as `finish` converts it, or with its error.
+    // Calls back with the result of a promise, converted by `finish`, or with the error of either.
     const settle = (promise, callback, finish) => {
       PromisePrototypeThen(promise, (value) => {
         let result;

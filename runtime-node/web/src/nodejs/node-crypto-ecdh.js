@@ -28,7 +28,8 @@
       const encoding = ops.pointConvert(curve, bytes, format === "compressed");
       if (encoding === undefined) throw invalidPoint();
       const out = Buffer.from(encoding);
-      // The hybrid form also has the bit of the compressed form (SEC 1 §2.3.3).
+      // The first byte of the hybrid form also states whether y is odd, as that of the compressed
+      // form does (SEC 1 §2.3.3).
       if (format === "hybrid") out[0] = 6 + out[out.length - 1] % 2;
       return out;
     }

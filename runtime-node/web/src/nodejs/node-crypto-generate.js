@@ -1,4 +1,4 @@
-// node:crypto: the generation of keys. RSA keys with a callback are generated on another thread.
+// node:crypto: the generation of keys. `generateKeyPair` generates RSA keys on another thread.
 //: module
 (function (internal) {
   "use strict";

@@ -12,7 +12,8 @@
   // The lengths of digests and of the numbers in an ECDSA signature, in bytes.
   const DIGESTS = { __proto__: null, "SHA-1": 20, "SHA-256": 32, "SHA-384": 48, "SHA-512": 64 };
   const NUMBERS = { __proto__: null, "P-256": 32, "P-384": 48, "P-521": 66 };
-  // The maximum length of a message that Ed25519 signs on this thread, in bytes.
+  // The maximum length of a message that is signed or verified with Ed25519, in bytes: this thread
+  // hashes the message in one native call.
   const LONGEST = 2 ** 20;
 
   internal.define("cryptoSignatures", () => {

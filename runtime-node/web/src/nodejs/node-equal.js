@@ -1,6 +1,6 @@
-// Deep equality of node:util and node:assert. Strict equality compares the prototypes and kinds of
-// values, and primitives with `Object.is`; loose equality compares primitives with `==`, but NaN
-// equals NaN.
+// Deep equality of node:util and node:assert. Both equalities compare the kinds of objects. Strict
+// equality also compares their prototypes, and compares primitives with `Object.is`; loose equality
+// compares primitives with `==`, but NaN equals NaN.
 //: module
 (function (internal) {
   "use strict";
@@ -84,8 +84,8 @@
           case "booleanobject": return BooleanPrototypeValueOf(a) === BooleanPrototypeValueOf(b);
           case "symbolobject": return SymbolPrototypeValueOf(a) === SymbolPrototypeValueOf(b);
           case "bigintobject": return BigIntPrototypeValueOf(a) === BigIntPrototypeValueOf(b);
-          // The contents of these objects are not observable. Proxies are compared by their
-          // properties.
+          // The contents of these objects are not observable, so distinct objects are not equal.
+          // Proxies are compared by their properties.
           case "weakmap": case "weakset": case "promise": case "proxy": return kind === "proxy";
           default: return true;
         }
@@ -109,7 +109,8 @@
       }
 
       properties(a, b, indexed) {
-        // Enumerating the indices of a long typed array would create a string for each index.
+        // Loose equality compares only the elements of typed arrays, and strict equality only those
+        // of long ones: enumerating the indices would create a string for each index.
         if (indexed > 0 && !this.strict) return true;
         const keys = indexed > 10_000 ? [] : enumerable(a);
         if (keys.length !== (indexed > 10_000 ? 0 : enumerable(b).length)) return false;

@@ -44,7 +44,8 @@
     };
 
     const limitOf = (emitter) => emitter._maxListeners ?? defaultMaxListeners;
-    // Returns the emitter's own list of listeners of a type, or `undefined` if there are none.
+    // Returns the listeners of a type, or `undefined` if there are none. The list may be the
+    // emitter's own, so callers do not change it.
     const listOf = (emitter, type) => {
       const list = emitter._events?.[type];
       return typeof list === "function" ? [list] : list;

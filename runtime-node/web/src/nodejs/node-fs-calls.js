@@ -1,5 +1,5 @@
-// node:fs: the functions that work on paths, in their synchronous form, from which the other forms
-// are made.
+// node:fs: Stats and Dirent, and the functions that work on paths, in their synchronous form, from
+// which the other forms are made.
 //: module
 (function (internal) {
   "use strict";
@@ -98,8 +98,8 @@
       inode.changed = DateNow();
     };
 
-    // Returns an error whose code is one of Node.js itself. The name of the system call tells the
-    // form with a callback to pass the error on.
+    // Returns an error with a code of Node.js itself. Because the error has the property `syscall`,
+    // the form with a callback passes the error to the callback.
     const systemError = (code, errno, syscall, path, message) =>
       Object.assign(coded(Error, code, message), { name: "SystemError", errno, syscall, path });
 
@@ -135,7 +135,7 @@
         directory.set(last, new Directory(directory, mode));
         return undefined;
       }
-      // Each missing parent is made in turn.
+      // Creates each missing directory in turn.
       let first;
       const parts = name.split("/");
       for (let i = 1; i <= parts.length; i++) {
@@ -325,7 +325,7 @@
       lutimes: (path, accessed, modified) => setTimes(changeable(path, "lutime", false), accessed, modified),
       realpath: (path, options = undefined) => encoded(tree.realPath(pathOf(path), "realpath"), options),
       stat: (path, options = undefined) => stats(path, options, "stat", true),
-      // Only the isolate's memory, which a Worker does not learn, bounds the files.
+      // Only the isolate's memory bounds the files, and a Worker learns nothing about it.
       statfs: (path) => {
         existing(pathOf(path), "statfs");
         return { type: 0, bsize: 4096, blocks: 0, bfree: 0, bavail: 0, files: 0, ffree: 0 };

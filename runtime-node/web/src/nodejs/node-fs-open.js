@@ -67,6 +67,7 @@
 
     // ---- Standard output
 
+    // The length above which an unfinished line is logged, in code units.
     const LONGEST_LINE = 1 << 16;
     const log = (fd, text) => internal.console[fd === 2 ? "error" : "log"](text);
 

@@ -15,7 +15,7 @@
     const Readable = internal.use("readable");
     const { Writable } = internal.use("writable");
 
-    // The symbol of the FileHandle whose descriptor a stream uses, or null.
+    // The key of the property with the FileHandle whose descriptor a stream uses, or with null.
     const HANDLE = Symbol("handle");
 
     // Runs a call and passes its outcome to a callback in a later tick.

@@ -44,12 +44,12 @@
     const KINDS = { __proto__: null, device: 0o020000, directory: 0o040000, file: 0o100000, link: 0o120000 };
     let lastNumber = 0;
 
-    // A file, directory, symbolic link or device, which any number of directory entries name.
+    // A file, directory, symbolic link or device. Any number of directory entries may name it.
     class Inode {
       kind;
       // The permissions.
       mode;
-      // Whether a Worker is unable to change the inode. It can still write to a device.
+      // Whether a Worker cannot change the inode. A Worker can still write to a device.
       isFixed;
       links = 1;
       number = ++lastNumber;
@@ -107,8 +107,8 @@
       }
     }
 
-    // The maximum size of a file, in bytes: more than a Worker's memory. A file that does not fit
-    // into this memory ends the invocation, as an array buffer does.
+    // The maximum size of a file, in bytes. A write that does not fit into the Worker's memory
+    // throws a RangeError, as the creation of an array buffer does.
     const LARGEST = 2 ** 30;
     class File extends Inode {
       // The content is at the beginning of this array, which has room for further writes.

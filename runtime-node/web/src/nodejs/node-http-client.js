@@ -224,7 +224,7 @@
         request.destroy();
       };
       message.once("close", finish);
-      // The body of a response is discarded if the request has no listener for it.
+      // The body is discarded if the request has no listener for its response.
       if (!request.emit("response", message)) message._dump();
     }
 

@@ -6,8 +6,8 @@
 
   const { Error, ObjectDefineProperty, ObjectSetPrototypeOf, ReflectApply, Symbol } = internal.primordials;
 
-  // There are no connections between a Worker and its clients or origins. Packages read addresses
-  // and flags of the connection, and wait for its events, which never occur.
+  // A Worker has no connections to its clients and origins. This object stands for a connection,
+  // because packages read its addresses and flags, and listen for its events.
   internal.define("httpSocket", () => {
     const { Duplex } = internal.use("duplex");
 
@@ -36,7 +36,7 @@
     const TIMER = Symbol("timer");
 
     // The headers of which a message keeps only the first value. The values of other headers are
-    // joined.
+    // joined, except those of Set-Cookie.
     const SINGLE = { __proto__: null };
     for (const name of [
       "age", "authorization", "content-length", "content-type", "etag", "expires", "from", "host", "if-modified-since",

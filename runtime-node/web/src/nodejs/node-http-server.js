@@ -233,7 +233,7 @@
 
     // ---- Requests
 
-    // Returns the address of the peer: the router appends the address of its own peer to
+    // Returns the address of the router's peer, which the router writes as the last one in
     // X-Forwarded-For.
     function peerOf(list) {
       let found;
@@ -268,7 +268,8 @@
       return responded;
     }
 
-    // Returns the server for a port, for an object with a port, or for the server itself.
+    // Returns the server that listens on a port or on the port of an object. Returns a server
+    // unchanged, but lets it listen on a free port if it does not listen yet.
     function serverOf(given) {
       if (given instanceof Server) {
         const server = /** @type {any} */ (given);

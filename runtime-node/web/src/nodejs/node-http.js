@@ -10,7 +10,7 @@
 
   const { ObjectSetPrototypeOf, ReflectApply } = internal.primordials;
 
-  // The registered status codes (IANA), with the phrases of Node.js.
+  // The status codes and phrases of Node.js.
   const STATUS_CODES = {
     100: "Continue", 101: "Switching Protocols", 102: "Processing", 103: "Early Hints", 200: "OK", 201: "Created",
     202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content", 205: "Reset Content", 206: "Partial Content",

@@ -8,7 +8,7 @@
   internal.define("module", () => {
     const { badValue, coded, needString, refused } = internal.node;
 
-    // Names of modules that exist only with their scheme.
+    // The names of modules that exist only with the prefix `node:`.
     const PREFIXED = ["test"];
     const builtinModules = ObjectKeys(internal.use("index").modules)
       .filter((name) => !name.startsWith("cloudflare:") && !PREFIXED.includes(name)).sort();

@@ -50,12 +50,12 @@
       isAwaited = false;
       // Writes that wait for the connection: {go, done}.
       waiting = [];
-      // The Socket whose connection this Socket has taken, or that has taken it.
+      // The Socket whose connection this Socket has taken, or the Socket that has taken this one's.
       partner = null;
       bytesRead = 0;
       bytesWritten = 0;
-      // The time in milliseconds after which an idle Socket emits "timeout", the timer, and the
-      // time of the last use.
+      // The time in milliseconds after which an idle Socket emits "timeout", or 0 for never; the
+      // timer; and the time of the last use.
       limit = 0;
       timer = 0;
       lastUsed = 0;
@@ -126,7 +126,8 @@
       follow(socket, () => ops.tcpConnect(connection.host, port, false), () => socket[ESTABLISHED](connection));
     }
 
-    // Follows a connection that `connect` begins. Calls `next` when it is open.
+    // Calls `connect`, which begins a connection or a handshake. Calls `next` when that has
+    // succeeded, and destroys the Socket if it fails.
     function follow(socket, connect, next) {
       const connection = socket[CONNECTION];
       const fail = (error) => {

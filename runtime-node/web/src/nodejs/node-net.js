@@ -10,7 +10,7 @@
     const GROUP = /^[0-9A-Fa-f]{1,4}$/;
     const ZONE = /^%[0-9A-Za-z.:-]+$/;
     const GROUPS = 8;
-    // The maximum length of an address, with its zone.
+    // The maximum length of an address with its zone, in code units.
     const LONGEST = 100;
 
     const textOf = (value) => {
@@ -20,7 +20,7 @@
 
     const isIPv4 = (value) => RegExpPrototypeExec(V4, textOf(value)) !== null;
 
-    // Returns the number of groups of 16 bits in a part of an address, or NaN.
+    // Returns the number of groups of 16 bits in a part of an address, or NaN if it is malformed.
     function groupsIn(part, isLast) {
       if (part === "") return 0;
       const groups = StringPrototypeSplit(part, ":");

@@ -40,7 +40,8 @@
 
   const argument = (name) => (StringPrototypeIncludes(name, ".") ? `"${name}" property` : `"${name}" argument`);
 
-  // `kind` is a phrase such as "of type string" or "an instance of Buffer".
+  // Returns the error for an argument of a wrong type. `kind` is a phrase such as "of type string"
+  // or "an instance of Buffer".
   const invalid = (name, kind, value) =>
     coded(TypeError, "ERR_INVALID_ARG_TYPE", `The ${argument(name)} must be ${kind}. Received ${described(value)}`);
 

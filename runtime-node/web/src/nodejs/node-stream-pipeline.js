@@ -149,7 +149,8 @@
       const { signal, end = true } = options;
       if (signal !== undefined) needSignal(signal, "options.signal");
       const inner = new (internal.abort().AbortController)();
-      // `members` destroy their streams on a failure; `waits` counts the pending completions.
+      // The functions in `members` destroy the pipeline's streams on a failure. `waits` counts the
+      // pending completions.
       const members = [];
       let waits = 1;
       let failure;

@@ -15,7 +15,7 @@
     const Stream = internal.use("legacyStream");
     const { ReadableState, joined } = internal.use("readableState");
 
-    // The maximum to which `read(n)` raises the high-water mark.
+    // The maximum to which `read(n)` raises the high-water mark, in bytes or code units.
     const MAX_HIGH_WATER_MARK = 0x40000000;
     /** @returns {void} */
     function Readable(options) {
@@ -48,8 +48,8 @@
       throw invalid("chunk", "of type string or an instance of Buffer, TypedArray, or DataView", chunk);
     }
 
-    // Adds a chunk to the buffer, at the front if `front` is true, or emits it. Returns whether the
-    // stream wants more.
+    // Adds a chunk to the buffer, at the front if `front` is true, or emits it. The chunk null ends
+    // the input. Returns whether the stream wants more.
     function put(stream, chunk, encoding, front) {
       const state = stream._readableState;
       if (chunk === null) {

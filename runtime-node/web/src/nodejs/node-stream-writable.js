@@ -36,7 +36,8 @@
         this.writelen = 0;
         this.needDrain = false;
         this.writable = options?.writable !== false;
-        // `ending`: the first call of `end` has begun; `ended`: no further write is accepted.
+        // `ending`: `end` was called, and no further write is accepted; `ended`: that call has also
+        // checked whether the stream is finished.
         this.ending = false;
         this.ended = false;
         this.finalCalled = false;

@@ -1,5 +1,5 @@
-// Modules of Node.js that have no use in a Worker. They can be imported, because many packages
-// import them without needing them; using them throws an error with the reason.
+// Modules of Node.js that have little use in a Worker. They can be imported, because many packages
+// import them without needing them. Functions that cannot work throw an error with the reason.
 //: module
 (function (internal) {
   "use strict";
@@ -142,7 +142,7 @@
     takeCoverage() {},
   }));
 
-  // Code can run only in the Worker's own realm, where it may be compiled as by `eval`.
+  // Code can run only in the Worker's own realm, where it is compiled as `eval` compiles it.
   internal.define("vm", () => {
     const { needString } = internal.node;
     const contexts = refusing("vm", "a Worker has one realm", ["createContext", "measureMemory", "runInContext", "runInNewContext"],

@@ -91,8 +91,8 @@
     };
     const clearImmediate = (immediate) => clear(immediate);
 
-    // Returns a promise of `value`. `begin(resolve)` starts the operation; if the signal aborts,
-    // `end(begun)` cancels it.
+    // Returns a promise of `value`. `begin(resolve)` starts the operation and returns a timer; if
+    // the signal aborts, `end(timer)` cancels the operation.
     const promiseFor = (value, options, begin, end) => {
       const signal = options?.signal;
       return new Promise((resolve, reject) => {

@@ -127,8 +127,8 @@
       });
     }
 
-    // Calls the option `checkServerIdentity` with an empty certificate: a function that examines
-    // more of a certificate than the node verifies refuses this one.
+    // Calls the option `checkServerIdentity` with an empty certificate, and returns its error. A
+    // function that examines more of a certificate than the node verifies refuses the empty one.
     function identityError(secured) {
       const { tlsOptions } = secured;
       const { checkServerIdentity: custom } = tlsOptions;

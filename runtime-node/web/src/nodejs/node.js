@@ -15,6 +15,7 @@
 //                         define and return a value that `make()` makes on first use: either a
 //                         module in the form in which `require` returns it, whose enumerable
 //                         properties are its exports, or a value that only these files use
+//   internal.find(name)   returns a module, as `require` does, or undefined
 //   internal.node         the shared code of `node-shared.js`
 //
 // `node-index.js` lists the modules, and the values that a file defines under other names.

@@ -41,7 +41,7 @@ const STRIDE: usize = 16 << 10;
 /// The time of one step on the shard's thread.
 const STEP: Duration = Duration::from_millis(2);
 
-/// The costs of a derivation.
+/// The costs of a derivation: N, the block size r, and the parallelization p (RFC 7914 §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Costs {
     n: usize,
@@ -83,7 +83,7 @@ impl Costs {
 /// A derivation in progress.
 struct Scrypt {
     costs: Costs,
-    /// The password, until the chunks are compressed with it.
+    /// The HMAC whose key is the password, until it compresses the chunks.
     mac: Option<Mac>,
     len: usize,
     phase: Phase,
@@ -142,7 +142,7 @@ impl Scrypt {
 struct Chunks {
     costs: Costs,
     chunks: Vec<u32>,
-    /// N copies of the chunk, one after each step of filling.
+    /// N copies of the chunk, one from the beginning of each step of filling.
     table: Vec<u32>,
     /// Space for the output of a step.
     mixed: Vec<u32>,

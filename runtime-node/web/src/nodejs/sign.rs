@@ -16,12 +16,12 @@ use crate::crypto::keys::KeyRef;
 use crate::crypto::operation::{buffer, failed};
 use crate::crypto::sign::Scheme;
 
-/// The maximum length of a message that is signed without a digest, in bytes. Hashing this length
-/// takes a few milliseconds.
+/// The maximum length of a message that is signed or verified without a digest, in bytes. Hashing
+/// this length takes a few milliseconds.
 const LONGEST: usize = 1 << 20;
 
-/// The length of the salt of RSA-PSS: a number of bytes, or -1 for the length of the digest, or -2
-/// for the maximum.
+/// The length of the salt of RSA-PSS: a number of bytes, -1 for the length of the digest, or -2 for
+/// the maximum when signing, and for any length when verifying.
 type Salt = f64;
 
 fn scheme(name: &str, hash: Option<Hash>, salt: Option<Salt>) -> Result<Scheme, Thrown> {
@@ -34,7 +34,8 @@ fn scheme(name: &str, hash: Option<Hash>, salt: Option<Salt>) -> Result<Scheme, 
     })
 }
 
-/// Signs a digest or, with Ed25519, a message. Returns `undefined` if the key cannot sign it.
+/// Signs a digest or, with Ed25519, a message of at most 1 MiB. Returns `undefined` if the key
+/// cannot sign it.
 ///
 /// # Arguments
 /// * `name` - the scheme: `pkcs1`, `pss`, `ecdsa` or `ed25519`.

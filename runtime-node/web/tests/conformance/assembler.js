@@ -22,7 +22,7 @@ export function unsigned(number) {
   } while (number !== 0);
   return bytes;
 }
-/** Returns the bytes of a signed LEB128 number. */
+/** Returns the bytes of a signed LEB128 number of at most 32 bits. */
 export function signed(number) {
   const bytes = [];
   for (;;) {
@@ -78,13 +78,14 @@ class Writer {
  * Returns the bytes of a module. The sections are lists of:
  *
  * - `types`: `[parameters, results]`
- * - `imports`: `[module, name, ...bytes of its description]`: a function is `0` and its type, a table `1, type, ...limits`, a
- *   memory `2, ...limits`, a global `3, type, mutable`
- * - `functions`: `{type, locals, code}`: the index of its type; `[count, type]` of locals; its instructions, without the
- *   last `end`
+ * - `imports`: `[module, name, ...bytes of its description]`: a function is `0` and its type, a
+ *   table `1, type, ...limits`, a memory `2, ...limits`, a global `3, type, mutable`, a tag `4, 0`
+ *   and its type
+ * - `functions`: `{type, locals, code}`: the index of its type; `[count, type]` of locals; its
+ *   instructions, without the last `end`
  * - `tables`: `[type, ...limits]`, `memories`: limits; limits are `0, min` or `1, min, max`
  * - `globals`: `[type, mutable, ...instructions]`
- * - `tags`: the types of exceptions
+ * - `tags`: the indices of the exceptions' types
  * - `start`: the index of the function that runs at instantiation, not a list
  * - `exports`: `[name, kind, index]`
  * - `elements`: `[offset, indices of functions]` in the first table
@@ -140,7 +141,10 @@ export function assemble({
   return out.done();
 }
 
-/** Returns the bytes of a module with one function, which is exported as `run`, and with the other given sections. */
+/**
+ * Returns the bytes of a module with one function, which is exported as `run`, and with the other
+ * given sections.
+ */
 export const program = (code, { parameters = [], results = [], locals = [], ...rest } = {}) =>
   assemble({
     functions: [{ type: 0, locals, code }],

@@ -5,7 +5,10 @@
 const checks = [];
 let subject = null;
 
-/** Sets the subject of the following checks, such as an interface. Each subject has a row in the report. */
+/**
+ * Sets the subject of the following checks, such as an interface. Each subject has a row in the
+ * report.
+ */
 export const about = (name) => {
   subject = name;
 };

@@ -11,7 +11,7 @@ export const failing = (name = "thrown") => () => {
 /** Returns a promise that settles in a later turn, at the earliest after `ms` milliseconds. */
 export const later = (ms = 0) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Returns whether a promise has not settled before a later turn. */
+/** Returns whether a promise is still pending in a later turn. */
 export const pending = async (promise) => {
   const mark = {};
   return (await Promise.race([promise, later().then(() => mark)])) === mark;
@@ -28,7 +28,7 @@ export const of = (...chunks) =>
     },
   });
 
-/** Reads a stream to its end. */
+/** Reads a stream to its end, and returns its chunks. */
 export const collect = async (stream) => {
   const chunks = [];
   for await (const chunk of stream) chunks.push(chunk);

@@ -32,10 +32,10 @@ impl Summary {
         }
     }
 
-    /// Prints the table, and writes the JSON to `CARGO_TARGET_TMPDIR`.
+    /// Prints the table, and writes `conformance.json` to `CARGO_TARGET_TMPDIR`.
     ///
     /// # Errors
-    /// Returns an error if the JSON cannot be written.
+    /// Returns an error if the file cannot be written.
     pub(crate) fn publish(&self) -> std::io::Result<()> {
         println!("\nconformance{:>32}", "passed");
         for (name, Subject { passed, failed }) in &self.subjects {

@@ -28,7 +28,7 @@ const COMMON = [
 
 // The methods of the interfaces that are lists of pairs, with their numbers of required arguments.
 const PAIRS = { entries: 0, forEach: 1, keys: 0, values: 0, append: 2, delete: 1, get: 1, has: 1, set: 2 };
-// The same for the interfaces that have a body.
+// The methods of the interfaces that have a body, with their numbers of required arguments.
 const BODY = { arrayBuffer: 0, blob: 0, bytes: 0, formData: 0, json: 0, text: 0, textStream: 0 };
 // The numbers of arguments that the constructor, each method and each static method require.
 const REQUIRED = {

@@ -1,3 +1,4 @@
+// Checks of the methods of Array on arrays that are too long for one native call.
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -1,3 +1,4 @@
+// Checks of structuredClone (HTML §2.7); those of streams are in `transferred-streams.js`.
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -1,3 +1,4 @@
+// Checks of the console (Console Standard): its levels, and the text that it logs for values.
 import { about, check, equal, logs, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -37,7 +37,7 @@ const KEYS = {
     raw: "dd802ca898162f1d608d80ff02bd89c8f73d1fde2d8a704d3ac84ffa77755c71", privateUsages: ["deriveKey", "deriveBits"], publicUsages: [],
   },
 };
-// The prefix of the encodings, before the 32 bytes of the key.
+// The encodings of private keys, without the 32 bytes of the key at their end.
 const PKCS8 = { Ed25519: "302e020100300506032b657004220420", X25519: "302e020100300506032b656e04220420" };
 const importPrivate = (name, d, usages) => subtle.importKey("pkcs8", bytes(PKCS8[name] + d), name, true, usages);
 

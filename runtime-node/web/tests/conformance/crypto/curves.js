@@ -9,8 +9,8 @@ const bytes = (text) => Uint8Array.fromBase64(text, { alphabet: "base64url" });
 const base64 = (buffer) => new Uint8Array(buffer).toBase64({ alphabet: "base64url", omitPadding: true });
 const hex = (buffer) => new Uint8Array(buffer).toHex();
 
-// The signatures are of "data". The shared secret is derived with the public key of the other
-// entry.
+// `signatures` are signatures of "data". `shared` is the secret that is derived with the public key
+// `other`.
 const CURVES = {
   "P-256": {
     x: "vxoE72QB_WoyxDTTMhxC9rORXCeItIERTYudjxr4FjQ",

@@ -1,5 +1,5 @@
-// Checks of hashes (Web Cryptography §32), with the examples of FIPS 180-4 and of NIST's vectors,
-// and the steps for algorithms and data that all methods of SubtleCrypto share.
+// Checks of hashes (Web Cryptography §32), with the examples of FIPS 180-4 and of NIST's vectors;
+// and checks of the steps for algorithms and data that all methods of SubtleCrypto share.
 import { about, check, equal, rejects } from "../check.js";
 export { default } from "../check.js";
 
@@ -27,7 +27,7 @@ const MILLION = {
   "SHA-512": "e718483d0ce769644e2e42c7bc15b4638e1f98b13b2044285632a803afa973ebde0ff244877ea60a4cb0432ce577c31beb009c5c2c49aa2e4eadb217ad8cc09b",
 };
 
-// 16 MiB of the letter a, which is more than is hashed in one step.
+// 16 MiB of the letter a, which are hashed in several steps.
 const MANY = {
   "SHA-1": "a53c12e523142dd3937c8f24b94c158420b1bde8",
   "SHA-256": "5b6ff2e19d0da0fe323061018fc381393492884e74af8296c81ab9cb2694783a",

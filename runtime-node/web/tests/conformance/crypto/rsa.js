@@ -50,7 +50,7 @@ const PKCS8 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQCh-BYK4uPJtGXOj
   "qd57LE3Zar3dLSIkx1AoGAIYd7DHOhrWvxkwPQsRM2tOgrjbcrfvtQJipd-DlcxyVuuM9sQLdgjVk2oy26F0EmpScGLq2MowX7fhd_QJQ3ydy5" +
   "cY7YIBi87w93IKLEdfnbJtoOPLUW0ITrJReOgo1cq9SbsxYawBgfp_gh6A5603k2-ZQwVK0JKSHuLFkuQ3U";
 
-// Signatures of "data" by PKCS #1 v1.5.
+// Signatures of "data" with PKCS #1 v1.5.
 const PKCS1 = {
   "SHA-1": "W7VYxwHGC1ZerNzoGDdQu2t9yDJlKw85YQLrcG38QLDmKUeZeUFKMzvczNq2FAMzVcTtcIkvZZp5w7r1m51ZLMtZaTm7m1cpRcaPm0QxRwBp38" +
     "Vsyqqgize2Mcac9rcmL2b_kRHHFBh-wVmg4nPnF2nYMNQBRQNPWQbPJKGtD6FnbkCHYCDV9K7yDXxgmwcMzGxVccdDgSMG-mLQ-GjXmSLgH8Bs" +
@@ -69,7 +69,7 @@ const PKCS1 = {
     "Gk7NrPj2PZLf4LHy9iuzrzhbokhwvCeLE-xa_mIUGwEvHOqWE2bYbR3k5qv_YOXscklTu2HCpbeoFiGBmgGh2blTlgno6ewJOcyTQ7zm6ge6pq" +
     "1KbbGfeAWMng",
 };
-// Signatures of "data" by PSS: hash, length of the salt, signature.
+// Signatures of "data" with PSS: hash, length of the salt in bytes, signature.
 const PSS = [
   ["SHA-1", 0, "eY0rglyJEGqb2wHXPwZP_2G9M4YF6ahAXcHqZspykRxLsOLSnX_AtYzaF6TOUeNXaRTV41i39zee3Bd6iTH534owjG4c7D3lf5nvLV7P9-ytD-" +
     "CfDmW_KuG0F_ogDBnuAmAw4T6GZuR519K94GrUzOdAS68Ksh0lasQTRa-Rf7DdC_FWtZsTvs_9Yb1jJVkFAcJlcELFtLF_JhGMsBUywa8BocoN" +
@@ -88,7 +88,7 @@ const PSS = [
     "hqd3GyuCxnc7Qgth_tbL2SrVqsCcz8O-3233M0ynUhxGPlhfOWf6FR38z-wU-YlAPqkHLD7mVxAfSisGQzpu1b0vXJuFwYilmB_vob26o29le8" +
     "sN5XHqI3IDbQ"],
 ];
-// Encryptions of "plain": hash, label, result.
+// "plain", encrypted with OAEP: hash, label, result.
 const OAEP = [
   ["SHA-1", "", "PFpoEKjq2p2jOyR6BA8gb4ZvaTbklYWi6ol_EXroI-G919GknAQRWzN3u4XWab0BOl961-1uQToOoNJv7dh3MKILEuFHaRHwt6DoQgEyhtjJAR" +
     "en1uJiM-kv-7Xr97hHfVMCX5JTN6ljN_jS3catiHgRMdnOEjuQ4qlZMQsMd_9j_WDr4hRJ7QkzWnP92EKkBmWRqFldNkm6t0lBlD4d-mVE3oQ_" +

@@ -1,3 +1,4 @@
+// Checks of TextEncoder and TextDecoder (Encoding §7), and of atob and btoa (HTML §8.3).
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -8,7 +8,7 @@ const dueTurns = () => new Promise((resolve) => setTimeout(resolve, 2));
 
 /**
  * Runs `body` and the turns that are due after it, and returns the events of `type` at the global
- * scope. Their default is prevented if `prevent` is true.
+ * scope. Prevents the events' default actions if `prevent` is true.
  */
 async function eventsDuring(type, body, prevent = true) {
   const events = [];

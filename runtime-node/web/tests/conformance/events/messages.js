@@ -1,3 +1,4 @@
+// Checks of MessageEvent, MessageChannel and MessagePort (HTML §9.1, §9.4).
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 

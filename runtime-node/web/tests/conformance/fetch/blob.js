@@ -1,3 +1,4 @@
+// Checks of Blob and File (File API §3, §4), and of Blobs as bodies.
 import { about, check, equal, logs, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 

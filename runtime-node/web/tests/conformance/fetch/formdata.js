@@ -1,3 +1,4 @@
+// Checks of FormData (XMLHttpRequest §4), and of forms as bodies.
 import { about, check, equal, logs, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 

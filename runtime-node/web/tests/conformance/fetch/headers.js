@@ -1,3 +1,4 @@
+// Checks of Headers (Fetch §5.1).
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 

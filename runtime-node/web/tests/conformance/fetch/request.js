@@ -1,3 +1,4 @@
+// Checks of Request (Fetch §5.4), and of the request that a Worker's handler receives.
 import { about, check, equal, rejects, results, throws } from "../check.js";
 
 let incoming;

@@ -1,3 +1,4 @@
+// Checks of Response (Fetch §5.5) and of bodies (§5.3).
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 

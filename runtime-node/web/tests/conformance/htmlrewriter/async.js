@@ -1,3 +1,4 @@
+// Checks of HTMLRewriter: handlers that return promises, and streams as input and as content.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -1,3 +1,4 @@
+// Checks of HTMLRewriter: selectors, elements and end tags.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -1,3 +1,4 @@
+// Checks of HTMLRewriter: comments, text, documents, and encodings.
 import { about, check, equal, logs, throws } from "../check.js";
 export { default } from "../check.js";
 

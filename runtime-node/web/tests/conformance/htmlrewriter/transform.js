@@ -1,3 +1,4 @@
+// Checks of HTMLRewriter: `transform`, the registration of handlers, errors and cancellation.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -1,3 +1,4 @@
+// Checks of node:assert.
 import assert, { AssertionError, strict } from "node:assert";
 import strictModule from "node:assert/strict";
 import { about, check, equal, throws } from "../check.js";

@@ -1,3 +1,4 @@
+// Checks of node:async_hooks: AsyncLocalStorage and AsyncResource.
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import hooks from "async_hooks";
 import { about, check, equal, rejects, throws } from "../check.js";

@@ -1,3 +1,4 @@
+// Checks of node:buffer.
 import buffer, { Buffer as Named, constants, isAscii, isUtf8, kMaxLength, transcode } from "node:buffer";
 import bare from "buffer";
 import { about, check, equal, throws } from "../check.js";

@@ -1,3 +1,4 @@
+// Checks of node:crypto: ciphers, scrypt, and hashes as streams.
 import { Cipheriv, createCipheriv, createDecipheriv, createHash, createHmac, createSecretKey, getCipherInfo, getCiphers, scrypt, scryptSync } from "node:crypto";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";

@@ -1,3 +1,4 @@
+// Checks of node:crypto: keys as KeyObjects, and their generation.
 import crypto, { KeyObject, createHmac, createPrivateKey, createPublicKey, createSecretKey, generateKey, generateKeyPair, generateKeyPairSync, generateKeySync, sign, verify, webcrypto } from "node:crypto";
 import { promisify, types } from "node:util";
 import { about, check, equal, throws } from "../check.js";

@@ -1,3 +1,4 @@
+// Checks of node:crypto: signatures, encryption with RSA, and Diffie-Hellman on curves.
 import { ECDH, constants, createECDH, createPrivateKey, createPublicKey, createSign, createVerify, diffieHellman, generateKeyPairSync, getCurves, privateDecrypt, privateEncrypt, publicDecrypt, publicEncrypt, sign, verify } from "node:crypto";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";

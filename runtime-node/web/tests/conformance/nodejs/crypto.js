@@ -1,3 +1,4 @@
+// Checks of node:crypto: hashes, HMACs, PBKDF2, HKDF and random values.
 import crypto, { createHash, createHmac, getHashes, hash, hkdf, hkdfSync, pbkdf2, pbkdf2Sync, randomBytes, randomFill, randomFillSync, randomInt, randomUUID, timingSafeEqual, webcrypto } from "node:crypto";
 import { promisify } from "node:util";
 import { about, check, equal, throws } from "../check.js";

@@ -1,3 +1,4 @@
+// Checks of node:events.
 import EventEmitter, { EventEmitterAsyncResource, addAbortListener, captureRejectionSymbol, errorMonitor, getEventListeners, once, on } from "node:events";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { about, check, equal, logs, rejects, throws } from "../check.js";

@@ -1,3 +1,4 @@
+// Checks of node:fs and node:fs/promises.
 import fs, { Dirent, ReadStream, Stats, WriteStream, constants, createReadStream, createWriteStream } from "node:fs";
 import promises, { open, readFile as read, writeFile as write } from "node:fs/promises";
 import { Readable } from "node:stream";

@@ -1,3 +1,5 @@
+// Checks of node:http and node:https, with servers that cloudflare:node calls, and with clients as
+// far as they need no origin.
 import http, { Agent, ClientRequest, IncomingMessage, METHODS, OutgoingMessage, STATUS_CODES, Server, ServerResponse, createServer, get, request, validateHeaderName, validateHeaderValue } from "node:http";
 import https from "node:https";
 import { Readable, Writable, finished, pipeline } from "node:stream";

@@ -1,3 +1,5 @@
+// Checks of node:module, node:timers, node:readline and node:punycode, and of the modules of
+// Node.js without a use in Workers.
 import assert from "node:assert";
 import childProcess, { spawn } from "node:child_process";
 import cluster from "node:cluster";

@@ -1,3 +1,4 @@
+// Checks of node:path, node:url, node:querystring and node:string_decoder.
 import path, { basename, dirname, extname, format, isAbsolute, join, normalize, parse, relative, resolve, sep } from "node:path";
 import posix from "node:path/posix";
 import url, { URL as ModuleURL, fileURLToPath, pathToFileURL } from "node:url";

@@ -1,3 +1,4 @@
+// Checks of node:os, node:process, node:timers/promises and node:diagnostics_channel.
 import os from "node:os";
 import * as perf from "node:perf_hooks";
 import process, { env, nextTick } from "node:process";

@@ -1,3 +1,4 @@
+// Checks of node:util.
 import util, { callbackify, debuglog, deprecate, format, inherits, inspect, isDeepStrictEqual, promisify, stripVTControlCharacters, types } from "node:util";
 import { isProxy } from "node:util/types";
 import { about, check, equal, logs, rejects, throws } from "../check.js";

@@ -1,3 +1,4 @@
+// Checks of node:zlib.
 import zlib, { brotliCompress, brotliDecompressSync, constants, crc32, createDeflateRaw, createGunzip, createGzip, deflateSync, gunzip, gunzipSync, gzip, gzipSync, inflateRawSync, inflateSync, unzip, unzipSync } from "node:zlib";
 import { promisify } from "node:util";
 import { Readable } from "node:stream";

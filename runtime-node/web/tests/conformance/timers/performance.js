@@ -1,3 +1,4 @@
+// Checks of Performance (High Resolution Time), and of its marks and measures (User Timing).
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -1,3 +1,4 @@
+// Checks of the global scope: navigator, queueMicrotask, scheduler and self.
 import { about, check, equal, rejects, throws } from "../check.js";
 export { default } from "../check.js";
 

@@ -1,3 +1,4 @@
+// Checks of URL and URLSearchParams (URL §6).
 import { about, check, equal, throws } from "../check.js";
 export { default } from "../check.js";
 
