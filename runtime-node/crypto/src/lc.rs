@@ -4,8 +4,9 @@
 //! copies would be half of the cost of PBKDF2.
 //!
 //! Every function takes slices and returns vectors; no pointer leaves these files except inside an
-//! [`Rsa`], a [`Mac`] or a [`CipherContext`]. `None` and `false` mean that AWS-LC refused; the
-//! reason is not examined, and AWS-LC's per-thread error queue is cleared.
+//! [`Rsa`], a [`Mac`] or a [`CipherContext`]. `None` and `false` mean that a length is out of
+//! range or that AWS-LC refused; AWS-LC's reason is not examined, and its per-thread error queue is
+//! cleared.
 
 #![allow(unsafe_code)] // Calls a C library.
 

@@ -49,7 +49,7 @@ pub enum Step {
     Done,
 }
 
-/// An element whose end will differ from its source.
+/// An element whose end may differ from its source.
 struct Open {
     /// The name of the element in the source, in lower case.
     name: Box<[u8]>,
@@ -69,7 +69,7 @@ pub struct Rewriter {
     output: Vec<u8>,
     total: Total,
     has_ended: bool,
-    /// The reason why the parser has stopped. It is reported after the tokens before it.
+    /// The reason why the parser has stopped. It is reported after the tokens that precede it.
     failure: Option<ParseError>,
 }
 

@@ -111,7 +111,7 @@ pub(super) struct Current {
 }
 
 impl Current {
-    /// Begins the handling of a token that is not an end tag.
+    /// Begins the handling of a token.
     ///
     /// # Arguments
     /// * `is_hidden` - whether the token is in an element whose content is dropped.
