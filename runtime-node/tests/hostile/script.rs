@@ -214,7 +214,7 @@ fn deep(levels: usize) -> (String, String) {
     ("deep.json".to_owned(), "[".repeat(levels) + &"]".repeat(levels))
 }
 
-/// Returns modules that contain no code.
+/// Returns `number` JSON modules, text modules and modules of bytes.
 fn many(number: usize) -> impl Iterator<Item = (String, String)> {
     (1..=number).flat_map(|n| {
         ["json", "txt", "bin"].map(|kind| (format!("many/{n}.{kind}"), n.to_string()))
