@@ -19,7 +19,7 @@ use tokio::io::AsyncReadExt as _;
 /// Maximum number of decoded bytes. A decompression bomb need not be decoded to its end.
 const MAX_DECODED: usize = 1 << 20;
 
-/// Memory limit in bytes, three times what the most demanding decoder uses.
+/// Memory limit in bytes: for three codings, each with the 17 MiB of the most demanding decoder.
 const MEMORY: usize = 3 * (17 << 20);
 
 #[derive(Arbitrary, Debug)]

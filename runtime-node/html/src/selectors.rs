@@ -31,7 +31,7 @@ const FEW_PARTS: usize = 64;
 const MEMORY: usize = 3 << 20;
 
 /// The maximum product of the memory of a parser and the number of parts. In the worst case, each
-/// part looks at every byte of a token, at about a nanosecond for each.
+/// part looks at every byte of a token, at about a nanosecond for each: about 0.3 s in all.
 const COMPARISONS: usize = 256 << 20;
 
 /// The minimum size of an open element in a list whose size counts toward the limit of the parser,

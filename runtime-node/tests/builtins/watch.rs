@@ -184,7 +184,7 @@ fn stderr(child: &mut Child) -> thread::JoinHandle<String> {
     })
 }
 
-/// Returns the signal or exit status, and the line that V8 wrote about the end.
+/// Returns the signal or exit status, and the line of standard error that states the reason.
 fn describe(status: ExitStatus, stderr: &str) -> String {
     let line = stderr.lines().find(|line| line.contains("Fatal") || line.contains("panicked"));
     let line =

@@ -28,8 +28,8 @@ fetching![
 /// read from the network, and queued messages of the Worker.
 const HELD: usize = 2 << 20;
 
-/// The maximum number of bytes that may be taken from such a peer over TCP, including the bytes in
-/// the kernel's buffers at both ends of the connection.
+/// The maximum number of bytes that may be taken over TCP from a peer that never reads, including
+/// the bytes in the kernel's buffers at both ends of the connection.
 const KERNEL: usize = 12 << 20;
 
 /// The number of times that a neighbor must be served during the flood.

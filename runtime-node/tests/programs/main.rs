@@ -3,8 +3,8 @@
 //!
 //! A program is a Worker's entrypoint, `tests/programs/NAME.{js,jsx,ts}`, or a framework's project
 //! in the directory `tests/programs/NAME`. `NAME.json` lists the requests that the program receives
-//! in turn, and the expected responses. Versions are pinned in `package-lock.json`; npm, the frameworks' own
-//! builds and a bundler run when the suite begins.
+//! in turn, and the expected responses. Versions are pinned in `package-lock.json`; npm, the
+//! frameworks' own builds and a bundler run when the suite begins.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 

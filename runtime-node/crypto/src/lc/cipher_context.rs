@@ -46,8 +46,8 @@ fn named(name: &str) -> Option<(*const lc::EVP_CIPHER, bool)> {
 }
 
 impl CipherContext {
-    /// Begins an encryption or a decryption. Returns `None` if there is no cipher with this name, or
-    /// if the cipher does not accept the length of the key or of the initialization vector.
+    /// Begins an encryption or a decryption. Returns `None` if there is no cipher with this name,
+    /// or if the cipher does not accept the length of the key or of the initialization vector.
     pub fn new(name: &str, encrypts: bool, key: &[u8], iv: &[u8]) -> Option<Self> {
         let (cipher, has_tag) = named(name)?;
         // SAFETY: creates a context for us to free.

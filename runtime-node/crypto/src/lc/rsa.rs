@@ -19,7 +19,7 @@ pub struct Rsa(NonNull<lc::RSA>);
 // it under its own lock; its documentation allows any thread, and several threads at a time, to use
 // a key.
 unsafe impl Send for Rsa {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Rsa {}
 
 impl Drop for Rsa {

@@ -76,8 +76,8 @@ impl RawClient {
         }
     }
 
-    /// Receives a message. Returns the first byte of its first frame without the FIN bit, the number
-    /// of its frames, and its content as it was sent.
+    /// Receives a message. Returns the first byte of its first frame without the FIN bit, the
+    /// number of its frames, and its content as it was sent.
     async fn receive_message(&mut self) -> (u8, usize, Vec<u8>) {
         let (first, mut message) = self.receive().await;
         let (mut last, mut frames) = (first, 1);

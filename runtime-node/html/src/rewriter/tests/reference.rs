@@ -35,8 +35,8 @@ pub(super) struct Actions {
 }
 
 impl Action {
-    /// Returns a strategy for actions. If `at_end` is not set, none of the actions on the token itself
-    /// affects the end tag of an element.
+    /// Returns a strategy for actions. If `at_end` is not set, none of the actions on the token
+    /// itself affects the end tag of an element.
     pub(super) fn any(at_end: bool) -> impl Strategy<Value = Actions> {
         let places = if at_end {
             vec![
