@@ -49,6 +49,7 @@ pub(crate) enum End {
     StartFailure(String),
 }
 
+/// A script, as its header states it; the table above explains the fields.
 pub(crate) struct Script {
     /// The name of the script, `family/name`.
     pub(crate) name: String,
