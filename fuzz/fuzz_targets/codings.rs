@@ -1,5 +1,5 @@
-//! Fuzzes the content codings of an origin's response body. Decoding yields the same bytes wherever
-//! the input is split, in pieces of bounded length, and accounts for all of its memory. An encoded
+//! Fuzzes the content codings of an origin's response body. Decoding yields the same bytes, in
+//! pieces of bounded length, and charges the same memory, wherever the input is split. An encoded
 //! body decodes to the original.
 
 #![no_main]
