@@ -201,9 +201,12 @@ impl Rsa {
         })
     }
 
-    /// Signs a digest with PSS (RFC 8017 §8.1); the mask uses the same hash, and `salt` is the
-    /// length of the salt in bytes. Returns `None` for a public key, and if the modulus is too
-    /// short for the hash and the salt.
+    /// Signs a digest with PSS (RFC 8017 §8.1); the mask uses the same hash. Returns `None` for a
+    /// public key, and if the modulus is too short for the hash and the salt.
+    ///
+    /// # Arguments
+    /// * `salt` - the length of the salt, in bytes; -1 for the length of the digest, or -2 for the
+    ///   greatest length that fits.
     pub fn sign_pss(&self, hash: Hash, salt: c_int, digest: &[u8]) -> Option<Vec<u8>> {
         let mut signature = vec![0; self.size()];
         let mut len = 0;
@@ -227,8 +230,11 @@ impl Rsa {
         worked(signed).then_some(signature)
     }
 
-    /// Returns whether a signature of a digest with PSS is valid; `salt` is the length of the salt
-    /// in bytes.
+    /// Returns whether a signature of a digest with PSS is valid.
+    ///
+    /// # Arguments
+    /// * `salt` - the length of the salt, in bytes; -1 for the length of the digest, or -2 for any
+    ///   length.
     pub fn verify_pss(&self, hash: Hash, salt: c_int, digest: &[u8], signature: &[u8]) -> bool {
         // SAFETY: reads its arguments; the key is not changed.
         worked(unsafe {
