@@ -1,5 +1,5 @@
-//! Fuzzes the response cache. A cached response was stored for a matching request: it has the same
-//! body, and is neither private, stale nor that of another Worker.
+//! Fuzzes the response cache. A cached response was stored by the same Worker for a matching
+//! request. It has the stored status and body, unless it is a 304 response, and sets no cookie.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzes the content codings of an origin's response body. Decoding yields the same bytes wherever
-//! the input is split, in pieces of bounded length, and accounts for all of its memory. An encoded
+//! Fuzzes the content codings of an origin's response body. Decoding yields the same bytes, in
+//! pieces of bounded length, and charges the same memory, wherever the input is split. An encoded
 //! body decodes to the original.
 
 #![no_main]
@@ -19,7 +19,7 @@ use tokio::io::AsyncReadExt as _;
 /// Maximum number of decoded bytes. A decompression bomb need not be decoded to its end.
 const MAX_DECODED: usize = 1 << 20;
 
-/// Memory limit in bytes, three times what the most demanding decoder uses.
+/// Memory limit in bytes: for three codings, each with the 17 MiB of the most demanding decoder.
 const MEMORY: usize = 3 * (17 << 20);
 
 #[derive(Arbitrary, Debug)]

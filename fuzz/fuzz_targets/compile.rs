@@ -1,5 +1,5 @@
 //! Fuzzes the compiler. Modules either compile or yield errors at positions that exist. TypeScript
-//! is compiled to JavaScript that compiles unchanged, with a source map that leads into the
+//! is compiled to JavaScript without syntax errors, with a source map that leads into the
 //! original. In JavaScript, only characters that are not ASCII change.
 
 #![no_main]

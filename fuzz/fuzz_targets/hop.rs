@@ -92,7 +92,7 @@ fn put(out: &mut BytesMut, kind: u8, flags: u8, stream: u8, payload: &[u8]) {
     out.put_slice(payload);
 }
 
-/// The header block of a request, as our client writes it.
+/// The header block of a request, as the client of `tenon_hop` writes it.
 static REQUEST: LazyLock<Vec<u8>> = LazyLock::new(|| {
     run(async {
         let (ours, mut theirs) = duplex(PIPE);

@@ -1,6 +1,6 @@
-//! Fuzzes the compression of WebSocket messages. Frames are inflated to the same bytes wherever the
-//! input is split, in pieces of bounded length. A message that the node compresses is restored,
-//! even by a decoder with a window of the agreed size.
+//! Fuzzes the compression of WebSocket messages. Frames that pass unchanged do so wherever the
+//! input is split, and the output has pieces of bounded length. A message that the node compresses
+//! is restored, even by a decoder with a window of the agreed size.
 
 #![no_main]
 

@@ -120,8 +120,8 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let (mut table, mut model) = (Table::default(), Model::default());
     for _ in 0..u.int_in_range(1..=4)? {
         let message = message(u)?;
-        // If one message has two Workers of the same name, the last one serves, and nothing is
-        // guaranteed about the routes of the other.
+        // If one message has two Workers with the same id, the last one serves, and nothing is
+        // guaranteed about the routes of the first.
         let mut names: Vec<_> = message.workers.iter().map(|worker| &worker.id).collect();
         names.sort_unstable();
         names.dedup();

@@ -88,8 +88,8 @@ impl Host {
     /// limit was exceeded or the request was invalid.
     ///
     /// # Panics
-    /// Panics if one of the Worker's checks fails, or if the request fails for an unexpected
-    /// reason.
+    /// Panics if the Worker does not start, if one of its checks fails, or if the request fails for
+    /// an unexpected reason.
     pub fn deliver(&mut self, request: FetchRequest) -> Option<Bytes> {
         let Self { runtime, tasks, engine, revision, isolate } = self;
         let answer = tasks.block_on(runtime, async {

@@ -1,4 +1,4 @@
-// Echoes each message.
+// Echoes each message of a WebSocket.
 export default {
   fetch() {
     const { 0: client, 1: server } = new WebSocketPair();

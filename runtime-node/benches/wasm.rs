@@ -102,7 +102,8 @@ fn revision(module: Option<Bytes>, source: &str) -> Revision {
 
 /// Returns a module of about `size` bytes.
 fn generate(size: usize) -> Vec<u8> {
-    // if (n == 0) return 1; loop { a[i] = a[i + 4] * n + i; i += 8 } while (i < n); return f(0) + i
+    // if (n == 0) return 1; do { a[i] = a[i + 4] * n + i; i += 8 } while (i < n); sum += i
+    // A function does this eight times, and returns f0(0) + sum.
     const STEP: &[u8] = &[
         0x20, 0, 0x45, 0x04, 0x40, 0x41, 1, 0x0f, 0x0b, 0x03, 0x40, 0x20, 1, 0x20, 1, 0x28, 2, 4,
         0x20, 0, 0x6c, 0x20, 1, 0x6a, 0x36, 2, 0, 0x20, 1, 0x41, 8, 0x6a, 0x22, 1, 0x20, 0, 0x48,

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 /// The first byte of an uncompressed point, which two coordinates follow (SEC 1 §2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
-/// A curve.
+/// A curve that Web Crypto supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Curve {
     P256,
@@ -117,7 +117,7 @@ impl CurveKey {
         }
     }
 
-    /// Makes a key pair.
+    /// Generates a key pair. Returns `None` if AWS-LC or the system's random generator fails.
     pub fn generate(curve: Curve) -> Option<Self> {
         if curve.has_points() {
             let generated = agreement::PrivateKey::generate(curve.agreement()?).ok()?;
@@ -149,7 +149,7 @@ impl CurveKey {
     }
 
     /// Creates a public key. Returns `None` if the bytes are not a point of the curve, or are a
-    /// compressed point. On the curves with 32-byte keys, all 32-byte values are valid.
+    /// compressed point. For Ed25519 and X25519, any 32 bytes are accepted.
     pub fn from_public(curve: Curve, public: &[u8]) -> Option<Self> {
         if !curve.has_points() {
             return (public.len() == curve.key_len())
@@ -189,7 +189,8 @@ impl CurveKey {
         self.curve.has_points().then(|| self.public[1..].split_at(self.curve.key_len()))
     }
 
-    /// Returns the secret shared with the owner of another key.
+    /// Returns the secret shared with the owner of another key. Returns `None` if the private key
+    /// is not known, if the curve is Ed25519, or if AWS-LC refuses the other key.
     pub fn agree(&self, other: &Self) -> Option<Vec<u8>> {
         let algorithm = self.curve.agreement()?;
         let make = || agreement::PrivateKey::from_private_key(algorithm, self.private()?).ok();
@@ -201,7 +202,8 @@ impl CurveKey {
         .ok()
     }
 
-    /// Signs a digest with ECDSA; the signature is the concatenation of r and s.
+    /// Signs a digest with ECDSA; the signature is the concatenation of r and s. Returns `None` if
+    /// the private key is not known, or is not for ECDSA.
     pub fn sign_ecdsa(&self, digest: &[u8]) -> Option<Vec<u8>> {
         match self.signer()? {
             Signer::Ecdsa(pair) => {
@@ -217,7 +219,7 @@ impl CurveKey {
         verify().is_some()
     }
 
-    /// Signs data with Ed25519.
+    /// Signs data with Ed25519. Returns `None` if the private key is not known, or is for ECDSA.
     pub fn sign_ed25519(&self, data: &[u8]) -> Option<Vec<u8>> {
         match self.signer()? {
             Signer::Ed25519(pair) => Some(pair.try_sign(data).ok()?.as_ref().to_vec()),
@@ -279,9 +281,9 @@ impl CurveKey {
 }
 
 /// Returns whether these 32 bytes encode a point of Ed25519 of order 1, 2, 4 or 8, in any encoding.
-/// The last bit, the sign of the x coordinate, does not matter.
+/// The last bit, the sign of the x coordinate, does not matter. Returns true for any other length.
 fn has_small_order(point: &[u8]) -> bool {
-    /// The y coordinates of the points of order 8, which are each other's negatives.
+    /// The points of order 8 have two y coordinates: this one and its negative.
     const ORDER_8: [u8; 32] = [
         0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98,
         0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53,

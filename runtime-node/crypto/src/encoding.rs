@@ -106,7 +106,7 @@ fn expect_rsa(found: AlgorithmIdentifierRef<'_>) -> Result<(), KeyError> {
 /// Imports a public RSA key from its `SubjectPublicKeyInfo`.
 ///
 /// # Errors
-/// Fails with the reason why this is not such a key.
+/// Returns the reason why the data is not such a key, or why the key is not supported.
 pub fn rsa_from_spki(der: &[u8]) -> Result<RsaKey, KeyError> {
     let info = SubjectPublicKeyInfoRef::from_der(der).map_err(malformed)?;
     expect_rsa(info.algorithm)?;
@@ -116,7 +116,7 @@ pub fn rsa_from_spki(der: &[u8]) -> Result<RsaKey, KeyError> {
 /// Imports an `RSAPublicKey`.
 ///
 /// # Errors
-/// Fails with the reason why this is not such a key.
+/// Returns the reason why the data is not such a key, or why the key is not supported.
 pub fn rsa_from_public(der: &[u8]) -> Result<RsaKey, KeyError> {
     let key: RsaPublicKey<UintRef<'_>> = RsaPublicKey::from_der(der).map_err(malformed)?;
     RsaKey::from_parts(key.modulus.as_bytes(), key.public_exponent.as_bytes(), None)
@@ -125,7 +125,7 @@ pub fn rsa_from_public(der: &[u8]) -> Result<RsaKey, KeyError> {
 /// Imports a private RSA key from its `PrivateKeyInfo`.
 ///
 /// # Errors
-/// Fails with the reason why this is not such a key.
+/// Returns the reason why the data is not such a key, or why the key is not supported.
 pub fn rsa_from_pkcs8(der: &[u8]) -> Result<RsaKey, KeyError> {
     let info = PrivateKeyInfoRef::from_der(der).map_err(malformed)?;
     expect_rsa(info.algorithm)?;
@@ -135,7 +135,7 @@ pub fn rsa_from_pkcs8(der: &[u8]) -> Result<RsaKey, KeyError> {
 /// Imports an `RSAPrivateKey`.
 ///
 /// # Errors
-/// Fails with the reason why this is not such a key.
+/// Returns the reason why the data is not such a key, or why the key is not supported.
 pub fn rsa_from_private(der: &[u8]) -> Result<RsaKey, KeyError> {
     let key: RsaPrivateKey<UintRef<'_>> = RsaPrivateKey::from_der(der).map_err(malformed)?;
     let private = RsaPrivate {
@@ -162,12 +162,12 @@ pub fn rsa_to_public(key: &RsaKey) -> Option<Vec<u8>> {
     key.to_der().ok()
 }
 
-/// Exports a private RSA key as `PrivateKeyInfo`.
+/// Exports a private RSA key as `PrivateKeyInfo`. Returns `None` for a public key.
 pub fn rsa_to_pkcs8(key: &RsaKey) -> Option<Vec<u8>> {
     to_pkcs8(rsa_algorithm(), &Zeroizing::new(rsa_to_private(key)?))
 }
 
-/// Exports an `RSAPrivateKey`.
+/// Exports an `RSAPrivateKey`. Returns `None` for a public key.
 pub fn rsa_to_private(key: &RsaKey) -> Option<Vec<u8>> {
     let part = |part| key.rsa.part(part);
     let (n, e, d) =
@@ -194,7 +194,7 @@ pub fn rsa_to_private(key: &RsaKey) -> Option<Vec<u8>> {
 /// Imports a public key on a curve from its bytes.
 ///
 /// # Errors
-/// Fails with the reason why this is not such a key.
+/// Returns [`KeyError::NoPoint`] if the bytes are not an uncompressed point of the curve.
 pub fn curve_from_raw(curve: Curve, bytes: &[u8]) -> Result<CurveKey, KeyError> {
     CurveKey::from_public(curve, bytes).ok_or(KeyError::NoPoint)
 }
@@ -202,7 +202,7 @@ pub fn curve_from_raw(curve: Curve, bytes: &[u8]) -> Result<CurveKey, KeyError> 
 /// Imports a public key on a curve from its `SubjectPublicKeyInfo`.
 ///
 /// # Errors
-/// Fails with the reason why this is not such a key.
+/// Returns the reason why the data is not such a key, or why the key is not supported.
 pub fn curve_from_spki(curve: Curve, der: &[u8]) -> Result<CurveKey, KeyError> {
     let info = SubjectPublicKeyInfoRef::from_der(der).map_err(malformed)?;
     Identifiers::of(curve).expect(info.algorithm)?;
@@ -212,7 +212,7 @@ pub fn curve_from_spki(curve: Curve, der: &[u8]) -> Result<CurveKey, KeyError> {
 /// Imports a private key on a curve from its `PrivateKeyInfo`.
 ///
 /// # Errors
-/// Fails with the reason why this is not such a key.
+/// Returns the reason why the data is not such a key, or why the key is not supported.
 pub fn curve_from_pkcs8(curve: Curve, der: &[u8]) -> Result<CurveKey, KeyError> {
     let info = PrivateKeyInfoRef::from_der(der).map_err(malformed)?;
     let identifiers = Identifiers::of(curve);
@@ -236,7 +236,7 @@ pub fn curve_from_pkcs8(curve: Curve, der: &[u8]) -> Result<CurveKey, KeyError> 
 /// Imports an `ECPrivateKey`, which must name its curve.
 ///
 /// # Errors
-/// Fails with the reason why this is not such a key.
+/// Returns the reason why the data is not such a key, or why the key is not supported.
 pub fn curve_from_private(der: &[u8]) -> Result<CurveKey, KeyError> {
     let key = EcPrivateKey::from_der(der).map_err(malformed)?;
     let named = key.parameters.and_then(EcParameters::named_curve);
@@ -260,7 +260,7 @@ pub fn curve_to_spki(key: &CurveKey) -> Option<Vec<u8>> {
     to_spki(Identifiers::of(key.curve).to_algorithm(), key.public())
 }
 
-/// Exports a private key on a curve as `PrivateKeyInfo`.
+/// Exports a private key on a curve as `PrivateKeyInfo`. Returns `None` for a public key.
 pub fn curve_to_pkcs8(key: &CurveKey) -> Option<Vec<u8>> {
     let private = key.private()?;
     let inner = if key.curve.has_points() {
@@ -278,6 +278,9 @@ pub fn curve_to_pkcs8(key: &CurveKey) -> Option<Vec<u8>> {
 const CURVES: [Curve; 5] = [Curve::P256, Curve::P384, Curve::P521, Curve::Ed25519, Curve::X25519];
 
 /// Returns the curve of an algorithm; `None` for RSA.
+///
+/// # Errors
+/// Returns [`KeyError::Unsupported`] for any other algorithm or curve.
 fn curve_of(algorithm: AlgorithmIdentifierRef<'_>) -> Result<Option<Curve>, KeyError> {
     if algorithm.oid == RSA {
         return Ok(None);
@@ -289,7 +292,7 @@ fn curve_of(algorithm: AlgorithmIdentifierRef<'_>) -> Result<Option<Curve>, KeyE
 /// Imports a public key of any algorithm from its `SubjectPublicKeyInfo`.
 ///
 /// # Errors
-/// Fails with the reason why this is not such a key.
+/// Returns the reason why the data is not such a key, or why the key is not supported.
 pub fn from_spki(der: &[u8]) -> Result<Key, KeyError> {
     let info = SubjectPublicKeyInfoRef::from_der(der).map_err(malformed)?;
     Ok(match curve_of(info.algorithm)? {
@@ -301,7 +304,7 @@ pub fn from_spki(der: &[u8]) -> Result<Key, KeyError> {
 /// Imports a private key of any algorithm from its `PrivateKeyInfo`.
 ///
 /// # Errors
-/// Fails with the reason why this is not such a key.
+/// Returns the reason why the data is not such a key, or why the key is not supported.
 pub fn from_pkcs8(der: &[u8]) -> Result<Key, KeyError> {
     let info = PrivateKeyInfoRef::from_der(der).map_err(malformed)?;
     Ok(match curve_of(info.algorithm)? {

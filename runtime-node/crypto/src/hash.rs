@@ -1,9 +1,9 @@
-//! The hashes of Web Crypto (FIPS 180-4), by their names and in the libraries' terms.
+//! The hashes of Web Crypto (FIPS 180-4), and the algorithms of `aws-lc-rs` that compute them.
 
 use aws_lc_rs::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA384, SHA512};
 use aws_lc_rs::hmac;
 
-/// The hashes of Web Crypto.
+/// A hash of Web Crypto.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
     Sha1,

@@ -59,7 +59,7 @@ impl Key {
         }
     }
 
-    /// Returns the bytes of a symmetric key.
+    /// Returns the bytes of a secret; `None` for an asymmetric key.
     pub fn secret(&self) -> Option<&[u8]> {
         match self {
             Self::Secret(secret) => Some(secret.bytes()),

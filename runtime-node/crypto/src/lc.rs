@@ -3,9 +3,10 @@
 //! incrementally, compressed points, and repeated HMAC without copying its state each time; the
 //! copies would be half of the cost of PBKDF2.
 //!
-//! Every function takes slices and returns vectors; no pointer leaves these files except inside an
-//! [`Rsa`], a [`Mac`] or a [`CipherContext`]. `None` and `false` mean that AWS-LC refused; the
-//! reason is not examined, and AWS-LC's per-thread error queue is cleared.
+//! The functions take slices, and return vectors or write to slices; no pointer leaves these files
+//! except inside an [`Rsa`], a [`Mac`] or a [`CipherContext`]. `None` and `false` mean that a
+//! length is out of range or that AWS-LC refused; AWS-LC's reason is not examined, and its
+//! per-thread error queue is cleared.
 
 #![allow(unsafe_code)] // Calls a C library.
 

@@ -21,7 +21,8 @@ impl RsaKey {
     /// Creates the key that consists of these numbers.
     ///
     /// # Errors
-    /// Fails if the numbers are not a valid key, or if its modulus is too long.
+    /// Returns [`KeyError::TooLong`] if a number has more bytes than the longest modulus, and
+    /// [`KeyError::InvalidNumbers`] if the numbers are not a valid key.
     pub fn from_parts(
         n: &[u8],
         e: &[u8],
@@ -43,7 +44,8 @@ impl RsaKey {
         Self::from_parts(&n, &e, None).ok()
     }
 
-    /// Returns a part by its name in a JSON Web Key (RFC 7518 §6.3).
+    /// Returns a part by its name in a JSON Web Key (RFC 7518 §6.3). Returns `None` if there is no
+    /// such part, or if the key is public and the part is private.
     pub fn named_part(&self, name: &str) -> Option<Vec<u8>> {
         let part = match name {
             "n" => RsaPart::Modulus,

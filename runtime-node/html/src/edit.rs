@@ -26,7 +26,7 @@ impl Editing<'_> {
     /// Renames an element or an end tag.
     ///
     /// # Errors
-    /// Returns an error if no tag can have this name.
+    /// Returns an error if no tag can have this name, or if the encoding cannot express it.
     pub fn set_name(&mut self, name: &str) -> Result<(), EditError> {
         self.token.set_name(name, self.encoding, self.total)
     }
@@ -54,7 +54,7 @@ impl Editing<'_> {
     /// Changes the value of an attribute, or adds the attribute.
     ///
     /// # Errors
-    /// Returns an error if no attribute can have this name.
+    /// Returns an error if no attribute can have this name, or if the encoding cannot express it.
     pub fn set_attribute(&mut self, name: &str, value: &str) -> Result<(), EditError> {
         let CurrentKind::Element { tag, .. } = &mut self.token.kind else { return Ok(()) };
         tag.set_attribute(name, value, &self.tape, self.encoding, self.total)
@@ -123,7 +123,7 @@ impl Editing<'_> {
     /// Changes the text of a comment.
     ///
     /// # Errors
-    /// Returns an error if no comment can have this text.
+    /// Returns an error if no comment can have this text, or if the encoding cannot express it.
     pub fn set_text(&mut self, text: &str) -> Result<(), EditError> {
         self.token.set_text(text, self.encoding, self.total)
     }

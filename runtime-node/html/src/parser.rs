@@ -90,8 +90,8 @@ impl Parser {
     /// Creates a parser for documents in the encoding with this label.
     ///
     /// # Errors
-    /// Returns an error if a selector or the encoding is not supported, or if there are too many
-    /// selectors.
+    /// Returns an error if a selector or the encoding is not supported, or if the selectors
+    /// together are too complex.
     pub(super) fn new(handlers: &[Handlers], encoding: &str) -> Result<Self, ParseError> {
         let encoding = Encoding::for_label_no_replacement(encoding.as_bytes())
             .ok_or_else(|| ParseError::UnknownEncoding(encoding.to_owned()))?;

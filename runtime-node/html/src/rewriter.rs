@@ -1,9 +1,9 @@
 //! The steps in which a document is rewritten.
 //!
 //! ```text
-//!  feed ─► parser ─► tape ─► next ─┬─► a handler to run, which may change the token
-//!                                  ├─► a stream to insert
-//!                                  └─► output to take, when the token is written
+//!  feed ─► parser ─► tape ─► next_step ─┬─► a handler to run, which may change the token
+//!                                       ├─► a stream to insert
+//!                                       └─► output to take, when the token is written
 //! ```
 //!
 //! The caller calls [`Rewriter::next_step`] in a loop and does what the [`Step`] says. Any
@@ -37,7 +37,8 @@ pub enum Step {
     Output,
     /// Insert the next bytes of the stream with this number, or end the stream.
     Stream(u32),
-    /// Run the handler with this number on the current token. The variant is the kind of the token.
+    /// Run the handler with this number on the current token, an element. The next four steps do
+    /// the same for other kinds of tokens.
     Element(Registration),
     EndTag(ElementId),
     Comment(Registration),
@@ -49,7 +50,7 @@ pub enum Step {
     Done,
 }
 
-/// An element whose end will differ from its source.
+/// An element whose end may differ from its source.
 struct Open {
     /// The name of the element in the source, in lower case.
     name: Box<[u8]>,
@@ -69,7 +70,8 @@ pub struct Rewriter {
     output: Vec<u8>,
     total: Total,
     has_ended: bool,
-    /// The reason why the parser has stopped. It is reported after the tokens before it.
+    /// The reason why the parser has stopped. It is reported after the tokens that precede the
+    /// error.
     failure: Option<ParseError>,
 }
 
@@ -77,8 +79,8 @@ impl Rewriter {
     /// Creates a rewriter for a document in the encoding with this label.
     ///
     /// # Errors
-    /// Returns an error if a selector or the encoding is not supported, or if there are too many
-    /// selectors.
+    /// Returns an error if a selector or the encoding is not supported, or if the selectors
+    /// together are too complex.
     pub fn new(handlers: &[Handlers], encoding: &str) -> Result<Self, ParseError> {
         Ok(Self {
             parser: Parser::new(handlers, encoding)?,

@@ -1,8 +1,8 @@
 //! The selectors of a rewriter: their syntax, and the cost of matching them.
 //!
-//! Each start tag is compared with each selector, in a native call that cannot be terminated. The
-//! cost of a call is therefore bounded by the number of bytes in it, and this number depends on the
-//! selectors. All bounds derive from the text of the selectors, and hold for every document.
+//! Each start tag is compared with each selector, in a native call that cannot be terminated. A
+//! call therefore parses a bounded number of bytes, which depends on the selectors. All bounds
+//! derive from the text of the selectors, and hold for every document.
 
 use lol_html::Selector;
 use lol_html::errors::SelectorError;
@@ -31,7 +31,7 @@ const FEW_PARTS: usize = 64;
 const MEMORY: usize = 3 << 20;
 
 /// The maximum product of the memory of a parser and the number of parts. In the worst case, each
-/// part looks at every byte of a token, at about a nanosecond for each.
+/// part looks at every byte of a token, at about a nanosecond for each: about 0.3 s in all.
 const COMPARISONS: usize = 256 << 20;
 
 /// The minimum size of an open element in a list whose size counts toward the limit of the parser,
@@ -143,7 +143,7 @@ impl Cost {
 
     /// Returns the memory of the compiled selectors, in bytes.
     pub(super) fn compiled_memory(self) -> usize {
-        // An instruction, its conditions, and the strings of these.
+        // An instruction, its conditions, and their strings.
         512 * self.parts
     }
 

@@ -25,7 +25,7 @@ pub enum EditError {
 /// Returns the encoded form of a tag's name.
 ///
 /// # Errors
-/// Returns an error if no tag can have this name.
+/// Returns an error if no tag can have this name, or if the encoding cannot express it.
 pub(super) fn tag_name(name: &str, encoding: &'static Encoding) -> Result<Vec<u8>, EditError> {
     match name.chars().next() {
         None => return Err(EditError::EmptyName),
@@ -163,7 +163,7 @@ impl StartTag {
     /// Changes the value of an attribute, or adds the attribute.
     ///
     /// # Errors
-    /// Returns an error if no attribute can have this name.
+    /// Returns an error if no attribute can have this name, or if the encoding cannot express it.
     pub(super) fn set_attribute(
         &mut self,
         name: &str,

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// The capacity that an empty tape keeps, in bytes. A long token needs more for a short time.
 const KEPT: usize = 128 << 10;
 
-/// A range of bytes or of entries of a tape.
+/// A range of the bytes of a tape, or of the entries of one of its lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
     from: u32,
@@ -31,7 +31,7 @@ impl Span {
         self.from as usize..self.to as usize
     }
 
-    /// Takes the first element of the span.
+    /// Removes the first index from the span and returns it. Returns `None` if the span is empty.
     pub(super) fn take_first(&mut self) -> Option<usize> {
         (self.from < self.to).then(|| {
             self.from += 1;

@@ -111,7 +111,7 @@ pub(super) struct Current {
 }
 
 impl Current {
-    /// Begins the handling of a token that is not an end tag.
+    /// Begins the handling of a token.
     ///
     /// # Arguments
     /// * `is_hidden` - whether the token is in an element whose content is dropped.
@@ -200,7 +200,7 @@ impl Current {
     /// Renames an element or an end tag.
     ///
     /// # Errors
-    /// Returns an error if no tag can have this name.
+    /// Returns an error if no tag can have this name, or if the encoding cannot express it.
     pub(super) fn set_name(
         &mut self,
         new: &str,
@@ -236,7 +236,7 @@ impl Current {
     /// Changes the text of a comment.
     ///
     /// # Errors
-    /// Returns an error if no comment can have this text.
+    /// Returns an error if no comment can have this text, or if the encoding cannot express it.
     pub(super) fn set_text(
         &mut self,
         text: &str,

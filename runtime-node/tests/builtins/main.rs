@@ -11,9 +11,9 @@
 //! A finding is a call during which the child aborts, uses more memory than a Pod has, or runs for
 //! more than a second of CPU time after it should have been terminated. V8's built-in functions
 //! cannot all be bounded, so findings do not fail the test: a finding costs a process, which a
-//! supervisor would restart. The findings are printed by function. The test fails if a finding
-//! cannot be attributed, that is, if a child ends outside a call, because a supervisor could
-//! not know which Worker to quarantine either.
+//! supervisor would restart. The test prints the findings, grouped by function. It fails if a
+//! finding cannot be attributed, that is, if a child ends outside a call, because a supervisor
+//! could not know which Worker to quarantine either.
 //!
 //! The seed and the number of a call alone determine the call. `TENON_BUILTINS_SEED` and
 //! `TENON_BUILTINS_CALL` repeat a call; `TENON_BUILTINS_SECONDS` replaces the default duration of
@@ -41,7 +41,7 @@ const CHILD: &str = "--child";
 /// The argument that makes this program a child that stages a finding. The kind of finding follows.
 const STAGE: &str = "--stage";
 
-/// The minimum number of functions that a complete walk finds.
+/// The minimum number of functions that a complete walk from the global object finds.
 const FUNCTIONS: usize = 1_000;
 
 fn main() -> ExitCode {

@@ -84,6 +84,9 @@ pub(crate) struct Progress {
 /// # Arguments
 /// * `arguments` - arguments that make this program the child.
 /// * `first` - the number of its first call.
+///
+/// # Errors
+/// Returns an error if the child ends outside a call.
 pub(crate) fn watch(
     arguments: &[&str],
     first: u32,
@@ -136,7 +139,7 @@ pub(crate) fn watch(
 }
 
 impl Progress {
-    /// Processes one line of the child's output.
+    /// Processes one line of the child's output. Returns the fault of a call that ran for too long.
     ///
     /// # Arguments
     /// * `cpu` - the child's CPU time so far.
@@ -181,7 +184,7 @@ fn stderr(child: &mut Child) -> thread::JoinHandle<String> {
     })
 }
 
-/// Returns the signal or exit status, and the line that V8 wrote about the end.
+/// Returns the signal or exit status, and the line of standard error that states the reason.
 fn describe(status: ExitStatus, stderr: &str) -> String {
     let line = stderr.lines().find(|line| line.contains("Fatal") || line.contains("panicked"));
     let line =

@@ -217,8 +217,8 @@ async fn a_line_of_the_console_carries_its_level_and_request(shard: Rc<Shard>) {
     );
 }
 
-/// Overwrites the built-in prototypes and globals. The original values remain available under their
-/// names with a leading `_`.
+/// JavaScript that overwrites built-in prototypes and globals. The original globals remain
+/// available under their names with a leading `_`.
 const TAMPERING: &str = "
     const no = () => { throw new Error('tampered') };
     const { defineProperty, getOwnPropertyDescriptor, ownKeys } = Reflect;

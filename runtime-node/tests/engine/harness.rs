@@ -121,7 +121,8 @@ impl Shard {
         Rc::new(Self { name: self.name.clone(), engine: Rc::new(engine) })
     }
 
-    /// Returns the lines that the test's Workers have logged so far, as `LEVEL text`.
+    /// Returns the lines that the test's Workers have logged so far, as `LEVEL [id] text` with
+    /// the id of the request. Outside a request, the id is empty.
     pub(crate) fn log(&self) -> Vec<String> {
         let lines = LOG.lines();
         lines

@@ -21,8 +21,8 @@ const BUSY: &str =
     "function busy() { let x = 0; for (let i = 0; i < 2e7; i++) x += i % 7; return x }
     export default { fetch() { return new Response(`${busy()}`) } }";
 
-/// Returns the call frame of `busy` in a profile of the Worker. On a busy machine, a profile may
-/// contain no sample of a function.
+/// Returns the call frame of `busy` in a profile of the Worker. Takes profiles until one contains
+/// the function, because on a busy machine a profile may contain no sample of it.
 async fn frame_of_busy(worker: &Loaded) -> Value {
     loop {
         worker.0.begin_cpu_profile();

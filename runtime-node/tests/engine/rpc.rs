@@ -26,6 +26,7 @@ struct Workers {
     by_name: RefCell<HashMap<String, Loaded>>,
     /// The names of the methods that have opened sessions so far.
     sessions: RefCell<Vec<String>>,
+    /// The number of calls that were requests rather than sessions.
     requests: Cell<usize>,
 }
 

@@ -28,8 +28,8 @@ fetching![
 /// read from the network, and queued messages of the Worker.
 const HELD: usize = 2 << 20;
 
-/// The maximum number of bytes that the kernel's buffers at both ends of a connection may hold in
-/// addition.
+/// The maximum number of bytes that may be taken over TCP from a peer that never reads, including
+/// the bytes in the kernel's buffers at both ends of the connection.
 const KERNEL: usize = 12 << 20;
 
 /// The number of times that a neighbor must be served during the flood.
@@ -94,7 +94,7 @@ async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
     let ResponseBody::Stream(mut received) = response.body else {
         panic!("the response is not a tunnel")
     };
-    // The messages are larger than the leeway and the pipe to the client together.
+    // The echoes exceed what the node queues for a client that does not read.
     let message = masked(0x82, &[7; 125]);
     let count = 8_000;
     sent.unbounded_send(Ok(message.repeat(count).into())).unwrap();

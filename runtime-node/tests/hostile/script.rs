@@ -22,8 +22,8 @@
 //! | `beyond:` | ms added to the neighbor's allowed wait, for a step that cannot be split |
 //! | `patch:` | the patch of V8 that the script needs; without the patch, the script is skipped |
 //! | `with:` | a file of `runtime-node/web/tests/conformance` that is added as a module |
-//! | `revision:` | begins the entrypoint of another revision; each gets requests in turn |
-//! | `module:` | begins the module of that name; the lines before belong to the entrypoint |
+//! | `revision:` | begins the entrypoint of another revision; the requests go to each in turn |
+//! | `module:` | begins the module of that name; lines before the first belong to the entrypoint |
 //! | `chain:` | adds that many modules, `chain/1.js` and so on, each of which imports the next |
 //! | `deep:` | adds the module `deep.json` of that many nested lists |
 //! | `many:` | adds that many modules of each kind: `many/1.json`, `many/1.txt`, `many/1.bin`, … |
@@ -49,6 +49,7 @@ pub(crate) enum End {
     StartFailure(String),
 }
 
+/// A script, as its header states it; the table above explains the fields.
 pub(crate) struct Script {
     /// The name of the script, `family/name`.
     pub(crate) name: String,
@@ -214,7 +215,7 @@ fn deep(levels: usize) -> (String, String) {
     ("deep.json".to_owned(), "[".repeat(levels) + &"]".repeat(levels))
 }
 
-/// Returns modules that contain no code.
+/// Returns `number` JSON modules, text modules and modules of bytes.
 fn many(number: usize) -> impl Iterator<Item = (String, String)> {
     (1..=number).flat_map(|n| {
         ["json", "txt", "bin"].map(|kind| (format!("many/{n}.{kind}"), n.to_string()))

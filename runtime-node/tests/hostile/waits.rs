@@ -10,6 +10,7 @@ use crate::script::Script;
 /// heap.
 const START: Duration = Duration::from_millis(50);
 
+/// The neighbor's waits, by what the hostile Worker did at the time.
 #[derive(Default)]
 pub(crate) struct Waits {
     pub(crate) during_requests: Vec<Duration>,

@@ -42,7 +42,7 @@ pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
 pub(crate) fn trial(name: &'static str, test: fn(&'static str) -> Running) -> Trial {
     Trial::test(name, move || {
         // A test that ends waits for its node, which closes the test's connection gracefully. The
-        // runtime's other thread performs the client's part of that.
+        // runtime's other thread performs the client's part of the close.
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let test = async { tokio::time::timeout(TIMEOUT, test(name)).await };
@@ -186,7 +186,7 @@ impl TestNode {
         Deployed { worker, digest }
     }
 
-    /// Returns the node, which has not been joined.
+    /// Returns the node, which must not have been joined.
     pub(crate) fn node(&self) -> &Node {
         self.node.as_ref().expect("the node has been joined")
     }

@@ -1,4 +1,4 @@
-//! Tests a whole node with a real catalog and an ordinary gRPC client.
+//! Tests a whole node with a catalog that the test controls and an ordinary gRPC client.
 //!
 //! The suite has its own `main` because V8 must be initialized before the harness creates its
 //! threads: on a processor with memory protection keys, a thread that was created earlier crashes

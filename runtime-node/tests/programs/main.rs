@@ -1,10 +1,10 @@
 //! Tests real programs: packages that authors of Workers install from npm, bundled as the authors'
 //! tools bundle them, and requested as clients request them.
 //!
-//! Each `tests/programs/NAME.{js,jsx,ts}` is a Worker's entrypoint, or `tests/programs/NAME` a
-//! framework's project. `NAME.json` beside it lists the requests that the program receives in turn,
-//! and the expected responses. Versions are pinned in `package-lock.json`; npm, the frameworks' own
-//! builds and a bundler run when the suite begins.
+//! A program is a Worker's entrypoint, `tests/programs/NAME.{js,jsx,ts}`, or a framework's project
+//! in the directory `tests/programs/NAME`. `NAME.json` lists the requests that the program receives
+//! in turn, and the expected responses. Versions are pinned in `package-lock.json`; npm, the
+//! frameworks' own builds and a bundler run when the suite begins.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 

@@ -24,13 +24,13 @@ impl Drop for Cipher {
     }
 }
 
-/// Runs AES-GCM (NIST SP 800-38D) over `data` in place. Plaintext that fails authentication is
-/// overwritten.
+/// Runs AES-GCM (NIST SP 800-38D) over `data` in place. Returns whether this succeeded.
+/// Plaintext that fails authentication is overwritten.
 ///
 /// # Arguments
 /// * `key` - 16, 24 or 32 bytes.
 /// * `nonce` - not empty.
-/// * `aad` - the additional data.
+/// * `aad` - the additional authenticated data. Like `data`, it must be shorter than 1 GiB.
 /// * `tag` - 4 to 16 bytes: the expected tag for decryption, or space for the tag for encryption.
 pub fn gcm(
     encrypt: bool,
@@ -118,8 +118,8 @@ pub fn gcm(
     done
 }
 
-/// Runs AES key wrap (RFC 3394), or its inverse. Returns `None` if the length is invalid, or if the
-/// wrapped key fails the integrity check.
+/// Runs AES key wrap (RFC 3394), or its inverse. Returns `None` if the length of the key or of the
+/// data is invalid, or if the wrapped key fails the integrity check.
 pub fn key_wrap(wrap: bool, key: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     const BLOCK: usize = 8;
     let mut schedule = Zeroizing::new(Schedule::default());

@@ -46,8 +46,8 @@ fn named(name: &str) -> Option<(*const lc::EVP_CIPHER, bool)> {
 }
 
 impl CipherContext {
-    /// Begins an encryption or a decryption. Returns `None` if there is no cipher of this name, or
-    /// if the cipher does not accept the length of the key or of the initialization vector.
+    /// Begins an encryption or a decryption. Returns `None` if there is no cipher with this name,
+    /// or if the cipher does not accept the length of the key or of the initialization vector.
     pub fn new(name: &str, encrypts: bool, key: &[u8], iv: &[u8]) -> Option<Self> {
         let (cipher, has_tag) = named(name)?;
         // SAFETY: creates a context for us to free.
@@ -100,7 +100,7 @@ impl CipherContext {
         worked(unsafe { lc::EVP_CIPHER_CTX_set_padding(self.context.as_ptr(), pads.into()) })
     }
 
-    /// Authenticates data that is not encrypted, before any other data.
+    /// Authenticates data that is not encrypted, at most 1 MiB, before any other data.
     pub fn authenticate(&mut self, data: &[u8]) -> bool {
         let mut written = 0;
         // SAFETY: without an output, the cipher only reads the data, which has the given length.
@@ -139,7 +139,7 @@ impl CipherContext {
         done.then_some(out)
     }
 
-    /// Sets the tag that a decryption must find.
+    /// Sets the tag, at most 16 bytes, that a decryption must find.
     pub fn expect_tag(&mut self, tag: &[u8]) -> bool {
         let mut copy = tag.to_vec();
         // SAFETY: the cipher copies the tag, of the given length.
@@ -161,7 +161,8 @@ impl CipherContext {
         done.then_some(out)
     }
 
-    /// Returns the tag of a finished encryption.
+    /// Returns the tag of a finished encryption, with a length of at most 16 bytes. Returns `None`
+    /// for a decryption.
     pub fn tag(&mut self, len: usize) -> Option<Vec<u8>> {
         let mut tag = vec![0; len];
         // SAFETY: the cipher writes a tag of the given length.

@@ -19,7 +19,7 @@ pub struct Mac {
 unsafe impl Send for Mac {}
 
 impl Mac {
-    /// Returns `None` if there is no memory.
+    /// Begins HMAC with a key. Returns `None` if AWS-LC cannot allocate the context.
     pub fn new(hash: Hash, key: &[u8]) -> Option<Self> {
         // SAFETY: creates a context for us to free.
         let context = NonNull::new(unsafe { lc::HMAC_CTX_new() })?;
@@ -38,7 +38,8 @@ impl Mac {
         self.len
     }
 
-    /// Computes the MAC of the concatenated parts. Returns `None` if there is no room for it.
+    /// Writes the MAC of the concatenated parts to the beginning of `out`. Returns `None` if `out`
+    /// is too short.
     pub fn compute(&mut self, parts: &[&[u8]], out: &mut [u8]) -> Option<()> {
         let context = self.context.as_ptr();
         let mut written = 0;
@@ -55,12 +56,12 @@ impl Mac {
         done.then_some(())
     }
 
-    /// Replaces a MAC with the MAC of its bytes. Returns `None` if it does not have the length of a
-    /// MAC.
+    /// Replaces a MAC with the MAC of its bytes. Returns `None` if `mac` does not have the length
+    /// of a MAC.
     pub fn rehash(&mut self, mac: &mut [u8]) -> Option<()> {
         let context = self.context.as_ptr();
         let mut written = 0;
-        // SAFETY: as above; the input has been read when the output is written.
+        // SAFETY: as in `compute`; the input has been read when the output is written.
         let done = unsafe {
             mac.len() == self.len
                 && worked(lc::HMAC_Init_ex(context, ptr::null(), 0, ptr::null(), ptr::null_mut()))

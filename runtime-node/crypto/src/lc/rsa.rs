@@ -19,7 +19,7 @@ pub struct Rsa(NonNull<lc::RSA>);
 // it under its own lock; its documentation allows any thread, and several threads at a time, to use
 // a key.
 unsafe impl Send for Rsa {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Rsa {}
 
 impl Drop for Rsa {
@@ -42,7 +42,7 @@ pub(crate) enum RsaPart {
     Coefficient,
 }
 
-/// The private numbers of a key, big-endian.
+/// The private numbers of a key, big-endian, named as in JSON Web Keys (RFC 7518 §6.3.2).
 pub struct RsaPrivate<'a> {
     pub d: &'a [u8],
     pub p: &'a [u8],
@@ -63,9 +63,11 @@ impl Rsa {
         self.0.as_ptr()
     }
 
-    /// Generates a key.
+    /// Generates a key. Returns `None` if the generation is aborted or AWS-LC refuses an argument.
     ///
     /// # Arguments
+    /// * `bits` - the length of the modulus.
+    /// * `exponent` - the public exponent, big-endian.
     /// * `may_continue` - called from time to time; returning false aborts the generation.
     pub fn generate(
         bits: u32,
@@ -169,7 +171,8 @@ impl Rsa {
         unsafe { lc::RSA_size(self.0.as_ptr()) as usize }
     }
 
-    /// Signs a digest with PKCS #1 v1.5 (RFC 8017 §8.2).
+    /// Signs a digest with PKCS #1 v1.5 (RFC 8017 §8.2). Returns `None` for a public key, and if
+    /// the modulus is too short for the hash.
     pub fn sign_pkcs1(&self, hash: Hash, digest: &[u8]) -> Option<Vec<u8>> {
         let mut signature = vec![0; self.size()];
         let mut len = 0;
@@ -198,7 +201,12 @@ impl Rsa {
         })
     }
 
-    /// Signs a digest with PSS (RFC 8017 §8.1); the mask uses the same hash.
+    /// Signs a digest with PSS (RFC 8017 §8.1); the mask uses the same hash. Returns `None` for a
+    /// public key, and if the modulus is too short for the hash and the salt.
+    ///
+    /// # Arguments
+    /// * `salt` - the length of the salt, in bytes; -1 for the length of the digest, or -2 for the
+    ///   greatest length that fits.
     pub fn sign_pss(&self, hash: Hash, salt: c_int, digest: &[u8]) -> Option<Vec<u8>> {
         let mut signature = vec![0; self.size()];
         let mut len = 0;
@@ -223,6 +231,10 @@ impl Rsa {
     }
 
     /// Returns whether a signature of a digest with PSS is valid.
+    ///
+    /// # Arguments
+    /// * `salt` - the length of the salt, in bytes; -1 for the length of the digest, or -2 for any
+    ///   length.
     pub fn verify_pss(&self, hash: Hash, salt: c_int, digest: &[u8], signature: &[u8]) -> bool {
         // SAFETY: reads its arguments; the key is not changed.
         worked(unsafe {
@@ -240,7 +252,8 @@ impl Rsa {
         })
     }
 
-    /// Encrypts or decrypts with OAEP (RFC 8017 §7.1); the mask uses the same hash.
+    /// Encrypts or decrypts with OAEP (RFC 8017 §7.1); the mask uses the same hash. Returns `None`
+    /// if the data is too long to encrypt, or is not a ciphertext with this label for this key.
     pub fn oaep(&self, encrypt: bool, hash: Hash, label: &[u8], data: &[u8]) -> Option<Vec<u8>> {
         let context = PkeyContext::new(self)?;
         let ctx = context.0.as_ptr();
@@ -321,7 +334,7 @@ impl Number {
             .map(Self)
     }
 
-    /// Returns a pointer, for a function that takes ownership if it succeeds.
+    /// Returns a pointer to the number. After a call that takes ownership of it, see [`disown`].
     fn as_ptr(&self) -> *mut lc::BIGNUM {
         self.0.as_ptr()
     }

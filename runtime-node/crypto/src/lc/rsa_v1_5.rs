@@ -15,17 +15,20 @@ use super::worked;
 type Operation = unsafe extern "C" fn(usize, *const u8, *mut u8, *mut lc::RSA, c_int) -> c_int;
 
 impl Rsa {
-    /// Encrypts with a public key.
+    /// Encrypts with a public key. Returns `None` if the data is not at least 11 bytes shorter than
+    /// the modulus.
     pub fn encrypt_v1_5(&self, data: &[u8]) -> Option<Vec<u8>> {
         self.run(lc::RSA_public_encrypt, data)
     }
 
-    /// Signs data, which may be of any kind, with a private key.
+    /// Signs data, which may be of any kind, with a private key. Returns `None` as
+    /// [`Rsa::encrypt_v1_5`] does, and for a public key.
     pub fn sign_any(&self, data: &[u8]) -> Option<Vec<u8>> {
         self.run(lc::RSA_private_encrypt, data)
     }
 
-    /// Returns the data that was signed with the private key of this public key.
+    /// Returns the data that was signed with the private key of this public key. Returns `None` if
+    /// the signature does not have the padding.
     pub fn recover(&self, signature: &[u8]) -> Option<Vec<u8>> {
         self.run(lc::RSA_public_decrypt, signature)
     }

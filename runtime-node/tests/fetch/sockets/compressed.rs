@@ -76,8 +76,8 @@ impl RawClient {
         }
     }
 
-    /// Receives a message. Returns the first byte of its first frame, the number of its frames, and
-    /// its content as it was sent.
+    /// Receives a message. Returns the first byte of its first frame without the FIN bit, the
+    /// number of its frames, and its content as it was sent.
     async fn receive_message(&mut self) -> (u8, usize, Vec<u8>) {
         let (first, mut message) = self.receive().await;
         let (mut last, mut frames) = (first, 1);
@@ -202,7 +202,7 @@ async fn only_a_client_that_offers_compression_may_compress(shard: Rc<Shard>) {
         client.send(0xc1, &[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00]);
         assert_eq!(client.receive_close().await, 1002);
     }
-    // A control frame is never compressed, and a continuation does not say that it is.
+    // Neither a control frame nor a continuation may set the bit of a compressed message, RSV1.
     for frames in [&[(0xc9, &b"hi"[..])][..], &[(0x41, b"\xf2\x48"), (0xc0, b"\xcd")]] {
         let mut client = RawClient::connect(&worker, &[OFFER]).await;
         for (first, payload) in frames {

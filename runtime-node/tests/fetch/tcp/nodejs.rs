@@ -1,4 +1,4 @@
-//! Tests of the modules `node:net` and `node:tls`, over servers in this process.
+//! Tests of the modules `node:net` and `node:tls`, with servers in this process.
 
 use std::rc::Rc;
 
@@ -29,7 +29,8 @@ fetching![
 ];
 
 /// Returns the answer of a Worker with the flag `nodejs_compat`, whose handler has this function
-/// body. The body can use `net`, `tls`, `once`, and the port `port` of a server on `origin.test`.
+/// body. The body can use the imports, the port `port` of a server on `origin.test`, and
+/// `rest(socket)`, which reads text up to the end of a socket.
 async fn answer(shard: &Shard, server: &Origin, body: &str) -> String {
     let source = format!(
         "import net from 'node:net';

@@ -110,7 +110,7 @@ async fn start_tls_sends_what_has_been_written_before(shard: Rc<Shard>) {
     let authority = Authority::new();
     let shard = trusting(&shard, &authority);
     let server = server(&authority, 300_000).await;
-    // The server reads the plain text first. It does not answer before it has read all of it.
+    // The server answers only after it has read all of the plain text.
     let body = "const plain = connect(`origin.test:${port}`, { secureTransport: 'starttls', allowHalfOpen: true });
         const writer = plain.writable.getWriter();
         for (let i = 0; i < 3; i++) writer.write(new Uint8Array(100_000));

@@ -1,4 +1,4 @@
-// Passes endless lists of usages.
+// Passes an endless list of usages.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Requests internal addresses in every spelling.
+// Requests internal addresses in many spellings.
 // expect: answer refused
 // limits: cpu_ms=500
 export default {

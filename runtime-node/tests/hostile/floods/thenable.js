@@ -1,4 +1,4 @@
-// Resolves a thenable repeatedly, with itself and with others.
+// Awaits a thenable that resolves and rejects with itself, repeatedly.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,5 @@
-// Creates a response whose init changes while its members are read in order.
+// Creates a response from an init of getters and conversions, and then overrides the response's
+// properties and its prototype.
 // expect: answer first
 export default {
   async fetch(request, env, ctx) {

@@ -1,5 +1,4 @@
-// Registers thousands of selectors, each of which is compared with each element, and all of which
-// match.
+// Registers thousands of selectors, each of which is compared with each element.
 // expect: cpu_limit_exceeded
 export default {
   async fetch() {

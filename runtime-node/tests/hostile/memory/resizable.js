@@ -1,4 +1,4 @@
-// Creates resizable buffers with a huge maximum.
+// Tries to create resizable buffers with a huge maximum.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

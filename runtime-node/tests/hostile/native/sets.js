@@ -1,4 +1,4 @@
-// Compares large sets.
+// Unites and compares large sets.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // beyond: 60
 // limits: memory_mib=128 cpu_ms=60

@@ -1,5 +1,5 @@
-// Tries to obtain the number of the running invocation, which is carried beside the stores: by
-// setters on the prototypes of lists, by replaced functions, and from the stores themselves.
+// Tries to obtain the number of the running invocation, which is carried beside the stores, with
+// setters on the prototypes of lists, with replaced functions, and from the stores themselves.
 // expect: answer held
 // flags: nodejs_compat
 // at once: 5

@@ -1,4 +1,4 @@
-// Decodes labels of Punycode and splits lines that are as long as possible.
+// Splits a text into many empty lines, and encodes and decodes long labels of Punycode.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // flags: nodejs_compat
 // limits: cpu_ms=500 memory_mib=24

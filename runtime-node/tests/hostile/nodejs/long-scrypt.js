@@ -1,4 +1,4 @@
-// Requests scrypt with hundreds of chunks in one call.
+// Requests scrypt with a parallelization of 1024 in one call.
 // expect: cpu_limit_exceeded
 // flags: nodejs_compat
 import { scryptSync } from 'node:crypto';

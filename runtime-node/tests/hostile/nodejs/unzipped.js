@@ -1,4 +1,4 @@
-// Decompresses a small input to a huge output in one call.
+// Decompresses a small input to 4 MiB repeatedly, and keeps the outputs.
 // expect: memory_limit_exceeded or cpu_limit_exceeded or answer refused
 // flags: nodejs_compat
 // limits: cpu_ms=2000 memory_mib=24

@@ -1,4 +1,4 @@
-// Clones buffers until there is no more memory.
+// Clones a buffer, and copies it into Blobs, until there is no more memory.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 memory_mib=24
 export default {

@@ -1,4 +1,4 @@
-// Replaces built-in iterators with iterators that loop, throw and lie.
+// Replaces built-in iterators with iterators that throw, and removes others.
 // expect: answer well
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Sends a body far larger than the heap.
+// Sends a body that is larger than the heap.
 // expect: memory_limit_exceeded
 // limits: memory_mib=24
 export default {

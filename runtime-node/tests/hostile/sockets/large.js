@@ -1,4 +1,5 @@
-// Passes the largest host, and the largest chunks, that it can create to native code.
+// Passes the longest hosts and ports that it can create to native code, and writes a thousand
+// chunks at once.
 // expect: answer refused or memory_limit_exceeded
 // limits: cpu_ms=2000 memory_mib=128
 // beyond: 100

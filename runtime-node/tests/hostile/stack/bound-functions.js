@@ -1,5 +1,5 @@
-// Makes V8 compile functions that use a function bound a hundred thousand times: by instanceof,
-// calls and new.
+// Makes V8 compile functions that use a function bound a hundred thousand times: with
+// instanceof, in calls and with new.
 // expect: answer compiled
 // limits: cpu_ms=5000 memory_mib=64
 // patch: bound-functions

@@ -1,4 +1,4 @@
-// Logs deeply nested objects, and errors with endless chains of causes.
+// Logs deeply nested objects, and errors with long chains of causes.
 // expect: answer logged
 // limits: cpu_ms=5000
 export default {

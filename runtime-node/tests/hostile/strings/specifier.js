@@ -1,4 +1,4 @@
-// Imports modules by names that are as long as possible or malformed.
+// Imports modules with names that are as long as possible or malformed.
 // expect: answer held
 // limits: cpu_ms=1000
 export default {

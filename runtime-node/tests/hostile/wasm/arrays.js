@@ -1,4 +1,4 @@
-// Creates the largest arrays of WebAssembly GC.
+// Keeps arrays of WebAssembly GC, each with a million elements.
 // expect: memory_limit_exceeded or cpu_limit_exceeded or answer RuntimeError
 // limits: cpu_ms=2000 memory_mib=32
 const instance = (bytes, imports) => new WebAssembly.Instance(new WebAssembly.Module(bytes), imports).exports;

@@ -1,4 +1,4 @@
-// Recurses, alone and in turns with JavaScript.
+// Recurses in WebAssembly alone, and through calls of JavaScript.
 // expect: answer RangeError RangeError
 // limits: cpu_ms=2000
 // with: assembler.js

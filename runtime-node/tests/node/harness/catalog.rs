@@ -38,7 +38,7 @@ pub(crate) struct Catalog {
 struct Content {
     state: Arc<Mutex<State>>,
     paused: watch::Sender<bool>,
-    /// Set while the catalog is not complete, and answers no request for a revision.
+    /// Set while the catalog is not complete and refuses requests for revisions.
     incomplete: watch::Sender<bool>,
     /// The entries that fronts watch. Each change is announced as a whole snapshot.
     entries: watch::Sender<Entries>,

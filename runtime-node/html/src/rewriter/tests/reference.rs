@@ -1,4 +1,4 @@
-//! Changes of tokens, applied by `lol_html` or by the rewriter.
+//! Changes of tokens, applied by `lol_html` or by the rewriter, whose results the tests compare.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -18,7 +18,9 @@ use crate::token::Place;
 /// A change of a token.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
+    /// Inserts HTML if the flag is set, or text.
     Insert(Place, &'static str, bool),
+    /// Removes the token; only the tags of an element if the flag is set.
     Remove(bool),
     Rename(&'static str),
     Set(&'static str, &'static str),
@@ -33,8 +35,8 @@ pub(super) struct Actions {
 }
 
 impl Action {
-    /// Returns a strategy for actions. If `at_end` is not set, none of them affects the end tag of
-    /// an element.
+    /// Returns a strategy for actions. If `at_end` is not set, none of the actions on the token
+    /// itself affects the end tag of an element.
     pub(super) fn any(at_end: bool) -> impl Strategy<Value = Actions> {
         let places = if at_end {
             vec![
