@@ -17,8 +17,8 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-/// Returns the command that runs the program, as help and errors print it. kubectl runs the program
-/// as a plugin.
+/// Returns the command that runs the program, as help and errors print it: `kubectl tenon` if
+/// kubectl runs the program as a plugin.
 ///
 /// # Arguments
 /// * `program` - the path by which the program was called.
