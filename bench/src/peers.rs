@@ -1,6 +1,6 @@
-//! Starts the peers, which are the usual alternatives to Tenon. `bench/setup` pins and installs
-//! their binaries. Their configurations in `bench/peers` contain only what a plain proxy and a
-//! plain server need.
+//! Starts the peers, which are the usual alternatives to Tenon. `bench/setup` installs their
+//! binaries. Their configurations in `bench/peers` contain only what a plain proxy and a plain
+//! server need.
 
 use std::fs;
 use std::net::TcpListener;

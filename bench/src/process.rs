@@ -15,8 +15,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use core_affinity::CoreId;
 
-/// The unit of `/proc/PID/stat`. Linux uses this unit in its interfaces regardless of the rate of
-/// its clock.
+/// The unit of the times in `/proc/PID/stat`. Linux uses this unit in its interfaces regardless of
+/// the rate of its clock.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Time that a process has to exit after SIGTERM, before SIGKILL.

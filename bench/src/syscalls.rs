@@ -80,7 +80,8 @@ impl Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        // The errors mean that the process has exited. After SIGKILL, the kernel detaches it.
+        // The errors mean that strace has exited. After SIGKILL, the kernel detaches strace from
+        // the processes.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

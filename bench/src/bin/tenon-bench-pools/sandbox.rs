@@ -10,8 +10,8 @@ use crate::scenario::Shape;
 use crate::turn::{self, Outbox, Realm};
 
 const BOOTSTRAP: &str = include_str!("js/bootstrap.js");
-/// The index in the snapshot of `internal` of `js/bootstrap.js`, which is the first data of the
-/// context.
+/// The index of `internal`, an object that `js/bootstrap.js` creates, in the snapshot's context
+/// data. It is the first entry.
 const INTERNAL: usize = 0;
 
 /// Initializes V8, with `further` flags in addition to the product's. This function must be called
