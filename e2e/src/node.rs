@@ -1,4 +1,4 @@
-//! A node: a process, and the EndpointSlice by which the cluster announces the node.
+//! A node: a process, and the EndpointSlice through which the cluster announces the node.
 //!
 //! On a cluster, the endpoints controller writes the slice and the kubelet reports the Pod's
 //! readiness. Here the harness does both, with one slice per node.

@@ -1,5 +1,5 @@
-//! A WebSocket client for both versions of HTTP. The handshake is written by hand, because the
-//! handshake is under test. The protocol is an independent implementation.
+//! A WebSocket client over HTTP/1.1 and HTTP/2. The handshake is written by hand, because the
+//! handshake is under test. The crate tungstenite implements the rest of the protocol.
 
 use std::net::SocketAddr;
 use std::time::Duration;
