@@ -20,9 +20,9 @@ const BUILT_IN: &str = "tenon:";
 /// clients count their ids from one.
 const OUR_ID: i32 = i32::MAX;
 
-/// Maximum number of consecutive steps into built-in code. The debugger first steps into, and not
-/// out of, built-in functions, because the Worker's code that runs next may not be their caller.
-/// After these steps, it steps out.
+/// Maximum number of consecutive steps into built-in code. After these steps, the debugger steps
+/// out of the function, because further steps may never reach the Worker's code if that code did
+/// not call the function.
 const MAX_HIDDEN_STEPS: u32 = 500;
 
 /// The treatment of a message from V8.

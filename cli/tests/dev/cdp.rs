@@ -1,5 +1,5 @@
 //! A client of the inspector protocol over a WebSocket. The handshake is written by hand, because
-//! it is tested here. An independent implementation reads and writes the frames.
+//! it is tested here. The crate tungstenite reads and writes the frames.
 #![allow(clippy::unwrap_used)] // A test harness has no caller to return an error to.
 
 use std::collections::VecDeque;
