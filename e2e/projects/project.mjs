@@ -1,5 +1,5 @@
-// Moves one project in: from its packages through the build, `tenon import`, `tenon check` and `tenon
-// dev` to the answers of its Worker.
+// Moves one project to Tenon: installs its packages, builds it, runs `tenon import`, `tenon check`
+// and `tenon dev`, and checks the answers of its Worker.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -26,10 +26,10 @@ const configuration = (name, vars) => ({
 
 const seconds = (since) => (performance.now() - since) / 1000;
 
-/** Returns the folders of projects: those with a table of projects. */
+/** Returns the names of the folders that contain a `projects.mjs`. */
 export const folders = () => readdirSync(HERE).filter((name) => existsSync(join(HERE, name, "projects.mjs"))).sort();
 
-/** A folder of projects with the same packages, in a copy in which its programs run. */
+/** A folder of projects with the same packages. Their programs run in a copy of the folder. */
 export class Folder {
   constructor(name, scratch, environment) {
     this.name = name;
@@ -77,7 +77,7 @@ export class Folder {
 }
 
 /**
- * Moves a project in, and sends its requests.
+ * Moves a project to Tenon, and sends its requests.
  *
  * @param tenon the program
  * @param directory the directory of the project, with its packages installed and the project built

@@ -1,5 +1,5 @@
-// Moves real projects in, and prints the result of each: `node e2e/projects/run.mjs [NAME…]`, which
-// `make projects` runs after it has built `tenon`. The names select projects or folders.
+// Moves real projects to Tenon, and prints the result of each: `node e2e/projects/run.mjs [NAME…]`,
+// which `make projects` runs after it has built `tenon`. The names select projects or folders.
 //
 // | flag | meaning |
 // | --- | --- |
