@@ -98,7 +98,7 @@ fn is_traced(pid: u32) -> bool {
     })
 }
 
-/// Returns the number of calls in the last row of a summary.
+/// Returns the number of calls in the last row of a summary, or `None` if the summary has no total.
 fn total(summary: &str) -> Option<u64> {
     let last = summary.lines().rfind(|line| line.split_whitespace().last() == Some("total"))?;
     last.split_whitespace().next()?.parse().ok()

@@ -151,7 +151,7 @@ fn configuration(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Returns the configuration file in a directory. If there is none, but a build has generated one,
-/// returns the path that a file by the author would have.
+/// returns the path that a file by the author would have. Otherwise returns `None`.
 fn configuration_in(directory: &Path) -> Option<PathBuf> {
     let files = FILES.map(|name| directory.join(name));
     let found = files.iter().find(|file| file.is_file());

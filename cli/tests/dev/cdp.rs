@@ -77,7 +77,8 @@ impl Debugger {
         events.map(|event| &event["params"]).collect()
     }
 
-    /// Waits until the peer closes the WebSocket, and returns the last event.
+    /// Waits until the peer closes the WebSocket, and returns the last event, or `None` if every
+    /// event has been returned before.
     pub fn await_close(mut self) -> Option<Value> {
         while let Some(message) = self.receive() {
             self.events.push_back(message);

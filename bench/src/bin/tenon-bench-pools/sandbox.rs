@@ -129,7 +129,8 @@ fn get<'s>(
     object.get(scope, key.into())
 }
 
-/// Evaluates a module without imports, and returns its namespace.
+/// Evaluates a module without imports, and returns its namespace. Returns `None` if the module
+/// cannot be compiled or evaluated.
 fn evaluate<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     source: &str,
