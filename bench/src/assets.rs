@@ -38,7 +38,7 @@ pub struct Record {
     nginx: Measured,
 }
 
-/// Measures both contenders under the same load, in turns.
+/// Measures both contenders in turn, under the same load.
 ///
 /// # Errors
 /// Fails if a contender does not start, or if a request fails.

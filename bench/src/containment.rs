@@ -60,7 +60,7 @@ const BOUND_DURING_STOP: Duration = Duration::from_millis(2_500);
 pub struct Record {
     alone: Lap,
     runs: Vec<ScriptRun>,
-    /// Scripts that cannot be applied as a Worker, with the reason.
+    /// Scripts that could not be run, with the reason.
     skipped: Vec<String>,
     stopped: Option<Lap>,
     /// The lap after the last measurement, with the requests that were still in flight.
@@ -76,7 +76,8 @@ pub struct Record {
 ///   words, all scripts are run.
 ///
 /// # Errors
-/// Fails if Tenon is not installed, or if a call to the cluster fails, but not if a request fails.
+/// Fails if Tenon is not installed, if a victim's request fails before the first script, or if a
+/// call to the cluster fails, but not if a later request fails.
 pub fn run(words: &[String]) -> anyhow::Result<Record> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;

@@ -121,7 +121,7 @@ pub struct Visit<'a> {
 pub struct Crowd(Vec<Process>);
 
 impl Crowd {
-    /// Starts a crowd of `size` members, in as many processes as necessary.
+    /// Starts a crowd of about `size` members, in at least two processes of equal size.
     ///
     /// # Errors
     /// Fails if a process cannot be started.

@@ -1,5 +1,4 @@
-//! Measures the effect of a tenant that uses as much of a shard as it can, on its neighbors on the
-//! shard.
+//! Measures how a tenant that uses as much of a shard as it can affects its neighbors on the shard.
 //!
 //! ```text
 //!  16 connections, each in a closed loop ──► the hog ──────────────────┐

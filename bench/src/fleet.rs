@@ -4,7 +4,7 @@
 //! ```text
 //!  connections, each in a closed loop ──► router ──► node: 2 shards, a memory budget
 //!            │                                        └─ warm, or cold: evict, fetch, start
-//!            └─ popularity: uniform, or Zipf: the k-th most popular k times less than the first
+//!            └─ popularity: uniform, or Zipf: the k-th Worker gets 1/k of the first one's requests
 //! ```
 //!
 //! Only memory limits the number of isolates. With a budget that holds all isolates, a node should

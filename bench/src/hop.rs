@@ -40,7 +40,7 @@ struct Case {
 enum Bound {
     /// The CPU time of a request is bounded.
     Cpu,
-    /// The median latency is bounded, because one connection leaves both CPUs idle.
+    /// The median latency is bounded, because one connection cannot saturate a CPU.
     P50,
 }
 

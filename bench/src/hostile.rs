@@ -53,7 +53,8 @@ pub fn run() -> anyhow::Result<Record> {
 }
 
 impl Summary {
-    /// Parses `test result: ok. 101 passed; 0 failed; …`.
+    /// Parses the line `test result: ok. 101 passed; 0 failed; …` of the output. Returns `None` if
+    /// the output has no such line.
     fn parse(printed: &str) -> Option<Self> {
         let line = printed.lines().find_map(|line| line.strip_prefix("test result: "))?;
         let words: Vec<_> = line.split_whitespace().collect();

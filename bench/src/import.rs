@@ -56,8 +56,8 @@ const SAME_NAMESPACE_WITHIN: Duration = Duration::from_secs(3);
 /// Maximum of that time during an import into another namespace.
 const OTHER_NAMESPACE_WITHIN: Duration = Duration::from_secs(1);
 
-/// Maximum number of writes of a new Worker: its revision, the accepted status, and the status that
-/// a router has acknowledged it.
+/// Maximum mean number of the operator's writes for a new Worker: its revision, the accepted
+/// status, and the status after the routers have acknowledged it.
 const WRITES: f64 = 3.0;
 
 /// The measurements of this part.
@@ -72,7 +72,7 @@ pub struct Record {
     other: Vec<Duration>,
     /// Number of the operator's writes during the import, by kind of object.
     writes: BTreeMap<String, usize>,
-    /// Number of Workers that were deployed during the import.
+    /// Number of Workers that were deployed during the import, including the imported ones.
     deployed: usize,
     requests: u64,
     failed: u64,

@@ -93,7 +93,7 @@ pub struct HttpResponse {
 /// Sends one request for `/`, on a connection of its own.
 ///
 /// # Errors
-/// Fails if no server listens, or if the response is not HTTP.
+/// Fails if no server listens or responds within `TIMEOUT`, or if the response is not HTTP.
 pub fn get(addr: SocketAddr, host: &str) -> io::Result<HttpResponse> {
     let stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -104,7 +104,7 @@ pub fn get(addr: SocketAddr, host: &str) -> io::Result<HttpResponse> {
 /// Sends one request for `/` to a Unix domain socket.
 ///
 /// # Errors
-/// Fails if no server listens, or if the response is not HTTP.
+/// Fails if no server listens or responds within `TIMEOUT`, or if the response is not HTTP.
 pub fn get_unix(socket: &Path, host: &str) -> io::Result<HttpResponse> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(TIMEOUT))?;

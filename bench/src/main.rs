@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  rollback  three routers on a real control plane ──► shares of revisions, time of a rollback
-//!  apply     a real control plane and our processes on it ──► apply → first 200
-//!  import    thousands of Workers at once ──► wait of others, writes, cold starts without operator
+//!  apply     a real control plane and Tenon's processes on it ──► apply → first 200
+//!  import    thousands of Workers at once ──► wait of a new one, writes, unattended cold starts
 //!  contest   router + node, and the peers, in turn under the same load ──► CPU time per request
 //!  hop       router + node with mutual TLS, long heads, large bodies ──► CPU time, latency, syscalls
 //!  engine    the node's own benchmark, without a network ──► warm invocation, cold start

@@ -14,7 +14,7 @@ impl Metrics {
     /// Fetches the metrics.
     ///
     /// # Errors
-    /// Fails if the node's admin server does not answer.
+    /// Fails if the node's admin server does not answer with status 200.
     pub async fn of(admin: SocketAddr) -> anyhow::Result<Self> {
         let answer = Connection::to(admin).get("localhost", "/metrics").await?;
         ensure!(

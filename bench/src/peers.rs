@@ -1,6 +1,6 @@
-//! Starts the peers, which are the usual alternatives to Tenon. `bench/setup` pins and installs
-//! their binaries. Their configurations in `bench/peers` contain only what a plain proxy and a
-//! plain server need.
+//! Starts the peers, which are the usual alternatives to Tenon. `bench/setup` installs their
+//! binaries. Their configurations in `bench/peers` contain only what a plain proxy and a plain
+//! server need.
 
 use std::fs;
 use std::net::TcpListener;
@@ -39,6 +39,9 @@ impl Peers {
     }
 
     /// Returns the source of a Worker.
+    ///
+    /// # Arguments
+    /// * `name` - the file name of the source in `bench/peers`.
     ///
     /// # Errors
     /// Fails if the source cannot be read.
@@ -79,6 +82,7 @@ impl Peers {
     ///
     /// # Arguments
     /// * `dir` - the name of a new directory for the output.
+    /// * `source` - the file name of the Worker's source in `bench/peers`.
     pub fn nginx_and_deno_serving(&self, dir: &str, source: &str) -> anyhow::Result<Contender> {
         let dir = self.dir(dir)?;
         let (deno, upstream) = self.deno_process(&dir, source)?;
@@ -128,6 +132,7 @@ impl Peers {
     ///
     /// # Arguments
     /// * `dir` - the name of a new directory for the output.
+    /// * `source` - the file name of the Worker's source in `bench/peers`.
     pub fn deno_serving(&self, dir: &str, source: &str) -> anyhow::Result<Contender> {
         let (deno, listen) = self.deno_process(&self.dir(dir)?, source)?;
         Ok(contender("deno", listen, [deno]))

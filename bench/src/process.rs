@@ -15,8 +15,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use core_affinity::CoreId;
 
-/// The unit of `/proc/PID/stat`. Linux uses this unit in its interfaces regardless of the rate of
-/// its clock.
+/// The unit of the times in `/proc/PID/stat`. Linux uses this unit in its interfaces regardless of
+/// the rate of its clock.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Time that a process has to exit after SIGTERM, before SIGKILL.
@@ -261,7 +261,8 @@ fn tree(pid: u32) -> Vec<u32> {
 }
 
 /// Returns the sum of user and system time in a line of `/proc/PID/stat`. These are fields 14 and
-/// 15; they are counted from the end of the name, which may contain spaces and parentheses.
+/// 15; they are counted from the end of the name, which may contain spaces and parentheses. Returns
+/// `None` if the line is malformed.
 fn own_cpu(stat: &str) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);

@@ -1,4 +1,4 @@
-//! Order statistics of a few values.
+//! Order statistics of a few values. Those of no values are 0.
 
 /// Returns the median, which is the mean of the two middle values if their number is even.
 pub fn median(mut values: Vec<f64>) -> f64 {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  old revision 90 %, new revision 10 % ──► requests to the three routers in turn ──► the share
-//!  new revision 100 %, old one          ──► patch spec.traffic ──► the last answer of the new one
+//!  one revision 100 % ──► patch spec.traffic ──► all routers serve the other one ──► the time
 //! ```
 //!
 //! Requests continue while the Worker is rolled back, so that failed requests are counted.
@@ -112,7 +112,8 @@ pub fn objectives(record: Option<&Record>) -> [Objective; 3] {
 /// * `requests` - the number of requests that are divided.
 ///
 /// # Errors
-/// Fails if there is no control plane, or a request fails while no rollback is in progress.
+/// Fails if there is no control plane, a request fails while no rollback is in progress, or a
+/// switch takes longer than `LIMIT`.
 pub fn run(requests: usize) -> anyhow::Result<Record> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -36,7 +36,8 @@ const HOT: &str = "export default {
 /// Number of requests that an isolate of the hot Worker handles at a time.
 const CONCURRENCY: u32 = 4;
 
-/// Number of requests per second to the hot Worker that one shard can serve.
+/// Number of requests per second to the hot Worker in the calm phase, a tenth of what one shard can
+/// serve.
 const CALM: u32 = 40;
 /// Number of requests per second to the hot Worker that take four shards.
 const LOADED: u32 = 1_600;
@@ -48,7 +49,7 @@ const NEIGHBORS_RATE: u32 = 200;
 /// The time within which the requests have to spread.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// Maximum p99 of the hot Worker's requests, as a multiple of the p99 without load.
+/// Maximum p99 of the hot Worker's requests, as a multiple of the p99 in the calm phase.
 const MAX_SLOWDOWN: u32 = 3;
 
 /// The measurements.

@@ -80,7 +80,8 @@ impl Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        // The errors mean that the process has exited. After SIGKILL, the kernel detaches it.
+        // The errors mean that strace has exited. After SIGKILL, the kernel detaches strace from
+        // the processes.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -97,7 +98,7 @@ fn is_traced(pid: u32) -> bool {
     })
 }
 
-/// Returns the number of calls in the last row of a summary.
+/// Returns the number of calls in the last row of a summary, or `None` if the summary has no total.
 fn total(summary: &str) -> Option<u64> {
     let last = summary.lines().rfind(|line| line.split_whitespace().last() == Some("total"))?;
     last.split_whitespace().next()?.parse().ok()

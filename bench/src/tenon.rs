@@ -48,7 +48,7 @@ pub struct Testbed {
     shards: u16,
     /// The first of the consecutive ports of the shards and lanes.
     shard_port: u16,
-    /// The directories with the certificates of the router and the node.
+    /// The directories with the certificates of the router and the node, or `None` without TLS.
     directories: Option<[PathBuf; 2]>,
     catalog: Catalog,
     _runtime: Runtime,
@@ -164,7 +164,7 @@ impl Testbed {
         self.catalog.set_assets_source(source);
     }
 
-    /// Starts the node and a router of one thread.
+    /// Starts the node and a router with one thread.
     ///
     /// # Arguments
     /// * `dir` - a new directory for the output of the programs.

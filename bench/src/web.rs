@@ -44,7 +44,7 @@ const fn long(what: &'static str, path: &'static str, max_ratio: f64) -> Case {
     Case { what, request: RequestSpec::path(path), is_long: true, max_ratio }
 }
 
-/// Maximum ratio for requests that only compute, which have to be nearly as fast as in deno.
+/// Maximum ratio for requests that only compute, which have to be at least 97 % as fast as in deno.
 const AS_FAST: f64 = 1.0 / 0.97;
 
 const CASES: [Case; 9] = [

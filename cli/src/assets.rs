@@ -19,7 +19,8 @@ pub(crate) const FOLDER: &str = "tenon.dev/assets";
 /// The folder that is used if a Worker does not have the annotation.
 const DEFAULT_FOLDER: &str = "public";
 
-/// Files that are never published, regardless of `.assetsignore`.
+/// Patterns, in the syntax of `.gitignore`, of files that are never published, regardless of
+/// `.assetsignore`.
 const SECRET: [&str; 4] = [".env*", ".dev.vars*", ".git", "node_modules"];
 
 /// The path of each static file in the site, and its path on disk.
@@ -38,7 +39,7 @@ pub(crate) struct Listing {
 pub(crate) struct Packed {
     pub(crate) site: SiteId,
     pub(crate) pack: Arc<fs::File>,
-    /// A hash of the names, sizes and times of the files.
+    /// A hash of the names, sizes and modification times of the files.
     fingerprint: u64,
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn folder(file: &Path, worker: &Worker) -> Option<PathBuf> {
 /// Returns the files below a folder that are published.
 ///
 /// # Errors
-/// Fails if the folder cannot be read, or a path in it is not UTF-8.
+/// Fails if the folder does not exist or cannot be read, or a path in it is not UTF-8.
 pub(crate) fn list(folder: &Path) -> Result<Listing, String> {
     if !folder.is_dir() {
         return Err(format!(
@@ -104,7 +105,8 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, String> {
 /// * `before` - the previous pack, which is returned if no file has changed.
 ///
 /// # Errors
-/// Fails if a file cannot be read, or a limit is exceeded.
+/// Fails if a file cannot be read, the pack cannot be written, or `tenon_assets` refuses the files,
+/// for example because they are too large.
 pub(crate) fn pack(files: &[(String, PathBuf)], before: Option<&Packed>) -> Result<Packed, String> {
     let fingerprint = fingerprint(files);
     if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {

@@ -1,5 +1,5 @@
-//! Builds the modules of Workers whose code needs a bundler, as wrangler does: with npm
-//! dependencies, and with TypeScript in many files.
+//! Builds the modules of Workers whose code needs a bundler, as wrangler does: code that imports
+//! npm packages, or is spread over several files.
 //!
 //! ```text
 //!  annotation tenon.dev/build ─► a command of the project
@@ -26,10 +26,10 @@ use crate::annotation::{BUILD, MAIN};
 use crate::folder;
 use crate::manifest::{self, Manifests};
 
-/// The folder of npm packages, in which nothing changes while a project is developed.
+/// The folder of npm packages. Changes in it are ignored.
 const PACKAGES: &str = "node_modules";
 
-/// The state of the projects since the last build.
+/// Builds projects, and remembers which sources their build commands have seen.
 #[derive(Default)]
 pub(crate) struct Bundler {
     /// The hash of each project's sources after the project's build command last succeeded.
@@ -131,12 +131,13 @@ fn directory(file: &Path) -> PathBuf {
     }
 }
 
-/// Returns the source directories of a project: all that are neither packages nor ignored by Git.
+/// Returns the source directories of a project: all except hidden directories, those of packages,
+/// and those that Git ignores.
 fn folders(directory: &Path) -> Vec<PathBuf> {
     sources(directory).filter(|path| path.is_dir()).collect()
 }
 
-/// Returns a hash of the names, sizes and times of a project's source files.
+/// Returns a hash of the names, sizes and modification times of a project's source files.
 fn fingerprint(directory: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
     for path in sources(directory).filter(|path| path.is_file()) {

@@ -13,8 +13,8 @@ pub(crate) struct Args {
     source: SourceArgs,
 }
 
-/// Prints problems and notes to standard error, and their count to standard output. Returns a
-/// failure code if there is a problem.
+/// Prints problems and notes to standard error, and the numbers of problems and of valid Workers to
+/// standard output. Returns a failure code if there is a problem.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = args.source.settings()?;
     let manifests = Bundler::default().read(&args.source.paths);

@@ -1,4 +1,5 @@
-//! Connects a command to a cluster of kubectl's configuration.
+//! Connects commands to the cluster of kubectl's configuration, and reads its Workers and
+//! revisions.
 
 use std::ops::ControlFlow;
 use std::pin::pin;
@@ -29,7 +30,7 @@ pub(crate) struct ClusterArgs {
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub(crate) client: Client,
-    /// Namespace of objects that do not name one.
+    /// The namespace of objects whose manifest names none.
     pub(crate) namespace: String,
 }
 
@@ -37,7 +38,7 @@ impl ClusterArgs {
     /// Returns a client, which does not connect before its first request.
     ///
     /// # Errors
-    /// Fails if there is no configuration, or no such context.
+    /// Fails if there is no valid configuration, or no such context.
     pub(crate) async fn connect(&self) -> anyhow::Result<Cluster> {
         let options = KubeConfigOptions { context: self.context.clone(), ..Default::default() };
         let config = match &self.context {

@@ -235,7 +235,8 @@ impl Dev {
         printer.changes(&changes, &self.workers);
     }
 
-    /// Waits until requests get what has been loaded, and makes browsers reload their pages.
+    /// Waits until the front serves what has been loaded, but not longer than [`APPLY_TIMEOUT`],
+    /// and makes browsers reload their pages.
     async fn await_applied(&self) {
         let is_applied = |table: &Table| {
             self.workers.iter().all(|(id, loaded)| {

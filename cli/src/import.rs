@@ -87,7 +87,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// * `environment` - the environment to translate, or the top level if `None`.
 ///
 /// # Errors
-/// Fails if a file cannot be read or parsed, or there is no such environment.
+/// Fails if a file cannot be read, parsed or translated, there is no such environment, or an
+/// environment is named although a build has generated the configuration.
 pub(crate) fn read(file: &Path, environment: Option<&str>) -> anyhow::Result<Translation> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
@@ -123,8 +124,8 @@ pub(crate) fn local_secrets(file: &Path) -> anyhow::Result<BTreeMap<String, Stri
     }
 }
 
-/// Returns the configuration file of the project that a path names: the file itself, or the file in
-/// a directory without a Worker's manifest.
+/// Returns the wrangler configuration that a path stands for: the path itself if it has the name of
+/// such a file, or the file in a directory that contains no `worker.yaml`.
 pub(crate) fn project(path: &Path) -> Option<PathBuf> {
     if path.is_dir() {
         return configuration_in(path).filter(|_| !path.join(MANIFEST).exists());
@@ -150,7 +151,7 @@ fn configuration(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Returns the configuration file in a directory. If there is none, but a build has generated one,
-/// returns the path that a file by the author would have.
+/// returns the path that a file by the author would have. Otherwise returns `None`.
 fn configuration_in(directory: &Path) -> Option<PathBuf> {
     let files = FILES.map(|name| directory.join(name));
     let found = files.iter().find(|file| file.is_file());

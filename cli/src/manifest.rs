@@ -62,8 +62,8 @@ pub(crate) struct Manifests {
     pub(crate) config_maps: BTreeMap<(String, String), ConfigMap>,
     /// The Secrets, by namespace and name.
     pub(crate) secrets: BTreeMap<(String, String), Secret>,
-    /// The folders with the modules and static files of Workers, and the parents of folders of
-    /// static files that do not exist yet.
+    /// The folders to watch: those with the sources, modules and static files of Workers, and the
+    /// parents of folders of static files that do not exist yet.
     pub(crate) folders: Vec<PathBuf>,
     /// The static files of Workers.
     pub(crate) assets: BTreeMap<WorkerId, Files>,
@@ -72,8 +72,9 @@ pub(crate) struct Manifests {
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads every file in `paths`, and every YAML file below the directories in `paths`. A path that
-/// does not exist counts as empty, and a path that cannot be read is a problem.
+/// Reads every file in `paths`, every YAML file below the directories in `paths`, and the wrangler
+/// projects among them. A path that does not exist counts as empty, and a path that cannot be read
+/// is a problem.
 pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
     read_and(paths, |_| {})
 }
@@ -113,8 +114,8 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| TOO_MANY_OPEN.contains(&code))
 }
 
-/// Returns the YAML files below a directory, sorted by name in each directory. If `path` is a file,
-/// it is returned regardless of its name.
+/// Returns the YAML files below a directory, sorted by name in each directory, without hidden files
+/// and npm packages. If `path` is a file, it is returned regardless of its name.
 fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -161,8 +162,8 @@ impl Manifests {
         }
     }
 
-    /// Reads the folders that take the place of ConfigMaps to which Workers refer, but which are
-    /// not among the files.
+    /// Reads the folders that take the place of ConfigMaps that Workers refer to and the files do
+    /// not contain.
     fn read_folders(&mut self) {
         let folders = self.workers.iter().filter_map(|(id, (location, worker))| {
             let name = worker.spec.source.config_map_ref.as_ref()?.name.clone();

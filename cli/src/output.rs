@@ -49,7 +49,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(printable)
 }
 
-/// Formats the time since `then` in its largest unit, as kubectl does.
+/// Formats the time since `then` in the largest unit of which at least two have passed, or in
+/// seconds.
 pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs().max(0);
     match seconds {

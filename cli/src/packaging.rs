@@ -1,6 +1,6 @@
 //! Generates the content of packages besides the program: completions for shells, and manual pages.
-//! Also determines the name by which the program was called, because packages link a second name to
-//! the program.
+//! Also determines the name under which the program was called, because packages link a second name
+//! to the program.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -17,11 +17,11 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-/// Returns the command that runs the program, as help and errors print it. kubectl runs the program
-/// as a plugin.
+/// Returns the command that runs the program, as help and errors print it: `kubectl tenon` if
+/// kubectl runs the program as a plugin.
 ///
 /// # Arguments
-/// * `program` - the path by which the program was called.
+/// * `program` - the path under which the program was called.
 pub(crate) fn called_as(program: Option<&OsStr>) -> &'static str {
     let name = program.and_then(|program| Path::new(program).file_name());
     if name == Some(OsStr::new(PLUGIN)) { "kubectl tenon" } else { "tenon" }

@@ -154,7 +154,7 @@ fn default_output(args: &Args, now: Timestamp) -> PathBuf {
         .into()
 }
 
-/// A connection to the port of a node on which it takes profiles.
+/// A connection to the port on which a node takes profiles.
 struct Forward {
     node: String,
     forwarder: kube::api::Portforwarder,
@@ -213,7 +213,7 @@ impl Forward {
                     }
                     Response::Part(ProfilePart { part: None }) => {}
                 },
-                // A newer node may send more.
+                // A newer node may send responses that this version does not know.
                 Ok(Some(ProfileResponse { response: None })) => {}
                 Ok(None) => return Ok(file),
                 Err(status) => return Err(self.failure(&status).await),

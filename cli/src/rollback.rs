@@ -24,7 +24,7 @@ use crate::revisions::{self, Row};
 
 /// The owner of `spec.traffic` after a rollback. `tenon deploy` has another field manager, and
 /// therefore reports a conflict instead of undoing a rollback. If the file has `spec.rollout`, the
-/// schema refuses the object.
+/// schema refuses the object, because it allows only one of `spec.traffic` and `spec.rollout`.
 const FIELD_MANAGER: &str = "tenon-rollback";
 
 #[derive(clap::Args)]

@@ -73,7 +73,7 @@ impl ServedWorkers {
             .flat_map(|(id, loaded)| loaded.schedules.iter().map(move |schedule| (id, schedule)))
     }
 
-    /// Replaces the Workers being served by those in the files, and returns the changes.
+    /// Replaces the Workers being served with those in the files, and returns the changes.
     pub(crate) fn update(&mut self, load: Load) -> Changes {
         let mut changes = Changes::default();
         let kept = self.workers_to_keep(&load);
@@ -106,7 +106,8 @@ impl ServedWorkers {
         changes
     }
 
-    /// Returns the Workers that are not removed because their files have a problem.
+    /// Returns the Workers that stay even if they were not loaded: those with a problem, and those
+    /// whose file could not be read.
     fn workers_to_keep(&self, load: &Load) -> BTreeSet<WorkerId> {
         let named = load.problems.iter().filter_map(|problem| problem.worker.clone());
         let unknown: BTreeSet<_> = load

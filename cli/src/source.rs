@@ -30,7 +30,7 @@ impl SourceArgs {
     /// Reads the env file and returns the settings.
     ///
     /// # Errors
-    /// Fails if a path does not exist, or the env file cannot be read or parsed.
+    /// Fails as [`ensure_manifests`] does, or if the env file cannot be read or parsed.
     pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
         ensure_manifests(&self.paths)?;
         let env = match &self.env_file {

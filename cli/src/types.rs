@@ -164,7 +164,7 @@ fn of(spec: &WorkerSpec, class: impl Fn(&ServiceBinding) -> Option<String>) -> S
             None => format!("The Worker `{worker}`."),
         };
         match class(service) {
-            // `Service` is a type of `@cloudflare/workers-types`, which also has those of the module
+            // `Service` is a type of `@cloudflare/workers-types`, which also declares the module
             // from which the class imports `WorkerEntrypoint`.
             Some(class) => property(comment, name, &format!("Service<{class}>")),
             None => property(comment, name, FETCHER),

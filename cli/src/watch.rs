@@ -83,13 +83,13 @@ fn is_change(kind: EventKind) -> bool {
     }
 }
 
-/// Returns the directories to watch: each directory in `paths`, recursively unless it is a project
-/// with packages, and the parent of each file in `paths`.
+/// Returns the directories to watch: each directory in `paths`, recursively unless it is a wrangler
+/// project, and the parent of each file in `paths`.
 fn directories(paths: &[PathBuf]) -> BTreeMap<&Path, RecursiveMode> {
     let mut directories = BTreeMap::new();
     for path in paths {
         if path.is_dir() && import::project(path).is_some() {
-            // The folders of its sources are followed; those of its packages need not be.
+            // The folders of the project's sources are followed; those of its packages need not be.
             directories.entry(path.as_path()).or_insert(RecursiveMode::NonRecursive);
         } else if path.is_dir() {
             directories.insert(path.as_path(), RecursiveMode::Recursive);

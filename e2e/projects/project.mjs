@@ -35,10 +35,10 @@ const configuration = (name, vars) => ({
 
 const seconds = (since) => (performance.now() - since) / 1000;
 
-/** Returns the folders of projects: those with a table of projects. */
+/** Returns the names of the folders that contain a `projects.mjs`. */
 export const folders = () => readdirSync(HERE).filter((name) => existsSync(join(HERE, name, "projects.mjs"))).sort();
 
-/** A folder of projects with the same packages, in a copy in which its programs run. */
+/** A folder of projects with the same packages. Their programs run in a copy of the folder. */
 export class Folder {
   constructor(name, scratch, environment) {
     this.name = name;

@@ -139,8 +139,8 @@ impl Account {
     /// log, requests of two processes can be told apart by their credentials.
     ///
     /// # Arguments
-    /// * `name` - the name of the kubeconfig, without its extension. The suite may create accounts
-    ///   in several namespaces.
+    /// * `name` - the name of the kubeconfig, without its extension. It must be unique in `folder`,
+    ///   because the suite may create accounts in several namespaces.
     ///
     /// # Errors
     /// Fails if the API server rejects a request.

@@ -75,7 +75,8 @@ impl Request {
             .is_some_and(|decision| decision == "forbid")
     }
 
-    /// Returns the kind of object that the request concerns, such as `workers/status`.
+    /// Returns the kind of object that the request concerns, such as `workers/status`, or an empty
+    /// string if the request concerns no object.
     pub fn kind(&self) -> String {
         let Some(object) = &self.object_ref else { return String::new() };
         match &object.subresource {

@@ -60,6 +60,9 @@ impl Cluster {
     }
 
     /// Applies the chart's CRDs and waits until they are established.
+    ///
+    /// # Errors
+    /// Fails if the chart cannot be read, or a CRD is refused or not established within [`SOON`].
     pub async fn install_crds(&self) -> anyhow::Result<()> {
         let api: Api<CustomResourceDefinition> = Api::all(self.client());
         for crd in crds()? {

@@ -92,7 +92,7 @@ impl Connection {
         Ok(HttpResponse { status, body: String::from_utf8_lossy(&body).into_owned(), node, shard })
     }
 
-    /// Returns an open connection. Replaces one that the server closed while it was idle.
+    /// Returns an open connection. A connection that the server closed while idle is replaced.
     async fn sender(&mut self) -> anyhow::Result<&mut SendRequest<Full<Bytes>>> {
         let usable = match &mut self.open {
             Some(sender) => sender.ready().await.is_ok(),

@@ -99,6 +99,9 @@ impl Namespace {
 
     /// Waits until the latest generation of the Worker has the expected `Ready` status, and returns
     /// the condition.
+    ///
+    /// # Errors
+    /// Fails if the Worker does not have the status within [`SOON`].
     pub async fn await_ready(
         &self,
         name: &str,

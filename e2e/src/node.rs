@@ -1,4 +1,4 @@
-//! A node: a process, and the EndpointSlice by which the cluster announces the node.
+//! A node: a process, and the EndpointSlice through which the cluster announces the node.
 //!
 //! On a cluster, the endpoints controller writes the slice and the kubelet reports the Pod's
 //! readiness. Here the harness does both, with one slice per node.
@@ -121,6 +121,9 @@ impl Node {
 
     /// Sends SIGKILL. The cluster does not notice: the node stays ready in its EndpointSlice, as a
     /// node does for some time after its machine has failed.
+    ///
+    /// # Errors
+    /// Fails if the process has already exited.
     pub async fn kill(self) -> anyhow::Result<Lost> {
         self.process.kill().await?;
         Ok(Lost(self.endpoint))
@@ -131,7 +134,8 @@ impl Node {
     /// and removes the EndpointSlice after the process has exited.
     ///
     /// # Errors
-    /// Fails if the process does not exit within its grace period.
+    /// Fails if the API server rejects a request, or the process does not exit within its grace
+    /// period.
     pub async fn delete(self) -> anyhow::Result<ExitStatus> {
         let Self { endpoint, process } = self;
         let (reported, status) =

@@ -121,6 +121,9 @@ impl Operator {
     }
 
     /// Sends SIGTERM, which makes the replica release its Lease, and waits until the process exits.
+    ///
+    /// # Errors
+    /// Fails if the process has already exited, or does not exit within `EXIT_TIMEOUT`.
     pub async fn terminate(self) -> anyhow::Result<()> {
         self.process.terminate(EXIT_TIMEOUT).await?;
         Ok(())

@@ -193,6 +193,9 @@ impl Platform {
     }
 
     /// Waits until a GET of the host's root returns 200 with `body`.
+    ///
+    /// # Errors
+    /// Fails if there is no such response within the time `within`.
     pub async fn await_answer(
         &self,
         host: &str,

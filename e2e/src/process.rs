@@ -126,7 +126,8 @@ impl Process {
     /// Sends SIGTERM and returns the exit status.
     ///
     /// # Errors
-    /// Fails if the process does not exit within `grace`. The process is then killed.
+    /// Fails if the process has already exited, or does not exit within `grace`. The process is
+    /// then killed.
     pub async fn terminate(mut self, grace: Duration) -> anyhow::Result<ExitStatus> {
         self.signal("-TERM").await?;
         let ended = timeout(grace, self.child.wait()).await;

@@ -81,6 +81,9 @@ impl Volumes {
 
     /// Waits until all volumes have content, because no container starts before its volumes are
     /// mounted.
+    ///
+    /// # Errors
+    /// Fails if a volume is still empty after `MOUNTED_WITHIN`.
     pub async fn await_mounted(&self) -> anyhow::Result<()> {
         await_condition("the certificates in all volumes", MOUNTED_WITHIN, async || {
             for role in ROLES {

@@ -1,5 +1,5 @@
-//! A WebSocket client for both versions of HTTP. The handshake is written by hand, because the
-//! handshake is under test. The protocol is an independent implementation.
+//! A WebSocket client over HTTP/1.1 and HTTP/2. The handshake is written by hand, because the
+//! handshake is under test. The crate tungstenite implements the rest of the protocol.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl WebSocket {
     /// * `protocols` - the offered subprotocols.
     ///
     /// # Errors
-    /// Fails if the Worker does not accept the WebSocket.
+    /// Fails if the Worker does not accept the WebSocket before the timeout.
     pub async fn open(
         target: SocketAddr,
         version: Version,
@@ -76,7 +76,7 @@ impl WebSocket {
         Ok(Self { stream, headers })
     }
 
-    /// Returns the negotiated subprotocol.
+    /// Returns the negotiated subprotocol, or `None` if there is none.
     pub fn protocol(&self) -> Option<&str> {
         self.headers.get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()
     }
@@ -96,6 +96,9 @@ impl WebSocket {
     }
 
     /// Sends a text message, and returns the text that is received next.
+    ///
+    /// # Errors
+    /// Fails if the message cannot be sent, or the next received message is not a text.
     pub async fn send_and_receive(&mut self, text: &str) -> anyhow::Result<String> {
         self.send(text).await?;
         match self.receive().await? {
@@ -107,7 +110,8 @@ impl WebSocket {
     /// Waits until the peer closes the WebSocket, and returns the code and the reason.
     ///
     /// # Errors
-    /// Fails if the connection ends without a Close frame, or if the frame has no code.
+    /// Fails if the connection ends without a Close frame, if the frame has no code, or if the
+    /// connection does not end after the frame.
     pub async fn closed(mut self) -> anyhow::Result<Closed> {
         let closed = loop {
             match self.receive().await? {

@@ -67,7 +67,7 @@ export default {
   },
 };";
 
-/// Number of Workers to start.
+/// Number of Workers that are requested in turn to cause cold starts.
 const COLD: usize = 600;
 /// Maximum size of the source of each of these Workers, in bytes.
 const COLD_BYTES: usize = 1 << 20;

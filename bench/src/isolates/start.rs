@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Starts {
     /// Starts of a workerd process for each Worker.
     pub process: Times,
-    /// Starts by the `workerLoader` of workerd.
+    /// Starts through the `workerLoader` of workerd.
     pub loader: Times,
     /// Starts for which the node creates the isolate on request.
     pub bare: Times,

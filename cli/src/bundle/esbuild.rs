@@ -39,20 +39,19 @@ const OPTIONS: [&str; 17] = [
     "--color=false",
 ];
 
-/// The version of JavaScript that the bundle may use, which all of wrangler's current releases ask
-/// for.
+/// The version of JavaScript that the bundle may use. Current releases of wrangler use the same.
 const TARGET: &str = "es2024";
 
 /// The version for releases of esbuild that do not know [`TARGET`].
 const OLD_TARGET: &str = "es2022";
 
-/// The module of Node.js that programs can import only with the prefix `node:`.
+/// The only module in [`BUILTINS`] that Node.js requires the prefix `node:` for.
 const PREFIXED: &str = "test";
 
-/// A project, and the Worker that is made of its code.
+/// A project, and the Worker that is made from its code.
 pub(super) struct Project<'a> {
     pub(super) directory: &'a Path,
-    /// The main module, by a path relative to the directory.
+    /// The path of the main module, relative to the directory.
     pub(super) main: &'a str,
     /// The name of the module to write, without `.js`.
     pub(super) name: &'a str,
@@ -105,7 +104,8 @@ impl Project<'_> {
     /// Bundles the main module with all that it imports.
     ///
     /// # Errors
-    /// Fails if esbuild is not installed, or reports an error.
+    /// Fails if esbuild is not installed, cannot be run, or reports an error, or if its output
+    /// cannot be read.
     pub(super) fn bundle(&self) -> Result<Bundle, BundleError> {
         let esbuild = find(self.directory).ok_or_else(|| BundleError::NotInstalled {
             main: self.main.to_owned(),
@@ -179,13 +179,14 @@ fn messages(printed: &str) -> String {
     printed[..end].trim().to_owned()
 }
 
-/// Returns whether esbuild has refused a target because it does not know it.
+/// Returns whether esbuild has refused a target as unknown.
 fn is_unknown(target: &str, messages: &str) -> bool {
     messages.contains(&format!("Invalid target \"{target}\""))
 }
 
-/// Returns the esbuild of a project: in its packages, in those of a directory above, or among the
-/// packages of wrangler, where package managers that do not hoist dependencies put it.
+/// Returns the path of the esbuild in the `node_modules` of a project or of a directory above. A
+/// package manager that does not hoist dependencies puts esbuild among the packages of wrangler,
+/// or, if it is pnpm, below `.pnpm`.
 fn find(directory: &Path) -> Option<PathBuf> {
     const PLACES: [&str; 3] = [
         ".bin/esbuild",
@@ -198,7 +199,7 @@ fn find(directory: &Path) -> Option<PathBuf> {
     places.into_iter().find(|place| place.is_file())
 }
 
-/// Returns the modules of Node.js for which the bundle calls `require`.
+/// Returns the modules of Node.js that the bundle loads with `require`.
 fn required(metafile: &Metafile) -> BTreeSet<&str> {
     let imports = metafile.inputs.values().flat_map(|input| &input.imports);
     let calls = imports.filter(|import| import.external && import.kind == "require-call");
@@ -220,7 +221,7 @@ fn require(modules: &BTreeSet<&str>) -> String {
     )
 }
 
-/// Reads the files that esbuild has written, all of which are in one directory.
+/// Reads the files that esbuild has written, by name. All are in one directory.
 fn read(out: &Path) -> io::Result<BTreeMap<String, Vec<u8>>> {
     let mut modules = BTreeMap::new();
     for entry in fs::read_dir(out)? {

@@ -95,8 +95,8 @@ pub(super) fn of(manifests: &Manifests) -> Vec<Object> {
     config_maps.chain(secrets).chain(workers).collect()
 }
 
-/// Removes the source maps of modules that do not fit into a ConfigMap together with them. Returns
-/// the size of the data, in bytes.
+/// Removes the source maps if the modules do not fit into a ConfigMap together with the maps.
+/// Returns the size of the remaining data, in bytes.
 fn drop_maps_if_too_large(config_map: &mut ConfigMap) -> usize {
     let size = size_of(config_map);
     if size <= MAX_DATA {

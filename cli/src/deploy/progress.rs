@@ -25,7 +25,7 @@ pub(super) struct Applied {
     /// The revision that served before, if the modules in the ConfigMap have changed. Such a change
     /// does not increase the Worker's generation.
     pub(super) outdated: Option<String>,
-    /// Whether the Worker's spec has changed as well.
+    /// Whether the Worker's spec has changed as well. Meaningful only if `outdated` is set.
     pub(super) has_new_spec: bool,
 }
 

@@ -42,7 +42,8 @@ impl PushArgs {
 
     /// Pushes the bundles, and returns the objects to apply instead of the objects in the files.
     /// The returned Workers refer to the pushed images, and the ConfigMaps with the Workers'
-    /// modules are left out.
+    /// modules are left out. Without `--registry`, nothing is pushed, and the objects are returned
+    /// unchanged.
     ///
     /// # Arguments
     /// * `bundles` - the code of Workers. Workers without a bundle are left as they are.
@@ -50,7 +51,8 @@ impl PushArgs {
     /// * `dry_run` - if true, nothing is pushed, and the Workers refer to a digest of zeros.
     ///
     /// # Errors
-    /// Fails if the prefix is invalid, or if a bundle cannot be packed or pushed.
+    /// Fails if the prefix is invalid, the credentials cannot be read, or a bundle cannot be packed
+    /// or pushed.
     pub(super) async fn push(
         &self,
         objects: Vec<Object>,

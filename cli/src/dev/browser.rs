@@ -55,7 +55,7 @@ const SHOWN_PROBLEMS: usize = 20;
 /// The pages, and what they show.
 #[derive(Debug)]
 pub(super) struct Browser {
-    /// Domain of Workers without routes, which is local.
+    /// Domain of Workers without routes. Hosts in this domain count as local.
     domain: String,
     /// Whether the terminal shows the source of exceptions.
     prints: bool,
@@ -69,7 +69,8 @@ struct Shown {
     /// The URLs of the Workers.
     urls: Vec<(String, WorkerId)>,
     problems: Vec<String>,
-    /// The time at which the process started. It tells the builds of two processes apart.
+    /// The time at which the process started, in nanoseconds since the Unix epoch. It tells the
+    /// builds of two processes apart.
     started: u128,
     builds: u64,
 }
@@ -125,7 +126,7 @@ impl Browser {
         self.lock().builds += 1;
     }
 
-    /// Returns the part of a source around a place in a Worker.
+    /// Returns the part of a source around a place in a Worker, or `None` if the source is unknown.
     fn excerpt(&self, worker: &WorkerId, place: &Place) -> Option<Excerpt> {
         let sources = self.lock().workers.get(worker)?.clone();
         sources.excerpt(place)

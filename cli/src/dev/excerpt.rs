@@ -72,7 +72,7 @@ impl fmt::Display for Excerpt {
     }
 }
 
-/// Returns the number of characters in a number of UTF-16 code units at the start of a line.
+/// Returns the number of characters that the first `units` UTF-16 code units of a line encode.
 fn characters(line: &str, units: u32) -> usize {
     let mut left = units as usize;
     line.chars()

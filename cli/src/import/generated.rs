@@ -56,7 +56,8 @@ pub(super) fn exists(project: &Path) -> bool {
 /// `None` if there is none.
 ///
 /// # Errors
-/// Fails if the file that names the configuration is not valid, or names a file that does not exist.
+/// Fails if the file that names the configuration cannot be read or is not valid, or names a file
+/// that does not exist.
 pub(super) fn find(project: &Path) -> Result<Option<PathBuf>, GeneratedError> {
     let pointer = project.join(POINTER);
     let text = match fs::read_to_string(&pointer) {

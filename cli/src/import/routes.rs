@@ -9,8 +9,8 @@ pub(super) struct Routes {
     pub(super) difference: Option<&'static str>,
 }
 
-/// Translates a pattern such as `*.example.com/api/*`. Returns `None` if no set of routes matches
-/// all requests that the pattern matches.
+/// Translates a pattern such as `*.example.com/api/*`. Returns `None` if the pattern has a wildcard
+/// elsewhere than at the start of the host or the end of the path.
 pub(super) fn routes(pattern: &str) -> Option<Routes> {
     let bare = pattern.trim_start_matches("https://").trim_start_matches("http://");
     let (host, path) = bare.split_at(bare.find('/').unwrap_or(bare.len()));

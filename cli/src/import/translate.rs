@@ -67,7 +67,7 @@ pub(super) enum TranslateError {
 /// # Arguments
 /// * `environment` - the environment to translate, or the top level if `None`.
 /// * `fallback` - the name of the Worker if the configuration has none.
-/// * `secrets` - the names of secrets, which the configuration does not contain.
+/// * `secrets` - the names of secrets in addition to those that the configuration contains.
 ///
 /// # Errors
 /// Fails if the configuration is not a table, or has no such environment.

@@ -1,6 +1,6 @@
-//! The endpoints by which clients find and open the targets. They are the endpoints of Node.js,
-//! except that a target is named after its Worker: a client that is configured to attach to a
-//! Worker attaches again when the Worker has a new revision.
+//! The endpoints through which clients find and open the targets. They are the endpoints of
+//! Node.js, except that a target is named after its Worker: a client that is configured to attach
+//! to a Worker attaches again when the Worker has a new revision.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -21,7 +21,8 @@ const BUILT_IN: &str = "tenon:";
 const OUR_ID: i32 = i32::MAX;
 
 /// Maximum number of consecutive steps into built-in code. After these steps, the debugger steps
-/// out of the function, because the Worker's code may not be the function's caller.
+/// out of the function, because further steps may never reach the Worker's code if that code did
+/// not call the function.
 const MAX_HIDDEN_STEPS: u32 = 500;
 
 /// The treatment of a message from V8.

@@ -55,7 +55,8 @@ impl ProfileFile {
     }
 }
 
-/// A writer that accepts a limited number of bytes: a small compressed profile may be large.
+/// A writer that accepts a limited number of bytes, because a small compressed profile may expand
+/// to a large one.
 struct Bounded<W> {
     inner: W,
     /// Number of bytes that may still be written.

@@ -1,4 +1,4 @@
-//! Tests the pages that a browser gets in place of failures, with the requests of a browser.
+//! Tests the pages that `tenon dev` shows a browser in place of failed responses.
 #![allow(clippy::unwrap_used)] // Clippy recognizes only functions that are marked as tests.
 
 use std::fs;

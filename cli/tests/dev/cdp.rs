@@ -1,5 +1,5 @@
 //! A client of the inspector protocol over a WebSocket. The handshake is written by hand, because
-//! it is tested here. An independent implementation reads and writes the frames.
+//! it is tested here. The crate tungstenite reads and writes the frames.
 #![allow(clippy::unwrap_used)] // A test harness has no caller to return an error to.
 
 use std::collections::VecDeque;
@@ -77,7 +77,8 @@ impl Debugger {
         events.map(|event| &event["params"]).collect()
     }
 
-    /// Waits until the peer closes the WebSocket, and returns the last event.
+    /// Waits until the peer closes the WebSocket, and returns the last event, or `None` if every
+    /// event has been returned before.
     pub fn await_close(mut self) -> Option<Value> {
         while let Some(message) = self.receive() {
             self.events.push_back(message);

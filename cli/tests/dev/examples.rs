@@ -135,7 +135,7 @@ fn the_image_is_a_bitmap_that_webassembly_has_drawn() {
     std::io::Read::read_to_end(&mut body, &mut file).unwrap();
     assert_eq!((&file[..2], file.len()), (&b"BM"[..], 54 + 1024 + 256 * 256));
     let pixel = |column: usize, row: usize| file[54 + 1024 + row * 256 + column];
-    // The set contains -0.75 + 0i, the center, and 2 iterations leave the corner.
+    // The Mandelbrot set contains the center, -0.75 + 0i. The corner escapes after 2 iterations.
     assert_eq!((pixel(128, 128), pixel(0, 0)), (255, 2));
     assert_eq!(dev.get("localhost", "/?zoom=none").0, 400);
 }
@@ -240,7 +240,7 @@ fn notes_are_kept_in_a_postgresql_database() {
     dev.await_line("+ default/postgres");
     let send = |method: &str, path: &str, body: &str| dev.request(method, "localhost", path, body);
 
-    // A text is never a part of a statement.
+    // A text that looks like SQL is stored unchanged, because it is never a part of a statement.
     let text = "'); drop table notes; --";
     let (status, note) = send("POST", "/notes", text);
     assert_eq!(status, 201, "{note}");
@@ -275,7 +275,7 @@ fn the_react_page_arrives_in_parts_with_the_script_that_hydrates_it() {
     assert_eq!(dev.get("localhost", "/none").0, 404);
 }
 
-/// A gRPC server in Node.js, which stops when the value is dropped.
+/// A gRPC server in Node.js, and its port. The server stops when this value is dropped.
 struct Origin(Child, u16);
 
 impl Origin {
@@ -296,7 +296,7 @@ impl Drop for Origin {
     }
 }
 
-/// Returns the gRPC frame of a message whose only field, the first one, is this text.
+/// Returns the gRPC frame of a message whose only field, number 1, is this text.
 fn framed(text: &str) -> Vec<u8> {
     let length = |bytes: &[u8]| u8::try_from(bytes.len()).unwrap();
     let field = [&[10, length(text.as_bytes())][..], text.as_bytes()].concat();
@@ -304,7 +304,7 @@ fn framed(text: &str) -> Vec<u8> {
     [&[0, 0, 0, 0, length(&message)][..], &message].concat()
 }
 
-/// Calls a method over gRPC-Web, and returns the frames of the answer.
+/// Calls a method over gRPC-Web, and returns the whole response as text.
 fn call_method(port: u16, method: &str, frame: &[u8]) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();

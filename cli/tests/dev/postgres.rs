@@ -11,13 +11,14 @@ use tempfile::TempDir;
 
 use crate::harness::await_condition;
 
-/// The directories in which distributions put the programs of a version, none of which is on the
+/// The directory in which distributions put the programs of each version, which are not on the
 /// PATH.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
 const ROOT: u32 = 0;
 
-/// The account that runs the programs in place of root, because they refuse to run as root.
+/// The user and group id of `nobody`, who runs the programs in place of root, because they refuse
+/// to run as root.
 const ACCOUNT: u32 = 65_534;
 
 const PASSWORD: &str = "s3cret";
@@ -88,7 +89,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // The server disconnects its clients and exits.
+        // On SIGINT, the server disconnects its clients and exits.
         let _ = Command::new("kill").args(["-INT", &self.server.id().to_string()]).status();
         let _ = self.server.wait();
     }

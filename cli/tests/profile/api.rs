@@ -33,7 +33,7 @@ pub const NODE: &str = "tenon-pool-default-a";
 /// The port on which nodes take profiles.
 const PORT: u16 = 9091;
 
-/// How the node and the API server respond to a port-forward.
+/// The reaction of the node and the API server to a port-forward.
 #[derive(Clone)]
 pub enum Node {
     /// The node answers each call with these responses.

@@ -200,7 +200,7 @@ fn a_node_gets_only_the_revisions_of_its_pool() {
             assert_eq!(fetch(Some(&foreign)).await, denied, "{foreign}");
         }
         // A certificate of an earlier version names no pool. The address of the connection decides,
-        // as long as all of its nodes are of one pool.
+        // as long as all nodes at that address are of one pool.
         assert_eq!(fetch(None).await, Ok(()));
         let other = NodeEntry {
             name: "other".to_owned(),

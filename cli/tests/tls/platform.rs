@@ -49,7 +49,7 @@ impl Platform {
         Self::with(authority, &[])
     }
 
-    /// Starts the processes, with these additional arguments for the node.
+    /// Starts the platform, with these additional arguments for the node.
     pub(crate) fn with(authority: &CertifiedKey, additional: &[&str]) -> Self {
         let volumes = Role::ALL.map(|role| Volume::with(&bundle(authority, role, &[])));
         let registries = Role::ALL.map(|_| Registry::new());
@@ -199,7 +199,7 @@ struct Command {
     node: NodeArgs,
 }
 
-/// Returns the configuration of a node of one shard.
+/// Returns the configuration of a node with one shard.
 fn node_config(
     name: &str,
     catalog: SocketAddr,

@@ -9,7 +9,8 @@ use crate::stage::Stage;
 
 const MIB: f64 = 1_048_576.0;
 
-/// Memory of an idle isolate, in bytes: its heap, its share of the snapshot and V8's tables.
+/// Maximum memory of an idle isolate, in bytes: its heap, its share of the snapshot and V8's
+/// tables.
 const ISOLATE_BYTES: f64 = 4.0 * MIB;
 
 /// Returns the maximum resident memory of a process without its isolates, in bytes.

@@ -3,7 +3,7 @@
 //! arguments are words: only the optional steps whose names contain one of them run.
 //!
 //! ```text
-//!  this program ─ helm, kubectl ──► cluster: tenon-system │ router ◄─ 200/s ─ prober │ our
+//!  this program ─ helm, kubectl ──► cluster: tenon-system │ router ◄─ 200/s ─ prober │ tests'
 //!       │                                                                       ▲    │ namespace
 //!       └────────────── port-forward: laps of the prober, metrics ──────────────┘
 //! ```

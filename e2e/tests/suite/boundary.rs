@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tenon_crds::{ConditionStatus, HostGrant, Route, RuntimePool, Worker};
 use tenon_e2e::{Load, Prober, SOON, Scenario, answering, await_condition, worker};
 
-/// The policies of the chart.
+/// The rendered admission policies of the chart, relative to the repository's root.
 const POLICIES: &str = "charts/tests/testdata/admission.yaml";
 
 fn apply() -> PatchParams {

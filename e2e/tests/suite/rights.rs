@@ -75,7 +75,7 @@ async fn delete_revisions(scenario: &Scenario) -> anyhow::Result<()> {
     .await
 }
 
-/// Makes the operator update an Event, because a failure repeats.
+/// Makes the operator update an Event, by repeating a failure.
 async fn repeat_failure(scenario: &Scenario) -> anyhow::Result<()> {
     for status in [ConditionStatus::False, ConditionStatus::True, ConditionStatus::False] {
         let is_good = status == ConditionStatus::True;

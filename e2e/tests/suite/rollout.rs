@@ -1,4 +1,5 @@
-//! Tests that a new revision is rolled out, and taken back, by the requests that routers count.
+//! Tests that the requests that routers count decide whether a new revision is rolled out or taken
+//! back.
 
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  good object ─► mutants ─► API server ─┬─ refuses it and names the field, and the remedy
-//!                                        │  if the rule is ours
-//!                                        └─ accepts it ─► our types ─► the operator
+//!                                        │  if the rule is Tenon's
+//!                                        └─ accepts it ─► Tenon's types ─► the operator
 //!                                                         ─► API server accepts its objects
 //! ```
 //!

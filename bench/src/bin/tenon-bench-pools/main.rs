@@ -10,10 +10,11 @@
 //! The **mechanism** is the same for all architectures and does not depend on them: [`sandbox`]
 //! creates an isolate, [`turn`] runs one turn, [`residence`] lets a thread enter the isolate,
 //! [`invocation`] carries a request through its turns, and [`host`] performs the operations that
-//! the request awaits. The **policy** is one small module for each: [`legacy`], [`shared`],
-//! [`pinned`] and [`handed`], which is the pinned pool with a handover between threads. [`tenon`]
-//! uses the product's own engine where [`pinned`] uses the harness, to show that the harness is a
-//! fair baseline. [`load`] sends the requests; [`report`] and [`verdict`] print the results.
+//! the request awaits. The **policy** is one small module for each architecture: [`legacy`],
+//! [`shared`], [`pinned`] and [`handed`], which is the pinned pool with a handover between threads.
+//! [`tenon`] uses the product's own engine where [`pinned`] uses the harness, to show that the
+//! harness is a fair baseline. [`load`] sends the requests; [`report`] and [`verdict`] print the
+//! results.
 //!
 //! A process must not use V8 both with its Locker and without, and memory that one measurement has
 //! used must not be charged to the next. This program therefore runs itself once per measurement,

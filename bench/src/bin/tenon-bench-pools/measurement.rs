@@ -1,4 +1,5 @@
-//! The result of one measurement, which a process prints for its parent, which prints the table.
+//! The result of one measurement. The measuring process prints the result for its parent, which
+//! prints the table.
 
 use std::time::Duration;
 

@@ -78,7 +78,7 @@ impl Drop for Exited {
     }
 }
 
-/// An isolate that all threads share, one at a time.
+/// An isolate that any thread may enter, one thread at a time.
 pub struct Shared {
     /// A thread locks this mutex only while it holds V8's lock, so it never waits for the mutex.
     state: Mutex<State>,

@@ -10,8 +10,8 @@ use crate::scenario::Shape;
 use crate::turn::{self, Outbox, Realm};
 
 const BOOTSTRAP: &str = include_str!("js/bootstrap.js");
-/// The index in the snapshot of `internal` of `js/bootstrap.js`, which is the first data of the
-/// context.
+/// The index of `internal`, an object that `js/bootstrap.js` creates, in the snapshot's context
+/// data. It is the first entry.
 const INTERNAL: usize = 0;
 
 /// Initializes V8, with `further` flags in addition to the product's. This function must be called
@@ -129,7 +129,8 @@ fn get<'s>(
     object.get(scope, key.into())
 }
 
-/// Evaluates a module without imports, and returns its namespace.
+/// Evaluates a module without imports, and returns its namespace. Returns `None` if the module
+/// cannot be compiled or evaluated.
 fn evaluate<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     source: &str,

@@ -133,7 +133,8 @@ fn deliver(scope: &mut v8::PinScope<'_, '_>, realm: &Realm, input: Input) -> Opt
     Some(())
 }
 
-/// Adds the native functions to `internal`, an object of `js/bootstrap.js`.
+/// Adds the native functions to `internal`, an object of `js/bootstrap.js`. Returns `None` if V8
+/// has thrown an exception.
 pub fn install(
     scope: &mut v8::PinScope<'_, '_>,
     internal: v8::Local<'_, v8::Object>,

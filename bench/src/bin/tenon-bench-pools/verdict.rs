@@ -56,13 +56,14 @@ pub fn of(figures: &Figures) -> Vec<String> {
 struct Run<'a>(&'a Figures);
 
 impl Run<'_> {
-    /// Returns the ratio of the throughput of `of` to that of `to`.
+    /// Returns the ratio of the throughput of `of` to that of `to`, or `None` if one of them was
+    /// not measured.
     fn served(&self, of: Contest, to: Contest) -> Option<f64> {
         Some(self.0.get(&of)?.throughput / self.0.get(&to)?.throughput)
     }
 
     /// Returns the ratio of the requests that `of` serves to those that `to` serves, with the same
-    /// CPU time.
+    /// CPU time, or `None` if one of them was not measured.
     fn for_cpu(&self, of: Contest, to: Contest) -> Option<f64> {
         Some(self.0.get(&to)?.cpu / self.0.get(&of)?.cpu)
     }

@@ -54,7 +54,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     policy.parse().expect("the policy is valid in a header")
 });
 
-/// Returns the policy of every page.
+/// Returns the Content-Security-Policy of every page.
 pub(super) fn policy() -> HeaderValue {
     POLICY.clone()
 }

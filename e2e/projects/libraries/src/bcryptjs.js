@@ -5,7 +5,7 @@ export default {
     const { pathname } = new URL(request.url);
     if (pathname !== "/sign-in") return new Response("There is no such page", { status: 404 });
     const { password } = await request.json();
-    // The hash of "secret" by libxcrypt.
+    // The hash of "secret", as libxcrypt computes it.
     const known = "$2b$06$abcdefghijklmnopqrstuuxLa0AkDDSrQ9VwNnETzOsObiucpMYgC";
     const fresh = await bcrypt.hash(password, 6);
     const matches = await bcrypt.compare(password, fresh);
