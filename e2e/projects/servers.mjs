@@ -4,7 +4,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -18,7 +18,7 @@ const DEADLINE = 300_000;
 const NOBODY = 65_534;
 const RUN_AS = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 
-const FERRETDB = "github.com/FerretDB/FerretDB/cmd/ferretdb@v1.24.2";
+const FERRETDB = "v1.24.2";
 
 /** A database that cannot be started on this machine. The message says what to install. */
 export class Unavailable extends Error {}
@@ -51,8 +51,7 @@ const databases = {
   async MONGODB(directory, port, tools) {
     const program = join(tools, "ferretdb");
     if (!existsSync(program)) {
-      const env = { ...process.env, GOBIN: tools };
-      await run("go", ["install", FERRETDB], { env }).catch((error) => {
+      await buildFerretDb(tools).catch((error) => {
         throw new Unavailable(`FerretDB cannot be built; install Go: ${error.message}`);
       });
     }
@@ -61,6 +60,17 @@ const databases = {
     return { program, args, url: `mongodb://127.0.0.1:${port}/` };
   },
 };
+
+// Builds FerretDB into a directory, from a copy of its module: the module lacks the file with its
+// version, without which the program does not start.
+async function buildFerretDb(directory) {
+  const { output } = await run("go", ["mod", "download", "-json", `github.com/FerretDB/FerretDB@${FERRETDB}`]);
+  const source = join(directory, "ferretdb-source");
+  cpSync(JSON.parse(output).Dir, source, { recursive: true });
+  await run("chmod", ["--recursive", "u+w", source]);
+  writeFileSync(join(source, "build/version/version.txt"), FERRETDB);
+  await run("go", ["build", "-o", join(directory, "ferretdb"), "./cmd/ferretdb"], { cwd: source });
+}
 
 // Returns the path of a program of a Debian package.
 function debian(name, packageName) {
