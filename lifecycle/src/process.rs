@@ -14,8 +14,8 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, CounterVec, Gauge, Opts, Registry};
 
-/// Number of ticks per second in which the kernel reports times (`USER_HZ`). The number is the same
-/// on every supported architecture.
+/// The kernel reports times in ticks. This is the number of ticks per second (`USER_HZ`), which is
+/// the same on every supported architecture.
 const TICKS: f64 = 100.0;
 
 /// Registers the metrics of the calling process.
