@@ -20,8 +20,9 @@ const VERSION: u32 = 1;
 pub(crate) struct Settings {
     /// The peer keeps to the same version of the narrow protocol.
     pub(crate) is_narrow: bool,
+    /// The maximum number of concurrent streams, if the peer states one.
     pub(crate) max_streams: Option<u32>,
-    /// The initial window of streams, in bytes.
+    /// The initial window of streams, in bytes, if the peer states one.
     pub(crate) window: Option<u32>,
 }
 
