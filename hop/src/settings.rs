@@ -4,6 +4,7 @@
 use crate::error::ConnectionError;
 use crate::frame::MAX;
 
+// The ids of settings (section 6.5.2).
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;

@@ -195,12 +195,14 @@ impl FromStr for Stat {
     }
 }
 
-/// Returns the Unix time at which the machine booted, in seconds.
+/// Returns the Unix time at which the machine booted, in seconds, or `None` if the kernel's file
+/// cannot be read.
 fn boot_time() -> Option<f64> {
     field(&fs::read_to_string("/proc/stat").ok()?, "btime")
 }
 
-/// Returns the first word after `name` in the first line that begins with `name`.
+/// Returns the first word after `name` in the first line that begins with `name`, or `None` if
+/// there is no such word or it does not parse.
 fn field<T: FromStr>(lines: &str, name: &str) -> Option<T> {
     let line = lines.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_ascii_whitespace().next()?.parse().ok()

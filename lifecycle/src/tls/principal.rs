@@ -98,7 +98,7 @@ impl Principal {
         Self::parse(path).map(Some).ok_or(PrincipalError::Foreign)
     }
 
-    /// Parses the path of a URI of the trust domain.
+    /// Parses the path of a URI of the trust domain, or returns `None` if it names no holder.
     fn parse(path: &str) -> Option<(String, Self)> {
         let (namespace, holder) = path.strip_prefix("ns/")?.split_once('/')?;
         let principal = match holder {

@@ -31,7 +31,7 @@ impl Stream {
         }
     }
 
-    /// Returns the holder that the peer's certificate names by a URI, or `None` without TLS or
+    /// Returns the holder that the peer's certificate names in a URI, or `None` without TLS or
     /// without such a URI.
     ///
     /// # Arguments
