@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Defines functions for nodes. A node is a tree of processes in namespaces of its own (mounts,
 # network, processes, host name, cgroups), and is attached to the cluster's network. Its first
-# process is `node-init`. When `node-init` is killed, the kernel kills the others, and only the
-# node's disk remains.
+# process is `node-init`. When `node-init` is killed, the kernel kills the other processes, and
+# only the node's disk remains.
 
 source "$here/cgroups.sh"
 
@@ -53,8 +53,9 @@ is_running() {
     [ -n "$(pid_of "$1")" ]
 }
 
-# plug_in NAME ADDRESS: connects a veth pair: one end is the node's eth0, the other is in the bridge that is the control
-# plane's eth0. The control plane also has the routes from node to node.
+# plug_in NAME ADDRESS: attaches a node to the network with a veth pair. One end is the node's eth0,
+# the other is a port of the control plane's eth0, which is a bridge. The control plane also has the
+# routes from node to node.
 plug_in() {
     local name=$1 address=$2
     # The kernel also removes the link of a node that has ended, but not immediately.

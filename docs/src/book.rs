@@ -62,7 +62,7 @@ pub fn source(
 }
 
 /// Returns the path of a file to which a link leads, relative to the root of the repository, or
-/// `None` if the link leads to another host.
+/// `None` if the destination is a URL with a scheme.
 ///
 /// # Arguments
 /// * `from` - the path of the page with the link, relative to the root of the repository.
@@ -87,7 +87,8 @@ pub fn resolve(from: &str, destination: &str) -> Option<String> {
     Some(segments.join("/"))
 }
 
-/// Returns the destination in the book of a link, or `None` if it does not change.
+/// Returns the destination that a link has in the book, or `None` if the destination does not
+/// change.
 fn in_book(
     page: &str,
     destination: &str,

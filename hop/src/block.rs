@@ -101,7 +101,8 @@ pub(crate) fn read_literals(mut block: &[u8]) -> Option<HeaderMap> {
     block.is_empty().then_some(headers)
 }
 
-/// Returns the string at the start of `block` and the bytes that follow the string.
+/// Returns the string at the start of `block` and the bytes that follow the string, or `None` if
+/// the string is incomplete or Huffman-coded.
 fn read_string(block: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&first, mut rest) = block.split_first()?;
     let mut len = usize::from(first);

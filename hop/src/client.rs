@@ -119,7 +119,8 @@ impl Sender {
         Ok(Call::new(self.0.clone(), slot))
     }
 
-    /// Sends a ping, and waits for the answer or for the end of the connection.
+    /// Sends a ping, and waits for an answer to this or an earlier ping, or for the end of the
+    /// connection.
     pub async fn ping(&self) {
         let ponged = {
             let mut state = self.0.borrow_mut();
@@ -137,6 +138,7 @@ impl Sender {
 impl Drop for Sender {
     fn drop(&mut self) {
         // The task ends the connection after the last sender and the last call have been dropped.
+        // At most two references are left then: this one and the task's.
         if Rc::strong_count(&self.0) <= 2 {
             self.0.borrow().wake();
         }

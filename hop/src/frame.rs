@@ -20,6 +20,7 @@ pub(crate) const MAX: u32 = (1 << 31) - 1;
 /// The initial window of a connection, and of streams unless the peer sets another one, in bytes.
 pub(crate) const INITIAL_WINDOW: u32 = 65_535;
 
+// Flags of frames (section 6). The kind of a frame determines which flags it can have.
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;

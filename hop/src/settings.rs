@@ -4,6 +4,7 @@
 use crate::error::ConnectionError;
 use crate::frame::MAX;
 
+// The ids of settings (section 6.5.2).
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
@@ -20,8 +21,9 @@ const VERSION: u32 = 1;
 pub(crate) struct Settings {
     /// The peer keeps to the same version of the narrow protocol.
     pub(crate) is_narrow: bool,
+    /// The maximum number of concurrent streams, if the peer states one.
     pub(crate) max_streams: Option<u32>,
-    /// The initial window of streams, in bytes.
+    /// The initial window of streams, in bytes, if the peer states one.
     pub(crate) window: Option<u32>,
 }
 

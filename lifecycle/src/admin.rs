@@ -71,7 +71,7 @@ impl AdminServer {
 /// Listens on `addr` and serves requests on a new thread.
 ///
 /// # Errors
-/// Fails if the address cannot be bound, or the thread cannot be started.
+/// Fails if the address cannot be bound, or if the runtime or its thread cannot be created.
 pub fn spawn(
     addr: SocketAddr,
     metrics: impl Exposition,

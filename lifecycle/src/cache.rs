@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-/// Overhead of an entry besides its content, in bytes: names, map nodes and the entry itself. The
-/// overhead bounds the number of entries even if they are empty.
+/// An estimate of the bytes that an entry takes besides its content, for names, map nodes and the
+/// entry itself. Counting them bounds the number of entries even if these are empty.
 const OVERHEAD: usize = 1024;
 
 /// A cache with a capacity in bytes.
@@ -20,6 +20,7 @@ pub struct Cache<K, V> {
 
 struct Entry<V> {
     value: V,
+    /// Size of the value, plus [`OVERHEAD`].
     bytes: usize,
     last_use: u64,
 }
@@ -44,12 +45,12 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         self.entries.values().map(|entry| &entry.value)
     }
 
-    /// Returns the value of a key. The call counts as a use of the value.
+    /// Returns the value of a key, if there is one. The call counts as a use of the value.
     pub fn get(&mut self, key: &K) -> Option<&V> {
         self.get_mut(key).map(|value| &*value)
     }
 
-    /// Returns the value of a key. The call counts as a use of the value.
+    /// Returns the value of a key, if there is one. The call counts as a use of the value.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         self.uses += 1;
         let entry = self.entries.get_mut(key)?;

@@ -26,7 +26,8 @@ pub struct DiskCache<K> {
 }
 
 impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
-    /// Creates the directory if necessary, and indexes its files.
+    /// Creates the directory if necessary, and indexes its files. Removes the files whose names are
+    /// not keys, and the oldest files while the files together exceed the capacity.
     ///
     /// # Arguments
     /// * `capacity` - the capacity in bytes.
@@ -57,8 +58,9 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
         Ok(disk)
     }
 
-    /// Returns a future that reads the entry of a key, or `None` if the key has no file. The future
-    /// returns `None` if the file cannot be read.
+    /// Starts to read the entry of a key, and returns a future that waits for the content. Returns
+    /// `None` if the key has no file. The future returns `None` if the file cannot be read; such a
+    /// file is removed.
     pub fn read(&mut self, key: K) -> Option<impl Future<Output = Option<Bytes>> + use<K>> {
         self.files.get(&key)?;
         let path = self.path(key);
@@ -73,7 +75,7 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
         Some(async { read.await.ok().flatten() })
     }
 
-    /// Writes an entry in the background.
+    /// Writes an entry in the background. A failure is only logged.
     pub fn write(&mut self, key: K, content: Bytes) {
         self.enter(key, content.len());
         let path = self.path(key);
@@ -105,7 +107,7 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
     /// Makes a partial file the entry of a key.
     ///
     /// # Errors
-    /// Fails if the file cannot be renamed.
+    /// Fails if the file's size cannot be read, or if the file cannot be renamed.
     pub fn adopt(&mut self, key: K, partial: &Partial) -> io::Result<()> {
         let bytes = fs::metadata(&partial.path)?.len() as usize;
         fs::rename(&partial.path, self.path(key))?;
@@ -148,7 +150,8 @@ impl Drop for Partial {
     }
 }
 
-/// Writes a file under a temporary name first, so that the file at `path` is complete or absent.
+/// Writes a file under a temporary name and then renames it, so that no reader finds an incomplete
+/// file at `path`.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = path.with_extension("partial");
     let mut file =

@@ -10,8 +10,8 @@
 //! - [`log`]: JSON for machines, plain lines for people; logging never blocks the calling thread.
 //! - [`readiness`]: the process is ready once every awaited part is up.
 //! - [`admin`]: probes and metrics, on a thread that nothing else can starve.
-//! - [`drain`]: finish what is in flight, then exit.
-//! - [`tls`]: processes of the platform authenticate one another by certificates;
+//! - [`drain`]: the process finishes what is in flight before it exits.
+//! - [`tls`]: processes of the platform authenticate one another with certificates;
 //!   [`open_connection`]: gRPC over a connection that is already open.
 //! - [`cache`], [`disk_cache`]: least-recently-used caches, in memory and on disk.
 //! - [`vital`]: threads whose panic ends the process.

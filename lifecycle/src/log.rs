@@ -125,8 +125,8 @@ impl Log {
 }
 
 /// Writes an event so that no part of it looks like another event: further lines are prefixed with
-/// [`CONTINUED`], and control characters other than colors are written as escapes. (The JSON
-/// format escapes control characters itself.)
+/// [`CONTINUED`], and control characters are written as escapes, except tabs and those that set a
+/// color. (The JSON format escapes control characters itself.)
 struct Plain<W>(W);
 
 /// The separator before each further line of an event.

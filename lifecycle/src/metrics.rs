@@ -1,4 +1,4 @@
-//! Metric families, and metrics by the values of a label.
+//! Registers metric families, and finds a metric of a family by the value of its label.
 //!
 //! ```text
 //!  label_values! { enum Eviction { Room = "room", … } }      lists the values of a label
@@ -149,7 +149,8 @@ impl<K> EnumMap<K, LocalIntCounter> {
 /// Adds metric families to a registry.
 ///
 /// # Errors
-/// Every method fails if the registry already has a family of this name.
+/// Every method fails if the registry already has a family of this name, or if the name or a label
+/// is not valid.
 pub trait Register {
     /// Adds a family that the caller has created.
     fn add<C: Collector + Clone + 'static>(&self, family: C) -> Result<C>;

@@ -14,8 +14,8 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, CounterVec, Gauge, Opts, Registry};
 
-/// Number of ticks per second in which the kernel reports times (`USER_HZ`). The number is the same
-/// on every supported architecture.
+/// The kernel reports times in ticks. This is the number of ticks per second (`USER_HZ`), which is
+/// the same on every supported architecture.
 const TICKS: f64 = 100.0;
 
 /// Registers the metrics of the calling process.
@@ -195,12 +195,14 @@ impl FromStr for Stat {
     }
 }
 
-/// Returns the Unix time at which the machine booted, in seconds.
+/// Returns the Unix time at which the machine booted, in seconds, or `None` if the kernel's file
+/// cannot be read.
 fn boot_time() -> Option<f64> {
     field(&fs::read_to_string("/proc/stat").ok()?, "btime")
 }
 
-/// Returns the first word after `name` in the first line that begins with `name`.
+/// Returns the first word after `name` in the first line that begins with `name`, or `None` if
+/// there is no such word or it does not parse.
 fn field<T: FromStr>(lines: &str, name: &str) -> Option<T> {
     let line = lines.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_ascii_whitespace().next()?.parse().ok()

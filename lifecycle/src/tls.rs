@@ -10,7 +10,7 @@
 //! - [`role`]: which processes may call which. No other module defines this rule.
 //! - [`principal`]: the URI by which a certificate names its holder, such as the pool of a node.
 //! - [`identity`]: a certificate with its key and the trusted authorities.
-//! - [`config`](mod@config): the handshake of either side, by rustls with aws-lc.
+//! - [`config`](mod@config): the handshake of either side, performed by rustls with aws-lc.
 //! - [`endpoint`]: the process's current identity, and the connections made with it.
 //! - [`files`]: the directory and its changes.
 //! - [`limiter`]: a bound on the number of handshakes in progress.
@@ -65,10 +65,11 @@ pub struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// Opens the directory, if one is set.
+    /// Opens the directory, or returns `None` if none is set.
     ///
     /// # Errors
-    /// Fails if the directory does not contain a valid certificate for this role.
+    /// Fails if the directory does not contain a valid certificate for this role, if the registry
+    /// already has the TLS metrics, or if no thread can be started.
     pub fn open(&self, role: Role, registry: &Registry) -> Result<Option<Tls>, TlsError> {
         self.tls_dir
             .as_ref()

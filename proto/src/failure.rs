@@ -27,7 +27,8 @@ macro_rules! codes {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// Returns the code with this name, the inverse of [`as_str`](Self::as_str).
+            /// Returns the code with this name, or `None` if no code has it. The inverse of
+            /// [`as_str`](Self::as_str).
             pub fn from_name(name: &str) -> Option<Self> {
                 find(Self::ALL, |code| code.as_str() == name)
             }

@@ -103,7 +103,7 @@ impl Latencies {
 /// Returns the bucket of a latency.
 pub fn bucket(latency: Duration) -> usize {
     let units = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX) >> LOG_UNIT;
-    // The first bucket has all latencies that are too short to have a doubling with all steps.
+    // Latencies below 2^(LOG_UNIT + LOG_STEPS) µs are in the first bucket.
     let Some(doubling) = units.checked_ilog2().and_then(|log| log.checked_sub(LOG_STEPS)) else {
         return 0;
     };

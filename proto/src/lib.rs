@@ -92,8 +92,8 @@ pub mod runtime {
     }
 
     impl invoke_request::Part {
-        /// Returns the head that the part carries, or `None` if the part carries none. The entry
-        /// counts only in the part that versions without entries refuse.
+        /// Returns the head that the part carries, or `None` if the part carries none. An entry is
+        /// dropped unless it is in an `EntryHead`, the part that versions without entries refuse.
         pub fn into_head(self) -> Option<InvokeHead> {
             match self {
                 Self::Head(head) => Some(InvokeHead { entry: None, ..head }),

@@ -22,8 +22,8 @@
 //! | any other | [`Binary`](ModuleKind::Binary) | an `ArrayBuffer` |
 //!
 //! The import attribute `type` requests another form: `text` and `bytes` are available for every
-//! module that is stored as its author wrote it. A TypeScript module is not: a revision contains
-//! the JavaScript that was compiled from the module, under the module's name.
+//! module, except a source map, that is stored as its author wrote it. A TypeScript module is not:
+//! a revision contains the JavaScript that was compiled from the module, under the module's name.
 
 mod builtin;
 
@@ -200,7 +200,8 @@ fn spelled_name(importer: &str, specifier: &str) -> Option<String> {
     Some(path.join("/"))
 }
 
-/// Splits a name into the part before its extension, and the extension.
+/// Splits a name into the part before its extension, and the extension. Returns `None` if the name
+/// has no extension.
 fn split(name: &str) -> Option<(&str, &str)> {
     name.rsplit_once('.').filter(|(_, extension)| !extension.contains('/'))
 }

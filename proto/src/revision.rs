@@ -28,7 +28,7 @@ pub const MAX_MODULES: usize = 1_000;
 pub const MAX_SOURCE_BYTES: usize = 25 * 1024 * 1024;
 
 /// The maximum number of variables, secrets, services, compatibility flags, host patterns and path
-/// patterns of a Worker, taken together. A Kubernetes object cannot contain so many.
+/// patterns of a Worker, taken together. The schema of Workers allows fewer.
 pub const MAX_BINDINGS: usize = 1_000;
 
 /// The maximum size of a piece of a module in one message, in bytes. It is well under gRPC's
@@ -151,7 +151,7 @@ impl Default for Limits {
 
 impl Revision {
     /// Returns a revision of these modules with defaults for everything else: the entrypoint
-    /// `worker.js`, the name of its Worker followed by `-1`, and no bindings.
+    /// `worker.js`, the name of the Worker followed by `-1`, and no bindings.
     pub fn with_modules(
         worker: WorkerId,
         modules: impl IntoIterator<Item = (String, Bytes)>,

@@ -32,7 +32,7 @@ fn installation() -> Variable {
 /// select the installation and its Pods.
 ///
 /// # Arguments
-/// * `component` - the name of the process.
+/// * `component` - the value of the label `component` of the process's metrics.
 fn process(component: &str) -> Vec<Panel> {
     let select = |query: &str| {
         query.replace("{@}", &format!("{{@,job=\"tenon\",component=\"{component}\"}}"))

@@ -46,8 +46,8 @@ impl Finding {
 /// Runs every query of every panel.
 ///
 /// # Errors
-/// Fails if Prometheus cannot be reached. A query that Prometheus refuses is a finding, not an
-/// error.
+/// Fails if Prometheus cannot be reached, sends an invalid response, or refuses to list the values
+/// of a variable. A panel's query that Prometheus refuses is a finding, not an error.
 pub async fn check(
     dashboards: &[Dashboard],
     prometheus: &impl Transport,

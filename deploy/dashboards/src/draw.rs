@@ -44,13 +44,14 @@ struct Area {
 #[derive(Debug)]
 struct Line {
     legend: String,
+    /// Times in Unix seconds, with their values.
     points: Vec<(f64, f64)>,
 }
 
 /// Draws a dashboard.
 ///
 /// # Errors
-/// Fails if Prometheus cannot be reached, or refuses a query.
+/// Fails if Prometheus cannot be reached, refuses a query, or sends an invalid response.
 pub async fn draw(
     dashboard: &Dashboard,
     prometheus: &impl Transport,

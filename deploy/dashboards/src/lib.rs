@@ -44,7 +44,8 @@ pub enum ReadError {
 /// Reads the dashboards of a directory, ordered by file name.
 ///
 /// # Errors
-/// Fails if the directory has no dashboards, or if one of them cannot be read.
+/// Fails if the directory or a dashboard in it cannot be read, or if the directory has no
+/// dashboards.
 pub fn read(directory: &Path) -> Result<Vec<Dashboard>, ReadError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();

@@ -29,7 +29,7 @@ pub struct Dashboard {
     pub description: String,
     pub tags: Vec<String>,
     editable: bool,
-    /// With the value 1, all panels show the position of the pointer in one of them.
+    /// With the value 1, all panels show the position that the pointer has in one panel.
     graph_tooltip: u8,
     links: Vec<Link>,
     pub panels: Vec<Panel>,

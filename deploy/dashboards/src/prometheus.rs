@@ -61,7 +61,7 @@ pub trait Transport {
     /// Runs a query over a range of time.
     ///
     /// # Errors
-    /// Fails if the query is refused, or if Prometheus does not respond.
+    /// Fails if Prometheus does not respond, refuses the query, or sends an invalid response.
     fn range(
         &self,
         query: &str,
@@ -85,7 +85,7 @@ pub trait Transport {
     /// Returns the values of a label, sorted.
     ///
     /// # Errors
-    /// Fails if Prometheus does not respond.
+    /// Fails if Prometheus does not respond, refuses the request, or sends an invalid response.
     fn label_values(
         &self,
         series: &str,

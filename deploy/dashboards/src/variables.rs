@@ -9,7 +9,8 @@ use crate::prometheus::{QueryError, Transport, Window};
 /// Values by the names of their variables.
 pub type Values = BTreeMap<String, String>;
 
-/// Returns the series and the label of a variable with the query `label_values(SERIES, LABEL)`.
+/// Returns the series and the label of a variable with the query `label_values(SERIES, LABEL)`, or
+/// `None` if the variable has another query.
 pub fn label_values(variable: &Variable) -> Option<(&str, &str)> {
     let inside = variable.query.strip_prefix("label_values(")?.strip_suffix(')')?;
     let (series, label) = inside.rsplit_once(',')?;
@@ -34,7 +35,7 @@ pub fn fill(query: &str, values: &Values) -> String {
 /// * `interval` - the interval over which rates are computed, in seconds.
 ///
 /// # Errors
-/// Fails if Prometheus does not respond.
+/// Fails if Prometheus does not respond, refuses the request, or sends an invalid response.
 pub async fn choose(
     dashboard: &Dashboard,
     prometheus: &impl Transport,

@@ -20,7 +20,7 @@ const CHECK_VIOLATION = "23514";
 export default {
     async fetch(request: Request, env: Env, ctx: Context): Promise<Response> {
         // A socket ends with its request, so each request has a connection of its own. A pooler
-        // such as PgBouncer in front of the database makes it cheap.
+        // such as PgBouncer in front of the database makes this cheap.
         const sql = postgres(env.DATABASE_URL, { max: 1, fetch_types: false });
         try {
             return await respond(request, sql);

@@ -38,7 +38,7 @@ impl Call {
         Writer { state: Rc::downgrade(&self.state), stream }
     }
 
-    /// Returns the next piece of data, or the trailers, or `None` after them.
+    /// Returns the next piece of data or, after the data, the trailers. Returns `None` at the end.
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CallError>>> {
         let mut state = self.state.borrow_mut();
         let stream = state.stream(self.slot);

@@ -14,7 +14,7 @@ const TICKS: u32 = 3;
 /// The times after which the peer of a connection with streams is pinged and given up.
 #[derive(Clone, Copy, Debug)]
 pub struct Pings {
-    /// The time without a byte from the peer after which it is pinged.
+    /// The time without a frame from the peer after which it is pinged.
     pub after: Duration,
     /// The time after which a peer that has not answered a ping is given up.
     pub timeout: Duration,

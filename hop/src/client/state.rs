@@ -132,7 +132,7 @@ impl State {
         &mut self.streams[slot]
     }
 
-    /// Returns the slot of a stream that is open.
+    /// Returns the slot of a stream, or `None` if the stream is not open.
     pub(super) fn slot(&self, id: u32) -> Option<usize> {
         self.open.get(&id).copied()
     }

@@ -100,7 +100,7 @@ async fn opening(stream: DuplexStream) -> crate::sniff::Opening<DuplexStream> {
     }
 }
 
-/// Connects both sides by a pipe with a capacity of `pipe` bytes, and runs `test`.
+/// Connects both sides through a pipe with a capacity of `pipe` bytes, and runs `test`.
 async fn with_connection<F: Future<Output = ()>>(
     pipe: usize,
     test: impl FnOnce(Sender, Echo, Rc<Notify>) -> F,

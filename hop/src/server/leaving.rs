@@ -41,8 +41,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
     V: Service,
 {
-    /// Tells the peer to send no more requests. The connection ends after the requests that the
-    /// peer has sent.
+    /// Tells the peer to send no more requests. The connection ends once it has answered the
+    /// requests that the peer has already sent.
     pub fn graceful_shutdown(&mut self) {
         if self.leaving == Leaving::No {
             self.leaving = Leaving::Announced;

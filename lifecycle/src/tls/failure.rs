@@ -24,7 +24,7 @@ crate::label_values! {
         NotTls = "not_tls",
         /// The peer violated the protocol, or supports none of our parameters.
         Protocol = "protocol",
-        /// The peer closed the connection.
+        /// The peer closed the connection, or the connection broke.
         Closed = "closed",
         /// The handshake took too long.
         Timeout = "timeout",

@@ -70,7 +70,8 @@ impl Tls {
     /// Reads the certificate, and starts a thread that polls the directory for changes.
     ///
     /// # Errors
-    /// Fails if the directory does not contain a valid certificate for this role.
+    /// Fails if the directory does not contain a valid certificate for this role, if the registry
+    /// already has the TLS metrics, or if no thread can be started.
     pub fn open(directory: PathBuf, role: Role, registry: &Registry) -> Result<Self, TlsError> {
         let (tls, files) = Self::read(directory, role, registry)?;
         files.watch(Arc::downgrade(&tls.0)).map_err(TlsError::Thread)?;

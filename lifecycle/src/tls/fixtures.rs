@@ -33,7 +33,7 @@ impl Authority {
         self.0.pem()
     }
 
-    /// Returns a bundle for a role that trusts this authority.
+    /// Issues a certificate for a role. The returned bundle trusts this authority.
     pub(super) fn bundle(&self, role: Role) -> Bundle {
         self.issue(role, |_| {})
     }

@@ -71,7 +71,8 @@ impl Principal {
     /// * `namespace` - the namespace of the platform.
     ///
     /// # Errors
-    /// Fails if the certificate has several such URIs, or one of another platform.
+    /// Fails if the certificate is malformed or has several such URIs, or if its URI names no part
+    /// of this platform.
     pub fn of(
         certificate: &CertificateDer<'_>,
         namespace: &str,
@@ -82,7 +83,8 @@ impl Principal {
         }
     }
 
-    /// Returns the namespace of the platform and the holder that a verified certificate names.
+    /// Returns the namespace of the platform and the holder that a verified certificate names, or
+    /// `None` if the certificate has no URI of the trust domain.
     pub(super) fn named(
         certificate: &CertificateDer<'_>,
     ) -> Result<Option<(String, Self)>, PrincipalError> {
@@ -96,7 +98,7 @@ impl Principal {
         Self::parse(path).map(Some).ok_or(PrincipalError::Foreign)
     }
 
-    /// Parses the path of a URI of the trust domain.
+    /// Parses the path of a URI of the trust domain, or returns `None` if it names no holder.
     fn parse(path: &str) -> Option<(String, Self)> {
         let (namespace, holder) = path.strip_prefix("ns/")?.split_once('/')?;
         let principal = match holder {

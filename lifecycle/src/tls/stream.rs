@@ -31,14 +31,15 @@ impl Stream {
         }
     }
 
-    /// Returns the holder that the peer's certificate names by a URI, or `None` without TLS or
+    /// Returns the holder that the peer's certificate names in a URI, or `None` without TLS or
     /// without such a URI.
     ///
     /// # Arguments
     /// * `namespace` - the namespace of the platform.
     ///
     /// # Errors
-    /// Fails if the URI is not one of this platform, or if there are several.
+    /// Fails if the certificate is malformed or has several such URIs, or if its URI names no part
+    /// of this platform.
     pub fn peer_principal(&self, namespace: &str) -> Result<Option<Principal>, PrincipalError> {
         self.peer_certificate()
             .map_or(Ok(None), |certificate| Principal::of(certificate, namespace))
@@ -63,8 +64,8 @@ impl Stream {
         }
     }
 
-    /// Returns whether decrypted data waits to be read. Such data does not make the socket
-    /// readable.
+    /// Returns whether decrypted data, or the end of the peer's data, waits to be read. Neither
+    /// makes the socket readable.
     pub fn has_plaintext(&self) -> bool {
         match self {
             Self::Plain(_) => false,

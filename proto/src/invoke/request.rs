@@ -30,7 +30,7 @@ const TAKES_TRAILERS: u32 = 17;
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
 
-/// Size of the space for the bytes before the head, which can be written only after the head:
+/// Size, in bytes, of the space for what precedes the head and can be written only after the head:
 /// gRPC's header, the key of the part, and the part's length in up to five bytes.
 const PROLOGUE: usize = HEADER_LEN + 1 + 5;
 
@@ -111,7 +111,8 @@ impl HeadWriter {
         if more_body {
             self.flag(MORE_BODY);
         }
-        // The length and its size are known only now, so the prologue is right-aligned.
+        // The length of the head, and the number of bytes that encode this length, are known only
+        // now. The prologue is therefore right-aligned.
         let head_len = self.buffer.len() - PROLOGUE;
         let unused = PROLOGUE - message_key_len(head_len);
         put_message(PART_HEAD, head_len, &mut &mut self.buffer[unused..PROLOGUE]);
@@ -119,7 +120,7 @@ impl HeadWriter {
     }
 }
 
-/// Returns the framed message with a head that exists as a value.
+/// Returns the framed message that contains this head.
 pub fn encode_head(head: &InvokeHead) -> Bytes {
     let len = head.encoded_len();
     let mut message = BytesMut::with_capacity(message_key_len(len) + len);
