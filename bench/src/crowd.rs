@@ -34,7 +34,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::process::{Placement, Process};
 
 /// Mean time between the end of a member's connection and its next attempt to connect.
-const AWAY: Duration = Duration::from_secs(1);
+const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum wait until the members of a crowd are connected.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
@@ -47,15 +47,15 @@ const FIRST_PORT: u16 = 1024;
 const TRICKLE: Duration = Duration::from_secs(1);
 
 /// Length of a request head that does not end, in bytes.
-const HEAD: usize = 60_000;
+const HEAD_BYTES: usize = 60_000;
 
 /// Length in bytes of a body that travels in the same message as the head of its request.
-const SHORT: usize = 1_000;
+const SHORT_BODY_BYTES: usize = 1_000;
 /// Length in bytes of a body that is streamed to its Worker.
-const LONG: usize = 100_000;
+const LONG_BODY_BYTES: usize = 100_000;
 
 /// Number of requests that a member sends on one HTTP/2 connection.
-const PROMISES: usize = 256;
+const REQUESTS_WITHOUT_BODY: usize = 256;
 
 /// Size of the receive buffer of a slow reader, in bytes. The rest of the response waits at the
 /// server.
@@ -178,7 +178,7 @@ impl Crowd {
     pub fn await_connected(&self) {
         let (began, mut before) = (Instant::now(), 0);
         while began.elapsed() < CONNECTED_WITHIN {
-            std::thread::sleep(AWAY);
+            std::thread::sleep(RECONNECT_PAUSE);
             let held = self.connections().held;
             if held > 0 && held <= before {
                 return;
@@ -244,7 +244,7 @@ struct Members<'a> {
 impl Members<'_> {
     async fn print_connections(&self) {
         loop {
-            tokio::time::sleep(AWAY / 2).await;
+            tokio::time::sleep(RECONNECT_PAUSE / 2).await;
             println!("held {} lost {}", self.held.get(), self.lost.get());
         }
     }
@@ -259,7 +259,7 @@ impl Members<'_> {
                 self.lost.set(self.lost.get() + 1);
             }
             // The jitter keeps members from reconnecting at the same time.
-            tokio::time::sleep(AWAY.mul_f64(fastrand::f64() + 0.5)).await;
+            tokio::time::sleep(RECONNECT_PAUSE.mul_f64(fastrand::f64() + 0.5)).await;
         }
     }
 
@@ -283,12 +283,16 @@ impl Members<'_> {
         match self.args.kind {
             Kind::Idle => {}
             Kind::Heads => {
-                let head = format!("GET / HTTP/1.1\r\nhost: {brief}\r\nx: {}", "y".repeat(HEAD));
+                let head =
+                    format!("GET / HTTP/1.1\r\nhost: {brief}\r\nx: {}", "y".repeat(HEAD_BYTES));
                 stream.write_all(head.as_bytes()).await?;
             }
             Kind::Trickles => {
-                let (host, length) =
-                    if i.is_multiple_of(2) { (brief, SHORT) } else { (large, LONG) };
+                let (host, length) = if i.is_multiple_of(2) {
+                    (brief, SHORT_BODY_BYTES)
+                } else {
+                    (large, LONG_BODY_BYTES)
+                };
                 return trickle(stream, host, length).await;
             }
             Kind::Promises => return promise(stream, brief).await,
@@ -333,14 +337,14 @@ async fn promise(stream: TcpStream, host: &str) -> anyhow::Result<()> {
     let send = async || {
         let nothing = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
         let request = Request::post(format!("http://{host}/"))
-            .header("content-length", SHORT)
+            .header("content-length", SHORT_BODY_BYTES)
             .body(nothing)?;
         anyhow::Ok(sender.clone().send_request(request).await?)
     };
-    let requests = join_all((0..PROMISES).map(|_| async {
+    let requests = join_all((0..REQUESTS_WITHOUT_BODY).map(|_| async {
         // A request that is answered is sent again.
         while send().await.is_ok() {
-            tokio::time::sleep(AWAY).await;
+            tokio::time::sleep(RECONNECT_PAUSE).await;
         }
     }));
     tokio::select! {

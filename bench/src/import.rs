@@ -49,7 +49,7 @@ const REQUEST_PAUSE: Duration = Duration::from_millis(30);
 const WAITING: usize = 4_096;
 
 /// Time for which requests continue after the new operator is ready.
-const AFTERMATH: Duration = Duration::from_secs(5);
+const OBSERVED_AFTER: Duration = Duration::from_secs(5);
 
 /// Maximum time from the apply of a Worker to its first 200 during an import into its namespace.
 const SAME_NAMESPACE_WITHIN: Duration = Duration::from_secs(3);
@@ -225,7 +225,7 @@ async fn replace_operator(
         successor.await_ready().await?;
         let took = began.elapsed();
         *operator = Some(successor);
-        sleep(AFTERMATH).await;
+        sleep(OBSERVED_AFTER).await;
         Ok::<_, anyhow::Error>(took)
     };
     let replaced = async {

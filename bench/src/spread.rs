@@ -26,7 +26,7 @@ use crate::unit::human;
 
 const SHARDS: u16 = 8;
 
-const HOT: &str = "export default {
+const HOT_SOURCE: &str = "export default {
     async fetch() {
         await new Promise(resolve => setTimeout(resolve, 10));
         return new Response('done');
@@ -38,9 +38,9 @@ const CONCURRENCY: u32 = 4;
 
 /// Number of requests per second to the hot Worker in the calm phase, a tenth of what one shard can
 /// serve.
-const CALM: u32 = 40;
+const CALM_RATE: u32 = 40;
 /// Number of requests per second to the hot Worker that take four shards.
-const LOADED: u32 = 1_600;
+const LOADED_RATE: u32 = 1_600;
 
 const NEIGHBORS: usize = 40;
 /// Number of requests per second to all neighbors together.
@@ -76,7 +76,7 @@ pub struct Record {
 pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result<Record> {
     let testbed = Testbed::open(SHARDS)?;
     let limits = Limits { concurrency: CONCURRENCY, ..Limits::default() };
-    let hot = [testbed.deploy_with_limits("hot", HOT, limits)];
+    let hot = [testbed.deploy_with_limits("hot", HOT_SOURCE, limits)];
     let hello = peers.hello()?;
     let neighbors: Vec<_> =
         (0..NEIGHBORS).map(|i| testbed.deploy(&format!("neighbor-{i}"), hello.clone())).collect();
@@ -95,12 +95,13 @@ pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result
             let open = |rate, lasts, hosts| traffic::open(addr, rate, lasts, hosts, Reuse::Always);
             // The neighbors move from the lane to their shards before the measurement.
             let (calm, _) = tokio::join!(
-                open(CALM, measured, &hot),
+                open(CALM_RATE, measured, &hot),
                 open(NEIGHBORS_RATE, 2 * measured, &neighbors)
             );
             let before = started(admin).await?;
-            let load =
-                async { (open(LOADED, SETTLE, &hot).await, open(LOADED, measured, &hot).await) };
+            let load = async {
+                (open(LOADED_RATE, SETTLE, &hot).await, open(LOADED_RATE, measured, &hot).await)
+            };
             let ((settling, loaded), neighbors) =
                 tokio::join!(load, open(NEIGHBORS_RATE, SETTLE + measured, &neighbors));
             let started = started(admin).await? - before;
@@ -140,7 +141,7 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "A Worker with {LOADED} requests/s on {SHARDS} shards, of which each can serve 400, beside \
+            "A Worker with {LOADED_RATE} requests/s on {SHARDS} shards, of which each can serve 400, beside \
              {NEIGHBORS} neighbors\n"
         )?;
         let mut table = Table::new(["", "p50", "p99", "worst", "requests", "failed"]);

@@ -33,7 +33,7 @@ use tenon_proto::node::{
     Begun, ProfileKind, ProfilePart, ProfileRequest, ProfileResponse, Waiting,
 };
 use tenon_runtime_node::config::Seconds;
-use tenon_runtime_node::profile::LONGEST;
+use tenon_runtime_node::profile::MAX_PROFILE_DURATION;
 use tonic::transport::Endpoint;
 use tonic::{Code, Status};
 
@@ -77,8 +77,8 @@ pub(crate) struct Args {
 
 fn duration(text: &str) -> Result<Seconds, String> {
     let seconds: Seconds = text.parse()?;
-    if seconds.0.is_zero() || seconds.0 > LONGEST {
-        return Err(format!("choose between 1 and {} seconds", LONGEST.as_secs()));
+    if seconds.0.is_zero() || seconds.0 > MAX_PROFILE_DURATION {
+        return Err(format!("choose between 1 and {} seconds", MAX_PROFILE_DURATION.as_secs()));
     }
     Ok(seconds)
 }

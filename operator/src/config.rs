@@ -292,7 +292,7 @@ impl CertificateArgs {
             ("--certificate-lifetime", self.certificate_lifetime),
         ];
         for (flag, lifetime) in lifetimes {
-            if lifetime > LONGEST {
+            if lifetime > MAX_LIFETIME {
                 return Err(ConfigError::TooLong { flag, lifetime });
             }
             if lifetime / 3 < propagation.saturating_mul(3) {
@@ -308,7 +308,7 @@ impl CertificateArgs {
 }
 
 /// Maximum lifetime of a certificate. A longer value is probably meant in another unit.
-const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 36_525);
+const MAX_LIFETIME: SignedDuration = SignedDuration::from_hours(24 * 36_525);
 
 /// Returns the URL without the trailing slash that `Uri` adds to an authority.
 fn text(url: &Uri) -> String {

@@ -26,7 +26,7 @@ const OF_NAMESPACE: Bucket = Bucket { burst: 100, refill: Duration::from_secs(1)
 
 /// Maximum number of objects, and of namespaces, whose buckets are not full. Events of further
 /// objects and namespaces are dropped.
-const BUCKETS: usize = 100_000;
+const MAX_BUCKETS: usize = 100_000;
 
 label_values! {
     /// The outcome of an Event.
@@ -153,9 +153,9 @@ impl<K: Eq + Hash> Buckets<K> {
     /// Returns the time at which the bucket of `key` is full again if a token is taken now, or
     /// `None` if the bucket is empty.
     fn after(&mut self, key: &K, now: Instant) -> Option<Instant> {
-        if self.full_at.len() >= BUCKETS && !self.full_at.contains_key(key) {
+        if self.full_at.len() >= MAX_BUCKETS && !self.full_at.contains_key(key) {
             self.full_at.retain(|_, full_at| *full_at > now);
-            if self.full_at.len() >= BUCKETS {
+            if self.full_at.len() >= MAX_BUCKETS {
                 return None;
             }
         }
@@ -219,13 +219,13 @@ mod tests {
     #[test]
     fn the_number_of_limited_objects_is_bounded() {
         let (mut buckets, now) = (Buckets::of(OF_OBJECT), Instant::now());
-        for number in 0..BUCKETS {
+        for number in 0..MAX_BUCKETS {
             let after = buckets.after(&number, now).unwrap();
             buckets.full_at.insert(number, after);
         }
-        assert!(buckets.after(&BUCKETS, now).is_none());
+        assert!(buckets.after(&MAX_BUCKETS, now).is_none());
         assert!(buckets.after(&1, now).is_some());
-        assert!(buckets.after(&BUCKETS, now + OF_OBJECT.refill).is_some());
-        assert!(buckets.full_at.len() < BUCKETS);
+        assert!(buckets.after(&MAX_BUCKETS, now + OF_OBJECT.refill).is_some());
+        assert!(buckets.full_at.len() < MAX_BUCKETS);
     }
 }

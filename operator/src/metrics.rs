@@ -23,8 +23,15 @@ const DURATION_BUCKETS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
 /// Kinds whose series exist from the start, so that the first error is seen as an increase.
-const KINDS: [&str; 6] =
-    ["Worker", "WorkerHealth", "WorkerFigures", "RuntimePool", "HostGrant", "GatewayAPI"];
+const KINDS: [&str; 7] = [
+    "Worker",
+    "WorkerHealth",
+    "WorkerFigures",
+    "RuntimePool",
+    "HostGrant",
+    "GatewayAPI",
+    "Certificates",
+];
 
 pub struct Metrics {
     reconciles: IntCounterVec,

@@ -42,7 +42,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum size of a response body, in bytes. The body of the Worker's response is far smaller.
-const BODY: usize = 16 * 1024;
+const MAX_BODY_BYTES: usize = 16 * 1024;
 
 #[derive(ClapArgs, Clone, Debug)]
 pub struct ProbeArgs {
@@ -287,7 +287,7 @@ impl RouterAddress {
         let request = Request::get("/").header(header::HOST, host).body(Empty::<Bytes>::new())?;
         let response = sender.send_request(request).await?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), BODY)
+        let body = Limited::new(response.into_body(), MAX_BODY_BYTES)
             .collect()
             .await
             .map_err(GetError::Body)?

@@ -15,7 +15,7 @@ const STRINGS: usize = 64;
 
 /// A bound on the length of a property's name, in bytes. The longest existing name has a few dozen
 /// characters.
-const LONGEST: usize = 64;
+const MAX_PARAMETER: usize = 64;
 
 /// Returns the weighted number of Unicode properties that a source names. The scan also counts
 /// matches in strings and comments.
@@ -32,8 +32,11 @@ pub fn properties(source: &[u8]) -> usize {
 /// # Arguments
 /// * `rest` - the source from the property's name on.
 fn weight(rest: &[u8]) -> usize {
-    let name =
-        rest.iter().take(LONGEST).position(|byte| *byte == b'}').map_or(rest, |end| &rest[..end]);
+    let name = rest
+        .iter()
+        .take(MAX_PARAMETER)
+        .position(|byte| *byte == b'}')
+        .map_or(rest, |end| &rest[..end]);
     let is_of_strings =
         name.starts_with(b"RGI_") || name == b"Basic_Emoji" || name == b"Emoji_Keycap_Sequence";
     if is_of_strings { STRINGS } else { 1 }

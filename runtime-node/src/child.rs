@@ -36,7 +36,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
 
 use crate::node::siblings::SiblingLinks;
-use crate::profile::LONGEST;
+use crate::profile::MAX_PROFILE_DURATION;
 pub(crate) use inherited::{CLIENTS, CLIENTS_TLS, CONTROL, GIVE, GIVEN, LISTENER, PAGE};
 pub use inherited::{ClientListeners, Inherited, inherit, set_up_process};
 pub use supervisor::Supervisor;
@@ -79,14 +79,14 @@ pub(crate) struct ProfileOrder {
     pub(crate) id: u64,
     pub(crate) worker: WorkerId,
     pub(crate) kind: ProfileKind,
-    /// Time for which the copy serves requests before the profile ends, at most [`LONGEST`].
+    /// Time for which the copy serves requests before the profile ends, at most [`MAX_PROFILE_DURATION`].
     pub(crate) duration: Duration,
 }
 
 impl ProfileOrder {
     /// Reads an order, or returns `None` if it is malformed.
     fn read(order: node::Profile) -> Option<Self> {
-        let duration = Duration::from_millis(order.duration_ms.into()).min(LONGEST);
+        let duration = Duration::from_millis(order.duration_ms.into()).min(MAX_PROFILE_DURATION);
         let kind = Some(order.kind()).filter(|kind| *kind != ProfileKind::Unspecified)?;
         Some(Self { id: order.id, worker: order.worker.parse().ok()?, kind, duration })
     }

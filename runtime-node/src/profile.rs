@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// Longest time for which the copy of a Worker serves requests before its profile ends.
-pub const LONGEST: Duration = Duration::from_secs(60);
+pub const MAX_PROFILE_DURATION: Duration = Duration::from_secs(60);
 
 /// Time for which a profile waits for a request of its Worker.
 pub const WAIT: Duration = Duration::from_secs(30);

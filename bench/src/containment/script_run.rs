@@ -31,11 +31,11 @@ const DECISION_TIMEOUT: Duration = Duration::from_secs(30);
 const MOVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Duration of the measurement after the last request of a script, which covers delayed effects.
-const AFTERMATH: Duration = Duration::from_millis(300);
+const OBSERVED_AFTER: Duration = Duration::from_millis(300);
 
 /// Duration of a further measurement if a process was lost. It is long enough for the victims'
 /// requests that wait for the successor of the process to end.
-const AFTERMATH_OF_A_LOSS: Duration = Duration::from_secs(3);
+const OBSERVED_AFTER_LOSS: Duration = Duration::from_secs(3);
 
 /// The measurements of one run of a script.
 #[derive(Debug)]
@@ -66,10 +66,10 @@ pub(super) async fn run_script(
     load.lap();
     let outcomes = collect_outcomes(installation, script, phase, &namespace, &workers).await;
     namespace.delete().await?;
-    sleep(AFTERMATH).await;
+    sleep(OBSERVED_AFTER).await;
     let mut lost = installation.exits().await?.since(&before);
     if lost != Lost::default() {
-        sleep(AFTERMATH_OF_A_LOSS).await;
+        sleep(OBSERVED_AFTER_LOSS).await;
         installation.await_all_serving().await?;
         lost = installation.exits().await?.since(&before);
     }

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 const STOPPED: Duration = Duration::from_secs(12);
 
 /// Duration of the measurement after the node is resumed.
-const AFTERMATH: Duration = Duration::from_secs(8);
+const OBSERVED_AFTER: Duration = Duration::from_secs(8);
 
 /// Name of the program of a supervisor and of its shards and lanes.
 const PROGRAM: &str = "tenon-runtime-node";
@@ -33,7 +33,7 @@ pub(super) async fn stop_node(load: &mut OpenLoop) -> anyhow::Result<Lap> {
     let stopped = Stopped::stop(processes)?;
     sleep(STOPPED).await;
     drop(stopped);
-    sleep(AFTERMATH).await;
+    sleep(OBSERVED_AFTER).await;
     Ok(load.lap())
 }
 

@@ -68,7 +68,7 @@ export default {
 };";
 
 /// Number of Workers that are requested in turn to cause cold starts.
-const COLD: usize = 600;
+const COLD_WORKERS: usize = 600;
 /// Maximum size of the source of each of these Workers, in bytes.
 const COLD_BYTES: usize = 1 << 20;
 
@@ -93,7 +93,7 @@ impl Hog {
             Self::new("a spender", vec![testbed.deploy("spender", SPENDER)]),
             Self::new("a breaker", vec![testbed.deploy("breaker", BREAKER)]),
             Self::new("a collector", vec![testbed.deploy("collector", COLLECTOR)]),
-            Self::new("cold starts", (0..COLD).map(cold).collect()),
+            Self::new("cold starts", (0..COLD_WORKERS).map(cold).collect()),
             Self::new("a compiler", vec![testbed.deploy("compiler", COMPILER)]),
         ]
     }

@@ -18,11 +18,11 @@ use crate::streams::{Flow, PASSES, echo};
 use crate::tenon::Testbed;
 
 /// Number of Workers that are requested in turn, so that each request is a cold start.
-const COLD: usize = 2_000;
+const COLD_WORKERS: usize = 2_000;
 const COLD_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Length of a stream, in bytes.
-const STREAM: u64 = 16 << 20;
+const STREAM_BYTES: u64 = 16 << 20;
 
 /// Number of concurrent streams, and of concurrent WebSockets.
 const CONCURRENCY: usize = 4;
@@ -35,7 +35,7 @@ const MESSAGES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Number of different keys that are looked up.
-const KEYS: usize = 1_000;
+const CACHE_KEYS: usize = 1_000;
 
 const SOCKET: &str = "export default {
   fetch() {
@@ -86,7 +86,7 @@ impl Loads {
             (script, hosts)
         });
         Self {
-            cold: (0..COLD).map(cold).collect(),
+            cold: (0..COLD_WORKERS).map(cold).collect(),
             stream: one("stream", PASSES),
             socket: one("socket", SOCKET),
             cache: one("cache", CACHE),
@@ -131,7 +131,7 @@ impl Loads {
     }
 
     async fn streams(&self, addr: SocketAddr, done: impl Fn()) -> Infallible {
-        let flow = Flow { bytes: STREAM, writer_waits: PAUSE, reader_waits: Duration::ZERO };
+        let flow = Flow { bytes: STREAM_BYTES, writer_waits: PAUSE, reader_waits: Duration::ZERO };
         loop {
             match echo(addr, &self.stream, flow).await {
                 Ok(()) => done(),
@@ -152,7 +152,7 @@ impl Loads {
     async fn caches(&self, addr: SocketAddr, done: impl Fn()) -> Infallible {
         let mut connection = Connection::to(addr);
         loop {
-            let path = format!("/{}", fastrand::usize(..KEYS));
+            let path = format!("/{}", fastrand::usize(..CACHE_KEYS));
             if connection.get(&self.cache, &path).await.is_ok_and(|answer| answer.status == 200) {
                 done();
             }

@@ -24,7 +24,7 @@ const RATE: u32 = 200;
 const WORKERS: usize = 8;
 
 /// Duration of the load after an operation, which reveals delayed effects.
-const AFTERMATH: Duration = Duration::from_secs(5);
+const OBSERVED_AFTER: Duration = Duration::from_secs(5);
 
 const POD: &str = "prober";
 const PORT: u16 = 8080;
@@ -40,7 +40,7 @@ pub async fn the_prober_is_served(stage: &Stage) -> anyhow::Result<String> {
     let answer = send(stage, Method::PUT, "/load", serde_json::to_string(&plan)?).await?;
     ensure!(answer == "the load has started", "the prober responded {answer:?}");
     // The first request to each Worker starts its isolate.
-    sleep(AFTERMATH).await;
+    sleep(OBSERVED_AFTER).await;
     let lap = lap(stage).await?;
     lap.ensure_all_served(RATE)?;
     let remark = format!("{lap}\n{WORKERS} Workers, from {} to {}", node, plan.target);
@@ -69,7 +69,7 @@ pub async fn under_load(
     lap(stage).await?.ensure_all_served(RATE).context("requests failed before the operation")?;
     let outcome = operation.await;
     // The sleep is part of the test, not a wait for a condition.
-    sleep(AFTERMATH).await;
+    sleep(OBSERVED_AFTER).await;
     let lap = lap(stage).await?;
     let served = lap.ensure_all_served(RATE);
     match (outcome, served) {

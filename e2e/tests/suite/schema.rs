@@ -236,11 +236,11 @@ impl Judge {
                 Err(error) => return Err(error.into()),
             };
         let object: K = serde_json::from_value(stored.clone())
-            .context("the API server accepted the object, but our type cannot represent it")?;
+            .context("the API server accepted the object, but Tenon's type cannot represent it")?;
         let roundtrip = serde_json::to_value(&object)?;
         ensure!(
             normalize(&roundtrip["spec"]) == normalize(&stored["spec"]),
-            "our type changes the spec to {}",
+            "Tenon's type changes the spec to {}",
             roundtrip["spec"]
         );
         let consequences = object

@@ -15,7 +15,7 @@ pub(super) struct Metrics {
     leaf_expiry: IntGauge,
     authority_expiry: IntGauge,
     loaded: IntCounter,
-    not_loaded: IntCounter,
+    load_failures: IntCounter,
     /// Without a bound, a client that can reach a port could cause any number of log lines.
     warnings: Warnings,
 }
@@ -52,7 +52,7 @@ impl Metrics {
             leaf_expiry: expiry.with_label_values(&["leaf"]),
             authority_expiry: expiry.with_label_values(&["ca"]),
             loaded: loads.with_label_values(&["ok"]),
-            not_loaded: loads.with_label_values(&["error"]),
+            load_failures: loads.with_label_values(&["error"]),
             warnings: Warnings::default(),
         })
     }
@@ -80,7 +80,7 @@ impl Metrics {
     }
 
     pub(super) fn record_failed_load(&self) {
-        self.not_loaded.inc();
+        self.load_failures.inc();
     }
 }
 
@@ -96,7 +96,7 @@ impl Metrics {
 
     /// Returns the numbers of successful and of failed loads.
     pub(super) fn loads(&self) -> (u64, u64) {
-        (self.loaded.get(), self.not_loaded.get())
+        (self.loaded.get(), self.load_failures.get())
     }
 }
 

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_without_holds_are_forgotten() {
+    fn addresses_without_accounts_are_forgotten() {
         let quota = Quota::new(16);
         let kept = quota.account(peer(1));
         for i in 0..10_000_u32 {

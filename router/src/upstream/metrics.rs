@@ -10,8 +10,15 @@ use crate::upstream::placement::Move;
 
 /// The frequent reasons for a retry. They are exported from the start, so that the first retry
 /// appears as an increase and not as a new series.
-const RETRIES: [&str; 6] =
-    ["unreachable", "not_begun", "node_lost", "unresponsive", "draining", "overloaded"];
+const RETRIES: [&str; 7] = [
+    "unreachable",
+    "not_begun",
+    "node_lost",
+    "unresponsive",
+    "draining",
+    "overloaded",
+    "revision_unavailable",
+];
 
 label_values! {
     /// The reason why requests avoid a shard.

@@ -24,7 +24,7 @@ use tenon_proto::id::RevisionDigest;
 /// The minimum time for which a placement is remembered.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// The maximum time for which a placement is remembered.
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_LASTS: Duration = Duration::from_secs(60);
 
 /// The number of sets. All sets together remember 4,096 revisions, in about 260 KB. The set of a
 /// revision is derived from its digest and a seed that no tenant knows, so that no tenant can
@@ -123,7 +123,7 @@ impl Entry {
             return;
         }
         let right_after = now < self.until + self.lasts;
-        self.lasts = if right_after { (self.lasts * 2).min(LONGEST) } else { SHORTEST };
+        self.lasts = if right_after { (self.lasts * 2).min(MAX_LASTS) } else { SHORTEST };
         self.until = now + self.lasts;
     }
 }

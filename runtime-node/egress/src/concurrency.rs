@@ -82,7 +82,7 @@ pub(super) struct Open {
 }
 
 /// The names of the scopes in errors.
-const SCOPES: [&str; 3] = ["the Worker", "the namespace", "the node"];
+const SCOPES: [&str; 3] = ["the Worker", "the namespace", "the shard"];
 
 impl ConcurrencyLimits {
     pub(super) fn new(bounds: EgressBounds) -> Self {

@@ -37,7 +37,7 @@ use text::text;
 
 /// Maximum length of a specifier or an attribute, in UTF-16 units. A longer specifier names no
 /// module and is not examined.
-const LONGEST: usize = 4096;
+const MAX_SPECIFIER: usize = 4096;
 
 /// Size of a module, in bytes, below which all of its functions are compiled eagerly.
 const SHORT: usize = 4 << 10;
@@ -169,7 +169,7 @@ fn pairs(
     scope: &v8::PinScope<'_, '_>,
     texts: &[v8::Local<'_, v8::String>],
 ) -> Vec<(String, String)> {
-    let text = |text: &v8::Local<'_, v8::String>| beginning(scope, *text, LONGEST);
+    let text = |text: &v8::Local<'_, v8::String>| beginning(scope, *text, MAX_SPECIFIER);
     texts.chunks_exact(2).map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
 }
 
@@ -182,7 +182,7 @@ fn find(
     referrer: &str,
     attributes: Vec<(String, String)>,
 ) -> Option<Key> {
-    if specifier.length() > LONGEST {
+    if specifier.length() > MAX_SPECIFIER {
         Thrown::type_error("Cannot find module: its specifier is too long").throw(scope);
         return None;
     }

@@ -13,7 +13,7 @@ const STEP: usize = 16 << 10;
 
 /// The maximum length of a character's encoded form relative to that of its UTF-8 form: `ж`, which
 /// has two bytes, becomes `&#1078;` in an encoding without this character.
-pub const LONGEST_FORM: usize = 4;
+pub const MAX_ENCODED_RATIO: usize = 4;
 
 /// The memory of an [`Owned`] without its bytes, in a list whose capacity doubles.
 const OVERHEAD: usize = 96;
@@ -93,7 +93,7 @@ pub(super) fn longest(text: &str, form: Form, encoding: &'static Encoding) -> us
             text.len() + special * ("&amp;".len() - 1)
         }
     };
-    if encoding == UTF_8 { escaped } else { escaped * LONGEST_FORM }
+    if encoding == UTF_8 { escaped } else { escaped * MAX_ENCODED_RATIO }
 }
 
 /// Appends `text` to `out`. Characters that the encoding does not have become character references.

@@ -8,7 +8,7 @@ use lol_html::Selector;
 use lol_html::errors::SelectorError;
 
 /// The maximum length of a selector, in bytes.
-const LONGEST: usize = 4096;
+const MAX_SELECTOR: usize = 4096;
 
 /// The maximum number of opening parentheses in a selector. Each may add a level to the recursion
 /// of the selector's parser.
@@ -48,7 +48,7 @@ const COMBINATOR_MEMORY: usize = 8 << 20;
 /// A selector that a rewriter does not accept.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSelector {
-    #[error("the selector has {0} bytes; at most {LONGEST} are allowed")]
+    #[error("the selector has {0} bytes; at most {MAX_SELECTOR} are allowed")]
     TooLong(usize),
     #[error("the selector has {0} opening parentheses; at most {PARENTHESES} are allowed")]
     TooDeep(usize),
@@ -69,7 +69,7 @@ pub fn check(text: &str) -> Result<(), InvalidSelector> {
 /// # Errors
 /// Fails as [`check`] does.
 pub(super) fn parse(text: &str) -> Result<Selector, InvalidSelector> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_SELECTOR {
         return Err(InvalidSelector::TooLong(text.len()));
     }
     let parentheses = text.bytes().filter(|byte| *byte == b'(').count();
@@ -208,8 +208,11 @@ mod tests {
 
     #[test]
     fn a_selector_that_is_too_long_or_too_deep_is_refused() {
-        assert!(parse(&"a".repeat(LONGEST)).is_ok());
-        assert_eq!(parse(&"a".repeat(LONGEST + 1)).unwrap_err(), InvalidSelector::TooLong(4097));
+        assert!(parse(&"a".repeat(MAX_SELECTOR)).is_ok());
+        assert_eq!(
+            parse(&"a".repeat(MAX_SELECTOR + 1)).unwrap_err(),
+            InvalidSelector::TooLong(4097)
+        );
         let deep = format!("{}a{}", ":not(".repeat(65), ")".repeat(65));
         assert_eq!(parse(&deep).unwrap_err(), InvalidSelector::TooDeep(65));
         let nested = format!("{}a{}", ":not(".repeat(64), ")".repeat(64));

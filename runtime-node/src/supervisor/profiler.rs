@@ -37,7 +37,7 @@ use tonic::{Request, Response, Status};
 
 use super::profiles::{Accepted, Begun};
 use super::{Shared, lock, order};
-use crate::profile::{LONGEST, TAKE, WAIT};
+use crate::profile::{MAX_PROFILE_DURATION, TAKE, WAIT};
 
 /// Maximum number of connections. A client needs one.
 const CONNECTIONS: usize = 8;
@@ -118,10 +118,11 @@ impl profiler_server::Profiler for Profiler {
                 Status::invalid_argument(error.to_string())
             })?;
         let duration = Duration::from_millis(request.duration_ms.into());
-        if kind == ProfileKind::Unspecified || duration.is_zero() || duration > LONGEST {
+        if kind == ProfileKind::Unspecified || duration.is_zero() || duration > MAX_PROFILE_DURATION
+        {
             let why = format!(
                 "the request has no kind of profile, or its duration is not allowed; choose a CPU profile or a heap snapshot, and at most {} s",
-                LONGEST.as_secs()
+                MAX_PROFILE_DURATION.as_secs()
             );
             return Err(Status::invalid_argument(why));
         }

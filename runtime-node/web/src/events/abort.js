@@ -18,7 +18,7 @@
     // The maximum delay of a timer, in milliseconds: 24 days.
     const MAX_DELAY = 2 ** 31 - 1;
     // The minimum length of a list of dependents that is swept for collected ones.
-    const MIN_SWEEP = 16;
+    const MIN_SWEPT_LENGTH = 16;
     const { Event, EventTarget, deliver, eventHandler, listeners, onListen } = internal.events();
 
     const CREATE = { __proto__: null };
@@ -43,7 +43,7 @@
       // The dependents: a list of {weak, kept}, where `kept` is the signal itself or null. The list
       // is swept for collected dependents when its length reaches `#sweepAt`.
       #dependents = null;
-      #sweepAt = MIN_SWEEP;
+      #sweepAt = MIN_SWEPT_LENGTH;
 
       static {
         isAbortSignal = (value) => isObject(value) && #aborted in value;
@@ -85,7 +85,7 @@
               if (list[i].kept !== null || WeakRefPrototypeDeref(list[i].weak) !== undefined) list[left++] = list[i];
             }
             list.length = left;
-            source.#sweepAt = 2 * left + MIN_SWEEP;
+            source.#sweepAt = 2 * left + MIN_SWEPT_LENGTH;
           }
           ArrayPrototypePush(list, { weak: new WeakRef(signal), kept: null });
         };

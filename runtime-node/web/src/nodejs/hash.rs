@@ -25,7 +25,7 @@ use crate::ops::View;
 const HASHER: usize = 1536;
 
 /// The longest result, in bytes.
-const LONGEST: usize = lc::EVP_MAX_MD_SIZE as usize;
+const MAX_DIGEST_LEN: usize = lc::EVP_MAX_MD_SIZE as usize;
 
 /// Returns the hash function with this name in Node.js, given in lower case and without dashes.
 fn function(name: &str) -> Option<*const lc::EVP_MD> {
@@ -119,7 +119,7 @@ impl Hasher {
     }
 
     fn finish(&mut self) -> Vec<u8> {
-        let mut out = vec![0; LONGEST];
+        let mut out = vec![0; MAX_DIGEST_LEN];
         let mut len = 0;
         // SAFETY: the context is initialized, and there is room for the longest result.
         unsafe {

@@ -18,7 +18,7 @@ use crate::crypto::rsa::check;
 
 /// The longest serialized key that is accepted, in bytes: several times as long as an RSA key of
 /// the longest modulus.
-const LONGEST: usize = 64 << 10;
+const MAX_KEY_LEN: usize = 64 << 10;
 
 /// Imports a key of any supported algorithm.
 ///
@@ -35,7 +35,7 @@ pub(crate) fn key_read<'s>(
     format: String,
     der: Data,
 ) -> Result<Handle<'s>, Thrown> {
-    if der.len() > LONGEST {
+    if der.len() > MAX_KEY_LEN {
         return Err(data_error("The key is too long"));
     }
     let key = match format.as_str() {

@@ -18,7 +18,7 @@ use crate::crypto::sign::Scheme;
 
 /// The maximum length of a message that is signed or verified without a digest, in bytes. Hashing
 /// this length takes a few milliseconds.
-const LONGEST: usize = 1 << 20;
+const MAX_MESSAGE_LEN: usize = 1 << 20;
 
 /// The length of the salt of RSA-PSS: a number of bytes, -1 for the length of the digest, or -2 for
 /// the maximum when signing, and for any length when verifying.
@@ -48,7 +48,7 @@ pub(crate) fn digest_sign<'s>(
     hash: Option<Hash>,
     salt: Option<Salt>,
 ) -> Option<Result<v8::Local<'s, v8::ArrayBuffer>, Thrown>> {
-    if digest.len() > LONGEST {
+    if digest.len() > MAX_MESSAGE_LEN {
         return None;
     }
     let scheme = match scheme(&name, hash, salt) {
@@ -69,7 +69,7 @@ pub(crate) fn digest_verify(
     salt: Option<Salt>,
 ) -> Result<bool, Thrown> {
     let scheme = scheme(&name, hash, salt)?;
-    Ok(digest.len() <= LONGEST && scheme.verify(&key, &digest, &signature))
+    Ok(digest.len() <= MAX_MESSAGE_LEN && scheme.verify(&key, &digest, &signature))
 }
 
 /// Converts an ECDSA signature from r and s of equal length to a DER sequence of two integers (RFC

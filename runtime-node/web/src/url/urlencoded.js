@@ -11,13 +11,13 @@
 
   // A native call ends at the first `&` after this number of code units, because a call cannot be
   // terminated.
-  const STEP = 2 ** 13;
+  const MIN_STEP = 2 ** 13;
 
   function parseEscaped(string) {
-    if (string.length <= STEP) return internal.ops.formParse(string);
+    if (string.length <= MIN_STEP) return internal.ops.formParse(string);
     const list = [];
     for (let from = 0; from < string.length;) {
-      let to = StringPrototypeIndexOf(string, "&", from + STEP);
+      let to = StringPrototypeIndexOf(string, "&", from + MIN_STEP);
       if (to < 0) to = string.length;
       const some = internal.ops.formParse(StringPrototypeSlice(string, from, to));
       for (let i = 0; i < some.length; i++) ArrayPrototypePush(list, some[i]);

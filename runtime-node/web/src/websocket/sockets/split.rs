@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    const LONGEST: usize = 1 << 20;
+    const MAX_LEN: usize = 1 << 20;
 
     fn masked(payload: Vec<u8>, opcode: Data, is_final: bool) -> Vec<u8> {
         let mut frame = Frame::message(payload, OpCode::Data(opcode), is_final);
@@ -172,7 +172,7 @@ mod tests {
             loop {
                 let mut buffer = vec![0; room];
                 let mut buffer = ReadBuf::new(&mut buffer);
-                splitter.pass(&mut input, &mut buffer, LONGEST);
+                splitter.pass(&mut input, &mut buffer, MAX_LEN);
                 if buffer.filled().is_empty() {
                     break;
                 }
@@ -232,7 +232,7 @@ mod tests {
     fn short_and_overlong_frames_are_unchanged() {
         let short = masked(vec![7; FRAGMENT], Data::Text, true);
         assert_eq!(split(&short, &[], 1000), short);
-        let long = masked(vec![7; LONGEST + 1], Data::Text, true);
+        let long = masked(vec![7; MAX_LEN + 1], Data::Text, true);
         assert_eq!(split(&long, &[], 1000), long);
     }
 
@@ -243,7 +243,7 @@ mod tests {
             [masked(vec![0; 3 * FRAGMENT], Data::Binary, true), vec![0x89, 2, 0, 0]].concat(),
         );
         let mut buffer = vec![0; 4 * FRAGMENT];
-        splitter.pass(&mut input, &mut ReadBuf::new(&mut buffer), LONGEST);
+        splitter.pass(&mut input, &mut ReadBuf::new(&mut buffer), MAX_LEN);
         assert_eq!((splitter.take_counted(), splitter.take_counted()), (3 * FRAGMENT, 0));
     }
 }

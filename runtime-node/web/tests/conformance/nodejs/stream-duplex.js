@@ -55,7 +55,7 @@ check("a transform that is not read exerts backpressure on its writer", async ()
   equal((await collect(through)).join("").length, 10);
 });
 
-check("a transform that fails fails both sides", async () => {
+check("a failing transform fails both sides", async () => {
   const failing = new Transform({ transform(chunk, encoding, callback) { callback(new Error("x")); } });
   failing.write("a");
   equal((await once(failing, "error"))[0].message, "x");

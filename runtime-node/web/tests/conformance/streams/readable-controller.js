@@ -22,7 +22,7 @@ check("start is called immediately with the controller, and its exception is thr
   equal(throws("one", () => new ReadableStream({ start: () => { throw error1; } })) === error1, true);
 });
 
-check("a start that fails later fails the stream", async () => {
+check("a promise of start that is rejected fails the stream", async () => {
   const stream = new ReadableStream({ start: () => Promise.reject(error1) });
   await rejects("one", stream.getReader().read());
   const thenable = new ReadableStream({ start: () => ({ then: (_, reject) => reject(error1) }) });
@@ -110,7 +110,7 @@ check("a pull that enqueues nothing is not repeated until a read or an enqueue",
   equal(pulls, 3);
 });
 
-check("a pull that fails fails the stream", async () => {
+check("a failing pull fails the stream", async () => {
   for (const pull of [() => { throw error1; }, () => Promise.reject(error1), async () => { throw error1; }]) {
     const reader = new ReadableStream({ pull }).getReader();
     equal((await rejects("one", reader.read())) === error1, true);

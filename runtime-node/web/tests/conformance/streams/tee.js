@@ -218,7 +218,7 @@ check("canceling a stream from an iterable calls return of the iterator", async 
   equal(calls[1], "r");
 });
 
-check("an iterator that fails fails the stream", async () => {
+check("a failing iterator fails the stream", async () => {
   const from = (next) => collect(ReadableStream.from({ [Symbol.asyncIterator]: () => ({ next }) }));
   await rejects("one", from(() => { throw error1; }));
   await rejects("one", from(() => Promise.reject(error1)));
