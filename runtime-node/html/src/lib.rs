@@ -27,7 +27,7 @@ mod start_tag;
 mod tape;
 mod token;
 
-pub use content::{Form, LONGEST_FORM, NotUtf8};
+pub use content::{Form, MAX_ENCODED_RATIO, NotUtf8};
 pub use edit::Editing;
 pub use parser::ParseError;
 pub use recorder::Handlers;

@@ -2,7 +2,7 @@
 
 use tenon_engine::collection::make_room;
 use tenon_engine::thrown::{Thrown, out_of_memory};
-use tenon_html::{Doctype, Editing, Form, LONGEST_FORM, Place};
+use tenon_html::{Doctype, Editing, Form, MAX_ENCODED_RATIO, Place};
 use tenon_op::{Record, op};
 
 use super::{refused, with};
@@ -23,7 +23,7 @@ fn copied(
     scope: &mut v8::PinScope<'_, '_>,
     text: v8::Local<'_, v8::String>,
 ) -> Result<String, Thrown> {
-    let length = text.utf8_length(scope).saturating_mul(1 + LONGEST_FORM);
+    let length = text.utf8_length(scope).saturating_mul(1 + MAX_ENCODED_RATIO);
     make_room(scope, length).ok_or_else(out_of_memory)?;
     Ok(text.to_rust_string_lossy(scope))
 }
