@@ -95,7 +95,6 @@ impl Contender {
     /// # Errors
     /// Fails if the processes cannot be traced, or if a request fails.
     pub fn syscalls(&self, load: &Load, duration: Duration, scratch: &Path) -> anyhow::Result<f64> {
-        load.run(self.target, duration)?;
         let (calls, figures) =
             syscalls::count(&self.processes, scratch, || load.run(self.target, duration))?;
         Ok(calls as f64 / figures.requests.max(1) as f64)
