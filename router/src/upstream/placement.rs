@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 use tenon_proto::id::RevisionDigest;
 
 /// The minimum time for which a placement is remembered.
-const SHORTEST: Duration = Duration::from_secs(1);
+const MIN_REMEMBERED: Duration = Duration::from_secs(1);
 /// The maximum time for which a placement is remembered.
-const MAX_LASTS: Duration = Duration::from_secs(60);
+const MAX_REMEMBERED: Duration = Duration::from_secs(60);
 
 /// The number of sets. All sets together remember 4,096 revisions, in about 260 KB. The set of a
 /// revision is derived from its digest and a seed that no tenant knows, so that no tenant can
@@ -123,7 +123,8 @@ impl Entry {
             return;
         }
         let right_after = now < self.until + self.lasts;
-        self.lasts = if right_after { (self.lasts * 2).min(MAX_LASTS) } else { SHORTEST };
+        self.lasts =
+            if right_after { (self.lasts * 2).min(MAX_REMEMBERED) } else { MIN_REMEMBERED };
         self.until = now + self.lasts;
     }
 }
@@ -184,11 +185,11 @@ mod tests {
         let mut now = Instant::now();
         let mut placements = Placements::new(5);
         placements.moved_to_lane(&digest(1), now);
-        now += SHORTEST;
+        now += MIN_REMEMBERED;
         placements.moved_to_lane(&digest(1), now);
-        now += 2 * SHORTEST + 2 * SHORTEST;
+        now += 2 * MIN_REMEMBERED + 2 * MIN_REMEMBERED;
         placements.moved_to_lane(&digest(1), now);
-        assert!(!placements.is_in_lane(&digest(1), now + SHORTEST));
+        assert!(!placements.is_in_lane(&digest(1), now + MIN_REMEMBERED));
     }
 
     #[test]
@@ -196,7 +197,7 @@ mod tests {
         let now = Instant::now();
         let mut placements = Placements::new(5);
         (0..10).for_each(|_| placements.moved_to_lane(&digest(1), now));
-        assert!(!placements.is_in_lane(&digest(1), now + SHORTEST));
+        assert!(!placements.is_in_lane(&digest(1), now + MIN_REMEMBERED));
     }
 
     #[test]
@@ -211,7 +212,7 @@ mod tests {
         assert!(placements.is_in_lane(&digest(2), now));
         placements.moved_to_lane(&digest(1), now);
         assert!(
-            !placements.is_in_lane(&digest(1), now + SHORTEST),
+            !placements.is_in_lane(&digest(1), now + MIN_REMEMBERED),
             "the time in the lane does not start at the shortest again"
         );
     }
