@@ -15,8 +15,8 @@ const ORDERS = {
 };
 
 // Returns a MiB of bytes that compress well. The first request that needs them makes them, so that
-// the module starts fast enough for a shard: a slow start would keep the Worker in a lane, whose
-// process competes with the router for their CPU.
+// the module starts fast enough for a shard: a slow start would keep the Worker in a lane, and
+// the kernel schedules lanes after the router, which shares their CPU.
 let mib;
 const bytes = () => (mib ??= new Uint8Array(1 << 20).map((_, i) => (i * 7 + (i >> 8)) & 63));
 

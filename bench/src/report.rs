@@ -14,7 +14,7 @@ use crate::{
     rollback, soak, spread, streams, web,
 };
 
-/// Name of the contender whose CPU time per request is the bound for Tenon's.
+/// Name of the contender whose CPU time per request Tenon must not exceed.
 const REFERENCE: &str = "Envoy + deno";
 
 /// Maximum ratio of the CPU time of a request at a node with a front to that of deno alone.

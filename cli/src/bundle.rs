@@ -1,5 +1,5 @@
-//! Builds the modules of Workers whose code needs a bundler, as wrangler does: code that imports
-//! npm packages, or is spread over several files.
+//! Bundles the code of Workers as wrangler does, if the code imports npm packages or is spread over
+//! several files.
 //!
 //! ```text
 //!  annotation tenon.dev/build ─► a command of the project
