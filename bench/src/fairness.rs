@@ -13,10 +13,10 @@
 //! a *collector*, which keeps 100 MiB and turns it into garbage; *cold starts* of Workers of one
 //! mebibyte; and a *compiler* of WebAssembly.
 //!
-//! Each phase checks two promises. First, a neighbor waits no longer than it would for a few light
-//! requests of other Workers. Second, it keeps its throughput: the neighbors' total
-//! demand is far less than their part of a shard of five Workers, so a fair shard serves them as
-//! many requests per second as when they are alone.
+//! The objectives check three promises. First, a neighbor beside a hog waits no longer than it
+//! would for a few light requests of other Workers. Second, it keeps its throughput: the neighbors'
+//! total demand is far less than their part of a shard of five Workers, so a fair shard serves them
+//! as many requests per second as when they are alone. Third, no request of a neighbor fails.
 
 mod hogs;
 

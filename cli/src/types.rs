@@ -80,10 +80,11 @@ fn choose<'a>(
         },
         (Some(_), Some(_)) => {
             let names: Vec<_> = manifests.workers.keys().map(ToString::to_string).collect();
-            bail!(
-                "the files contain several Workers: {}; choose one with --worker",
-                names.join(", ")
-            )
+            let choose = match name {
+                Some(_) => "name the file of one of them",
+                None => "choose one with --worker",
+            };
+            bail!("the files contain several Workers: {}; {choose}", names.join(", "))
         }
     }
 }
@@ -114,20 +115,20 @@ fn class_of(
     if !is_typescript || !fs::read_to_string(&main).ok()?.contains(ENTRYPOINT) {
         return None;
     }
-    let module = relative(output.parent()?, &main.with_extension(""))?;
+    let module = relative(output, &main.with_extension(""))?;
     let export = bound.entrypoint.as_deref().unwrap_or("default");
     Some(format!("typeof import(\"{module}\").{export}"))
 }
 
-/// Returns the path from a directory to a file as an import names it, or `None` if the path is not
+/// Returns the path of a file as an import in another file names it, or `None` if the path is not
 /// UTF-8.
-fn relative(from: &Path, to: &Path) -> Option<String> {
+fn relative(importer: &Path, to: &Path) -> Option<String> {
     let plain = |path: &Path| -> Vec<PathBuf> {
         let parts = path.components().filter(|part| *part != Component::CurDir);
         parts.map(|part| PathBuf::from(part.as_os_str())).collect()
     };
-    let (from, to) =
-        (plain(&std::path::absolute(from).ok()?), plain(&std::path::absolute(to).ok()?));
+    let (importer, to) = (std::path::absolute(importer).ok()?, std::path::absolute(to).ok()?);
+    let (from, to) = (plain(importer.parent()?), plain(&to));
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let up = if shared == from.len() { "./".to_owned() } else { "../".repeat(from.len() - shared) };
     let down: PathBuf = to[shared..].iter().collect();
@@ -247,6 +248,14 @@ interface Env extends Cloudflare.Env {}
             );
             assert!(types.contains(&expected), "{types}");
         }
+    }
+
+    #[test]
+    fn an_import_leads_from_the_file_that_contains_it() {
+        let import = |importer, to| relative(Path::new(importer), Path::new(to)).unwrap();
+        assert_eq!(import("env.d.ts", "src/cart"), "./src/cart");
+        assert_eq!(import("types/env.d.ts", "src/cart"), "../src/cart");
+        assert_eq!(import("./a/b/env.d.ts", "a/./cart"), "../cart");
     }
 
     #[test]

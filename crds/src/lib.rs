@@ -5,8 +5,8 @@
 //! the schema's bounds and CEL rules; each rule has a message that names the field and the remedy.
 //! Lists, maps and strings have upper bounds, which also bound the cost of the rules.
 //!
-//! The schema contains no field that Tenon does not act on: the API server warns about an unknown
-//! field, whereas Tenon would ignore it silently.
+//! The schema contains no field that Tenon does not act on: the API server warns about a field that
+//! is not in the schema, but nothing would warn about a field that is in it and has no effect.
 
 mod condition;
 mod grant;

@@ -25,7 +25,9 @@ const PROXY_URL: &str = "self.matches('^https?://(([a-zA-Z0-9]([-a-zA-Z0-9]{0,61
 #[serde(rename_all = "camelCase")]
 pub struct PoolEgress {
     /// Networks to allow besides public addresses, such as `10.1.0.0/16` or `fd00:1::/32`. By
-    /// default, loopback, link-local, private and metadata addresses are denied.
+    /// default, loopback, link-local, private and metadata addresses are denied. A metadata service
+    /// must be listed as a single address, and loopback addresses by a network that has no others,
+    /// such as `127.0.0.0/8`: the node's own ports are there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 43)))]
     #[x_kube(validation = Rule::new(NETWORKS)

@@ -1,7 +1,8 @@
 //! A client of OCI registries, for artifacts of Workers only.
 //!
-//! Every call has a client of its own, with its own connections and credentials. A client finds the
-//! credentials by the name of the registry alone, and a call must not use those of another tenant.
+//! Every call creates an [`oci_client::Client`], with its own connections and credentials. Such a
+//! client finds credentials by the name of the registry alone, so a shared one could use those of
+//! another tenant.
 
 mod blob;
 

@@ -72,7 +72,7 @@ impl Policy {
     ///
     /// # Arguments
     /// * `allow` - networks that would be refused otherwise. A metadata service must be listed as a
-    ///   single address.
+    ///   single address, and loopback addresses by a network that has no others.
     /// * `refuse` - networks that would be allowed otherwise. This list overrides `allow`.
     pub fn new(allow: Vec<IpNet>, refuse: Vec<IpNet>) -> Self {
         Self { allow, refuse }
@@ -99,15 +99,35 @@ impl Policy {
                 Err(AddressRefused::Metadata)
             };
         }
-        if is_in(&self.allow) {
-            return Ok(Allowed(address));
-        }
-        let refused = match target {
-            IpAddr::V4(address) => v4(address),
-            IpAddr::V6(address) => v6(address),
+        let refused = refusal(target);
+        let allow = |net: &IpNet| {
+            // The node's own listeners are on the loopback interface, which a wide network, such as
+            // 0.0.0.0/0, does not include.
+            (refused != Some(AddressRefused::Loopback) || is_loopback(net))
+                && (net.contains(&address) || net.contains(&target))
         };
-        refused.map_or(Ok(Allowed(address)), Err)
+        match refused {
+            Some(refused) if !self.allow.iter().any(allow) => Err(refused),
+            _ => Ok(Allowed(address)),
+        }
     }
+}
+
+/// Returns why an address is refused unless it is allowed explicitly.
+fn refusal(address: IpAddr) -> Option<AddressRefused> {
+    match address {
+        IpAddr::V4(address) => v4(address),
+        IpAddr::V6(address) => v6(address),
+    }
+}
+
+/// Returns whether a network has only loopback addresses.
+fn is_loopback(net: &IpNet) -> bool {
+    let is_narrow = match net {
+        IpNet::V4(net) => net.prefix_len() >= 8,
+        IpNet::V6(net) => net.prefix_len() >= 127,
+    };
+    is_narrow && refusal(net.network()) == Some(AddressRefused::Loopback)
 }
 
 /// Addresses of the metadata services of the large clouds. Most of them are in ranges that are

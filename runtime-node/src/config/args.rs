@@ -80,7 +80,8 @@ pub struct NodeArgs {
     pub memory_budget: Option<u64>,
     /// Networks that Workers may reach although they are not public, such as 10.20.0.0/16.
     /// Otherwise this machine, the cluster and private networks are refused. A cloud's metadata
-    /// service must be listed as a single address.
+    /// service must be listed as a single address, and loopback addresses by a network that has no
+    /// others.
     #[arg(long, env = "TENON_EGRESS_ALLOW", value_delimiter = ',', value_name = "CIDR")]
     pub egress_allow: Vec<IpNet>,
     /// Networks that Workers may not reach although they are public, such as a cluster's own.

@@ -96,6 +96,19 @@ fn embedding_an_ipv4_address_in_ipv6_does_not_evade_the_policy() {
 }
 
 #[test]
+fn loopback_addresses_are_allowed_only_by_a_network_of_their_own() {
+    let open = Policy::new(vec![net("0.0.0.0/0"), net("::/0"), net("0.0.0.0/1")], vec![]);
+    let own = Policy::new(vec![net("127.0.0.0/8"), net("::1/128")], vec![]);
+    for address in ["127.0.0.1", "127.1.2.3", "::ffff:127.0.0.1", "::1", "64:ff9b::127.0.0.1"] {
+        assert_eq!(open.judge(ip(address)), Err(AddressRefused::Loopback), "{address}");
+        assert!(own.judge(ip(address)).is_ok(), "{address}");
+    }
+    assert_eq!(own.judge(ip("0.0.0.0")), Err(AddressRefused::Loopback));
+    assert_eq!(own.judge(ip("10.0.0.1")), Err(AddressRefused::Private));
+    assert!(open.judge(ip("10.0.0.1")).is_ok());
+}
+
+#[test]
 fn denied_networks_are_refused_even_if_public_or_allowed() {
     let policy = Policy::new(vec![net("10.0.0.0/8")], vec![net("10.0.0.0/24"), net("8.8.0.0/16")]);
     assert_eq!(policy.judge(ip("10.1.0.1")), Ok(Allowed(ip("10.1.0.1"))));
