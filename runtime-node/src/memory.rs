@@ -120,7 +120,7 @@ pub fn register(registry: &Registry, budget: u64) -> prometheus::Result<IntGauge
 ///
 /// # Errors
 /// Fails if the system cannot create the thread.
-pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pressure>> {
+pub fn watch(meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pressure>> {
     let (pressure_tx, pressure_rx) = watch::channel(Pressure::default());
     let budget = meter.budget();
     let (mut on_node, mut on_process) = (Pressure::default(), Pressure::default());

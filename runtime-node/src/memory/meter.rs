@@ -7,7 +7,9 @@
 //! | none | the machine's memory | the process's resident memory |
 //!
 //! The lowest limit is that of the process's own cgroup or of one of its ancestors; the use is that
-//! of the cgroup with this limit. Droppable pages are file pages on the kernel's inactive list.
+//! of the cgroup with this limit. Droppable pages are file pages on the kernel's inactive list. The
+//! budget of a supervisor without such a cgroup is for the processes that it supervises, so their
+//! resident memory is the use.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -91,17 +93,23 @@ impl Meter {
     ///
     /// # Errors
     /// Fails if the kernel's files cannot be read.
-    pub fn used(&mut self) -> Result<u64, MeterError> {
-        match &self.source {
-            Source::Process => {
-                field(Path::new("/proc/self/status"), "VmRSS:").map(|kib| kib * 1024)
-            }
-            Source::Cgroup { directory, version } => {
-                let used = number(&directory.join(version.used))?;
-                let droppable = field(&directory.join("memory.stat"), version.droppable)?;
-                Ok(used.saturating_sub(droppable))
-            }
+    pub fn used(&self) -> Result<u64, MeterError> {
+        match self.used_in_cgroup()? {
+            Some(used) => Ok(used),
+            None => field(Path::new("/proc/self/status"), "VmRSS:").map(|kib| kib * 1024),
         }
+    }
+
+    /// Returns the bytes in use now in the cgroup whose limit is the budget, or `None` if the
+    /// budget is not the limit of a cgroup.
+    ///
+    /// # Errors
+    /// Fails if the kernel's files cannot be read.
+    pub fn used_in_cgroup(&self) -> Result<Option<u64>, MeterError> {
+        let Source::Cgroup { directory, version } = &self.source else { return Ok(None) };
+        let used = number(&directory.join(version.used))?;
+        let droppable = field(&directory.join("memory.stat"), version.droppable)?;
+        Ok(Some(used.saturating_sub(droppable)))
     }
 }
 
@@ -215,7 +223,7 @@ mod tests {
             ("sys/fs/cgroup/memory.current", "900\n"),
             ("sys/fs/cgroup/memory.stat", "anon 500\ninactive_file 400\nactive_file 7\n"),
         ]);
-        let mut meter = Meter::new(None, root.path()).unwrap();
+        let meter = Meter::new(None, root.path()).unwrap();
         assert_eq!((meter.budget(), meter.used().unwrap()), (1 << 30, 500));
     }
 
@@ -228,7 +236,7 @@ mod tests {
             ("sys/fs/cgroup/pods/memory.current", "9\n"),
             ("sys/fs/cgroup/pods/memory.stat", "inactive_file 0\n"),
         ]);
-        let mut meter = Meter::new(None, root.path()).unwrap();
+        let meter = Meter::new(None, root.path()).unwrap();
         assert_eq!((meter.budget(), meter.used().unwrap()), (2_000_000, 9));
     }
 
@@ -241,14 +249,14 @@ mod tests {
             ("sys/fs/cgroup/memory/pod/memory.usage_in_bytes", "2048\n"),
             ("sys/fs/cgroup/memory/pod/memory.stat", "inactive_file 1\ntotal_inactive_file 48\n"),
         ]);
-        let mut meter = Meter::new(None, root.path()).unwrap();
+        let meter = Meter::new(None, root.path()).unwrap();
         assert_eq!((meter.budget(), meter.used().unwrap()), (4096, 2000));
     }
 
     #[test]
     fn the_budget_is_the_argument_or_else_the_machines_memory() {
         let root = root(&[("proc/self/cgroup", "0::/\n")]);
-        let mut meter = Meter::new(None, root.path()).unwrap();
+        let meter = Meter::new(None, root.path()).unwrap();
         assert_eq!(meter.budget(), 16_000_000 * 1024);
         assert!(meter.used().unwrap() > 0, "the process seems to use no memory");
         assert_eq!(Meter::new(Some(77), root.path()).unwrap().budget(), 77);

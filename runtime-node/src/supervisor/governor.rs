@@ -70,7 +70,7 @@ struct ProcessLimit {
 }
 
 /// Sets the limits of all processes at each interval, and whenever a process begins, forever.
-pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: IntGauge) {
+pub(super) async fn govern(shared: Arc<Shared>, meter: Meter, used_gauge: IntGauge) {
     let mut ticks = tokio::time::interval(CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -78,7 +78,7 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
             _ = ticks.tick() => {}
             () = shared.process_began.notified() => {}
         }
-        let mut processes = measure(&shared, &mut meter, &used_gauge);
+        let mut processes = measure(&shared, &meter, &used_gauge);
         let excess =
             processes.iter().filter(|process| process.after < process.before).map(lower).sum();
         let rise = |process: &ProcessLimit| process.after.saturating_sub(process.before);
@@ -101,7 +101,7 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
 }
 
 /// Reads the memory use of every process, and computes each process's new limit.
-fn measure(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<ProcessLimit> {
+fn measure(shared: &Shared, meter: &Meter, used_gauge: &IntGauge) -> Vec<ProcessLimit> {
     let running = shared.children.iter().filter_map(|child| {
         let (pid, before) = {
             let state = lock(&child.state);
@@ -110,14 +110,12 @@ fn measure(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Pro
         Some(ProcessLimit { id: child.id, pid, used: MemoryUse::of(pid)?, before, after: before })
     });
     let mut processes: Vec<_> = running.collect();
-    let all = processes.iter().map(|process| process.used.resident).sum();
-    let used = match meter.used() {
-        Ok(used) => used.max(all),
-        Err(error) => {
-            tracing::warn!(%error, "cannot read the memory usage");
-            all
-        }
-    };
+    let all: u64 = processes.iter().map(|process| process.used.resident).sum();
+    let in_cgroup = meter.used_in_cgroup().unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot read the memory usage");
+        None
+    });
+    let used = in_cgroup.unwrap_or_default().max(all);
     used_gauge.set(i64::try_from(used).unwrap_or(i64::MAX));
     let used = used.saturating_add(processes.iter().map(|process| process.used.untouched).sum());
     let claims: Vec<_> =
