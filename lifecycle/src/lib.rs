@@ -14,6 +14,7 @@
 //! - [`tls`]: processes of the platform authenticate one another with certificates;
 //!   [`open_connection`]: gRPC over a connection that is already open.
 //! - [`cache`], [`disk_cache`]: least-recently-used caches, in memory and on disk.
+//! - [`permits`]: permits for work that is limited in total and for each namespace.
 //! - [`vital`]: threads whose panic ends the process.
 //! - [`metrics`]: metric families, and metrics by the values of a label; [`process`]: the process's
 //!   use of CPU, memory and files; [`event_loop`]: the load of the serving threads; [`warnings`]: a
@@ -30,6 +31,7 @@ pub mod event_loop;
 pub mod log;
 pub mod metrics;
 pub mod open_connection;
+pub mod permits;
 pub mod process;
 pub mod readiness;
 pub mod tls;

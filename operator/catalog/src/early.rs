@@ -1,14 +1,13 @@
 //! Revisions that nodes request before the catalog is complete. An operator that has just started
 //! lists the whole cluster first, which takes longer than a client waits for a cold start.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use tenon_lifecycle::permits::NamespacePermits;
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::Catalog;
@@ -39,36 +38,9 @@ const PER_NAMESPACE: usize = 4;
 /// Time limit of a search, which is less than the time limit of a node's attempt to get a revision.
 const LIMIT: Duration = Duration::from_secs(4);
 
-/// The permits of searches.
-pub(super) struct Searches {
-    all: Semaphore,
-    /// The permits of each namespace that has a search.
-    by_namespace: Mutex<HashMap<String, Weak<Semaphore>>>,
-}
-
-impl Searches {
-    pub(super) fn new() -> Self {
-        Self { all: Semaphore::new(CONCURRENCY), by_namespace: Mutex::default() }
-    }
-
-    /// Waits for the permits of a search, which must hold them until it ends. Returns `None` only
-    /// if a semaphore is closed, which never happens.
-    async fn permit(&self, namespace: &str) -> Option<(OwnedSemaphorePermit, SemaphorePermit<'_>)> {
-        // A search that waits for its namespace's permit takes none of the others' permits.
-        let of_namespace = self.of_namespace(namespace).acquire_owned().await.ok()?;
-        Some((of_namespace, self.all.acquire().await.ok()?))
-    }
-
-    fn of_namespace(&self, namespace: &str) -> Arc<Semaphore> {
-        let mut by_namespace = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(semaphore) = by_namespace.get(namespace).and_then(Weak::upgrade) {
-            return semaphore;
-        }
-        by_namespace.retain(|_, semaphore| semaphore.strong_count() > 0);
-        let semaphore = Arc::new(Semaphore::new(PER_NAMESPACE));
-        by_namespace.insert(namespace.to_owned(), Arc::downgrade(&semaphore));
-        semaphore
-    }
+/// Returns the permits of searches.
+pub(super) fn permits() -> NamespacePermits {
+    NamespacePermits::new(CONCURRENCY, PER_NAMESPACE)
 }
 
 impl Catalog {
@@ -94,7 +66,7 @@ impl Catalog {
             return Ok(None);
         };
         let searched = timeout(LIMIT, async {
-            let _permit = self.shared.searches.permit(worker.namespace()).await?;
+            let _permit = self.shared.search_permits.acquire(worker.namespace()).await;
             source(worker, digest).await
         });
         match searched.await.ok().flatten() {

@@ -50,6 +50,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
+use tenon_lifecycle::permits::NamespacePermits;
 use tenon_proto::catalog::{
     Cursor, GatewayCertificate, HostRules, Node, Route, WatchResponse, Worker,
 };
@@ -62,7 +63,6 @@ pub use assets::AssetsSource;
 pub use code::{CodeSource, Modules};
 use denials::Denials;
 pub use deployment::{Deployment, Digest, Share};
-use early::Searches;
 pub use early::{Early, EarlySource};
 pub use incoming::Authentication;
 use quarantine::{Entry, Quarantine};
@@ -91,7 +91,7 @@ struct Shared {
     code: OnceLock<CodeSource>,
     assets: OnceLock<AssetsSource>,
     early: OnceLock<EarlySource>,
-    searches: Searches,
+    search_permits: NamespacePermits,
     watchers: Watchers,
     denials: Denials,
 }
@@ -143,7 +143,7 @@ impl Catalog {
                 code: OnceLock::new(),
                 assets: OnceLock::new(),
                 early: OnceLock::new(),
-                searches: Searches::new(),
+                search_permits: early::permits(),
                 watchers: Watchers::new(),
                 denials: Denials::new(),
             }),

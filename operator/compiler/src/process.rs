@@ -14,23 +14,23 @@
 //! own namespace. The number of processes is limited to the number of CPUs, but the limit is at
 //! least two.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
 use rustix::process::Signal;
+use tenon_lifecycle::permits::NamespacePermits;
 use tenon_proto::revision::CompatibilityFlag;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{CompileError, Outcome, compile_with_progress};
 
@@ -73,8 +73,7 @@ pub enum CompilerError {
 pub struct Compiler {
     program: PathBuf,
     /// Limits the number of processes.
-    processes: Arc<Semaphore>,
-    by_namespace: NamespaceSemaphores,
+    permits: NamespacePermits,
 }
 
 impl Compiler {
@@ -85,11 +84,7 @@ impl Compiler {
     pub fn new(program: PathBuf) -> Self {
         let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         // There are at least two permits, so that one slow job does not block all others.
-        Self {
-            program,
-            processes: Arc::new(Semaphore::new(cpus.max(2))),
-            by_namespace: NamespaceSemaphores::default(),
-        }
+        Self { program, permits: NamespacePermits::new(cpus.max(2), 1) }
     }
 
     /// Compiles a job. Dropping the future kills the process.
@@ -97,8 +92,7 @@ impl Compiler {
     /// # Errors
     /// Fails if the process cannot be started, or returns no valid result within the time limit.
     pub async fn compile(&self, namespace: &str, job: &Job) -> Result<Outcome, CompilerError> {
-        let _permit = self.by_namespace.acquire(namespace).await;
-        let _process = self.processes.acquire().await.expect("the semaphore is never closed");
+        let _permit = self.permits.acquire(namespace).await;
         let response = tokio::time::timeout(TIMEOUT, self.run(job))
             .await
             .map_err(|_| CompilerError::TimedOut)??;
@@ -150,30 +144,6 @@ impl Compiler {
         } else {
             Ok(Some(response.into()))
         }
-    }
-}
-
-/// A semaphore for each namespace, with one permit. A semaphore exists while a caller waits for its
-/// permit or holds the permit.
-#[derive(Clone, Default)]
-pub struct NamespaceSemaphores(Arc<Mutex<HashMap<String, Weak<Semaphore>>>>);
-
-impl NamespaceSemaphores {
-    /// Waits for the permit of a namespace, in the order of calls.
-    pub async fn acquire(&self, namespace: &str) -> OwnedSemaphorePermit {
-        let semaphore = self.semaphore(namespace);
-        semaphore.acquire_owned().await.expect("the semaphore is never closed")
-    }
-
-    fn semaphore(&self, namespace: &str) -> Arc<Semaphore> {
-        let mut by_namespace = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(semaphore) = by_namespace.get(namespace).and_then(Weak::upgrade) {
-            return semaphore;
-        }
-        by_namespace.retain(|_, semaphore| semaphore.strong_count() > 0);
-        let semaphore = Arc::new(Semaphore::new(1));
-        by_namespace.insert(namespace.to_owned(), Arc::downgrade(&semaphore));
-        semaphore
     }
 }
 

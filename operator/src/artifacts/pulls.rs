@@ -1,18 +1,15 @@
 //! The permits for transfers from registries.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tenon_compiler::process::NamespaceSemaphores;
-use tokio::sync::Semaphore;
+use tenon_lifecycle::permits::NamespacePermits;
 
 use super::{ArtifactError, Source};
 
 /// The permits for transfers. Their total number is limited, and each namespace has one permit.
 #[derive(Clone)]
 pub(super) struct Pulls {
-    permits: Arc<Semaphore>,
-    by_namespace: NamespaceSemaphores,
+    permits: NamespacePermits,
     limit: Duration,
 }
 
@@ -23,8 +20,7 @@ impl Pulls {
     /// * `permits` - the maximum number of concurrent transfers.
     /// * `limit` - the time limit of a transfer. The wait for permits does not count.
     pub(super) fn new(permits: usize, limit: Duration) -> Self {
-        let (permits, by_namespace) = (Arc::new(Semaphore::new(permits)), Default::default());
-        Self { permits, by_namespace, limit }
+        Self { permits: NamespacePermits::new(permits, 1), limit }
     }
 
     /// Waits for the permits of a transfer, and then performs the transfer.
@@ -36,8 +32,7 @@ impl Pulls {
         source: &Source,
         transfer: impl Future<Output = Result<T, impl Into<ArtifactError>>>,
     ) -> Result<T, ArtifactError> {
-        let _permit = self.by_namespace.acquire(&source.namespace).await;
-        let _pull = self.permits.acquire().await.expect("the semaphore is never closed");
+        let _permit = self.permits.acquire(&source.namespace).await;
         match tokio::time::timeout(self.limit, transfer).await {
             Ok(result) => result.map_err(Into::into),
             Err(_) => {
