@@ -72,23 +72,13 @@ export class Folder {
 
   /** Returns the directory of one project: the folder itself, unless the project is a library. */
   project({ name }, vars) {
-    if (!existsSync(this.#source(name))) return this.directory;
+    const source = join(HERE, this.name, "src", `${name}.js`);
+    if (!existsSync(source)) return this.directory;
     const directory = join(this.directory, "projects", name);
     mkdirSync(join(directory, "src"), { recursive: true });
-    cpSync(join(this.directory, "src", `${name}.js`), join(directory, "src/index.js"));
+    cpSync(source, join(directory, "src/index.js"));
     writeFileSync(join(directory, "wrangler.json"), JSON.stringify(configuration(name, vars)));
     return directory;
-  }
-
-  /** Returns whether the source of a library's Worker contains a word. */
-  uses({ name }, word) {
-    const source = this.#source(name);
-    return existsSync(source) && readFileSync(source, "utf8").includes(word);
-  }
-
-  // Returns the path of a library's Worker, which a project with a configuration of its own lacks.
-  #source(name) {
-    return join(HERE, this.name, "src", `${name}.js`);
   }
 
   remove() {

@@ -1,5 +1,8 @@
 // Servers and libraries, each in a Worker of one module, `src/NAME.js`. They share their packages.
 //
+// `needs` lists the variables of a Worker that have the URLs of other servers: of a database, or of
+// `ORIGIN`, which stands in for the services of others.
+//
 // `stopped` marks a project that is known not to run: `by` states the cause, and `error` is a part
 // of the error.
 
@@ -29,6 +32,7 @@ export default [
     name: "supabase",
     title: "supabase-js",
     package: "@supabase/supabase-js",
+    needs: ["ORIGIN"],
     requests: [
       { path: "/rows", json: { data: [{ name: "Arica" }, { name: "Iquique" }], count: 5, error: null } },
       { path: "/sign-in", json: { user: "ada@example.com" } },
@@ -38,6 +42,7 @@ export default [
   {
     name: "stripe",
     package: "stripe",
+    needs: ["ORIGIN"],
     requests: [
       { path: "/customers", json: ["ada@example.com", "bob@example.com"] },
       {
@@ -56,6 +61,7 @@ export default [
     name: "openai",
     title: "openai SDK",
     package: "openai",
+    needs: ["ORIGIN"],
     requests: [
       { path: "/answer", json: { text: "Hello there", tokens: 7 } },
       { path: "/stream", has: "Hello there", streamed: true },
@@ -66,6 +72,7 @@ export default [
     name: "langchain",
     title: "LangChain",
     package: "@langchain/core",
+    needs: ["ORIGIN"],
     requests: [
       { path: "/answer", json: { text: "Hello there" } },
       { path: "/stream", has: "Hello there", streamed: true },
@@ -99,6 +106,7 @@ export default [
     name: "clerk",
     title: "Clerk backend",
     package: "@clerk/backend",
+    needs: ["ORIGIN"],
     requests: [
       { path: "/user", json: { id: "user_1", firstName: "Ada" } },
       { path: "/session", json: { sub: "user_1", sid: "sess_1" } },
@@ -109,6 +117,7 @@ export default [
     name: "sentry",
     title: "Sentry",
     package: "@sentry/cloudflare",
+    needs: ["ORIGIN"],
     requests: [
       { path: "/", json: { traced: true } },
       { path: "/captured", has: /"id":"[0-9a-f]{32}"/ },
@@ -281,6 +290,7 @@ export default [
   {
     name: "cheerio",
     package: "cheerio",
+    needs: ["ORIGIN"],
     requests: [
       { path: "/table.html", json: { title: "CITIES", rows: [["Arica", "222"], ["Iquique", "191"]], html: '<h1 class="title">CITIES</h1>' } },
       { path: "/missing", status: 404, json: { status: 404 } },
