@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
-/// Maximum length of a Worker's name, in bytes. The name becomes part of a host name.
-const MAX_NAME: usize = 63;
+use crate::manifest::MAX_NAME;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

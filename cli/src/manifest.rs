@@ -19,6 +19,9 @@ use crate::assets::{Files, Listing};
 use crate::import::Translation;
 use crate::{assets, folder, import, schema};
 
+/// Maximum length of a Worker's name, in bytes. The name becomes part of a host name.
+pub(crate) const MAX_NAME: usize = 63;
+
 /// The namespace of an object that does not name one.
 const DEFAULT_NAMESPACE: &str = "default";
 

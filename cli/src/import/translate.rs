@@ -10,6 +10,7 @@ use super::advice;
 use super::routes::{Routes, routes};
 use crate::annotation::{BUILD, MAIN};
 use crate::assets::FOLDER;
+use crate::manifest::MAX_NAME;
 
 /// Name of the module that the bundler writes.
 const ENTRYPOINT: &str = "index.js";
@@ -25,9 +26,6 @@ const NODE: &str = "nodejs_compat";
 
 /// The compatibility date from which wrangler projects have that flag without naming it.
 const NODE_BY_DATE: &str = "2026-08-04";
-
-/// Maximum length of a Worker's name, in bytes. The name is part of a host name.
-const MAX_NAME: usize = 63;
 
 /// Maximum of `limits.subrequests` of a Worker.
 const MAX_SUBREQUESTS: u64 = 10_000;
