@@ -42,7 +42,8 @@ func TestOpenShiftIsDetected(t *testing.T) {
 	}
 }
 
-// OpenShift's DNS Pods listen on a port other than their Service's, and policies see the Pods'.
+// OpenShift's DNS Pods listen on 5353, not on their Service's 53. A network policy applies to the
+// Pods' port.
 func TestRestrictedNodesReachTheDNSOfOpenShift(t *testing.T) {
 	egress := render(t, variety["openshift"]).find(t, "NetworkPolicy/tenon-runtime-node").at("spec", "egress", 0)
 	expect(t, "the rule for DNS", egress, `
@@ -60,7 +61,7 @@ func TestEveryServiceWithClientsHasTheFamilies(t *testing.T) {
 		t.Fatalf("got the Services %v, want 7", services)
 	}
 	for _, service := range services {
-		// A Prometheus would scrape both addresses of a Pod.
+		// With two families, Prometheus would scrape each Pod twice, once at each address.
 		if strings.HasSuffix(service.GetName(), "-metrics") {
 			expect(t, service.String(), service.at("spec", "ipFamilyPolicy"), "null")
 			continue

@@ -1,4 +1,4 @@
-//! Selections of namespaces, by name or by label.
+//! Selections of namespaces by label.
 //!
 //! The rules of a selection are on the type that holds it, because their messages name the field.
 

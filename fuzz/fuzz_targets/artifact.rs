@@ -1,6 +1,6 @@
 //! Fuzzes the blobs of an OCI artifact, which may come from any registry. Unpacking stays within
-//! the limits for any bytes, and an unpacked bundle is packed into an artifact with the same
-//! content.
+//! the limits for any bytes. An unpacked bundle is packed into an artifact with the same content,
+//! unless it is too large when compressed or lacks the module that it names as its entrypoint.
 
 #![no_main]
 

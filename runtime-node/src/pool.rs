@@ -224,7 +224,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
             },
             None => {}
         }
-        match self.make_room(digest, tenant, share, now) {
+        match self.find_room(digest, tenant, share, now) {
             Ok(victim) => Lookup::Start(Vacancy {
                 pool: self,
                 digest: *digest,
@@ -245,7 +245,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         share: Share,
         now: Instant,
     ) -> bool {
-        self.make_room(digest, tenant, share, now).is_ok()
+        self.find_room(digest, tenant, share, now).is_ok()
     }
 
     /// Ends a start successfully. Evicts each isolate of the Worker's other revisions that is not

@@ -25,8 +25,8 @@ export default {
   }
 };";
 
-/// Returns a Worker whose rollouts have two steps. Latencies are not compared, because other tests
-/// may run on the same cores.
+/// Returns a Worker whose rollouts have two steps. The bound on latencies is the largest that the
+/// schema allows, because other tests may run on the same cores.
 fn rolled_out(name: &str, code: &str, seconds: i32) -> anyhow::Result<Worker> {
     let mut worker = worker(name, code);
     let step = |percent: i32| json!({"percent": percent, "durationSeconds": seconds});

@@ -37,7 +37,7 @@ const MAX_UNDECIDED: usize = 256;
 const MAX_UNDECIDED_DATA: u64 = 16 * 1024;
 const MAX_ALL_UNDECIDED_DATA: u64 = 1024 * 1024;
 
-/// The number of ended connections that QUIC still keeps, from which on a thread refuses clients.
+/// A thread refuses clients while QUIC still keeps this many ended connections, or more.
 const MAX_ENDED: usize = 1024;
 
 /// The size of the kernel's buffers of a thread's socket, in bytes. All connections of the thread
@@ -217,8 +217,7 @@ impl Endpoint {
 
 /// Decides whether a client has to prove its address before anything is kept for it. A proof costs
 /// each client a round trip, so it is required only while there are many handshakes. An attacker
-/// that states wrong addresses can therefore make the thread keep no more than [`UNPROVEN`]
-/// handshakes.
+/// that spoofs addresses can therefore make the thread keep no more than [`UNPROVEN`] handshakes.
 fn must_prove(has_proven: bool, unproven: usize) -> bool {
     !has_proven && unproven >= UNPROVEN
 }
@@ -249,8 +248,8 @@ impl Drop for Counted {
 }
 
 impl Attempt {
-    /// Returns the address of the client. Unless the client has proven it, another client may have
-    /// stated it.
+    /// Returns the address of the client. The address may be spoofed unless the client has proven
+    /// it.
     pub fn address(&self) -> IpAddr {
         self.incoming.remote_address().ip()
     }

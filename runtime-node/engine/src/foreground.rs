@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  V8's constructor, on this thread ─post─► new isolate's queue ─► then found by its address
-//!  any thread of V8 ─────────────────post─► address ─► its queue now ─wakes─► event loop ─► a turn
+//!  any thread of V8 ─────────────────post─► address ─► current queue ─wakes─► event loop ─► a turn
 //!                                             └─► none, or closed: the task is dropped
 //! ```
 //!

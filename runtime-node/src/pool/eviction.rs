@@ -23,8 +23,9 @@ enum Rank {
 }
 
 impl<O: Occupant, S: Clone> Pool<O, S> {
-    /// Returns the isolate that must be evicted for a start, or `None` if a slot is free.
-    pub(super) fn make_room(
+    /// Returns the isolate that must be evicted for a start, or `None` if a slot is free and the
+    /// tenant has not used up its share.
+    pub(super) fn find_room(
         &self,
         digest: &RevisionDigest,
         tenant: &str,

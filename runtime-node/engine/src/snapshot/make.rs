@@ -7,7 +7,13 @@
 //! source text, and to native functions, by index.
 
 #![allow(unsafe_code)] // Uses addresses as placeholders for functions.
-#![cfg_attr(test, expect(dead_code, reason = "the engine's own tests have one file"))]
+#![cfg_attr(
+    test,
+    expect(
+        dead_code,
+        reason = "the engine's tests make a snapshot of one file, and call only a part of this code"
+    )
+)]
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -77,7 +83,7 @@ impl Source {
 ///
 /// # Arguments
 /// * `sources` - the files, in the order in which they are evaluated.
-/// * `names` - the names of the native functions, in the order of the functions.
+/// * `names` - the names of the native functions, in the order of `Builtins::functions`.
 ///
 /// # Errors
 /// Fails if a file throws or takes a primordial that does not exist, or if V8 makes no snapshot.

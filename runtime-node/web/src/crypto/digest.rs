@@ -29,18 +29,18 @@ pub(crate) fn crypto_digest<'s>(
     hash: Hash,
     data: View<'s>,
 ) -> Result<MaybePromise<'s, v8::ArrayBuffer>, Thrown> {
-    let (mut context, mut steps) = (Context::new(hash.algorithm()), Steps::default());
+    let (mut context, mut progress) = (Context::new(hash.algorithm()), Progress::default());
     let began = Instant::now();
     let is_late = || began.elapsed() >= AT_ONCE;
-    if bytes::read(data, |data| steps.run_slice(data, is_late, |part| context.update(part))) {
+    if bytes::read(data, |data| progress.run_slice(data, is_late, |part| context.update(part))) {
         return value(scope, digest(context)).map(MaybePromise::ready);
     }
-    let rest = Data::copy(scope, data, steps.0)?;
-    let (mut context, mut steps) = (Some(context), Steps::default());
+    let rest = Data::copy(scope, data, progress.0)?;
+    let (mut context, mut progress) = (Some(context), Progress::default());
     let cost = Cost::Large { queue: QueueKind::Parts, at_least: Duration::ZERO };
     perform(scope, cost, move |slice| {
         let update = |part: &[u8]| context.iter_mut().for_each(|context| context.update(part));
-        if !steps.run_slice(&rest, || slice.is_some_and(Slice::is_over), update) {
+        if !progress.run_slice(&rest, || slice.is_some_and(Slice::is_over), update) {
             return None;
         }
         context.take().map(|context| Ok(digest(context)))
@@ -53,9 +53,9 @@ fn digest(context: Context) -> Output {
 
 /// The number of bytes hashed so far.
 #[derive(Default)]
-pub(crate) struct Steps(usize);
+pub(crate) struct Progress(usize);
 
-impl Steps {
+impl Progress {
     /// Hashes more data until `is_over` returns true. Returns whether all data has been hashed.
     pub(crate) fn run_slice(
         &mut self,

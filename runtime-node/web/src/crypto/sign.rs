@@ -12,7 +12,7 @@ use tenon_engine::thrown::Thrown;
 use tenon_op::op;
 
 use super::arguments::Data;
-use super::digest::Steps;
+use super::digest::Progress;
 use super::keys::KeyRef;
 use super::operation::{Cost, Output, failed, perform};
 use crate::ops::MaybePromise;
@@ -166,11 +166,11 @@ fn with_digest<'s, T>(
     data: Data,
     finish: impl FnOnce(Scheme, &Key, &[u8]) -> Result<Output, Thrown> + Send + 'static,
 ) -> Result<MaybePromise<'s, T>, Thrown> {
-    let (mut hasher, mut steps, mut finish) = (None, Steps::default(), Some(finish));
+    let (mut hasher, mut progress, mut finish) = (None, Progress::default(), Some(finish));
     perform(scope, scheme.cost(&key, &data), move |slice| {
         let hashing = hasher.get_or_insert_with(|| scheme.hasher(&key));
         if !matches!(hashing, Hasher::None)
-            && !steps.run_slice(
+            && !progress.run_slice(
                 &data,
                 || slice.is_some_and(Slice::is_over),
                 |part| hashing.update(part),

@@ -73,9 +73,9 @@
 
     // ---- Native states
 
-    // Returns functions that register the owner of a native state, which has a number, and that
-    // forget the owner when it has closed the state. If the owner is collected before that, `close`
-    // is called. The registry is created on first use, because a snapshot cannot contain one.
+    // Returns functions that register and forget the owner of a native state, which has a
+    // number. `close` is called with the number if the owner is collected before it is forgotten.
+    // The registry is created on first use, because a snapshot cannot contain one.
     function keeper(close) {
       let registry = null;
       return {

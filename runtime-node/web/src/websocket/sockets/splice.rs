@@ -2,7 +2,7 @@
 //! received from elsewhere and passes on unchanged.
 //!
 //! ```text
-//!  serve:   client ◄─ pipe ◄─ a number ─► the Worker's accept
+//!  serve:   client ◄─ pipe ◄─────────────┬─ socket ◄─► the Worker, which knows it by its number
 //!           client ─► request's stream ──┘
 //!
 //!  splice:  client ◄─ Sending ◄─ wire
