@@ -49,7 +49,7 @@ func property(node *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// describe sets the first field of a schema.
+// describe sets the description of a schema. A new description becomes the first field.
 func describe(schema *yaml.Node, text string) {
 	if known := property(schema, "description"); known != nil {
 		known.Value = text

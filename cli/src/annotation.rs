@@ -1,4 +1,4 @@
-//! The annotations of a Worker's manifest that only this command reads.
+//! Annotations of a Worker's manifest that only the command `tenon` reads.
 
 /// The annotation that names the module to bundle, by a path relative to the Worker's file.
 pub(crate) const MAIN: &str = "tenon.dev/main";

@@ -26,8 +26,9 @@ pub const MAX_SHARDS: i32 = 64;
 /// Maximum number of lanes per node.
 pub const MAX_LANES: i32 = 8;
 
-/// The label with a pool's name. The Service of the pool's nodes has it, and therefore the
-/// Service's EndpointSlices, and so has the Secret with the certificate of the nodes.
+/// The label with a pool's name. The operator sets it on the pool's objects, including the Pods,
+/// and on the Secret with the certificate of the nodes. Kubernetes copies the labels of a Service
+/// to its EndpointSlices.
 pub const POOL_LABEL: &str = "tenon.dev/pool";
 
 /// A set of identical nodes. The operator creates a Deployment, a PodDisruptionBudget and a
@@ -281,7 +282,7 @@ fn quantities(_: &mut SchemaGenerator) -> Schema {
 fn surge(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-int-or-string": true,
-        // The API server replaces null by the default.
+        // The API server replaces null with the default.
         "nullable": false,
         "minimum": 1,
         "maximum": 10_000,

@@ -2,8 +2,8 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// Maximum size of the modules, in bytes. An object in etcd is at most 1.5 MiB; the modules get
-/// 1 MiB of it.
+/// Maximum length of each module: in characters for text, in bytes for data in base64. The size of
+/// all modules together is bounded by etcd, where an object is at most 1.5 MiB.
 const MODULES_BYTES: u32 = 1024 * 1024;
 
 /// Returns the schema of a revision's modules, which may come from a ConfigMap with up to 1,000
