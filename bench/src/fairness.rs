@@ -9,9 +9,9 @@
 //! shard that makes them wait, and would therefore count few of the delayed requests. Phases
 //! alternate, round by round: the neighbors alone, and beside each kind of hog
 //! (`fairness/hogs.rs`): a *spender*, whose requests use nine tenths of the CPU limit and succeed;
-//! a *breaker*, whose requests never end, so that the node terminates each and replaces its isolate;
-//! a *collector*, which keeps 100 MiB and turns it into garbage; *cold starts* of Workers of one
-//! mebibyte; and a *compiler* of WebAssembly.
+//! a *breaker*, whose requests never end, so that the node terminates each and replaces its
+//! isolate; a *collector*, which keeps 100 MiB and turns it into garbage; *cold starts* of Workers
+//! of one mebibyte; and a *compiler* of WebAssembly.
 //!
 //! The objectives check three promises. First, a neighbor beside a hog waits no longer than it
 //! would for a few light requests of other Workers. Second, it keeps its throughput: the neighbors'

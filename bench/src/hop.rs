@@ -74,8 +74,8 @@ struct Row {
     plain: Measured,
     tls: Measured,
     peer: Measured,
-    /// The number of system calls per request of Tenon without TLS and of the peer, or `None` if the
-    /// processes cannot be traced.
+    /// The number of system calls per request of Tenon without TLS and of the peer, or `None` if
+    /// the processes cannot be traced.
     syscalls: Option<[f64; 2]>,
 }
 

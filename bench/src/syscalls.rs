@@ -1,8 +1,8 @@
 //! Counts the system calls of processes with strace.
 //!
-//! strace makes a process slower, but a load with a fixed number of connections saturates it all the
-//! same. The count of a request therefore hardly changes, except at one connection, where a slower
-//! process waits less often.
+//! strace makes a process slower, but a load with a fixed number of connections saturates it all
+//! the same. The count of a request therefore hardly changes, except at one connection, where a
+//! slower process waits less often.
 
 use std::fs;
 use std::path::Path;
@@ -19,8 +19,8 @@ const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause between two checks of whether strace has attached itself.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Counts the system calls of `processes` and their descendants while `load` runs. Returns the count
-/// and the result of `load`.
+/// Counts the system calls of `processes` and their descendants while `load` runs. Returns the
+/// count and the result of `load`.
 ///
 /// # Arguments
 /// * `scratch` - a directory for the output of strace.

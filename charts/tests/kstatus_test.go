@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The operator's tests write the states of Workers, RuntimePools and HostGrants to these files, each
-// with the status that tools should compute. Flux and Helm 4 compute this status with the package
-// kstatus.
+// The operator's tests write the states of Workers, RuntimePools and HostGrants to these files,
+// each with the status that tools should compute. Flux and Helm 4 compute this status with the
+// package kstatus.
 func TestToolsComputeTheStateOfEachObject(t *testing.T) {
 	for _, file := range []string{"testdata/kstatus-worker.json", "testdata/kstatus-pool.json", "testdata/kstatus-grant.json"} {
 		var states []struct {

@@ -89,8 +89,8 @@ fn choose<'a>(
     }
 }
 
-/// Returns the type of the class that handles the calls of a binding, or `None` if the files contain
-/// no such class in TypeScript.
+/// Returns the type of the class that handles the calls of a binding, or `None` if the files
+/// contain no such class in TypeScript.
 ///
 /// # Arguments
 /// * `caller` - the Worker that has the binding.

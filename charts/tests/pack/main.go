@@ -1,5 +1,5 @@
-// Command pack packs a chart as `helm package` does, with Helm's own library. All files have the time
-// SOURCE_DATE_EPOCH, in seconds, so that the same chart yields the same bytes.
+// Command pack packs a chart as `helm package` does, with Helm's own library. All files have the
+// time SOURCE_DATE_EPOCH, in seconds, so that the same chart yields the same bytes.
 //
 //	SOURCE_DATE_EPOCH=0 go run ./pack --version 0.1.0 --out DIRECTORY ../tenon
 package main

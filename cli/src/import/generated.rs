@@ -1,8 +1,8 @@
 //! Finds the configuration that a project's build has generated.
 //!
 //! Frameworks that build with Vite or Nitro emit code of their own, and a configuration for it. The
-//! file `.wrangler/deploy/config.json` of the project names that configuration, and wrangler deploys
-//! it instead of the one that the author wrote.
+//! file `.wrangler/deploy/config.json` of the project names that configuration, and wrangler
+//! deploys it instead of the one that the author wrote.
 
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};

@@ -1,5 +1,5 @@
-// Command validate checks objects as the API server does before it stores them: with Kubernetes' own
-// defaults and validation, and with the profile `restricted` of the Pod Security Standards. It
+// Command validate checks objects as the API server does before it stores them: with Kubernetes'
+// own defaults and validation, and with the profile `restricted` of the Pod Security Standards. It
 // needs no cluster. Kinds that are not Kubernetes' own are skipped.
 //
 //	validate < OBJECTS.yaml
