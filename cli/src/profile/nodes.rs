@@ -6,8 +6,8 @@ use tenon_proto::id::{ShardId, WorkerId};
 use tenon_table::ring::{Key, Ring, Seed};
 
 /// Returns the name of the Pod with the first candidate for the Worker's requests, or `None` if no
-/// Pod is ready. Routers send requests to another node only if the node of this Pod is overloaded
-/// or silent.
+/// Pod is ready. Routers send requests to other nodes only if the node of this Pod does not take
+/// them, or if the Worker needs more than one shard.
 ///
 /// # Arguments
 /// * `pods` - the Pods of the Worker's pool.
