@@ -226,7 +226,7 @@ impl Artifacts {
     /// Returns the compiled modules of an accepted artifact.
     ///
     /// # Arguments
-    /// * `source` - the reference to the artifact, with the digest.
+    /// * `source` - the reference to the artifact. `digest` is used in place of its tag.
     ///
     /// # Errors
     /// Fails if no cache has the modules, and the artifact cannot be pulled and compiled again.

@@ -167,7 +167,7 @@ impl Claims {
     }
 
     /// Returns the namespace to which a host below the platform's domain belongs: `None` if the
-    /// host is not below the domain, and `Some(None)` for the domain itself.
+    /// host is not below the domain, and `Some(None)` for the domain itself and its wildcard.
     fn namespace_of<'a>(&self, host: &'a str) -> Option<Option<&'a str>> {
         let name = host.strip_prefix("*.").unwrap_or(host).strip_suffix(self.domain.as_str())?;
         if name.is_empty() {

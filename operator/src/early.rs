@@ -90,7 +90,7 @@ impl Search {
     }
 
     /// Returns an index of the objects on which the revisions of a Worker depend, or `None` if the
-    /// Worker has not been accepted.
+    /// Worker does not exist or has not been accepted.
     async fn index(&self, id: &WorkerId) -> Result<Option<Index>, SearchError> {
         let Some(worker) = self.read::<Worker>(id.namespace(), id.name()).await? else {
             return Ok(None);

@@ -151,7 +151,7 @@ impl<K: Eq + Hash> Buckets<K> {
     }
 
     /// Returns the time at which the bucket of `key` is full again if a token is taken now, or
-    /// `None` if the bucket is empty.
+    /// `None` if the bucket is empty or there are too many buckets.
     fn after(&mut self, key: &K, now: Instant) -> Option<Instant> {
         if self.full_at.len() >= MAX_BUCKETS && !self.full_at.contains_key(key) {
             self.full_at.retain(|_, full_at| *full_at > now);

@@ -59,7 +59,7 @@ const SWEEP: Duration = Duration::from_secs(5);
 /// crash loops or a quarantine.
 pub struct HealthTrigger {
     pub id: WorkerId,
-    /// Whether the Worker serves another digest than before.
+    /// Whether a revision that serves the Worker has other bindings than before.
     pub redeployed: bool,
 }
 

@@ -80,8 +80,8 @@ pub struct Platform {
 pub enum ServingState {
     /// The Worker has been deleted, or has never been accepted.
     None,
-    /// Each WorkerRevision that should serve has not been seen, was deleted, or has never been
-    /// resolved. The catalog keeps its previous entry.
+    /// Each WorkerRevision that should serve has not been seen, was deleted, or cannot be resolved
+    /// and has no recorded digest. The catalog keeps its previous entry.
     Unresolved,
     Serving(Box<Deployment>),
 }

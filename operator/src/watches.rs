@@ -274,7 +274,7 @@ impl Watches {
     }
 }
 
-/// The Workers in the catalog, each with the time of its latest redeployment, which adds a digest
-/// that did not serve the Worker before. `None` if the Worker has not been redeployed.
+/// The Workers in the catalog, each with the time of its latest redeployment, which gave a serving
+/// revision other bindings and so another digest. `None` if the Worker has not been redeployed.
 #[derive(Default)]
 struct Published(HashMap<WorkerId, Option<Timestamp>>);

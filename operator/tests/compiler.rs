@@ -58,7 +58,7 @@ async fn a_module_that_compiles_endlessly_is_stopped_and_named() {
 
 #[tokio::test]
 async fn modules_that_overflow_the_compilers_stack_are_refused() {
-    // Each level takes two bytes, and all levels together need more stack than there is.
+    // Each operator is a level of nesting, and all levels together need more stack than there is.
     let code = format!("export default {}0", "!-".repeat(8 << 20));
     let errors = outcome(&compiler(), "shop", &job(&[("worker.js", &code)])).await.unwrap_err();
     let message = errors[0].to_string();

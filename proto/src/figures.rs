@@ -26,7 +26,7 @@ const LOG_UNIT: u32 = 8;
 /// The requests of one revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Number of requests.
+    /// Number of requests, except those that failed because of their clients.
     pub requests: u64,
     /// Number of requests with a status of 500 or more.
     pub failed: u64,

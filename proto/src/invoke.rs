@@ -8,7 +8,7 @@
 //!
 //! - [`HeadWriter`], [`with_stay`]: the head of a request, written from its parts; [`encode_head`]:
 //!   the same from a value.
-//! - [`HeadSink`]: the destinations of these parts, of which a message is one.
+//! - [`HeadSink`]: a destination of these parts, which is a message or a value.
 //! - [`Prologue`]: all of a message except the body at its end.
 //! - [`Reader`]: the messages of a stream.
 //!

@@ -29,7 +29,7 @@ use super::state::Walk;
 use super::watchers::Registration;
 use super::{Catalog, Full, Progress, assets, report, traffic};
 
-/// A client that has not answered a ping for this long is considered dead, and its stream is
+/// A client that has not answered a ping for this long is considered dead, and its connection is
 /// closed.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two pings.

@@ -138,7 +138,8 @@ pub fn plan(state: &State, terms: &Terms, now: Timestamp) -> Plan {
 }
 
 impl Plan {
-    /// Returns whether no Secret of a holder is written now or later.
+    /// Returns whether every holder keeps its Secret: none is written now, and none waits for its
+    /// first certificate.
     pub fn keeps_all(&self) -> bool {
         self.steps.values().all(|step| *step == Step::Keep)
     }

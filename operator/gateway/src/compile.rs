@@ -29,7 +29,7 @@ pub struct Compiled {
     /// The matches, with the index of the action and without the listeners.
     pub matches: Vec<RuleMatch>,
     pub actions: Vec<RuleAction>,
-    /// The Workers to which the route refers and may refer.
+    /// The Workers to which the route refers and is permitted to refer.
     pub workers: Vec<WorkerId>,
     /// The first reference to a backend that is not valid, and its reason.
     pub invalid: Option<InvalidBackend>,

@@ -54,8 +54,8 @@ pub struct PendingReports {
     pub by_node: BTreeMap<String, NodeReport>,
     /// The quarantine that ends last among those that nodes have reported.
     pub quarantine: Option<Quarantine>,
-    /// Time from which reports count: earlier reports are about another revision, or about the same
-    /// revision with other bindings. `None` if all reports count.
+    /// Time from which reports count: earlier reports may be about a revision with its previous
+    /// bindings. `None` if all reports count.
     pub redeployed_at: Option<Timestamp>,
 }
 
@@ -158,8 +158,8 @@ pub fn longer(one: Quarantine, other: Quarantine) -> Quarantine {
     Quarantine { times: times.unwrap_or(longer.times), ..longer }
 }
 
-/// Returns whether a report of this time is about another revision, or about the same revision with
-/// other bindings. A status stores whole seconds, so whole seconds are compared.
+/// Returns whether a report of this time may be about a revision with its previous bindings. A
+/// status stores whole seconds, so whole seconds are compared.
 fn is_void(at: &Time, pending: &PendingReports) -> bool {
     pending.redeployed_at.is_some_and(|redeployed_at| at.0.as_second() < redeployed_at.as_second())
 }

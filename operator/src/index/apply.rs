@@ -140,8 +140,8 @@ impl Index {
         Touched { workers, pools, fronts, ..Touched::default() }
     }
 
-    /// Applies a change of a grant, which affects the Workers that claim its hosts, or hosts above
-    /// or below them.
+    /// Applies a change of a grant, which affects the Workers and HTTPRoutes that claim its hosts,
+    /// or hosts above or below them.
     pub(super) fn apply_grant(&mut self, watched: Watched<HostGrant>) -> Touched {
         let hosts = match watched {
             Watched::Applied(grant) => self.grants.set(&grant.name_any(), Some(&grant.spec)),
@@ -152,8 +152,8 @@ impl Index {
         self.touched_by_claims(affected)
     }
 
-    /// Applies a change of a namespace. Only its labels affect Workers: those of the namespace, and
-    /// those that claim the same hosts.
+    /// Applies a change of a namespace. Only its labels affect other objects: the Workers and
+    /// HTTPRoutes of the namespace, and those that claim the same hosts.
     pub(super) fn apply_namespace(
         &mut self,
         watched: Watched<PartialObjectMeta<Namespace>>,

@@ -307,7 +307,7 @@ fn any_report() -> impl Strategy<Value = NodeReport> {
 }
 
 fn any_pending() -> impl Strategy<Value = PendingReports> {
-    // Up to more nodes than a status lists, most of which fail.
+    // There may be more nodes than a status lists, and most of them fail.
     let by_node = proptest::collection::btree_map("node-[a-d][a-p]", any_report(), 0..48);
     (by_node, proptest::option::of(any_quarantine()), proptest::option::of(0..2_000_i64)).prop_map(
         |(by_node, quarantine, redeployed_at)| PendingReports {

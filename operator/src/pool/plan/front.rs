@@ -29,8 +29,8 @@ const SITES_MOUNT: &str = "/var/cache/tenon-sites";
 /// Capacity for static files of all processes of a node together, in MiB.
 const SITES_MIB: i32 = 512;
 
-/// Space in the volume for each process beyond its capacity, in MiB: three packs of up to 512 MiB,
-/// which it fetches at the same time.
+/// Space in the volume for each process, in addition to the common capacity, in MiB: three packs of
+/// up to 512 MiB, which the process fetches at the same time.
 const FETCHES_MIB: i32 = 1_536;
 
 /// Returns the front of a pool, if the pool has one and the operator admits fronts.
