@@ -95,8 +95,7 @@ use crate::thread::RouterThread;
 
 pub use thread::FrontThread;
 
-/// The maximum number of connections that wait to be accepted. The kernel's own limit is usually
-/// lower.
+/// The maximum number of connections that wait to be accepted. The kernel's own limit may be lower.
 pub const BACKLOG: i32 = 4096;
 
 /// The maximum number of connections that are accepted before the other tasks of the thread run.

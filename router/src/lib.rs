@@ -7,7 +7,7 @@
 //!  client ─HTTP──────►│ front ─► path: match ─► admit ─► pick ─► forward ─┼─► shard
 //!                     └───────────────────────────────────────────────────┘
 //!  node, operator ─gRPC──► internal: look up by name ─► the same from admit on
-//!                       thread 1 … one per core, sharing only the addresses and rate limits
+//!                       thread 1 … one per core; all share the table and `thread::Shared`
 //! ```
 //!
 //! | group | what it is | may depend on |
@@ -18,8 +18,8 @@
 //! | `sites` | static files: fetched from operators, kept on disk, read | `server` |
 //!
 //! `args` contains the arguments of processes that serve clients. `server` connects to the catalog,
-//! which operators serve. Any group may use `date`, `figures`, `meters` and `trace`, and three
-//! crates: [`tenon_clients`] (clients' connections, and what each client may take),
+//! which operators serve. Any group may use `date`, `executor`, `figures`, `meters` and `trace`,
+//! and three crates: [`tenon_clients`] (clients' connections, and what each client may take),
 //! [`tenon_compression`] (the encoders of responses, and what they may take) and [`tenon_table`]
 //! (the content of the catalog: routes, the ring of shards, rate limits). `thread` contains what
 //! one serving thread owns of every group but `front`. `metrics` contains the metrics of all

@@ -1,9 +1,9 @@
 //! The socket of one thread, as its endpoint sees it: the datagrams of the thread's own
 //! connections, from the kernel and from other threads.
 //!
-//! The kernel may deliver many datagrams of a client as one message. Each is copied out of the
-//! message here, because the endpoint would otherwise keep all of them in memory for as long as it
-//! keeps a byte of one of them.
+//! The kernel may deliver many datagrams of a client as one message. Each datagram is copied out of
+//! the message here, because the endpoint would otherwise keep all of them in memory for as long as
+//! it keeps a byte of one of them.
 
 use std::fmt;
 use std::io::{self, IoSliceMut};

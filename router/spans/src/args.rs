@@ -119,7 +119,7 @@ fn headers(pairs: &Pairs) -> Result<MetadataMap, SpanArgsError> {
     Ok(headers)
 }
 
-/// Returns the attributes of this process that its spans state. An attribute of the arguments
+/// Returns the attributes that describe this process in its spans. An attribute of the arguments
 /// replaces the process's own attribute of that name.
 fn resource(service: &str, instance: &str, pairs: &Pairs) -> Resource {
     let own = [

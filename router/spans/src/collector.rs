@@ -81,7 +81,7 @@ impl Connector {
     /// * `authorities` - a file with the certificates to trust instead of the system's.
     ///
     /// # Errors
-    /// Fails if the URL is https and no certificate can be read.
+    /// Fails if the URL is https and the certificates cannot be read, or there are none.
     pub(crate) fn new(url: &Uri, authorities: Option<&Path>) -> Result<Self, CertificatesError> {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);

@@ -122,7 +122,7 @@ async fn send(
 fn retry_after(status: &Status, delay: Duration) -> Option<Duration> {
     let stated = status.get_details_retry_info().and_then(|info| info.retry_delay);
     match status.code() {
-        // The collector can recover only if it states a delay.
+        // A collector that can recover states a delay.
         Code::ResourceExhausted => stated,
         Code::Cancelled
         | Code::DeadlineExceeded

@@ -9,7 +9,7 @@ label_values! {
     pub(crate) enum Fate {
         /// The collector has accepted the span.
         Exported = "exported",
-        /// The collector was too slow, so there was no room for the span.
+        /// There was no room for the span: the collector was too slow, or too many requests failed.
         Dropped = "dropped",
         /// The collector could not be reached, or has refused the span.
         Failed = "failed",

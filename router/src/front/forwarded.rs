@@ -78,8 +78,8 @@ impl Sender {
     }
 }
 
-/// Returns the last address that does not belong to a trusted proxy, or otherwise the first address
-/// that a proxy has named.
+/// Returns the last address that does not belong to a trusted proxy; otherwise the first address
+/// that a trusted proxy has named, or the peer if there is none.
 fn client(peer: IpAddr, headers: &HeaderMap, trusted: &TrustedProxies) -> IpAddr {
     let named: Vec<_> = members(headers, &FORWARDED_FOR).collect();
     let mut client = peer;

@@ -8,7 +8,7 @@
 //!                                        with a generated key
 //! ```
 //!
-//! Any other upgrade is ignored, as HTTP specifies (RFC 9110, section 7.8), and the request is
+//! Any other upgrade is ignored, as HTTP allows (RFC 9110, section 7.8), and the request is
 //! answered as if it did not request one.
 //!
 //! This module is pure.

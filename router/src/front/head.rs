@@ -1,5 +1,6 @@
-//! The head of a client's request, as its Worker gets it. This module is pure, except that it draws
-//! the revisions of the Workers that the Worker may call.
+//! The head of a client's request, as its Worker gets it. This module is pure, except for random
+//! numbers: it draws the revisions of the Workers that the Worker may call, and the key of a
+//! handshake.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method};

@@ -45,7 +45,7 @@ pub(crate) struct Edge<'a> {
     pub(crate) host: &'a str,
     /// The host that the client requested.
     pub(crate) requested_host: &'a str,
-    /// The address of the connection's other end.
+    /// The address of the connection's other end, or the one that the PROXY protocol names.
     pub(crate) peer: IpAddr,
     pub(crate) request_id: &'a str,
 }

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A client keeps the address with which it has completed the handshake, even if it changes its
-//! address later. A client may state any address in the datagrams of a connection, and the router
-//! learns only afterwards whether the client receives what is sent there. A Worker would otherwise
-//! see requests of an address that their sender does not have.
+//! address later. A client can spoof the source address of its datagrams, and the router learns
+//! only afterwards whether the client receives what is sent there. Otherwise, a Worker would see
+//! requests from an address that their sender does not have.
 
 use std::cell::Cell;
 use std::convert::Infallible;

@@ -33,7 +33,8 @@ type Key = ([u8; 16], Coding);
 /// The compressed contents of all sites.
 #[derive(Clone)]
 pub(crate) struct Compressed {
-    /// The compressed content, or `None` if compression saves less than [`MIN_SAVING`].
+    /// The compressed content, or `None` if compression has failed or saves less than
+    /// [`MIN_SAVING`].
     contents: Cache<Key, Option<Bytes>>,
     is_busy: Arc<AtomicBool>,
 }

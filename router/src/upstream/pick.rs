@@ -202,8 +202,9 @@ impl<'a> Picker<'a> {
         self.lost_node.as_ref() == Some(&target.link.shard().node)
     }
 
-    /// Returns the next target, or `None` if none is left. Each candidate is returned at most once,
-    /// except for one as the last resort.
+    /// Returns the next target, or `None` if none is left. Each target is returned at most once,
+    /// except for one as the last resort, and for lanes whose processes ended while they had the
+    /// request.
     pub(crate) fn next(&mut self, preference: Preference) -> Option<Target> {
         self.next_sound(preference).or_else(|| {
             // The only node may have lost a shard but no lane. Overload alone is no reason to use
@@ -379,8 +380,8 @@ impl<'a> Picker<'a> {
         !self.pool.lanes[slot.get()].is_empty()
     }
 
-    /// Returns whether the Worker is believed to run in a lane. The first call for a new revision
-    /// also marks it as seen by this thread.
+    /// Returns whether a lane is asked first: the Worker is believed to run in one, or its revision
+    /// is new and this is the thread's first request for it, which this call records.
     fn asks_lane_first(&self) -> bool {
         let (Worker { digest, .. }, now) = (self.worker, Instant::now());
         let mut placements = self.upstream.placements.borrow_mut();

@@ -12,7 +12,8 @@
 //! - [`Rates`]: the rate limits of a Worker.
 //! - [`shares`]: how evenly the ring distributes Workers, as metrics.
 //!
-//! The crate knows nothing of the router that uses it. It is pure except for the publication.
+//! The crate knows nothing of the router that uses it. It is pure, except that [`Table::apply`]
+//! reads the clock and that tables are published.
 
 mod rates;
 pub mod ring;

@@ -290,7 +290,7 @@ impl Action {
         let position = match (*total, &**ends) {
             (0, _) => return None,
             (_, [_]) => 0,
-            // Weights are below a million, so the bias of a remainder is negligible.
+            // Weights are at most a million, so the bias of a remainder is negligible.
             (total, _) => random() % total,
         };
         ends.iter().find(|(end, _)| position < *end)?.1.as_ref()

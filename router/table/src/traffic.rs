@@ -125,7 +125,7 @@ impl Worker {
         self.traffic.as_ref().is_some_and(|traffic| traffic.session_affinity.is_some())
     }
 
-    /// Returns the Worker with the revision of this digest, if it serves.
+    /// Returns the Worker with the revision of this digest, if the entry has that revision.
     pub fn with_digest(&self, digest: &[u8]) -> Option<&Self> {
         let mut revisions = std::iter::once(self).chain(self.variants());
         revisions.find(|worker| worker.digest.as_bytes() == digest)

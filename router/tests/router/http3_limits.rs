@@ -223,7 +223,7 @@ async fn clients_that_do_not_read_give_way_to_others() {
     assert_eq!(other.get("/").await.status, StatusCode::OK);
 }
 
-/// A socket that never receives, as if the client had stated another address than its own.
+/// A socket that never receives, as if the client had spoofed its address.
 #[derive(Debug)]
 struct DeafSocket(Arc<dyn AsyncUdpSocket>);
 

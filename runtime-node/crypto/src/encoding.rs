@@ -194,7 +194,7 @@ pub fn rsa_to_private(key: &RsaKey) -> Option<Vec<u8>> {
 /// Imports a public key on a curve from its bytes.
 ///
 /// # Errors
-/// Returns [`KeyError::NoPoint`] if the bytes are not an uncompressed point of the curve.
+/// Returns [`KeyError::NoPoint`] if [`CurveKey::from_public`] refuses the bytes.
 pub fn curve_from_raw(curve: Curve, bytes: &[u8]) -> Result<CurveKey, KeyError> {
     CurveKey::from_public(curve, bytes).ok_or(KeyError::NoPoint)
 }

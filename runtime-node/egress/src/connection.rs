@@ -232,7 +232,8 @@ impl Sender {
         let mut request = http::Request::new(body);
         *request.method_mut() = method.clone();
         *request.headers_mut() = headers.clone();
-        // Some servers require an explicit length of zero for these methods (Fetch §4.6).
+        // Some servers require an explicit length of zero for these methods (Fetch,
+        // "HTTP-network-or-cache fetch").
         if is_empty && matches!(*method, Method::POST | Method::PUT) {
             request.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }

@@ -1,4 +1,4 @@
-//! Decodes the content codings of bodies (Fetch §4.6, RFC 9110 §8.4).
+//! Decodes the content codings of bodies (Fetch, "HTTP-network fetch"; RFC 9110 §8.4).
 //!
 //! A body is decoded as it is read, up to [`PIECE`] bytes at a time, so that a decompression bomb
 //! takes only as much memory as its reader has requested. The first bytes of the body determine how

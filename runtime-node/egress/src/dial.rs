@@ -78,8 +78,8 @@ where
     }
 }
 
-/// Alternates the two address families, beginning with IPv6 as RFC 8305 requires. Each family keeps
-/// its order. Returns at most [`MAX_ADDRESSES`] candidates.
+/// Alternates the two address families, beginning with IPv6, which RFC 8305 prefers. Each family
+/// keeps its order. Returns at most [`MAX_ADDRESSES`] candidates.
 fn interleave<C: Candidate>(candidates: &[C]) -> Vec<C> {
     let (six, four): (Vec<_>, Vec<_>) = candidates.iter().copied().partition(Candidate::is_ipv6);
     let longer = six.len().max(four.len());

@@ -215,7 +215,7 @@ fn translated(address: IpAddr) -> IpAddr {
 }
 
 /// Returns whether requests to the port are refused at any address: the service on the port might
-/// mistake an HTTP request for a message of its own protocol (Fetch §2.10).
+/// mistake an HTTP request for a message of its own protocol (Fetch, "port blocking").
 pub fn is_bad_port(port: u16) -> bool {
     BAD_PORTS.binary_search(&port).is_ok()
 }

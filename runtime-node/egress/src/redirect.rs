@@ -1,5 +1,5 @@
-//! Decides whether and how a redirect is followed (Fetch §4.4, "HTTP-redirect fetch"). This module
-//! is pure.
+//! Decides whether and how a redirect is followed (Fetch, "HTTP-redirect fetch"). This module is
+//! pure.
 
 use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION,

@@ -1,5 +1,5 @@
 //! Determines which part of a file's content a client requests, and whether the client has the
-//! content, from `Range` and `If-None-Match`. This module is pure.
+//! content, from `Range`, `If-Range` and `If-None-Match`. This module is pure.
 
 use http::{HeaderMap, HeaderValue, header};
 use tenon_compression::Coding;

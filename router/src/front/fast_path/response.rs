@@ -4,7 +4,8 @@
 //! ```text
 //!  length known ─────► content-length            the bytes
 //!  length unknown ───► transfer-encoding         size, piece, … 0
-//!  HEAD, 204, 304 ───► perhaps content-length    nothing
+//!  HEAD ─────────────► perhaps content-length    nothing
+//!  204, 304 ─────────► neither                   nothing
 //! ```
 //!
 //! This module is pure.

@@ -88,7 +88,7 @@ impl Http3Client {
         self.send(request, body).await.unwrap()
     }
 
-    /// Continues from another address, as a client does that changes its network.
+    /// Continues from another address, as a client that changes its network does.
     pub(crate) fn move_to(&self, address: Ipv4Addr) {
         self.endpoint.rebind(UdpSocket::bind((address, 0)).unwrap()).unwrap();
     }

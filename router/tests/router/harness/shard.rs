@@ -66,7 +66,7 @@ pub(super) struct Shard {
     pub(super) last_head: Arc<Mutex<Option<InvokeHead>>>,
 }
 
-/// Counts invocations that do not complete.
+/// Counts an invocation when it is dropped, whether or not it is complete.
 struct Unfinished(Arc<AtomicUsize>);
 
 impl Drop for Unfinished {

@@ -94,7 +94,8 @@ impl CipherContext {
         })
     }
 
-    /// Sets whether the padding of PKCS #7 is added and removed, as the block modes do by default.
+    /// Sets whether the padding of PKCS #7 is added and removed, which the block modes do by
+    /// default.
     pub fn set_padding(&mut self, pads: bool) -> bool {
         // SAFETY: the context is ours alone.
         worked(unsafe { lc::EVP_CIPHER_CTX_set_padding(self.context.as_ptr(), pads.into()) })
