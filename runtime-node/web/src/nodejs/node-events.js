@@ -143,7 +143,8 @@
         emitter[REJECTION](error, type, ...args);
         return;
       }
-      // Rejections of the listeners of `error` are ignored.
+      // The promises that the listeners of `error` return are not captured, so that a listener that
+      // rejects is not called again and again.
       const before = emitter[CAPTURE];
       try {
         emitter[CAPTURE] = false;

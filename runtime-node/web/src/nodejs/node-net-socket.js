@@ -48,7 +48,7 @@
       isReading = false;
       // Set if the stream asked for bytes before the connection was open.
       isAwaited = false;
-      // Writes that wait for the connection: {go, done}.
+      // Writes, and the end of writing, that wait for the connection: {go, done}.
       waiting = [];
       // The Socket whose connection this Socket has taken, or the Socket that has taken this one's.
       partner = null;

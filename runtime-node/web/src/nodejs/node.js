@@ -72,8 +72,8 @@
     return lazy(name);
   };
 
-  // The exports are cached on first use, because a module's exports must not change before its
-  // evaluation.
+  // The exports are cached on first use, because the names with which a module is created must be
+  // those that its evaluation sets.
   const exported = { __proto__: null };
   hooks.builtin = (specifier) => {
     if (exported[specifier] !== undefined) return exported[specifier];

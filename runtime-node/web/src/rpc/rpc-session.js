@@ -37,8 +37,8 @@
 
     // The kinds of messages.
     const CALL = 1, RETURN = 2, THROW = 3, FINISH = 4, RELEASE = 5;
-    // The kinds of a call's target. An only call is the first call of a session, after which its
-    // caller calls nothing but what the result refers to.
+    // The kinds of a call's target. `ONLY` is the entrypoint, in the first call of a session after
+    // which the caller calls nothing but what the result refers to.
     const REFERENCE = 0, ANSWER = 1, ONLY = 2;
     // The reference to the entrypoint, and the id of the first call.
     const MAIN = 0;
@@ -68,7 +68,7 @@
       answering = 0;
       // The number of holders of each object to which this side refers, by the object's number.
       imports = new Map();
-      // Messages that wait for the end of the current step, and the stream to the peer:
+      // Messages that the next microtask sends, and the stream to the peer:
       // {write(bytes), close(), end(error)}.
       outbox = [];
       transport;
@@ -102,7 +102,8 @@
         const { outbox } = this;
         if (outbox.length === 0 || this.ended !== null) return;
         this.outbox = [];
-        // The kind of the first call's target follows the frame's length, the kind and the id.
+        // The kind of the first call's target follows the frame's length, the message's kind and
+        // the call's id.
         if (!this.isCallee && !this.isOnly && this.lastCall === FIRST && outbox.length === 1) {
           this.isOnly = true;
           outbox[0][6] = ONLY;

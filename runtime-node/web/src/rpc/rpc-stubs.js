@@ -184,8 +184,8 @@
       return newStub(source.dup());
     };
 
-    // If `value` belongs to another Worker, performs the rest of the path there. Otherwise returns
-    // null.
+    // If `value` belongs to another Worker, performs the rest of the path there. Otherwise, or if
+    // there is nothing left to perform, returns null.
     const forward = (value, path, from, args) => {
       const source = sourceOf(value);
       if (source === null || (from === path.length && args === null)) return null;

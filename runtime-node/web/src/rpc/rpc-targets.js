@@ -139,7 +139,7 @@
       return ReflectApply(value, methodsOf(receiver) === null ? receiver : undefined, args);
     }
 
-    // Tells an object that no peer refers to it any longer.
+    // Calls the disposer of an object, if it has one. Reports its exceptions.
     const dispose = (target) => {
       try {
         const methods = methodsOf(target);

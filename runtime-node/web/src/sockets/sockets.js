@@ -3,8 +3,8 @@
 //   connect(address, options) ─► Socket {readable, writable, opened, closed, close(), startTls()}
 //
 // A connection refers to a native one as {owner, number} (`sockets.rs`), and ends with the
-// invocation `owner` that opened it. Its streams hold no bytes: `readable` reads when its reader
-// asks, and a write settles when the kernel has accepted the bytes.
+// invocation `owner` that opened it. `readable` holds no bytes: it reads when its reader asks. A
+// write settles when the kernel has accepted the bytes.
 //: module
 (function (internal) {
   "use strict";
@@ -152,7 +152,7 @@
       }
 
       // Closes `writable`, whether or not it is locked. Returns a promise that settles when all
-      // chunks have been written.
+      // chunks have been written, or undefined if the stream has already ended.
       #closeWritable() {
         const stream = streamOf(this.writable);
         if (stream.state === WRITABLE && !stream.closeQueuedOrInFlight) handled(writableStreamClose(stream));

@@ -62,7 +62,7 @@ const BROTLI_DECODING: usize = 512 << 10;
 struct Codecs {
     last: u32,
     open: HashMap<u32, Open>,
-    /// The output of the latest push, until it is taken.
+    /// The output of the latest push.
     made: Vec<u8>,
 }
 

@@ -179,7 +179,7 @@
         const entry = this.first;
         this.first = entry.next;
         if (this.first === null) this.last = null;
-        // Otherwise, an old entry that has been taken would keep all later entries alive.
+        // An entry that has been taken must not keep all later entries alive.
         entry.next = null;
         this.length--;
         // Rounding errors may make the sum negative.

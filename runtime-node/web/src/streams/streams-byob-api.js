@@ -65,7 +65,7 @@
           const offset = DataViewPrototypeGetByteOffset(view);
           return { __proto__: null, buffer, offset, length: DataViewPrototypeGetByteLength(view), elementSize: 1, View: DataView };
         } catch {
-          // A typed array whose buffer is detached has a length of 0.
+          // The getters throw if the buffer is detached. Those of a typed array return 0 instead.
           throw new TypeError(`${what}: the view's buffer has been detached`);
         }
       }

@@ -1,7 +1,7 @@
 // CompressionStream and DecompressionStream (Compression §4, §5).
 //
-// Native code consumes and produces a bounded amount of data per call. If the output of a chunk is
-// much larger than the chunk, the output is produced as the readable side demands it, so that it
+// Native code consumes and produces a bounded amount of data per call. If the output of a chunk
+// exceeds `AHEAD` bytes, the rest is produced as the readable side demands it, so that the output
 // need not fit into memory as a whole.
 //: late, after streams-transform.js
 (function (internal) {

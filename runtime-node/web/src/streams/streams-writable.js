@@ -164,7 +164,7 @@
       if (writer !== null) writer.closed.reject(stream.error);
     }
 
-    // Handles a failed operation of the sink, or of its `start`.
+    // Handles a failed operation of the sink, or a failed `start`.
     function writableStreamDealWithRejection(stream, reason) {
       if (stream.state === WRITABLE) writableStreamStartErroring(stream, reason);
       else writableStreamFinishErroring(stream);

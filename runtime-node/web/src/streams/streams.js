@@ -23,7 +23,7 @@
 //   read(reader, request)         reads without a promise: calls one of `request.chunk(value)`,
 //                                 `close()` and `error(reason)`
 //   cancel(s, reason)             returns a promise of undefined; the stream may be locked
-//   newWritable({ start, write, close, abort, highWaterMark })
+//   newWritable({ start, write, close, abort, highWaterMark, size })
 //   newTransform({ transform, flush, cancel })
 //                                 creates a TransformStream with `transform(chunk, controller)` and
 //                                 `flush(controller)`
@@ -53,7 +53,7 @@
       return wrap(out);
     };
 
-    // Results have no prototype, so that resolving a promise with one does not look up `then`.
+    // Results have no prototype, so that resolving a promise with one calls no `then` of a Worker.
     class Read {
       capability = PromiseWithResolvers();
       chunk(value) {

@@ -108,7 +108,7 @@
 
     // ---- The timeline
 
-    // Returns the time of a mark with this name, or the time that a number states.
+    // Returns the time of the latest mark with this name, or the time that a number states.
     function timeOf(mark) {
       if (typeof mark === "number") {
         if (finite(mark, "performance.measure") < 0) throw new TypeError("performance.measure: a time is negative");

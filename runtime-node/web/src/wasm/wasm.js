@@ -150,8 +150,8 @@
     ReflectDeleteProperty(NativeMemory.prototype, "toFixedLengthBuffer");
     ReflectDeleteProperty(NativeMemory.prototype, "toResizableBuffer");
 
-    // ---- Functions. A function that returns a promise works before it returns, in the caller's
-    // turn, to which the work is charged.
+    // ---- Functions. Unless it awaits a response, a function that returns a promise compiles
+    // before it returns, in the caller's turn, to which the work is charged.
 
     const instantiated = (module, imports) => ReflectConstruct(Instance, imports === undefined ? [module] : [module, imports]);
 
@@ -239,8 +239,8 @@
 
   let made = null;
   const all = () => (made ??= make());
-  // The global object already has V8's property of this name. This property is not enumerable, so
-  // that `build.rs` skips it.
+  // The global object already has V8's property of this name. The property of `lazies` is not
+  // enumerable, so that `build.rs` skips it.
   ObjectDefineProperty(internal.lazies, "WebAssembly", { __proto__: null, value: "wasm" });
   internal.wasm = all;
 

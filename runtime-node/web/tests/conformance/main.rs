@@ -97,7 +97,7 @@ fn workers() -> std::io::Result<Vec<WorkerId>> {
 #[derive(Deserialize)]
 struct Check {
     name: String,
-    /// The interface that the check tests, if the Worker tests several.
+    /// The subject of the check, such as an interface, if the Worker states one.
     about: Option<String>,
     failure: Option<String>,
     /// The lines that the check should have logged.

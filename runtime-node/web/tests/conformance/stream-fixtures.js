@@ -36,7 +36,8 @@ export const collect = async (stream) => {
 };
 
 /**
- * Returns a sink that records the calls of its methods in `events`, and forwards them to `methods`.
+ * Returns a sink that forwards the calls of its methods to `methods`. It records them in `events`,
+ * except the call of `start`, whose argument it keeps as `controller`.
  */
 export const recorder = (methods = {}) => {
   const events = [];

@@ -7,9 +7,9 @@
 //!
 //! A message is inflated as it is read, up to [`FRAGMENT`] bytes at a time, so that a short message
 //! that expands without end takes no more memory than any other message, and is refused like a
-//! message that is too long. The decoder exists only until the message is complete. Everything that
-//! is not part of a compressed message passes unchanged: if it violates the protocol, the protocol
-//! library reports that. This module does no I/O.
+//! message that is too long. A socket has a decoder only until the message is complete. Everything
+//! that is not part of a compressed message passes unchanged: if it violates the protocol, the
+//! protocol library reports that. This module does no I/O.
 
 use std::cell::Cell;
 use std::io::Cursor;

@@ -33,7 +33,7 @@ pub(crate) struct SendQueue {
 /// An entry of the queue.
 pub(crate) enum SendEntry {
     Message(Message),
-    /// A Close frame, which is always the last entry.
+    /// A Close frame, after which nothing is sent.
     Close(Option<CloseFrame>),
 }
 

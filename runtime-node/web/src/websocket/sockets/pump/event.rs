@@ -6,7 +6,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 /// The close code that reports a connection that ended without a Close (RFC 6455 §7.1.5).
 pub(super) const ABNORMAL: u16 = 1006;
 
-/// An event for JavaScript.
+/// An event for JavaScript, except [`Event::Shortage`], which the reader handles.
 #[derive(Debug)]
 pub(crate) enum Event {
     Text(Utf8Bytes),
