@@ -1,4 +1,5 @@
-//! Reads the API server's audit log, which has a line for every request of a ServiceAccount.
+//! Reads the API server's audit log, which has a line for every request of a ServiceAccount, except
+//! those of the accounts in `kube-system`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +21,7 @@ impl AuditLog {
     /// Opens the log of the cluster at its beginning.
     ///
     /// # Errors
-    /// Fails if the cluster has no audit log.
+    /// Fails if `TENON_E2E_AUDIT_LOG` is not set.
     pub fn open() -> anyhow::Result<Self> {
         let path = std::env::var_os("TENON_E2E_AUDIT_LOG").map(PathBuf::from);
         let path = path.context(
@@ -75,8 +76,8 @@ impl Request {
             .is_some_and(|decision| decision == "forbid")
     }
 
-    /// Returns the kind of object that the request concerns, such as `workers/status`, or an empty
-    /// string if the request concerns no object.
+    /// Returns the resource that the request concerns, such as `workers/status`, or an empty string
+    /// if the request concerns no object.
     pub fn kind(&self) -> String {
         let Some(object) = &self.object_ref else { return String::new() };
         match &object.subresource {

@@ -46,8 +46,8 @@ pub use service::{Outgoing, Part, Response, Service};
 use slot::{Panicked, Slot, catch_panic};
 use wake::{Queue, Wake};
 
-/// The length of the outbox, in bytes, from which nothing more is read from the peer or taken from
-/// a response.
+/// The length of the outbox, in bytes, at which nothing more is read from the peer or taken from a
+/// response.
 const FULL: usize = 256 * 1024;
 
 /// The maximum number of requests that begin before the connection writes and other tasks run.
@@ -206,8 +206,7 @@ where
         }
     }
 
-    /// Polls the woken slots. Slots that are woken meanwhile wait for the next poll of the
-    /// connection.
+    /// Polls the woken slots. Slots that are woken meanwhile wait for the next call.
     fn poll_woken(&mut self) {
         let mut woken = std::mem::take(&mut self.woken);
         self.queue.take(&mut woken);

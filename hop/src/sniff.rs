@@ -17,7 +17,7 @@ const MAX_SETTINGS: usize = 512;
 pub enum Peer<S> {
     /// The peer keeps to the narrow protocol.
     Narrow(Opening<S>),
-    /// Any other peer. The stream returns the bytes that have been read once more.
+    /// Any other peer. The stream first returns the bytes that have already been read.
     Other(Replay<S>),
 }
 

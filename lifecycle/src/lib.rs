@@ -15,7 +15,7 @@
 //!   [`open_connection`]: gRPC over a connection that is already open.
 //! - [`cache`], [`disk_cache`]: least-recently-used caches, in memory and on disk.
 //! - [`permits`]: permits for work that is limited in total and for each namespace.
-//! - [`vital`]: threads whose panic ends the process.
+//! - [`vital`]: threads and tasks whose panic ends the process.
 //! - [`metrics`]: metric families, and metrics by the values of a label; [`process`]: the process's
 //!   use of CPU, memory and files; [`event_loop`]: the load of the serving threads; [`warnings`]: a
 //!   rate limit of log lines that peers cause.

@@ -21,8 +21,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter as _;
 
 /// Maximum number of lines waiting to be written: enough for a busy process while its reader is
-/// slow. Their text is at most 128 MiB, because no line that a Worker writes is longer than 64 KiB
-/// before its control characters are escaped.
+/// slow. Before control characters are escaped, their text is at most 128 MiB, because no line that
+/// a Worker writes is longer than 64 KiB.
 const QUEUE: usize = 2_048;
 
 /// Arguments for logging.

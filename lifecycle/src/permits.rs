@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Permits of two kinds: each piece of work needs a permit of its namespace and one of all. A
+/// Permits of two kinds: each piece of work needs a permit of its namespace and one of the total. A
 /// namespace whose work is slow therefore delays only its own work. Clones share the permits.
 #[derive(Clone)]
 pub struct NamespacePermits {
@@ -35,7 +35,7 @@ impl NamespacePermits {
 
     /// Waits for a permit, in the order of calls of the same namespace.
     pub async fn acquire(&self, namespace: &str) -> NamespacePermit {
-        // Work that waits for a permit of its namespace holds no permit of all.
+        // Work that waits for a permit of its namespace holds no permit of the total.
         let of_namespace = acquire(self.semaphore(namespace)).await;
         let of_all = acquire(Arc::clone(&self.all)).await;
         NamespacePermit { _of_namespace: of_namespace, _of_all: of_all }

@@ -1,5 +1,5 @@
 //! Generates Tenon's Grafana dashboards from the queries in [`boards`], checks them against a
-//! Prometheus, and draws them without Grafana.
+//! Prometheus server, and draws them without Grafana.
 //!
 //! ```text
 //!  boards ─► model ─► charts/tenon/dashboards/*.json ─► Grafana

@@ -1,7 +1,7 @@
 // Servers and libraries, each in a Worker of one module, `src/NAME.js`. They share their packages.
 //
-// `needs` lists the variables of a Worker that have the URLs of other servers: of a database, or of
-// `ORIGIN`, which stands in for the services of others.
+// `needs` lists the variables of a Worker that have the URLs of other servers: a database, or the
+// origin (`ORIGIN`), which stands in for third-party services.
 //
 // `stopped` marks a project that is known not to run: `by` states the cause, and `error` is a part
 // of the error.

@@ -1,4 +1,4 @@
-//! Tests that every panel of the dashboards shows data of a real Prometheus.
+//! Tests that every panel of the dashboards shows data from a real Prometheus server.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,7 +33,7 @@ const PICTURES: &str = "target/e2e/dashboards";
 /// Time limit for the start of Prometheus, which includes pulling its image.
 const STARTS_WITHIN: Duration = Duration::from_secs(180);
 
-/// Starts a Prometheus, which scrapes every process from now on.
+/// Starts a Prometheus server, which scrapes every process from now on.
 pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result<String> {
     let node = stage.prober_node.get().context("the prober is not running")?;
     stage.namespace.apply_config_map(POD, &[("prometheus.yml", &configuration()?)]).await?;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The steps depend on each other and run in order. This program needs only a kubeconfig and the
-//! names of the images, so it runs on kind, k3d, `deploy/cluster` or any other cluster. `stage.rs`
-//! lists its environment variables.
+//! names of the images, so it runs on kind, k3d, `deploy/cluster` or any other cluster.
+//! `e2e/install` sets its environment variables.
 
 mod certificates;
 mod dashboards;

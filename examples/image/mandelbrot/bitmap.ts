@@ -5,7 +5,7 @@ const COLORS = 256 * 4;
 /**
  * Returns a square image in the format BMP, with a byte for each pixel.
  *
- * @param size the width and height, a multiple of 4, because rows are padded to it
+ * @param size the width and height, a multiple of 4, because BMP pads rows to multiples of 4 bytes
  */
 export function bitmap(size: number, pixels: Uint8Array): Uint8Array {
   const file = new Uint8Array(HEADERS + COLORS + pixels.length);

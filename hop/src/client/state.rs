@@ -15,10 +15,10 @@ use crate::error::{Code, ConnectionError};
 use crate::frame::{self, INITIAL_WINDOW, MAX, MAX_PAYLOAD};
 use crate::settings::Settings;
 
-/// The length of the outbox, in bytes, from which no more data is copied to it.
+/// The length of the outbox, in bytes, at which no more data is copied to it.
 const FULL: usize = 1024 * 1024;
 
-/// The length of the outbox, in bytes, from which no more requests are accepted. The outbox can
+/// The length of the outbox, in bytes, at which no more requests are accepted. The outbox can
 /// exceed [`FULL`], because canceled requests leave their headers in it.
 const OVERFULL: usize = 2 * FULL;
 

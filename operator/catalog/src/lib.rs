@@ -308,7 +308,8 @@ impl Catalog {
         caller.check_router(&self.read().fronts)
     }
 
-    /// Checks that a node of this pool may have a revision. An unknown revision belongs to no pool.
+    /// Checks that a node of this pool may have a revision. An unknown revision belongs to no pool,
+    /// and passes the check.
     ///
     /// # Errors
     /// Fails if only nodes of other pools run the revision.

@@ -55,7 +55,7 @@ impl Variable {
         }
     }
 
-    /// Returns the variable that selects the Prometheus of all queries.
+    /// Returns the variable that selects the data source of all queries.
     pub(super) fn datasource() -> Self {
         Self {
             query: "prometheus".to_owned(),

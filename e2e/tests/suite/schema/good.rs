@@ -65,7 +65,8 @@ pub fn workers() -> Vec<Value> {
     ]
 }
 
-/// Returns a Worker with every list and text at its maximum size.
+/// Returns a Worker whose lists, maps and names are as long as the schema allows. The values of
+/// `modules` and `vars` are shorter, because the API server bounds the size of an object.
 pub fn largest_worker() -> Value {
     let long = |i: usize, length: usize| format!("{:a<length$}", format!("n{i}-"));
     let names =
