@@ -143,7 +143,7 @@ pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result
                 RATE,
                 measured,
                 &victims,
-                Reuse::EverySecond,
+                Reuse::Alternate,
             )))
         })?;
         tenon.ensure_running()?;

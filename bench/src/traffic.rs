@@ -120,7 +120,7 @@ pub enum Reuse {
     /// Every request.
     Always,
     /// Every other request to a host. Each of the others uses a connection of its own.
-    EverySecond,
+    Alternate,
 }
 
 /// Sends requests to one host after another at a constant rate, then waits for the outstanding
@@ -235,7 +235,7 @@ mod tests {
     async fn an_open_loop_sends_at_its_rate() {
         let duration = Duration::from_millis(200);
         let tally =
-            open(server().await, 100, duration, &["a.good".to_owned()], Reuse::EverySecond).await;
+            open(server().await, 100, duration, &["a.good".to_owned()], Reuse::Alternate).await;
         // On a busy machine, the loop may send fewer requests than its rate allows, but never more
         // than one per tick. The first tick is immediate.
         assert!((1..=21).contains(&tally.requests()), "{tally:?}");

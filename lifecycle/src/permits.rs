@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// namespace whose work is slow therefore delays only its own work. Clones share the permits.
 #[derive(Clone)]
 pub struct NamespacePermits {
-    all: Arc<Semaphore>,
+    total: Arc<Semaphore>,
     per_namespace: usize,
     /// A namespace has a semaphore while work waits for its permits or holds one.
     by_namespace: Arc<Mutex<HashMap<String, Weak<Semaphore>>>>,
@@ -19,26 +19,26 @@ pub struct NamespacePermits {
 #[derive(Debug)]
 pub struct NamespacePermit {
     _of_namespace: OwnedSemaphorePermit,
-    _of_all: OwnedSemaphorePermit,
+    _of_total: OwnedSemaphorePermit,
 }
 
 impl NamespacePermits {
     /// Creates permits.
     ///
     /// # Arguments
-    /// * `all` - maximum number of concurrent pieces of work.
+    /// * `total` - maximum number of concurrent pieces of work.
     /// * `per_namespace` - maximum number of concurrent pieces of work of one namespace.
-    pub fn new(all: usize, per_namespace: usize) -> Self {
-        let all = Arc::new(Semaphore::new(all));
-        Self { all, per_namespace, by_namespace: Arc::default() }
+    pub fn new(total: usize, per_namespace: usize) -> Self {
+        let total = Arc::new(Semaphore::new(total));
+        Self { total, per_namespace, by_namespace: Arc::default() }
     }
 
     /// Waits for a permit, in the order of calls of the same namespace.
     pub async fn acquire(&self, namespace: &str) -> NamespacePermit {
         // Work that waits for a permit of its namespace holds no permit of the total.
         let of_namespace = acquire(self.semaphore(namespace)).await;
-        let of_all = acquire(Arc::clone(&self.all)).await;
-        NamespacePermit { _of_namespace: of_namespace, _of_all: of_all }
+        let of_total = acquire(Arc::clone(&self.total)).await;
+        NamespacePermit { _of_namespace: of_namespace, _of_total: of_total }
     }
 
     fn semaphore(&self, namespace: &str) -> Arc<Semaphore> {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_waits_for_its_namespace_holds_no_permit_of_all() {
+    fn work_that_waits_for_its_namespace_holds_no_permit_of_total() {
         let permits = NamespacePermits::new(2, 1);
         let _held = try_acquire(&permits, "a").unwrap();
         let mut waiting = task::spawn(permits.acquire("a"));

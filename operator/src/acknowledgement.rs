@@ -30,12 +30,12 @@ use tonic::{Code, ConnectError, Status};
 
 /// Time after which the status says that no router has acknowledged the entry. The leader continues
 /// to ask the routers.
-const BOUND: Duration = Duration::from_secs(10);
+const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(10);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Timeout of one attempt. It exceeds the router's own timeout by the time to connect.
-const ATTEMPT: Duration = Duration::from_secs(5);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pause after the first attempt. The pause doubles with each further attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -49,10 +49,10 @@ const CONCURRENCY: usize = 64;
 /// The state of the routers' acknowledgement of a catalog entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acknowledgement {
-    /// The leader has not asked the routers yet, or has asked them for less than `BOUND`.
+    /// The leader has not asked the routers yet, or has asked them for less than `ACKNOWLEDGE_WITHIN`.
     Pending,
     Given,
-    /// No router has acknowledged the entry within `BOUND`, for this reason.
+    /// No router has acknowledged the entry within `ACKNOWLEDGE_WITHIN`, for this reason.
     Missing(String),
 }
 
@@ -149,7 +149,7 @@ impl Shared {
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         let mut attempt = self.attempt(&entry, false).await;
         while let Err(status) = attempt {
-            if began.elapsed() >= BOUND {
+            if began.elapsed() >= ACKNOWLEDGE_WITHIN {
                 self.answer(id, Acknowledgement::Missing(reason(&status)));
             }
             sleep(pause).await;
@@ -167,7 +167,7 @@ impl Shared {
         let _attempt = self.attempts.acquire().await.expect("the semaphore is never closed");
         let mut router = if reconnect { self.connect() } else { self.router().clone() };
         let request = AwaitWorkerRequest { worker: Some(entry.clone()) };
-        let answer = timeout(ATTEMPT, router.await_worker(request)).await;
+        let answer = timeout(ATTEMPT_TIMEOUT, router.await_worker(request)).await;
         match answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer"))) {
             Ok(_) => {}
             // During an upgrade, a router of an earlier version does not know this method.

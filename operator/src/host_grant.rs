@@ -67,7 +67,7 @@ pub async fn run(context: Context) {
 }
 
 async fn reconcile(grant: Arc<HostGrant>, context: Arc<Context>) -> Result<Action, GrantError> {
-    if !*context.leading_rx.borrow() || owner::is_deleted(&*grant) {
+    if !*context.leading_rx.borrow() || owner::is_being_deleted(&*grant) {
         return Ok(Action::await_change());
     }
     let timer = context.metrics.reconcile("HostGrant");

@@ -170,7 +170,7 @@ impl Index {
             Change::Gateway(watched) => self.apply_gateway(watched),
             Change::HttpRoute(watched) => self.apply_http_route(watched),
             Change::ReferenceGrant(watched) => self.apply_reference_grant(watched),
-            Change::NoGatewayApi => self.change_gateways(Changed::Absent),
+            Change::NoGatewayApi => self.change_gateways(Changed::NoGatewayApi),
         }
     }
 

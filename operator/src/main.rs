@@ -15,7 +15,7 @@ use tenon_operator::Operator;
 use tenon_operator::config::OperatorArgs;
 use tenon_operator::probe::{self, ProbeArgs};
 
-/// Reconciles Workers and RuntimePools and serves the catalog.
+/// Reconciles Workers, RuntimePools and HostGrants, and serves the catalog.
 #[derive(Parser)]
 #[command(name = "tenon-operator", version)]
 struct Args {

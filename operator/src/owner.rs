@@ -14,6 +14,6 @@ pub fn controller<K: Resource<DynamicType = ()>>(owner: &K) -> Vec<OwnerReferenc
 
 /// Returns whether an object is being deleted. The objects that it owns must not be created again
 /// then, because a deletion in the foreground waits until they are gone.
-pub fn is_deleted<K: Resource>(object: &K) -> bool {
+pub fn is_being_deleted<K: Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_some()
 }

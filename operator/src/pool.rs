@@ -153,7 +153,7 @@ where
 }
 
 async fn reconcile(pool: Arc<RuntimePool>, context: Arc<Context>) -> Result<Action, PoolError> {
-    if !*context.leading_rx.borrow() || owner::is_deleted(&*pool) {
+    if !*context.leading_rx.borrow() || owner::is_being_deleted(&*pool) {
         context.failures.forget(&pool);
         return Ok(Action::await_change());
     }

@@ -75,11 +75,11 @@ impl Scheduler {
     /// Runs for the lifetime of the process.
     ///
     /// # Arguments
-    /// * `seen_rx` - the Workers with schedules in their spec or status, each time they change.
+    /// * `scheduled_rx` - the Workers with schedules in their spec or status, each time they change.
     /// * `leading_rx` - whether this replica may claim.
     pub async fn run(
         self: Arc<Self>,
-        seen_rx: mpsc::UnboundedReceiver<WorkerId>,
+        scheduled_rx: mpsc::UnboundedReceiver<WorkerId>,
         leading_rx: watch::Receiver<bool>,
     ) {
         let (due_tx, due_rx) = mpsc::unbounded_channel();
@@ -95,14 +95,14 @@ impl Scheduler {
         let metrics = self.metrics.queue("Schedule");
         tokio::select! {
             () = queue::run(due_rx, leading_rx, all, work, order, author, metrics) => {}
-            () = self.run_timers(seen_rx, due_tx) => {}
+            () = self.run_timers(scheduled_rx, due_tx) => {}
         }
     }
 
     /// Sends a Worker to the queue each time one of its schedules is due.
     async fn run_timers(
         &self,
-        mut seen_rx: mpsc::UnboundedReceiver<WorkerId>,
+        mut scheduled_rx: mpsc::UnboundedReceiver<WorkerId>,
         due_tx: mpsc::UnboundedSender<WorkerId>,
     ) {
         let mut timers = TimerQueue::default();
@@ -117,7 +117,7 @@ impl Scheduler {
                 Duration::try_from(next.duration_since(now)).unwrap_or_default().min(LONGEST_SLEEP)
             });
             tokio::select! {
-                seen = seen_rx.recv() => match seen {
+                seen = scheduled_rx.recv() => match seen {
                     Some(id) => {
                         let worker = self.worker(&id);
                         let time = worker.and_then(|worker| time_of(&worker, Timestamp::now()));

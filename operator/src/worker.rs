@@ -138,7 +138,7 @@ impl Reconciler {
         &self,
         mut candidate: Candidate,
     ) -> Result<Option<Duration>, ReconcileError> {
-        if owner::is_deleted(&*candidate.worker) {
+        if owner::is_being_deleted(&*candidate.worker) {
             return Ok(None);
         }
         if let Some(Published { entry, acknowledged }) = &mut candidate.published {

@@ -80,7 +80,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn config(args: &Args, registry: &Registry) -> anyhow::Result<Config> {
-    let https = args.front.https(registry).context("--https-certificates")?;
+    let https = args.front.https(registry).context("the certificates for clients")?;
     let tls = args.tls.open(Role::Router, registry)?;
     tls::check_scheme(&args.catalog, tls.is_some()).context("--catalog")?;
     let threads = args.threads.map_or_else(std::thread::available_parallelism, Ok)?;

@@ -162,7 +162,7 @@ const LAST_SPANS_TIMEOUT: Duration = Duration::from_secs(3);
 pub enum SpawnError {
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, #[source] io::Error),
-    #[error("cannot start a thread: {0}")]
+    #[error("cannot start a thread, or use a listener: {0}")]
     Thread(#[from] io::Error),
     #[error("cannot use --assets-cache-dir: {0}")]
     Sites(#[source] io::Error),

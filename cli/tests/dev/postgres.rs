@@ -119,7 +119,10 @@ fn programs() -> PathBuf {
     let versions = fs::read_dir(VERSIONS).into_iter().flatten().map(|entry| entry.unwrap().path());
     let found =
         versions.map(|version| version.join("bin")).filter(|bin| bin.join("initdb").exists());
-    found.max().unwrap_or_else(|| panic!("{VERSIONS} has no PostgreSQL; run `make tools`"))
+    let version = |bin: &PathBuf| bin.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
+    found
+        .max_by_key(version)
+        .unwrap_or_else(|| panic!("{VERSIONS} has no PostgreSQL; run `make tools`"))
 }
 
 /// Returns a port that is free now. If another program takes the port before the server does, the

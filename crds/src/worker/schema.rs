@@ -4,7 +4,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// Maximum length of each module: in characters for text, in bytes for data in base64. The size of
 /// all modules together is bounded by etcd, where an object is at most 1.5 MiB.
-const MODULES_BYTES: u32 = 1024 * 1024;
+const MAX_MODULE_LENGTH: u32 = 1024 * 1024;
 
 /// Returns the schema of a revision's modules, which may come from a ConfigMap with up to 1,000
 /// keys.
@@ -24,7 +24,7 @@ pub(crate) fn binary_modules(_: &mut SchemaGenerator) -> Schema {
         "additionalProperties": {
             "type": "string",
             "pattern": BASE64,
-            "maxLength": MODULES_BYTES / 3 * 4 + 4,
+            "maxLength": MAX_MODULE_LENGTH / 3 * 4 + 4,
         },
     })
 }
@@ -42,7 +42,7 @@ fn up_to(modules: u32) -> Schema {
         "type": "object",
         "minProperties": 1,
         "maxProperties": modules,
-        "additionalProperties": { "type": "string", "maxLength": MODULES_BYTES },
+        "additionalProperties": { "type": "string", "maxLength": MAX_MODULE_LENGTH },
     })
 }
 

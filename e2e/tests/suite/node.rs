@@ -169,7 +169,7 @@ pub async fn an_endpoint_slice_of_a_tenant_adds_no_node(scenario: Scenario) -> a
     let stray = scenario.start_node_in(&scenario.namespace, pool, "stray").await?;
     scenario.namespace.apply(&in_pool("private", pool)).await?;
     scenario.namespace.await_ready("private", ConditionStatus::True).await?;
-    ensure_no_node(&scenario, "private").await?;
+    await_no_node(&scenario, "private").await?;
     // The router uses a node of the operator's namespace immediately. When that node serves, the
     // router has also seen the stray node's EndpointSlice.
     let own = scenario.start_node(pool, "own").await?;
@@ -177,7 +177,7 @@ pub async fn an_endpoint_slice_of_a_tenant_adds_no_node(scenario: Scenario) -> a
     let server = scenario.await_answer(&host, "done", SOON).await?.node;
     ensure!(server.as_deref() == Some(own.name()), "{server:?} served, not {}", own.name());
     delete_all(vec![own]).await?;
-    ensure_no_node(&scenario, "private").await?;
+    await_no_node(&scenario, "private").await?;
     delete_all(vec![stray]).await
 }
 
@@ -187,10 +187,10 @@ pub async fn requests_to_a_pool_without_nodes_are_refused_with_no_node(
     let pool = scenario.namespace.name();
     scenario.cluster.apply_pool(pool).await?;
     scenario.namespace.apply(&in_pool("homeless", pool)).await?;
-    ensure_no_node(&scenario, "homeless").await
+    await_no_node(&scenario, "homeless").await
 }
 
-async fn ensure_no_node(scenario: &Scenario, worker: &str) -> anyhow::Result<()> {
+async fn await_no_node(scenario: &Scenario, worker: &str) -> anyhow::Result<()> {
     let host = scenario.namespace.host(worker);
     let mut connection = scenario.router.connection();
     await_condition("a refusal with no_node", SOON, async || {

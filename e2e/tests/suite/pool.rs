@@ -55,7 +55,10 @@ pub async fn a_pool_creates_and_deletes_a_deployment_a_budget_and_a_service(
         ports.get("shard-0") == Some(&7100) && ports.get("shard-1") == Some(&7101),
         "the ports of the shards are not 7100 and 7101: {ports:?}"
     );
-    ensure!(ports.get("lane-0") == Some(&7102), "the port of the only lane is not 7102: {ports:?}");
+    ensure!(
+        ports.get("lane-0") == Some(&7102),
+        "the port of the first lane is not 7102: {ports:?}"
+    );
     await_only::<PodDisruptionBudget>(&scenario, SOON).await?;
     // The Deployment controller creates a ReplicaSet for the Deployment.
     await_only::<ReplicaSet>(&scenario, SOON).await?;

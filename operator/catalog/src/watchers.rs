@@ -109,7 +109,7 @@ impl CatalogMetrics {
             )?,
             watchers: IntGauge::new(
                 "tenon_operator_catalog_watchers",
-                "Routers that watch the catalog of this replica.",
+                "Routers, and nodes with a front, that watch the catalog of this replica.",
             )?,
             lag: IntGauge::new("tenon_operator_catalog_lag_versions", lag)?,
             nodes: IntGaugeVec::new(nodes, &["pool", "state"])?,

@@ -33,7 +33,7 @@ pub enum Changed<'a> {
     /// The routers' Service.
     Service(Ports, Vec<StatusAddress>),
     /// The kinds of the Gateway API no longer exist.
-    Absent,
+    NoGatewayApi,
 }
 
 /// An object with a status.

@@ -133,7 +133,7 @@ impl Gateways {
                     }
                 }
             }
-            Changed::Absent => {
+            Changed::NoGatewayApi => {
                 effects.claims.extend(self.routes.keys().cloned());
                 effects
                     .hosts

@@ -104,7 +104,8 @@ impl Index {
     pub(super) fn apply_pool(&mut self, watched: Watched<RuntimePool>) -> Touched {
         let (name, owner, has_front, settings) = match watched {
             Watched::Applied(pool) => {
-                let owner = owner::controller(&*pool).pop().filter(|_| !owner::is_deleted(&*pool));
+                let owner =
+                    owner::controller(&*pool).pop().filter(|_| !owner::is_being_deleted(&*pool));
                 let settings = PoolSettings {
                     limits: pool.spec.limits,
                     rate_limits: pool.spec.rate_limits,

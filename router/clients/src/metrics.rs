@@ -44,7 +44,7 @@ impl ClientFamilies {
             )?,
             shed: registry.counter(
                 "tenon_router_connections_shed_total",
-                "Connections closed or refused because the memory for clients was exhausted.",
+                "Connections closed or refused because the memory or the descriptors for clients were exhausted.",
             )?,
             left_fast_path: registry.counter(
                 "tenon_router_fast_path_exits_total",

@@ -33,6 +33,11 @@ impl GatewayCertificates {
         }
     }
 
+    /// Removes the certificates of all hosts for which `keeps` returns false.
+    pub(super) fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
+        self.by_host.retain(|host, _| keeps(host));
+    }
+
     /// Returns the certificate of the most specific host that covers a name.
     ///
     /// # Arguments

@@ -29,6 +29,7 @@ mod gateways;
 mod metrics;
 mod selection;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -210,11 +211,15 @@ impl Https {
         changes: impl Iterator<Item = (&'a str, Option<(&'a [u8], &'a [u8])>)>,
     ) {
         let before = self.current.gateways.load();
-        let mut certificates = match replaces {
-            true => GatewayCertificates::default(),
-            false => GatewayCertificates::clone(&before),
-        };
-        changes.for_each(|(host, files)| certificates.set(host, files));
+        let mut certificates = GatewayCertificates::clone(&before);
+        let mut named = HashSet::new();
+        for (host, files) in changes {
+            certificates.set(host, files);
+            named.insert(host);
+        }
+        if replaces {
+            certificates.retain(|host| named.contains(host));
+        }
         self.current.gateways.store(Arc::new(certificates));
     }
 

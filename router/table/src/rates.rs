@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_higher_rate_holds_immediately() {
+    fn a_changed_rate_holds_immediately() {
         let (mut table, clients) = (Table::default(), ClientBuckets::default());
         let limits = |burst| RateLimits {
             worker: limit(burst),

@@ -219,7 +219,8 @@ impl CurveKey {
         verify().is_some()
     }
 
-    /// Signs data with Ed25519. Returns `None` if the private key is not known, or is for ECDSA.
+    /// Signs data with Ed25519. Returns `None` if the private key is not known, or is not for
+    /// Ed25519.
     pub fn sign_ed25519(&self, data: &[u8]) -> Option<Vec<u8>> {
         match self.signer()? {
             Signer::Ed25519(pair) => Some(pair.try_sign(data).ok()?.as_ref().to_vec()),
@@ -249,7 +250,10 @@ impl CurveKey {
                     );
                     Signer::Ecdsa(pair.ok()?)
                 }
-                None => Signer::Ed25519(Ed25519KeyPair::from_seed_unchecked(private).ok()?),
+                None if self.curve == Curve::Ed25519 => {
+                    Signer::Ed25519(Ed25519KeyPair::from_seed_unchecked(private).ok()?)
+                }
+                None => return None,
             })
         };
         self.signer.get_or_init(make).as_ref()

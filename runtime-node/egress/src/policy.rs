@@ -101,8 +101,8 @@ impl Policy {
         }
         let refused = refusal(target);
         let allow = |net: &IpNet| {
-            // The node's own listeners are on the loopback interface, which a wide network, such as
-            // 0.0.0.0/0, does not include.
+            // The node's own listeners are on the loopback interface. A wide network, such as
+            // 0.0.0.0/0, therefore does not allow loopback addresses.
             (refused != Some(AddressRefused::Loopback) || is_loopback(net))
                 && (net.contains(&address) || net.contains(&target))
         };

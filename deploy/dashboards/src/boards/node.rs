@@ -70,7 +70,7 @@ fn processes() -> [Panel; 6] {
         Panel::lines(
             "Processes up",
             Unit::Count,
-            "1 while the process of a shard or lane serves. When a process ends, the node restarts it within 100 ms.",
+            "1 while the process of a shard or lane serves. When a process ends, the node restarts it within 100 ms, or after up to 5 s if it has often ended soon after its start.",
             &[("min by (pod, process) (tenon_node_process_up{@})", "{{pod}} {{process}}")],
         )
         .up_to(1.0),

@@ -33,9 +33,9 @@ fn now() -> [Panel; 6] {
         Panel::stat(
             "Failed",
             Unit::Share,
-            "Share of invocations that ended in a failure. A 5xx response of the Worker itself is not a failure.",
+            "Share of invocations that ended in a failure of the Worker. A 5xx response of the Worker itself is not a failure, and neither is a request that the node shed.",
             (
-                "sum(rate(tenon_worker_invocations_total{@,code!~\"ok|cancelled\"}[$__rate_interval])) / sum(rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
+                "sum(rate(tenon_worker_invocations_total{@,code!~\"ok|cancelled|overloaded|draining\"}[$__rate_interval])) / sum(rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
                 "failed",
             ),
         ),
@@ -106,7 +106,7 @@ fn revisions() -> [Panel; 3] {
             Unit::Share,
             "Share of each revision's invocations that ended in a failure.",
             &[(
-                "sum by (revision) (rate(tenon_worker_invocations_total{@,code!~\"ok|cancelled\"}[$__rate_interval])) / sum by (revision) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
+                "sum by (revision) (rate(tenon_worker_invocations_total{@,code!~\"ok|cancelled|overloaded|draining\"}[$__rate_interval])) / sum by (revision) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
                 "{{revision}}",
             )],
         ),

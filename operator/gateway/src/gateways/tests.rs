@@ -209,7 +209,7 @@ fn no_host_has_rules_once_the_kinds_no_longer_exist() {
     let mut cluster = Cluster::new();
     cluster.gateway("tenon", "", all());
     cluster.route("cart", 1, &["shop.io"]);
-    let effects = cluster.apply(Changed::Absent);
+    let effects = cluster.apply(Changed::NoGatewayApi);
     assert_eq!((effects.hosts.len(), effects.claims.len()), (1, 1));
     assert!(cluster.workers("shop.io").is_empty() && cluster.gateways.subjects().is_empty());
 }

@@ -1,17 +1,17 @@
 //! The waiting and running keys of a queue, and whose turn is next. This module is pure.
 //!
 //! ```text
-//!  tenant ─┬─ author ─── lane: oldest │ … │ newest
-//!          └─ author ─── lane                ▲
-//!  tenant ─── author ─── lane                └─ three of four turns
+//!  tenant ─┬─ author ─── queue: oldest │ … │ newest
+//!          └─ author ─── queue                 ▲
+//!  tenant ─── author ─── queue                 └─ three of four turns
 //! ```
 //!
 //! Tenants take turns, and so do the authors within a tenant: a program that imports thousands of
-//! Workers delays neither other namespaces, nor other authors in its namespace. Within a lane, the
+//! Workers delays neither other namespaces, nor other authors in its namespace. Within a queue, the
 //! newest change is served first, as in adaptive LIFO: a person waits for the change that was just
 //! made, and an order by age alone would make each change wait for the whole backlog. Every fourth
-//! turn goes to the key that has waited the longest, so a lane with constant changes still works
-//! off its backlog: the n-th oldest key is served within 4n turns of its lane, however often the
+//! turn goes to the key that has waited the longest, so a queue with constant changes still works
+//! off its backlog: the n-th oldest key is served within 4n turns of its queue, however often the
 //! author touches it or the others.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -21,14 +21,14 @@ use std::time::{Duration, Instant};
 
 use super::{PER_TENANT, Tenanted, backoff};
 
-/// One of this number of turns of a lane goes to its oldest key.
+/// One of this number of turns of a queue goes to its oldest key.
 const OLDEST_EVERY: u32 = 4;
 
 /// The origin of a change, which is not a proof of identity: a tenant may name as many authors as
 /// it likes, and with each of them delays only itself.
 pub type Author = Arc<str>;
 
-/// The order in which the keys of a lane are served.
+/// The order in which the keys of a queue are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     OldestFirst,
@@ -51,7 +51,7 @@ pub(super) struct Queue<K> {
     touches: u64,
 }
 
-/// A waiting key's place in its lane.
+/// A waiting key's place in its queue.
 struct Waiting {
     author: Author,
     /// Numbers of the first and of the latest touch.
@@ -60,11 +60,11 @@ struct Waiting {
     since: Instant,
 }
 
-/// The lanes of one tenant that have waiting keys.
-type Tenant<K> = Rotation<Lane<K>>;
+/// The queues of one tenant that have waiting keys.
+type Tenant<K> = Rotation<AuthorQueue<K>>;
 
 /// The waiting keys of one author in one tenant.
-struct Lane<K> {
+struct AuthorQueue<K> {
     /// Keys by their first touch since they began to wait.
     by_first: BTreeMap<u64, K>,
     /// Keys by their latest touch.
@@ -124,13 +124,13 @@ impl<T> Rotation<T> {
     }
 }
 
-impl<K> Default for Lane<K> {
+impl<K> Default for AuthorQueue<K> {
     fn default() -> Self {
         Self { by_first: BTreeMap::new(), by_latest: BTreeMap::new(), turns: 0 }
     }
 }
 
-impl<K: Clone> Lane<K> {
+impl<K: Clone> AuthorQueue<K> {
     fn insert(&mut self, key: &K, waiting: &Waiting) {
         self.by_first.insert(waiting.first, key.clone());
         self.by_latest.insert(waiting.latest, key.clone());
@@ -141,7 +141,7 @@ impl<K: Clone> Lane<K> {
         self.by_latest.remove(&waiting.latest);
     }
 
-    /// Returns the key whose turn it is, and leaves it in the lane.
+    /// Returns the key whose turn it is, and leaves it in the queue.
     fn turn(&mut self, order: Order) -> Option<K> {
         self.turns = self.turns.wrapping_add(1);
         let is_oldest = order == Order::OldestFirst || self.turns.is_multiple_of(OLDEST_EVERY);
@@ -181,7 +181,7 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
     /// newest. A key that runs is queued when it ends.
     ///
     /// # Arguments
-    /// * `author` - the author of the change, whose lane the key joins.
+    /// * `author` - the author of the change, whose queue the key joins.
     pub(super) fn touch(&mut self, key: K, author: Author, now: Instant) {
         if self.running.contains(&key) {
             self.again.insert(key, author);
@@ -189,20 +189,20 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
         }
         self.touches += 1;
         let (mut first, latest, mut since) = (self.touches, self.touches, now);
-        // Neither the tenant nor the lane of the author is removed in between, so neither loses its
+        // Neither the tenant nor the queue of the author is removed in between, so neither loses its
         // turn.
-        let lanes = self.tenants.entry(key.tenant(), Rotation::default);
-        lanes.entry(&author, Lane::default);
+        let queues = self.tenants.entry(key.tenant(), Rotation::default);
+        queues.entry(&author, AuthorQueue::default);
         if let Some(before) = self.waiting.remove(&key) {
             (first, since) = (before.first, before.since);
-            let lane = lanes.entry(&before.author, Lane::default);
-            lane.remove(&before);
-            if lane.is_empty() && before.author != author {
-                lanes.remove(&before.author);
+            let queue = queues.entry(&before.author, AuthorQueue::default);
+            queue.remove(&before);
+            if queue.is_empty() && before.author != author {
+                queues.remove(&before.author);
             }
         }
         let waiting = Waiting { author, first, latest, since };
-        lanes.entry(&waiting.author, Lane::default).insert(&key, &waiting);
+        queues.entry(&waiting.author, AuthorQueue::default).insert(&key, &waiting);
         self.waiting.insert(key, waiting);
     }
 
@@ -211,16 +211,16 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
         let (order, shares) = (self.order, &self.shares);
         let has_room = |tenant: &str| shares.get(tenant).is_none_or(|share| *share < PER_TENANT);
         let waiting = &mut self.waiting;
-        let found = self.tenants.turn(has_room, |lanes| {
-            let taken = lanes.turn(
+        let found = self.tenants.turn(has_room, |queues| {
+            let taken = queues.turn(
                 |_| true,
-                |lane| {
-                    let taken = lane.turn(order).and_then(|key| waiting.remove_entry(&key));
-                    taken.iter().for_each(|(_, place)| lane.remove(place));
-                    (taken, lane.is_empty())
+                |queue| {
+                    let taken = queue.turn(order).and_then(|key| waiting.remove_entry(&key));
+                    taken.iter().for_each(|(_, place)| queue.remove(place));
+                    (taken, queue.is_empty())
                 },
             );
-            (taken.flatten(), lanes.is_empty())
+            (taken.flatten(), queues.is_empty())
         });
         let (key, Waiting { since, .. }) = found.flatten()?;
         *self.shares.entry(key.tenant().into()).or_default() += 1;

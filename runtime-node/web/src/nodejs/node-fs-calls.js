@@ -249,16 +249,17 @@
 
     // Copies a file or, with `recursive`, a directory.
     function cp(from, to, options = undefined) {
-      const start = existing(pathOf(from, "src"), "cp", options?.dereference === true, from, to);
+      const [origin, destination] = [pathOf(from, "src"), pathOf(to, "dest")];
+      const start = existing(origin, "cp", options?.dereference === true, from, to);
       if (start.kind === "directory" && options?.recursive !== true) {
         throw systemError("ERR_FS_EISDIR", EISDIR, "cp", from,
           `Recursive option not enabled, cannot copy a directory: cp returned EISDIR (${from} is a directory) ${from}`);
       }
-      const real = start.kind === "directory" ? `${tree.realPath(from, "cp")}/` : null;
-      if (real !== null && `${internal.use("path").resolve(pathOf(to, "dest"))}/`.startsWith(real)) {
+      const real = start.kind === "directory" ? `${tree.realPath(origin, "cp")}/` : null;
+      if (real !== null && `${internal.use("path").resolve(destination)}/`.startsWith(real)) {
         throw systemError("ERR_FS_CP_EINVAL", EINVAL, "cp", to, `Cannot copy ${from} to a subdirectory of self ${to}`);
       }
-      const pending = [[pathOf(from), pathOf(to)]];
+      const pending = [[origin, destination]];
       for (let pair = pending.pop(); pair !== undefined; pair = pending.pop()) {
         const [source, target] = pair;
         if (options?.filter !== undefined && !options.filter(source, target)) continue;

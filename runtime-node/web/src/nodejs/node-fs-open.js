@@ -157,13 +157,13 @@
     // ---- Whole files
 
     const optionsOf = (options) => (typeof options === "string" ? { encoding: options } : options ?? {});
-    const fileOf = (file, flags, mode) => (typeof file === "number" ? openOf(file, "read") : openPath(file, flagsOf(flags), modeOf(mode ?? 0o666)));
+    const openFileOf = (file, syscall, flags, mode) => (typeof file === "number" ? openOf(file, syscall) : openPath(file, flagsOf(flags), modeOf(mode ?? 0o666)));
 
     function readFile(path, options = undefined) {
       const { encoding, flag = "r" } = optionsOf(options);
       if (encoding && encoding !== "buffer" && !Buffer.isEncoding(encoding)) throw badValue("encoding", encoding);
       if (path === 0) return encoding ? "" : Buffer.alloc(0);
-      const file = fileOf(path, flag, undefined);
+      const file = openFileOf(path, "read", flag, undefined);
       const { inode } = file;
       if (inode.kind === "directory") throw failure("EISDIR", "read");
       if (inode.isEndless) throw coded(RangeError, "ERR_FS_FILE_TOO_LARGE", `File size (${Infinity}) is greater than 2 GiB`);
@@ -177,7 +177,7 @@
       const { encoding, flag = "w", mode } = optionsOf(options);
       const bytes = bytesOf(data, encoding);
       if (path === 1 || path === 2) print(path, bytes);
-      else writeFrom(fileOf(path, flag, mode), bytes, null);
+      else writeFrom(openFileOf(path, "write", flag, mode), bytes, null);
     }
     const resize = (file, length = 0) => {
       needInteger(length, "len");

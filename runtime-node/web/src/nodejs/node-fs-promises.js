@@ -3,7 +3,7 @@
 (function (internal) {
   "use strict";
 
-  const { ArrayBufferIsView, Error, ObjectAssign, Promise, SymbolAsyncDispose, SymbolAsyncIterator } = internal.primordials;
+  const { ArrayBufferIsView, Error, ObjectAssign, Promise, SymbolAsyncDispose, SymbolAsyncIterator, SymbolIterator } = internal.primordials;
 
   // node:fs: a directory that is read entry by entry.
   internal.define("fsDirectory", () => {
@@ -159,7 +159,7 @@
         fileCalls.writeFile(target, data, options);
         return;
       }
-      if (typeof data?.[SymbolAsyncIterator] !== "function" && typeof data?.[Symbol.iterator] !== "function") {
+      if (typeof data?.[SymbolAsyncIterator] !== "function" && typeof data?.[SymbolIterator] !== "function") {
         throw invalid("data", "of type string or an instance of Buffer, TypedArray, DataView, or Stream", data);
       }
       const fd = typeof target === "number" ? target : fileCalls.open(target, options?.flag ?? "w", options?.mode);
