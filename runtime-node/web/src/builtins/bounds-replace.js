@@ -24,11 +24,11 @@
   const [DOLLAR, AMPERSAND, APOSTROPHE, ZERO, NINE, LESS, BACKTICK] = [36, 38, 39, 48, 57, 60, 96];
   const isDigit = (code) => code >= ZERO && code <= NINE;
 
-  // Counts the occurrences of `mark` in `text`, each together with the next character. The result
-  // is an upper bound of the number that the callers need.
-  function count(text, mark) {
+  // Counts the occurrences of `mark` in `text`. After each one, the search continues `width`
+  // characters later.
+  function count(text, mark, width) {
     let marks = 0;
-    for (let at = StringPrototypeIndexOf(text, mark); at !== -1; at = StringPrototypeIndexOf(text, mark, at + 2)) marks++;
+    for (let at = StringPrototypeIndexOf(text, mark); at !== -1; at = StringPrototypeIndexOf(text, mark, at + width)) marks++;
     return marks;
   }
 
@@ -42,7 +42,7 @@
     const template = typeof by === "string" ? by : `${by}`;
     if (isLight(template, length)) return template;
     if (template.length > TOO_LONG) bounds.refuse("A string", template.length);
-    const dollars = count(template, "$");
+    const dollars = count(template, "$", 2);
     const parts = 2 * dollars + 1;
     return dollars === 0 || parts * (length + 1) <= MANY ? template : (...args) => filled(template, args);
   }
@@ -100,7 +100,7 @@
     } catch {
       return true;
     }
-    return source.length * length <= most || (count(source, "(") + 3) * length <= most;
+    return source.length * length <= most || (count(source, "(", 1) + 3) * length <= most;
   }
 
   bounds.capturesLittle = capturesLittle;

@@ -20,10 +20,12 @@
       return kind === "object" && internal.ops.isKind(value, "BigIntObject") ? "bigintobject" : kind;
     };
 
-    const enumerable = (object) => {
+    // Returns the names of the enumerable properties, and their symbols if asked.
+    const enumerable = (object, withSymbols) => {
       const keys = ReflectOwnKeys(object);
       const found = [];
       for (let i = 0; i < keys.length; i++) {
+        if (!withSymbols && typeof keys[i] === "symbol") continue;
         if (ObjectPrototypePropertyIsEnumerable(object, keys[i])) ArrayPrototypePush(found, keys[i]);
       }
       return found;
@@ -112,10 +114,9 @@
         // Loose equality compares only the elements of typed arrays, and strict equality only those
         // of long ones: enumerating the indices would create a string for each index.
         if (indexed > 0 && !this.strict) return true;
-        const keys = indexed > 10_000 ? [] : enumerable(a);
-        if (keys.length !== (indexed > 10_000 ? 0 : enumerable(b).length)) return false;
+        const keys = indexed > 10_000 ? [] : enumerable(a, this.strict);
+        if (keys.length !== (indexed > 10_000 ? 0 : enumerable(b, this.strict).length)) return false;
         for (let i = 0; i < keys.length; i++) {
-          if (!this.strict && typeof keys[i] === "symbol") continue;
           if (!ObjectPrototypePropertyIsEnumerable(b, keys[i]) || !this.equal(a[keys[i]], b[keys[i]])) return false;
         }
         return true;

@@ -41,6 +41,8 @@ check("deepEqual is loose, and deepStrictEqual is strict", () => {
   holds(() => assert.deepStrictEqual({ a: [1, new Set([1])] }, { a: [1, new Set([1])] }));
   fails(() => assert.deepStrictEqual({ a: 1 }, { a: "1" }));
   fails(() => assert.deepEqual({ a: 1 }, { a: 2 }));
+  holds(() => assert.deepEqual({ [Symbol.species]: 1 }, {}));
+  fails(() => assert.deepStrictEqual({ [Symbol.species]: 1 }, {}));
   holds(() => assert.notDeepStrictEqual({ a: 1 }, { a: "1" }));
   fails(() => assert.notDeepEqual([1], ["1"]));
 });

@@ -84,6 +84,7 @@ check("errors have the number, the system call and the paths", () => {
   fails("EISDIR", "open '/tmp'", () => fs.writeFileSync("/tmp", ""));
   fails("ENAMETOOLONG", "name too long, open", () => fs.readFileSync(`/tmp/${"a".repeat(256)}`));
   fails("EBADF", "EBADF: bad file descriptor, close", () => fs.closeSync(77));
+  fails("EBADF", "EBADF: bad file descriptor, write", () => fs.writeFileSync(77, "x"));
   fs.rmSync("/tmp/file");
 });
 
@@ -141,6 +142,8 @@ check("files are copied, moved and linked", () => {
   fs.renameSync("/tmp/b", "/tmp/d/b");
   fs.cpSync("/tmp/d", "/tmp/copy", { recursive: true });
   equal(fs.readdirSync("/tmp/copy", { recursive: true }).sort().join(), "b,e");
+  fs.cpSync(new URL("file:///tmp/d"), new URL("file:///tmp/copy-of-url"), { recursive: true });
+  equal(fs.readdirSync("/tmp/copy-of-url"), fs.readdirSync("/tmp/copy"));
   throws("SystemError", () => fs.cpSync("/tmp/d", "/tmp/d/x", { recursive: true }), "subdirectory of self");
   fs.rmSync("/tmp", { recursive: true });
 });
