@@ -24,8 +24,9 @@
   const [DOLLAR, AMPERSAND, APOSTROPHE, ZERO, NINE, LESS, BACKTICK] = [36, 38, 39, 48, 57, 60, 96];
   const isDigit = (code) => code >= ZERO && code <= NINE;
 
-  // Counts the occurrences of `mark` in `text`, each together with the next character. The result
-  // is an upper bound of the number that the callers need.
+  // Counts the occurrences of `mark` in `text`, each together with the next character, so that two
+  // adjacent marks count as one. For `$`, the result is an upper bound on the number of parts that
+  // a template refers to; for `(`, it is at least half of the number of groups.
   function count(text, mark) {
     let marks = 0;
     for (let at = StringPrototypeIndexOf(text, mark); at !== -1; at = StringPrototypeIndexOf(text, mark, at + 2)) marks++;
