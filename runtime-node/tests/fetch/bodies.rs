@@ -71,8 +71,8 @@ async fn a_large_body_passes_through_in_constant_memory(shard: Rc<Shard>) {
     let mut read = 0;
     while let Some(piece) = body.next().await {
         read += piece.unwrap().len();
-        // Between the origin and the Worker, there are only the socket buffers and one flow-control
-        // window.
+        // Between the origin and the Worker, there are only the socket's buffers and hyper's read
+        // buffer.
         assert!(made.get() - read < 16 * MEBIBYTE, "{} bytes were sent ahead", made.get() - read);
     }
     assert_eq!(read, 64 * MEBIBYTE);

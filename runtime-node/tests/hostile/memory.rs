@@ -21,7 +21,7 @@ pub(crate) fn resident() -> usize {
         << 10
 }
 
-/// Returns freed memory to the system, which the C library otherwise keeps for later.
+/// Returns to the system the freed memory that the C library would otherwise keep for later.
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)] // There is no safe interface for this.
 fn trim() {

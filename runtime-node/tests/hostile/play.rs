@@ -17,7 +17,8 @@ use crate::harness::{self, Loaded, Shard, Text as _, Worker};
 use crate::script::{End, Script};
 use crate::waits::{self, Baseline, TooLong, Waits};
 
-/// A Worker that waits briefly, so that its event loop is active while the hostile Worker runs.
+/// The neighbor's handler body, which waits briefly, so that the shard's event loop is active while
+/// the hostile Worker runs.
 const NEIGHBOR: &str = "
     await new Promise((resolve) => setTimeout(resolve, 1));
     return new Response(`${new URL(request.url).pathname} for ${env.WHO}`)";

@@ -197,8 +197,9 @@ async fn a_lane_without_memory_for_a_snapshot_is_replaced_and_its_worker_is_not_
     name: &'static str,
 ) {
     let node = SupervisedNode::with(name, &["--profile-port", "0", "--memory-budget", "512"]).await;
-    // V8 takes 4 KiB for the name of each index of the largest array. The copy has the array from
-    // its start, because the snapshot may be taken before the first request.
+    // V8 takes 4 KiB for the name of each index of the largest array, here the table of the Map.
+    // The copy has the Map from its start, because the snapshot may be taken before the first
+    // request.
     let body = "return new Response(`${all.size}`) } };
         const all = new Map(Array.from({ length: 2e5 }, (_, i) => [i, `${i}`]));
         const rest = { of() {";

@@ -29,7 +29,7 @@ impl Assets {
     /// Starts the Worker that serves the files.
     ///
     /// # Arguments
-    /// * `directory` - the directory of the files; it may not exist.
+    /// * `directory` - the directory of the files, which need not exist.
     pub(crate) async fn start(shard: &Shard, directory: &Path) -> Self {
         let mut files = BTreeMap::new();
         read(directory, "", &mut files);

@@ -222,8 +222,8 @@ pub(crate) fn is_pending(result: v8::Local<'_, v8::Value>) -> bool {
         .is_ok_and(|promise| promise.state() == v8::PromiseState::Pending)
 }
 
-/// Inserts the bytes after the first `from` of the stream of the last step, or as many as are
-/// inserted at a time. Returns their number.
+/// Inserts a piece of the stream of the last step: the bytes after the first `from`, or as many of
+/// them as are inserted at a time. Returns their number.
 ///
 /// # Errors
 /// Returns a `TypeError` if the bytes are not UTF-8.

@@ -27,7 +27,8 @@ fetching![
     a_socket_is_passed_on_in_native_code,
 ];
 
-/// The requests that an origin has received, and the Close frames that it has read.
+/// The requests that an origin has received, the Close frames that it has read, and the number of
+/// its open WebSockets.
 #[derive(Default)]
 struct EchoLog {
     heads: RefCell<Vec<String>>,

@@ -1,12 +1,12 @@
-// Searches everything that a Worker reaches for shared memory, and for the globals of other
-// runtimes and of the built-in JavaScript.
+// Looks for shared memory, and for the globals of other runtimes and of the built-in JavaScript, in
+// everything that a Worker can reach.
 // expect: answer held
 // limits: cpu_ms=2000
 export default {
   async fetch(request, env, ctx) {
     const wanted = ['SharedArrayBuffer', 'Atomics', 'ShadowRealm', 'gc', 'Deno', 'process', 'require', 'Worker',
       'importScripts', 'd8', '__dirname', 'internal', 'ops', 'primordials'];
-    // Methods of the platform's classes may have these further names, so only globals must not.
+    // Only globals must not have the additional names: methods of the platform's classes may.
     const globals = [...wanted, 'quit', 'load', 'read', 'print', 'version', 'os'];
     const seen = new Set();
     const walk = (object, path) => {

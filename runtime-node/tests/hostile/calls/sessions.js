@@ -1,5 +1,5 @@
-// Opens as many sessions as possible, builds endless paths, and uses promises and properties of a
-// Worker that does not exist in every way.
+// Opens as many sessions as possible, builds endless paths, and uses, in every way, the promises
+// and properties of a Worker that does not exist.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: cpu_ms=2000 memory_mib=64 wall_ms=20000
 // beyond: 60

@@ -1,4 +1,4 @@
-// Passes values to another Worker that are endless, enormous, or change while they are encoded.
+// Passes another Worker values that are endless or enormous, or that change while they are encoded.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
 // limits: cpu_ms=2000 memory_mib=128 wall_ms=20000
 // beyond: 60

@@ -1,5 +1,5 @@
-// Reads several of the longest strings in one turn and keeps them. V8 permits each string that is
-// the first one since a collection.
+// Reads several of the longest strings in one turn and keeps them. After each collection, V8
+// allocates the next string even if it exceeds the limit of the heap.
 // expect: memory_limit_exceeded
 // limits: cpu_ms=20000 wall_ms=30000 memory_mib=128
 // beyond: 60000

@@ -1,4 +1,4 @@
-// Awaits an endless list of promises.
+// Calls `Promise.all` with an endless sequence of values.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

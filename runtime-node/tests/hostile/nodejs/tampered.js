@@ -1,4 +1,4 @@
-// Replaces built-in functions, and then imports the modules: they may not work for this Worker, but
+// Replaces built-in functions, and then imports the modules: they may fail for this Worker, but
 // must not harm others.
 // expect: answer alive
 // flags: nodejs_compat

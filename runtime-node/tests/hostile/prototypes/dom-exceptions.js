@@ -1,4 +1,5 @@
-// Creates DOMExceptions for other classes, with invalid and throwing prototypes.
+// Creates DOMExceptions with other constructors as `new.target`, whose prototypes are invalid or
+// throw, and replaces what an exception might read.
 // expect: answer fine
 export default {
   async fetch() {

@@ -1,4 +1,4 @@
-// Creates the largest memories with 64-bit addresses.
+// Tries to create a memory with 64-bit addresses, and to grow one, far beyond the limit.
 // expect: answer held
 // limits: cpu_ms=5000
 // with: assembler.js

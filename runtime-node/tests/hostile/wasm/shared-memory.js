@@ -1,4 +1,4 @@
-// Creates shared memory in every possible way.
+// Tries to create shared memory in every possible way.
 // expect: answer held
 // with: assembler.js
 import { assemble, constant, program } from './assembler.js';

@@ -12,8 +12,9 @@
   const { each, isProxy, refuse, replace } = internal.bounds;
   const { TOO_MANY, isLong, loopOf, toIndex } = internal.bounds.long;
 
-  // Native code visits an array of this length in tens of milliseconds at worst. For a longer
-  // array, and for an object whose length is not reliable, each access is a call.
+  // Native code visits an array of this length in tens of milliseconds at worst. A function visits
+  // a longer array in a JavaScript loop, if it has one. Otherwise, and if the length of an object
+  // is not reliable, the object is wrapped in a proxy, so that each access is a call.
   const MANY = 2 ** 21;
   // The limits on the length if each element is converted to a string, and if a locale's rules
   // apply.

@@ -30,7 +30,8 @@
     }
   }
   const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
-  // Returns a locale's name, or a value that native code refuses.
+  // Converts an object to a locale's name, unless it is an Intl.Locale. Refuses a name that is too
+  // long; native code refuses values that are neither names nor objects.
   function named(value) {
     const name = isObject(value) && !isLocale(value) ? `${value}` : value;
     return typeof name === "string" && name.length > MAX_NAME_LENGTH ? refuse("A locale name", name.length) : name;
@@ -166,7 +167,7 @@
     toLocaleUpperCase() { return ReflectApply(toLocaleUpperCase, read(this, TOO_LONG), withLocales(arguments, 0)); },
   });
 
-  // Maps the comparison function of V8 that each collator has to its replacement.
+  // Maps V8's comparison function of each collator to the function that replaces it.
   const comparing = new WeakMap();
   const bounded = (compare) => (x, y) =>
     isBrief(x) && isBrief(y) ? compare(x, y) : compare(ordered(x), ordered(y));

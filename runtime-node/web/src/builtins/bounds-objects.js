@@ -13,7 +13,8 @@
   } = internal.primordials;
   const { each, isProxy, refuse, replace, targetOf } = internal.bounds;
 
-  // Native code lists this many names in tens of milliseconds, and compares them in less time.
+  // Native code lists this many names in tens of milliseconds, and visits as many items of a set in
+  // less time.
   const MANY = 2 ** 17;
   // The limit on entries instead of names; each entry is an object.
   const FEW = 2 ** 14;

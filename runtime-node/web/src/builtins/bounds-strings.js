@@ -1,6 +1,6 @@
-// Functions that process a whole string (see bounds.js). In thirty doublings, a Worker can reach
-// the maximum length of a string. Some functions take a minute to process such a string, or crash
-// the process.
+// Functions that process a whole string (see bounds.js). In fewer than thirty doublings, a Worker
+// can reach the maximum length of a string. Some functions take a minute to process such a string,
+// or crash the process.
 //: after bounds-replace.js bounds-search.js
 (function (internal) {
   "use strict";

@@ -131,9 +131,9 @@ impl ResponseCache {
         Arc::new(Self { entries, tenants, bound })
     }
 
-    /// Stores a response, unless HTTP's rules forbid that, the response sets cookies, its body is
-    /// longer than [`MAX_BODY`], or its namespace's share has no room. Returns whether the response
-    /// is stored.
+    /// Stores a response, unless HTTP's rules forbid that, the response is already stale or sets
+    /// cookies, its body is longer than [`MAX_BODY`], or its namespace's share has no room. Returns
+    /// whether the response is stored.
     pub fn put(
         &self,
         key: Key,

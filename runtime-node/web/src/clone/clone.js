@@ -70,7 +70,8 @@
       kind;
       from;
       to;
-      // The keys of a plain object, or the alternating keys and values of a map.
+      // The keys of an object's properties, the items of a set, or the alternating keys and values
+      // of a map; null for the elements of an array.
       items;
       at = 0;
       length;
@@ -96,8 +97,8 @@
       return null;
     }
 
-    // Optimized callbacks that only call native code may continue after a termination; callbacks
-    // with a loop do not.
+    // Optimized callbacks that only call native code sometimes continue after a termination. A loop
+    // in the callback makes this rarer (see bounds-arrays.js).
     let once = 1;
 
     class Walk {

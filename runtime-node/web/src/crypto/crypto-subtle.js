@@ -52,8 +52,8 @@
       return key;
     };
 
-    // Normalizes the algorithm of `wrapKey` or `unwrapKey`: for that operation or, if it does not
-    // support the algorithm, for `otherwise`, which is `encrypt` or `decrypt`.
+    // Normalizes the algorithm of `wrapKey` or `unwrapKey`: for that operation or, if that fails,
+    // for `otherwise`, which is `encrypt` or `decrypt`.
     const wrapping = (operation, otherwise, algorithm) => {
       try {
         return normalize(operation, algorithm);

@@ -178,7 +178,8 @@ fn named_part(key: &Key, name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the length of a key, in bits.
+/// Returns the length of a key in bits: of a secret, of an RSA modulus, or of the encoding of a
+/// curve's private keys.
 #[op]
 pub(crate) fn key_bits(key: KeyRef) -> usize {
     match &*key {

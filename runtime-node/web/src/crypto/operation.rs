@@ -19,11 +19,11 @@ use tenon_engine::thrown::{Thrown, out_of_memory};
 use super::keys;
 use crate::ops::MaybePromise;
 
-/// The maximum number of bytes that are hashed, encrypted or decrypted on the shard's thread.
-/// Measured without the processor's hash instructions: 64 KiB take 16 µs with AES-GCM, 80 µs with
-/// SHA-1, 190 µs with SHA-512 and 230 µs with SHA-256. The round trip to another thread takes 10 µs
-/// on an idle machine, and requires another turn; on a busy machine it takes as long as that thread
-/// waits for a processor.
+/// The maximum number of bytes that are hashed, encrypted or decrypted on the shard's thread; for
+/// digests, `digest.rs` bounds the time instead. Measured without the processor's hash
+/// instructions: 64 KiB take 16 µs with AES-GCM, 80 µs with SHA-1, 190 µs with SHA-512 and 230 µs
+/// with SHA-256. The round trip to another thread takes 10 µs on an idle machine, and requires
+/// another turn; on a busy machine it takes as long as that thread waits for a processor.
 const AT_ONCE: usize = 64 << 10;
 
 /// The cost of an operation, which determines the thread that performs it.

@@ -141,8 +141,8 @@
     return prototype === undefined ? onEvent : onNewInstance(name);
   };
 
-  // Returns a handler that creates an instance of the class for each event, as `WorkerEntrypoint`
-  // does.
+  // Returns a handler that creates an instance of the class for each event, with the arguments that
+  // the constructor of `WorkerEntrypoint` takes.
   const onNewInstance = (name) => function (event, env, context) {
     const instance = new this(context, env);
     return instance[name](event);

@@ -189,7 +189,8 @@
     return isAborted(signal) ? abortReason(signal) : error;
   }
 
-  // Clones a body.
+  // Clones a body, or null. If the body has no stream yet and its source is a string or bytes, the
+  // clone shares the source. Otherwise, the body and the clone become the branches of a tee.
   function clone(body) {
     if (body === null) return null;
     if (isUsed(body)) throw new TypeError("A body that has been used cannot be cloned");

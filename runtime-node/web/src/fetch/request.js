@@ -55,8 +55,8 @@
     referrerPolicy: "",
   });
 
-  // The attributes of incoming requests: if a Worker forwards such a request, the client follows
-  // redirects.
+  // The attributes of incoming requests: if a Worker forwards such a request, a redirect is passed
+  // on to the Worker's own client, which may follow it.
   const INCOMING = ObjectFreeze({ __proto__: null, ...DEFAULTS, redirect: "manual" });
 
   function optionsFrom(init, base) {

@@ -80,7 +80,7 @@
       ends = new Map();
       inserted = new Map();
       lastInserted = 0;
-      // Handlers see the AsyncLocalStorages of the call of `transform`.
+      // Handlers see what the AsyncLocalStorages contained when `transform` was called.
       stores = stores.current();
 
       constructor(number, registrations, stream) {

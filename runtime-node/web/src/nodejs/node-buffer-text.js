@@ -16,7 +16,8 @@
   // The number of code units or bytes per native call: a multiple of three, for base64, and of two,
   // for UTF-16.
   const STEP = 3 * 2 ** 16;
-  // V8's limit on the length of a string, in code units.
+  // The limit on the length of a string that Node.js states, in code units: that of an unpatched
+  // V8. The patch `lengths` lowers V8's limit, beyond which V8 throws a RangeError of its own.
   const MAX_STRING = 2 ** 29 - 24;
 
   internal.define("bufferText", () => ({ FastBuffer, isBytes, needBytes, part }) => {

@@ -15,8 +15,8 @@
   const { ops } = internal;
   const { atob, btoa } = internal.platform;
 
-  // The maximum lengths of a buffer, in bytes, and of a string, in code units. The second is V8's.
-  // The Worker's memory limit applies as well.
+  // The maximum lengths of a buffer, in bytes, and of a string, in code units. The second is that
+  // of an unpatched V8; the patch `lengths` lowers it. The Worker's memory limit applies as well.
   const MAX_LENGTH = 2 ** 32 - 1;
   const MAX_STRING = 2 ** 29 - 24;
   // The number of bytes that are compared per native call.

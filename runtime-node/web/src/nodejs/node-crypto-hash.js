@@ -127,7 +127,8 @@
       }
     }
 
-    // The Web Crypto names of the hashes that signatures and derivations support.
+    // The Web Crypto names of the hashes that signatures and RSA-OAEP support, and with which
+    // `pbkdf2` derives on another thread.
     const WEB = { __proto__: null, "sha1": "SHA-1", "sha256": "SHA-256", "sha384": "SHA-384", "sha512": "SHA-512" };
     const webName = (name) =>
       WEB[needString(name, "algorithm").toLowerCase().replace(/^rsa-|withrsaencryption$/, "").replace("-", "")];
