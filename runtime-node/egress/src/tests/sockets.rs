@@ -39,7 +39,7 @@ async fn echo(mut stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Un
     }
 }
 
-/// Starts a server that exchanges a line in plain text and then answers `echo` over TLS.
+/// Starts a server that exchanges a line in plain text and then runs [`echo`] over TLS.
 async fn upgradable(authority: &Authority) -> Origin {
     let acceptor = TlsAcceptor::from(authority.server(&[]));
     Origin::serve_connections(move |mut stream| {
