@@ -79,7 +79,8 @@ pub(crate) struct ProfileOrder {
     pub(crate) id: u64,
     pub(crate) worker: WorkerId,
     pub(crate) kind: ProfileKind,
-    /// Time for which the copy serves requests before the profile ends, at most [`MAX_PROFILE_DURATION`].
+    /// Time for which the copy serves requests before the profile ends, at most
+    /// [`MAX_PROFILE_DURATION`].
     pub(crate) duration: Duration,
 }
 

@@ -81,7 +81,7 @@ pub enum SpawnError {
 impl Node {
     /// Starts every shard. [`engine::init`](tenon_engine::init) must have been called.
     ///
-    /// The node is ready once every shard serves; it does not wait for the catalog. A node that
+    /// The node is ready once every shard serves; only a front waits for the catalog. A node that
     /// starts without an operator works as soon as one is reachable, and a node that loses the
     /// operator continues to serve the revisions that it has. If such a node became unready,
     /// routers would lose all of its revisions; a ready node fails only the requests for other

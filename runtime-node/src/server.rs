@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A failure is a gRPC Trailers-Only response; see [`tenon_proto::failure`]. When the caller resets
-//! the stream or its connection breaks, the future of [`serve`] is dropped, which cancels the
-//! invocation unless a scheduled event caused it.
+//! the stream or its connection breaks, the future of [`serve`] or [`serve_narrow`] is dropped,
+//! which cancels the invocation unless a scheduled event caused it.
 
 mod inline;
 mod messages;

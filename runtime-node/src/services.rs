@@ -73,8 +73,8 @@ impl Services for Calls {
             let call = match (shard, call.digest) {
                 (Some(shard), Some(digest)) if !call.assets && shard.is_warm(&digest) => {
                     // The call runs as its own task, like a client's request. The caller's isolate
-                    // polls its operations only while the isolate is not itself waiting for a turn.
-                    // An operation that holds the turn would therefore never be polled.
+                    // does not poll its operations while it waits for a turn: if the call ran
+                    // within an operation and held the scheduler's token, both would wait forever.
                     match AbortOnDropHandle::new(spawn_local(call_locally(shard, digest, call)))
                         .await
                     {

@@ -65,8 +65,8 @@ const REVISIONS: usize = 64 << 20;
 /// Capacity of the bytecode cache in memory, in bytes: bytecode is about as large as source code.
 const BYTECODE: usize = 64 << 20;
 
-/// Capacity of the bytecode cache on disk, in bytes. V8 rejects bytecode that is damaged or from
-/// another version of V8; new bytecode is then written after the start.
+/// Capacity of the bytecode cache on disk, in bytes. Bytecode that is damaged or from another
+/// version of V8 is ignored; new bytecode is then written after the start.
 const DISK: usize = 1 << 30;
 
 /// A revision, with the bytecode of its modules if there is any.

@@ -30,8 +30,8 @@ const REVIEW: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relief {
     Nothing,
-    /// Collect the garbage of the largest idle isolate, or evict an isolate if no idle isolate has
-    /// been used since its last collection.
+    /// Collect the garbage of the largest idle isolate that has been used since its last
+    /// collection, or evict an isolate if no collection is possible.
     Collect,
     /// Evict the isolate that is first in the order of eviction.
     Evict,

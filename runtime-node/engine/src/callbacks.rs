@@ -9,11 +9,11 @@
 //!
 //! A panic cannot unwind through V8's frames: it would end the process, and with it all other
 //! isolates. V8 therefore gets only functions of this module, each of which does its work within
-//! [`contain`]. Other modules have no callback scopes, because only unsafe code can make one; they
-//! implement a trait of this module, which does not depend on those modules. The macro of ops,
-//! which are the native functions of the interfaces, wraps each op in the same way. The functions
-//! that V8 calls without a scope (for allocation, the heap limit, collections, tasks and debugging)
-//! are in their own modules, and do nothing that can panic.
+//! [`contain`]. Except for the inspector's agent, other modules make no callback scopes, because
+//! only unsafe code can make one; they implement a trait of this module, which does not depend on
+//! those modules. The macro of ops, which are the native functions of the interfaces, wraps each op
+//! in the same way. The functions that V8 calls without a scope (for allocation, the heap limit,
+//! collections, tasks and debugging) are in their own modules, and do nothing that can panic.
 
 #![allow(unsafe_code)] // Makes the scopes of callbacks, and defines functions with V8's signatures.
 

@@ -45,7 +45,8 @@ const GROWTH: usize = 16 << 20;
 pub(crate) struct Collections {
     buffers: Arc<BufferBudget>,
     budget: Cell<CollectionBudget>,
-    /// Number of bytes in array buffers after the last collection, or the smallest number since.
+    /// Number of bytes in array buffers when their growth last made a collection due, after that
+    /// collection if it ran, or the smallest number since.
     kept: Cell<usize>,
 }
 

@@ -81,7 +81,6 @@ impl TurnClock {
         Self { cpu, anchor: Anchor { at: Instant::now(), cpu: cpu.now() } }
     }
 
-    /// Begins a turn.
     pub(crate) fn begin(&mut self) -> TurnStart {
         self.anchor.begin(Instant::now(), || self.cpu.now())
     }

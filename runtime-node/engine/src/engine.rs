@@ -119,7 +119,6 @@ impl Engine {
         self.shard
     }
 
-    /// Counts a turn.
     pub(crate) fn count_turn(&self, cpu: Duration) {
         self.turns.set(self.turns.get() + 1);
         self.turn_cpu.set(self.turn_cpu.get() + cpu);

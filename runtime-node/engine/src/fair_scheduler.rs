@@ -51,7 +51,7 @@ pub(crate) struct CpuAccount {
     /// CPU time of the latest typical turn, which is expected for the next turn as well. `None`
     /// before the first such turn.
     latest: Cell<Option<Duration>>,
-    /// CPU time of the isolate's turns since other tasks last ran.
+    /// CPU time of the isolate's turns since the isolate last yielded to other tasks.
     since_yield: Cell<Duration>,
 }
 

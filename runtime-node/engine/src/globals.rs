@@ -45,7 +45,7 @@ pub(crate) fn replace_builtins(
     Some(())
 }
 
-/// Defines a lazy property that the snapshot cannot contain. `later.js` or `node.js` must define a
+/// Defines a lazy property that the snapshot cannot contain. `wasm.js` or `node.js` must define a
 /// value for the name.
 pub(crate) fn define_lazy(
     scope: &mut v8::PinScope<'_, '_>,

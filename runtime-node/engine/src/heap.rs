@@ -111,7 +111,7 @@ impl HeapGuard {
         self.exhausted.load(Ordering::Relaxed)
     }
 
-    /// Returns the shared flag behind [`HeapGuard::is_exhausted`], for the watchdog.
+    /// Returns the shared flag behind [`HeapGuard::is_exhausted`].
     pub fn exhausted(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.exhausted)
     }

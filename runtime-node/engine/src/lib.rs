@@ -11,8 +11,7 @@
 //! ```
 //!
 //! JavaScript runs only in turns (`isolate/turn.rs`), on the one thread that owns its isolate. The
-//! following list of submodules is ordered from the outside in; each submodule depends only on
-//! those further in:
+//! following list of submodules is ordered roughly from the outside in:
 //!
 //! - [`init`], [`Watchdog`] (both per process) and [`Engine`] (per shard).
 //! - [`isolate`]: one loaded revision, its start, its turns and its event loop; [`spare`]: an
@@ -46,10 +45,11 @@
 //! - [`call_context`]: an invocation's place among calls between Workers; [`share`], [`shares`]: a
 //!   tenant's part of a bounded resource; [`page`]: the memory shared with the supervisor.
 //!
-//! Whatever a Worker does, the process continues: an invocation that exceeds a limit fails with
-//! that limit's code, and its isolate is condemned if its remaining state cannot be trusted. The
-//! only exception is a native function that ignores termination and allocates more memory than is
-//! available ([`Headroom`]): V8 then ends the process.
+//! An invocation that exceeds a limit fails with that limit's code, its isolate is condemned if its
+//! remaining state cannot be trusted, and the process continues. The only exceptions are native
+//! functions of V8 that ignore termination: if such a function allocates more memory than is
+//! available ([`Headroom`]), V8 ends the process; if it does not return, the supervisor ends the
+//! process.
 
 mod background;
 mod blocking_time;

@@ -9,8 +9,9 @@ use tracing::Level;
 
 use super::log_rate::{Admission, LogRate};
 
-/// Maximum number of bytes that one invocation may log. Code outside invocations may log what the
-/// invocation that ended last has left. One further line then states that the rest is dropped.
+/// Maximum number of bytes that one invocation may log. If a line exceeds it, one further line
+/// states that the rest is dropped. Code outside invocations may log what the invocation that ended
+/// last has left.
 pub const BUDGET: usize = 64 * 1024;
 
 /// The severity of a line.

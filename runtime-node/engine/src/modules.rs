@@ -5,7 +5,7 @@
 //!  import x from "./a.json" with { type: "json" }
 //!     └─► find ─► Key: "a.json" as JSON ─► load ─┬─ code: compiled, from bytecode if available
 //!                                                ├─ a value: a synthetic module (values)
-//!                                                └─ of Node.js: a synthetic module (builtin)
+//!                                                └─ built-in: a synthetic module (builtin)
 //! ```
 //!
 //! [`tenon_proto::module`] decides to which module a specifier refers, and in which form the module

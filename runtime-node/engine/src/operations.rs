@@ -18,7 +18,8 @@ use super::ids::{InvocationId, OperationId};
 /// returns `None` if that threw.
 pub type Settle = Box<dyn FnOnce(&mut v8::PinScope<'_, '_>) -> Option<()>>;
 
-/// A completed operation, as its invocation, its id and its delivery; `None` if it was aborted.
+/// A completed operation, as its invocation, its id and its delivery; `None` if it was aborted or
+/// has nothing to deliver.
 pub type Completed = Option<(InvocationId, OperationId, Settle)>;
 
 /// The operations of an isolate that have begun and have not been taken by its event loop yet.

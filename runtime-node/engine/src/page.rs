@@ -8,10 +8,10 @@
 //! ```
 //!
 //! The page outlives the process that writes it, so after the end of a process it names the
-//! revision that was running. One thread writes each field, and another process reads it. While a
-//! turn begins, a reader may see the digest of the previous turn. This is harmless: the supervisor
-//! acts on the page of a process that has ended, or of a turn that has overrun for a second or
-//! more.
+//! revision that was running. One thread at a time writes each field, and another process reads it.
+//! While a turn begins, a reader may see the digest of the previous turn. This is harmless: the
+//! supervisor acts on the page of a process that has ended, or of a turn that has overrun for a
+//! second or more.
 
 #![allow(unsafe_code)] // Reads and writes memory that two processes share.
 

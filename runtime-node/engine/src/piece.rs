@@ -8,7 +8,8 @@ use bytes::{Buf, Bytes};
 use super::buffers::Block;
 use super::heap::Charge;
 
-/// Bytes to send, which count against their Worker's budget until they have been sent.
+/// Bytes to send. Bytes that the Worker's JavaScript made count against the Worker's budget until
+/// they have been sent.
 #[derive(Default)]
 pub struct Piece(Memory);
 
@@ -17,7 +18,8 @@ enum Memory {
         block: Block,
         _charge: Charge,
     },
-    /// Bytes that were too long for a block, or for which no block was free.
+    /// Bytes outside the blocks: they were too long for a block, no block was free, or they do not
+    /// come from the Worker's JavaScript.
     Bytes {
         bytes: Bytes,
         /// The charge for the data that is sent with the bytes.
@@ -44,8 +46,8 @@ impl Piece {
         Self(Memory::Block { block, _charge: charge })
     }
 
-    /// Creates a piece of bytes that are already counted. `charge` covers the data that is sent
-    /// with the bytes.
+    /// Creates a piece of bytes that bypass the Worker's JavaScript, and so do not count against its
+    /// budget. `charge` covers the data that is sent with the bytes.
     pub fn with(bytes: Bytes, charge: Charge) -> Self {
         Self(Memory::Bytes { bytes, _charge: Some(charge) })
     }

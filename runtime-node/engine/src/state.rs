@@ -77,7 +77,8 @@ pub struct State {
     sealed: Cell<bool>,
     /// Notified when the isolate has been condemned, so that the shard drops it.
     condemnation: Rc<Notify>,
-    /// Whether an invocation has exceeded its CPU limit and ended by itself before it was stopped.
+    /// Whether an invocation has exceeded its CPU limit, even if it ended by itself before it was
+    /// stopped.
     pub retired: Cell<bool>,
     /// The isolate to which this state belongs.
     isolate: OnceCell<Weak<dyn Any>>,

@@ -150,7 +150,6 @@ pub(crate) struct TurnCost {
 pub(crate) struct TurnGuard<'a>(&'a TurnTimer);
 
 impl TurnGuard<'_> {
-    /// Ends the turn.
     pub(crate) fn end(self) -> TurnCost {
         let timer = self.0;
         std::mem::forget(self);

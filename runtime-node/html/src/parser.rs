@@ -2,10 +2,9 @@
 //!
 //! The crate `lol_html` calls a handler while it parses, and writes the token out when the handler
 //! returns. A handler of a Worker may be asynchronous, but V8 cannot run on a stack that waits for
-//! a promise. The handlers that `lol_html` gets therefore leave the token unchanged and only
-//! record, on a [`Tape`], that they were called ([`recorder`]). What a handler of the Worker does
-//! later does not affect the parser: selectors see only the original document, and inserted content
-//! is not parsed.
+//! a promise. The handlers that `lol_html` gets therefore only record, on a [`Tape`], that they
+//! were called ([`recorder`]). What a handler of the Worker does later does not affect the parser:
+//! selectors see only the original document, and inserted content is not parsed.
 
 use std::borrow::Cow;
 use std::cell::RefMut;

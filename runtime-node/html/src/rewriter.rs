@@ -37,9 +37,10 @@ pub enum Step {
     Output,
     /// Insert the next bytes of the stream with this number, or end the stream.
     Stream(u32),
-    /// Run the handler with this number on the current token, an element. The next four steps do
-    /// the same for other kinds of tokens.
+    /// Run the handler with this number on the current token, an element. The steps for comments,
+    /// texts and document types do the same.
     Element(Registration),
+    /// Run the handler that the element with this number has for the current end tag.
     EndTag(ElementId),
     Comment(Registration),
     Text(Registration),

@@ -57,7 +57,7 @@ impl Delivery {
 }
 
 impl Supervisor {
-    /// Asks where a revision that is not warm in this process runs.
+    /// Asks where a revision runs.
     ///
     /// # Arguments
     /// * `stay` - set if the request can no longer be sent elsewhere.

@@ -3,7 +3,7 @@
 //! ```text
 //!  shard thread: a start ─► open ──► Counts ◄── invocations, CPU time, memory: plain stores
 //!                                      │                       no isolate for LINGER: dropped
-//!  admin thread: a scrape ─► WorkerFamilies reads
+//!  another thread: a scrape ─► WorkerFamilies reads
 //! ```
 //!
 //! A node serves thousands of Workers in a day, and keeping more than twenty series for each

@@ -21,7 +21,7 @@ pub(super) type Placing =
     Shared<LocalBoxFuture<'static, Result<Rc<Cell<Option<Delivery>>>, Failure>>>;
 
 impl Shard {
-    /// Asks the supervisor whether the revision may start on this shard and, if the pool has room,
+    /// Asks the supervisor whether the revision may run on this shard and, if the pool has room,
     /// requests the revision's code. Concurrent requests for one revision share one reply; the
     /// first of these requests to resume takes the code.
     ///

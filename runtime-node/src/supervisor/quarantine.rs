@@ -137,8 +137,8 @@ impl Quarantines {
         forgives
     }
 
-    /// Merges the operator's list of the quarantines of all nodes. Returns the revisions that are
-    /// newly refused.
+    /// Merges the operator's list of the quarantines of all nodes of the pool. Returns the
+    /// revisions that are newly refused.
     pub(super) fn merge(
         &mut self,
         announced: Vec<AnnouncedQuarantine>,

@@ -1,4 +1,4 @@
-//! Follows the operator's list of revisions that no node may run now.
+//! Follows the operator's list of revisions that no node of the pool may run now.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-// Performs the calls that the node requests. A call depends only on the seed and its number.
+// Performs the calls that the test requests. A call depends only on the seed and its number.
 //
 //   /plan?seed=1&call=2   describes the call, as code
 //   /call?seed=1&call=2   performs the same call

@@ -197,8 +197,7 @@ async fn an_idle_isolate_is_collected_within_a_budget(shard: Rc<Shard>) {
     let worker = worker.limits(|limits| limits.cpu_ms = 20_000).start().await.unwrap();
     worker.get("/").await.unwrap();
     assert!(worker.0.collect().is_some_and(|freed| freed > 1 << 20));
-    // An isolate must have run for long enough since the last collection before it is collected
-    // again.
+    // Enough time must have passed since the last collection before an isolate is collected again.
     let more = std::iter::from_fn(|| worker.0.collect()).take(10_000).count();
     assert!(more < 1_000, "{more}");
     let waits = async {

@@ -14,7 +14,7 @@ use super::*;
 use crate::error::Stage;
 use crate::{Endpoint, Proxy, Resolver};
 
-/// A proxy that connects every tunnel to 127.0.0.1, for any target host.
+/// A proxy that connects each tunnel to 127.0.0.1, for any target host except [`NOWHERE`].
 struct TunnelProxy {
     origin: Origin,
     /// The heads of the received requests.
@@ -114,7 +114,6 @@ async fn both_schemes_go_through_a_tunnel_to_an_address_and_origins_see_their_na
             Box::pin(async move { text(request.uri().host().unwrap()) })
         })
         .await;
-        // The certificate is verified for the name, because it is not valid for other addresses.
         let url = Url::parse(&format!("https://origin.test:{}/", secure.port)).unwrap();
         assert_eq!(fetch_text(&client, get(url)).await, "origin.test");
         let connect = |port| format!("CONNECT 127.0.0.1:{port} HTTP/1.1");

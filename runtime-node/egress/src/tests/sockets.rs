@@ -39,7 +39,7 @@ async fn echo(mut stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Un
     }
 }
 
-/// Starts a server that exchanges a line in plain text and then answers `echo` over TLS.
+/// Starts a server that exchanges a line in plain text and then runs [`echo`] over TLS.
 async fn upgradable(authority: &Authority) -> Origin {
     let acceptor = TlsAcceptor::from(authority.server(&[]));
     Origin::serve_connections(move |mut stream| {
@@ -263,7 +263,7 @@ async fn only_the_port_of_mail_delivery_is_refused() {
         let error = refusal(&client(), Endpoint::new("127.0.0.1", 25).unwrap()).await;
         assert_eq!(error.stage(), Stage::Policy);
         assert!(error.to_string().contains("465 or 587"), "{error}");
-        // A fetch from this port is refused, because a fetch speaks HTTP.
+        // A fetch to this port is refused, because a fetch speaks HTTP; a socket may use the port.
         let error = refusal(&client(), Endpoint::new("127.0.0.1", 1).unwrap()).await;
         assert_eq!(error.stage(), Stage::Connect, "{error}");
     })

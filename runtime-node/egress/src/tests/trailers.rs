@@ -19,7 +19,7 @@ use super::*;
 type Received = (Version, Option<HeaderValue>, Option<HeaderMap>);
 
 /// Starts an origin that answers with a body and trailers, or, on the path `/refused`, with a head
-/// only. Speaks HTTP/1.1 and HTTP/2 without TLS.
+/// only. The origin speaks HTTP/1.1 and HTTP/2 without TLS.
 async fn origin() -> (Origin, Rc<RefCell<Vec<Received>>>) {
     let log = Rc::<RefCell<Vec<Received>>>::default();
     let shared = Rc::clone(&log);

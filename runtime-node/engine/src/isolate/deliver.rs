@@ -62,8 +62,8 @@ impl Isolate {
         self.engine.scheduler.enter(&self.account).await
     }
 
-    /// Delivers a request. The first turn runs when the future is first polled; dropping the future
-    /// cancels the invocation.
+    /// Delivers a request. The first turn runs when the future is first polled, unless a realm has
+    /// to be made first; dropping the future cancels the invocation.
     ///
     /// # Errors
     /// Fails if the Worker throws, never answers or exceeds a limit.
@@ -76,8 +76,8 @@ impl Isolate {
     }
 
     /// Delivers a scheduled time, and waits until the handler and everything passed to `waitUntil`
-    /// have ended. The first turn runs when the future is first polled; dropping the future cancels
-    /// the invocation.
+    /// have ended. The first turn runs when the future is first polled, unless a realm has to be
+    /// made first; dropping the future cancels the invocation.
     ///
     /// # Errors
     /// Fails if the Worker throws, never finishes or exceeds a limit.

@@ -1,9 +1,8 @@
-//! Makes modules of Node.js, for Workers whose compatibility flags enable them (see `node.js` of
-//! the built-in JavaScript).
+//! Makes built-in modules: those of Cloudflare's runtime, and those of Node.js for Workers whose
+//! compatibility flags enable them (see `node.js` of the built-in JavaScript).
 //!
 //! A module is made when it is first imported, or first read through a property of the global
-//! object. In a Worker without the flag, the modules exist only as functions that are never
-//! compiled.
+//! object. The code of a module that a Worker never uses is not compiled.
 
 use tenon_proto::module::{Form, NotBuiltin, builtin};
 use tenon_proto::revision::{CompatibilityFlag, Revision};
@@ -59,7 +58,7 @@ pub(super) fn module<'s>(
     ))
 }
 
-/// The modules of Node.js.
+/// The built-in modules.
 struct Builtin;
 
 impl SyntheticModule for Builtin {

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)] // Asserts that the text lives for as long as V8 may read it.
 
 /// Returns a module's text as a string of V8, or `None` if the text is too long for V8. ASCII text
-/// is not copied: all isolates of the node share it. Nearly all code is ASCII, because bundlers
-/// escape other characters, and the compiler of Workers replaces them in comments.
+/// is not copied: all isolates of the revision in this process share it. Nearly all code is ASCII,
+/// because bundlers escape other characters, and the compiler of Workers replaces them in comments.
 pub(super) fn text<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     text: &[u8],

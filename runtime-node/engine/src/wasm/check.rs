@@ -39,7 +39,7 @@ const MEMORIES: u32 = 16;
 const SEGMENTS: u32 = 100_000;
 
 /// Maximum number of elements in all tables and all element segments of a module together. V8
-/// initializes this number of elements when it makes an instance.
+/// initializes all of them when it makes an instance.
 const TABLE_ELEMENTS: u64 = 1 << 20;
 
 // The maximum numbers of parameters and results of a function.

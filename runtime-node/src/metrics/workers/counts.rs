@@ -1,6 +1,6 @@
 //! Counts of one revision on one shard, and the series that a scrape makes of them.
 //!
-//! The shard's thread writes the counts with plain stores; the admin thread reads them.
+//! The shard's thread writes the counts with plain stores; another thread reads them for a scrape.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
