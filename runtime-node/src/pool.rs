@@ -257,8 +257,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         let superseded = self.slots.iter().filter_map(|(digest, slot)| match slot {
             Slot::Warm(warm) => {
                 let is_unused = now.saturating_duration_since(warm.used_at) >= SUPERSEDED_AFTER;
-                let is_older = warm.occupant.worker() == occupant.worker();
-                (is_older && is_unused && warm.occupant.condition() != Condition::Busy)
+                let is_same_worker = warm.occupant.worker() == occupant.worker();
+                (is_same_worker && is_unused && warm.occupant.condition() != Condition::Busy)
                     .then_some(*digest)
             }
             Slot::Starting { .. } => None,

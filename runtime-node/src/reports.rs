@@ -283,7 +283,7 @@ async fn report(
                         INTERVAL
                     }
                     Err(status) => {
-                        tracing::warn!(%status, "cannot report crash loops to the operator; retrying");
+                        tracing::warn!(%status, "cannot report crash loops and quarantines to the operator; retrying");
                         (interval * 2).min(LONGEST_INTERVAL)
                     }
                 };

@@ -117,8 +117,9 @@ impl Quarantines {
             return CrashDecision::Forgiven;
         }
         let times = self.by_revision.get(digest).map_or(0, |quarantine| quarantine.times) + 1;
-        let duration = QUARANTINE.saturating_mul(1 << (times - 1).min(16)).min(LONGEST_QUARANTINE);
+        let duration = duration(times);
         let quarantine = Quarantine { until: now + duration, duration, times };
+        self.make_room(digest);
         self.by_revision.insert(*digest, quarantine);
         CrashDecision::Quarantined(quarantine)
     }
@@ -151,13 +152,12 @@ impl Quarantines {
             if self.remaining(&digest, now).is_none() {
                 fresh.push(digest);
             }
-            let known = self.by_revision.entry(digest).or_insert(Quarantine {
-                until,
-                duration: remaining,
-                times,
-            });
+            self.make_room(&digest);
+            let new = Quarantine { until, duration: duration(times), times };
+            let known = self.by_revision.entry(digest).or_insert(new);
             known.until = known.until.max(until);
             known.times = known.times.max(times);
+            known.duration = duration(known.times);
         }
         fresh
     }
@@ -173,17 +173,30 @@ impl Quarantines {
         self.by_revision.values().filter(|quarantine| quarantine.until > now).count()
     }
 
+    /// Forgets the quarantines whose probation has ended.
     fn forget(&mut self, now: Instant) {
         self.by_revision
             .retain(|_, quarantine| quarantine.until + PROBATION * quarantine.duration > now);
-        if self.by_revision.len() >= MAX_REVISIONS
-            && let Some(first) =
-                self.by_revision.iter().min_by_key(|(_, quarantine)| quarantine.until)
-        {
-            let first = *first.0;
-            self.by_revision.remove(&first);
-        }
     }
+
+    /// Makes room for a revision that is not remembered yet: forgets the quarantine that ends first
+    /// if as many as possible are remembered.
+    fn make_room(&mut self, digest: &RevisionDigest) {
+        if self.by_revision.len() < MAX_REVISIONS || self.by_revision.contains_key(digest) {
+            return;
+        }
+        let first = self.by_revision.iter().min_by_key(|(_, quarantine)| quarantine.until);
+        let first = first.map(|(digest, _)| *digest);
+        first.into_iter().for_each(|digest| drop(self.by_revision.remove(&digest)));
+    }
+}
+
+/// Returns the length of a revision's quarantine.
+///
+/// # Arguments
+/// * `times` - number of times that the revision has been quarantined, including this time.
+fn duration(times: u32) -> Duration {
+    QUARANTINE.saturating_mul(1 << times.saturating_sub(1).min(16)).min(LONGEST_QUARANTINE)
 }
 
 #[cfg(test)]
@@ -260,7 +273,22 @@ mod tests {
         assert_eq!(quarantines.remaining(&DIGEST, now), Some(Duration::from_secs(5)));
         let later = now + Duration::from_secs(5);
         assert_eq!(quarantines.remaining(&DIGEST, later), None);
-        assert_eq!(times(quarantines.judge(&DIGEST, false, later)), Some(3));
+        // The probation is that of the second quarantine, however late this node learned of it.
+        let on_probation = later + 2 * QUARANTINE * PROBATION - Duration::from_millis(1);
+        assert_eq!(times(quarantines.judge(&DIGEST, false, on_probation)), Some(3));
+    }
+
+    #[test]
+    fn a_long_list_of_the_operator_evicts_the_quarantines_that_end_first() {
+        let (mut quarantines, now) = (Quarantines::default(), Instant::now());
+        let announced = (0..2 * MAX_REVISIONS).map(|i| AnnouncedQuarantine {
+            digest: digest(i),
+            remaining: Duration::from_millis(i as u64 + 1),
+            times: 1,
+        });
+        quarantines.merge(announced.collect(), now);
+        assert_eq!(quarantines.by_revision.len(), MAX_REVISIONS);
+        assert!(quarantines.remaining(&digest(2 * MAX_REVISIONS - 1), now).is_some());
     }
 
     #[test]
