@@ -2,14 +2,14 @@
 //! This module is pure.
 //!
 //! ```text
-//!  Worker, WorkerRevision, RuntimePool, HostGrant, Namespace, ConfigMap, Secret, EndpointSlice
-//!  GatewayClass, Gateway, HTTPRoute, ReferenceGrant
+//!  Worker, WorkerRevision, RuntimePool, HostGrant, Namespace, ConfigMap, Secret, EndpointSlice,
+//!  Service, GatewayClass, Gateway, HTTPRoute, ReferenceGrant
 //!                        │
 //!                     Change
 //!                        ▼
 //!                      Index ──► Touched: Workers, nodes, hosts
 //!                        ├──── Candidate ──► reconciler
-//!                        └──── Serving ────► catalog
+//!                        └─── ServingState ─► catalog
 //! ```
 //!
 //! Every replica has an index, fed by its own watches. A change touches only the Workers that
@@ -97,7 +97,8 @@ pub struct Index {
     revisions: HashMap<WorkerId, BTreeMap<String, Arc<WorkerRevision>>>,
     /// The settings of each pool that concern Workers, by its name.
     pools: HashMap<String, PoolSettings>,
-    /// The pools that are not being deleted.
+    /// The owner references of the pools that are not being deleted: a pool owns the Secret of its
+    /// nodes.
     owners: Pools,
     /// The pools with a front.
     fronts: BTreeSet<String>,
@@ -319,9 +320,9 @@ impl Index {
         if shares.is_empty() {
             return ServingState::Unresolved;
         }
-        // The targets that receive requests keep their order, because the order determines the
-        // revisions of sessions. A router that does not know variants sends all requests to the
-        // first revision, which therefore must have a share.
+        // The targets that receive requests keep their order, because the order determines which
+        // revision session affinity selects. A router that does not know variants sends all
+        // requests to the first revision, which therefore must have a share.
         shares.sort_by_key(|share| share.percent == 0);
         let routes = revision::accepted_routes(accepted);
         let of_pool = self.pools.get(&accepted.pool).map(|pool| pool.rate_limits);

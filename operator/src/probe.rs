@@ -204,7 +204,7 @@ impl Probe {
                 println!("deleted: Worker {}", self.name);
                 return Ok(());
             }
-            // The Worker was never created.
+            // The Worker was never created, or has been deleted by someone else.
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(()),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the API server does not respond".to_owned(),
@@ -245,7 +245,7 @@ fn readiness(worker: &Worker) -> Result<String, String> {
         }
         Some(ready) => Err(format!("the Worker is not ready: {}: {}", ready.reason, ready.message)),
         None => Err(
-            "no operator has reconciled the Worker; check that an operator is running and leads"
+            "no operator has reconciled the Worker; check that an operator is running and is the leader"
                 .to_owned(),
         ),
     }

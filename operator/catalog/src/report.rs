@@ -65,7 +65,8 @@ pub struct ReportSink {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Taken,
-    /// The report is about a revision that does not serve the Worker now.
+    /// The report is about a revision that does not serve the Worker now and, if it is about a
+    /// quarantine, did not serve recently.
     Outdated,
     /// The node is unknown, or does not belong to the pools of the caller and of the Worker.
     UnknownNode,

@@ -148,8 +148,8 @@ impl Cost {
     }
 
     /// Returns the memory that an open element takes in addition to what the limit of the parser
-    /// counts, in bytes: the count of its name, and the selectors that it matches or begins to
-    /// match.
+    /// counts, in bytes: the counter of elements with its name, and the selectors that it matches
+    /// or begins to match.
     pub(super) fn open_element_memory(self) -> usize {
         80 + COMBINATOR * self.combinators + self.selectors / 4
     }

@@ -11,7 +11,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The capacity that an empty tape keeps, in bytes. A long token needs more for a short time.
+/// The capacity that each list of an empty tape keeps, in bytes. A long token needs more for
+/// a short time.
 const KEPT: usize = 128 << 10;
 
 /// A range of the bytes of a tape, or of the entries of one of its lists.

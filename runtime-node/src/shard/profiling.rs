@@ -47,7 +47,8 @@ use compressed::{Compressor, TooLarge};
 /// Interval at which the copy and the memory of the process are checked.
 const CHECK: Duration = Duration::from_millis(100);
 
-/// Memory that V8 takes for a snapshot of a heap of small objects, in multiples of the heap's size.
+/// Memory that V8 takes for a heap snapshot, if the heap consists of small objects, in multiples of
+/// the heap's size.
 const SNAPSHOT_FACTOR: u64 = 3;
 
 /// The profile that this process has been ordered to take.

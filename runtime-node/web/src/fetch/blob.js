@@ -17,7 +17,7 @@
     const CREATE = { __proto__: null };
     // The size of a stream's chunks, in bytes.
     const CHUNK = 64 * 1024;
-    // V8's limit on the size of an array buffer, in bytes. A Worker's memory limit is lower.
+    // The maximum size of a Blob, in bytes. A Worker's memory limit is lower.
     const MAX_SIZE = 2 ** 32;
     const UNPRINTABLE = /[^\x20-\x7e]/;
 
