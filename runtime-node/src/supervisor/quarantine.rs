@@ -186,8 +186,9 @@ impl Quarantines {
             return;
         }
         let first = self.by_revision.iter().min_by_key(|(_, quarantine)| quarantine.until);
-        let first = first.map(|(digest, _)| *digest);
-        first.into_iter().for_each(|digest| drop(self.by_revision.remove(&digest)));
+        if let Some(first) = first.map(|(digest, _)| *digest) {
+            self.by_revision.remove(&first);
+        }
     }
 }
 
