@@ -17,6 +17,7 @@ use tenon_proto::id::{RevisionDigest, SiteId, WorkerId};
 use tenon_proto::revision::Revision;
 use tenon_schedule::timetable::Timetable;
 
+use crate::annotation::MAIN;
 use crate::assets::{self, Packed};
 use crate::inspect::scripts;
 use crate::manifest::{Location, Manifests, Problem};
@@ -161,7 +162,12 @@ fn revision_of(
     site: Option<SiteId>,
     served: Option<Arc<Revision>>,
 ) -> Result<Built, Vec<String>> {
-    let written = modules(manifests, id, worker).map_err(|message| vec![message])?;
+    let written = modules(manifests, id, worker).map_err(|message| {
+        // If the code could not be bundled, a problem has already been reported.
+        let is_reported = worker.annotations().contains_key(MAIN)
+            && manifests.problems.iter().any(|problem| problem.worker.as_ref() == Some(id));
+        if is_reported { Vec::new() } else { vec![message] }
+    })?;
     let snapshot = revision::snapshot(worker, &written).map_err(|error| vec![error.to_string()])?;
     let secret = |reference: &SecretKeyRef| {
         let key = (id.namespace().to_owned(), reference.name.clone());

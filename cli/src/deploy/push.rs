@@ -2,7 +2,9 @@
 //! to the pushed images.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::{env, io};
 
 use anyhow::{Context as _, anyhow, bail};
 use docker_credential::{CredentialRetrievalError, DockerCredential};
@@ -105,7 +107,10 @@ impl PushArgs {
         files: Option<&[(String, PathBuf)]>,
     ) -> anyhow::Result<Reference> {
         let host = repository.registry().to_owned();
-        let credentials = credentials(&host)?;
+        let credentials = match docker_config() {
+            Some(config) => credentials(&config, &host)?,
+            None => Credentials::Anonymous,
+        };
         let plain_http = if self.plain_http { vec![host] } else { Vec::new() };
         let registry = Registry::new(RegistryConfig { plain_http, ..RegistryConfig::default() })?;
         let layer = files.map(files::layer).transpose().context("spec.assets")?;
@@ -127,22 +132,37 @@ fn repository(prefix: &str, id: &WorkerId) -> anyhow::Result<Reference> {
     }
 }
 
-/// Returns the credentials that `docker login` has stored for a registry, if any.
-fn credentials(host: &str) -> anyhow::Result<Credentials> {
+/// Returns the path of the configuration in which `docker login` stores credentials. Returns `None`
+/// if the user has no home directory.
+fn docker_config() -> Option<PathBuf> {
+    let directory = env::var_os("DOCKER_CONFIG").map(PathBuf::from);
+    let directory = directory.or_else(|| Some(env::home_dir()?.join(".docker")));
+    directory.map(|directory| directory.join("config.json"))
+}
+
+/// Returns the credentials that a Docker configuration has for a registry. They are anonymous if
+/// there are none, or if the configuration does not exist.
+///
+/// # Errors
+/// Fails if the configuration cannot be read or is damaged, or if a credential helper fails.
+fn credentials(config: &Path, host: &str) -> anyhow::Result<Credentials> {
     let server = if host == "docker.io" { DOCKER_HUB } else { host };
-    match docker_credential::get_credential(server) {
+    let file = match File::open(config) {
+        Ok(file) => io::BufReader::new(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Credentials::Anonymous),
+        Err(error) => return Err(error).with_context(|| config.display().to_string()),
+    };
+    match docker_credential::get_credential_from_reader(file, server) {
         Ok(DockerCredential::UsernamePassword(username, password)) => {
             Ok(Credentials::Basic { username, password })
         }
         Ok(DockerCredential::IdentityToken(password)) => {
             Ok(Credentials::Basic { username: TOKEN_USER.to_owned(), password })
         }
-        Err(
-            CredentialRetrievalError::ConfigNotFound
-            | CredentialRetrievalError::NoCredentialConfigured,
-        ) => Ok(Credentials::Anonymous),
+        Err(CredentialRetrievalError::NoCredentialConfigured) => Ok(Credentials::Anonymous),
         Err(error) => Err(anyhow!(
-            "cannot get the credentials of {host}: {error}; run docker login {host} again"
+            "{}: cannot get the credentials of {host}: {error}; run docker login {host} again",
+            config.display()
         )),
     }
 }
@@ -170,6 +190,22 @@ mod tests {
             let error = repository_of(prefix).unwrap_err();
             assert!(error.contains("use a prefix such as ghcr.io/acme"), "{error}");
         }
+    }
+
+    #[test]
+    fn credentials_come_from_the_docker_configuration_if_there_is_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = directory.path().join("config.json");
+        assert!(matches!(credentials(&config, "ghcr.io"), Ok(Credentials::Anonymous)));
+        std::fs::write(&config, r#"{"auths": {"ghcr.io": {"auth": "YWRhOnNlY3JldA=="}}}"#).unwrap();
+        let Ok(Credentials::Basic { username, password }) = credentials(&config, "ghcr.io") else {
+            panic!("there are no credentials");
+        };
+        assert_eq!((username.as_str(), password.as_str()), ("ada", "secret"));
+        assert!(matches!(credentials(&config, "quay.io"), Ok(Credentials::Anonymous)));
+        std::fs::write(&config, "{").unwrap();
+        let error = credentials(&config, "ghcr.io").unwrap_err().to_string();
+        assert!(error.contains("config.json") && error.contains("docker login ghcr.io"), "{error}");
     }
 
     #[tokio::test]

@@ -10,9 +10,10 @@ inputs=(parts/go.sh go/go.mod go/go.sum go/node go/coredns go/pause go/image go/
 build_into() {
     local bin=$1/bin name containerd=github.com/containerd/containerd/v2 cni=github.com/containernetworking/plugins/plugins
     source "$here/parts/go.sh"
-    compile go "$bin/node" "$(kubernetes_stamp)" ./node
+    # A program named `node` would hide Node.js from the commands of run-in.
+    compile go "$bin/kube-node" "$(kubernetes_stamp)" ./node
     for name in kubelet kube-proxy kube-scheduler; do
-        ln -s node "$bin/$name"
+        ln -s kube-node "$bin/$name"
     done
     compile go/containerd "$bin/" "-X $containerd/version.Version=$(module_version go/containerd "$containerd")" \
         "$containerd"/cmd/{containerd,containerd-shim-runc-v2,ctr}
