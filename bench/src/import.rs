@@ -201,9 +201,9 @@ fn writes(platform: &Platform, log: &AuditLog) -> anyhow::Result<BTreeMap<String
     let account = platform.account().user();
     let mut writes = BTreeMap::new();
     for request in log.requests()? {
-        let kind = request.kind();
-        if request.user.username == account && request.has_written() && kind != "leases" {
-            *writes.entry(kind).or_default() += 1;
+        let resource = request.resource();
+        if request.user.username == account && request.has_written() && resource != "leases" {
+            *writes.entry(resource).or_default() += 1;
         }
     }
     Ok(writes)

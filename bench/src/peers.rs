@@ -105,9 +105,9 @@ impl Peers {
         config: &str,
         dir: &Path,
         listen: u16,
-        upstream: &str,
+        destination: &str,
     ) -> anyhow::Result<Process> {
-        let config = self.configure(config, dir, listen, upstream)?;
+        let config = self.configure(config, dir, listen, destination)?;
         let mut nginx = self.command("nginx");
         nginx.args(["-e", "stderr", "-c"]).arg(config);
         Process::start("nginx", nginx, dir)
@@ -173,13 +173,13 @@ impl Peers {
         name: &str,
         dir: &Path,
         listen: u16,
-        upstream: &str,
+        destination: &str,
     ) -> anyhow::Result<PathBuf> {
         let template = self.sources.join(name).with_added_extension("in");
         let config = fs::read_to_string(&template)
             .with_context(|| format!("cannot read {}", template.display()))?
             .replace("@LISTEN@", &listen.to_string())
-            .replace("@UPSTREAM@", upstream)
+            .replace("@UPSTREAM@", destination)
             .replace("@STATE@", &dir.display().to_string());
         let path = dir.join(name);
         fs::write(&path, config)?;

@@ -78,7 +78,7 @@ impl Request {
 
     /// Returns the resource that the request concerns, such as `workers/status`, or an empty string
     /// if the request concerns no object.
-    pub fn kind(&self) -> String {
+    pub fn resource(&self) -> String {
         let Some(object) = &self.object_ref else { return String::new() };
         match &object.subresource {
             Some(part) => format!("{}/{part}", object.resource),

@@ -1,4 +1,4 @@
-//! Fuzzes the narrow HTTP/2 between routers and shards, with arbitrary frames from a peer. A body
+//! Fuzzes the hop protocol between routers and shards, with arbitrary frames from a peer. A body
 //! that a shard reads from a connection is one that a complete implementation reads too, unless one
 //! of the two refuses the connection.
 
@@ -24,7 +24,7 @@ use tokio::task::{LocalSet, spawn_local};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// SETTINGS that announce the narrow form.
+/// SETTINGS that announce the hop protocol.
 const SETTINGS: &[u8] = &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0xf7, 0xe0, 0, 0, 0, 1];
 
 /// Length of the header of a frame, in bytes.
@@ -155,13 +155,13 @@ async fn collect(mut body: Incoming, bodies: Bodies) -> Response<Empty> {
 }
 
 /// Returns what a shard reads, or `None` if it refuses the connection.
-async fn narrow(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+async fn hop(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (_ours, theirs) = peer(bytes).await;
     let bodies = Bodies::default();
     let kept = bodies.clone();
     let service = move |_: Duration, body: Incoming| collect(body, kept.clone());
-    let Ok(Peer::Narrow(opening)) = sniff(theirs).await else {
-        panic!("the peer was not recognized as narrow")
+    let Ok(Peer::Hop(opening)) = sniff(theirs).await else {
+        panic!("the peer was not recognized as a hop peer")
     };
     let bounds = Bounds { streams: 16, stream_window: 1 << 16 };
     let ended = Connection::new(opening, service, bounds).await;
@@ -232,7 +232,7 @@ fuzz_target!(|frames: Vec<Frame>| {
     let mut bytes = BytesMut::from(PREFACE);
     bytes.put_slice(SETTINGS);
     frames.iter().for_each(|frame| frame.put(&mut bytes));
-    let read = run(narrow(&bytes));
+    let read = run(hop(&bytes));
     let expected = run(complete(&frames));
     if let (Some(read), Some(mut expected)) = (read, expected) {
         for body in read {

@@ -25,7 +25,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::error::ConnectionError;
-use crate::frame::{self, HEADER, Head, INITIAL_WINDOW, Kind, MAX, MAX_PAYLOAD, PREFACE};
+use crate::frame::{self, HEADER, Head, INITIAL_WINDOW, Kind, MAX_31_BITS, MAX_PAYLOAD, PREFACE};
 use crate::settings::{self, Settings};
 pub use call::{Call, Writer};
 pub use connection::Connection;
@@ -54,7 +54,7 @@ pub enum Refused {
 }
 
 /// Performs the HTTP/2 handshake with a shard. Returns the sender and the connection, which must be
-/// driven. Returns `None` if the shard does not know the narrow protocol; the caller then needs a
+/// driven. Returns `None` if the shard does not know the hop protocol; the caller then needs a
 /// new connection with a complete implementation of HTTP/2.
 ///
 /// # Arguments
@@ -71,7 +71,7 @@ pub async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
     let mut hello = BytesMut::from(PREFACE);
     // The peer opens no streams.
     frame::put_settings(&mut hello, &settings::ours(window, 0));
-    frame::put_window_update(&mut hello, 0, MAX - INITIAL_WINDOW);
+    frame::put_window_update(&mut hello, 0, MAX_31_BITS - INITIAL_WINDOW);
     stream.write_all(&hello).await?;
     stream.flush().await?;
     let mut inbox = BytesMut::with_capacity(4096);
@@ -83,7 +83,7 @@ pub async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     };
-    if !settings.is_narrow {
+    if !settings.is_hop {
         return Ok(None);
     }
     let state = Rc::new(RefCell::new(State::new(window)));

@@ -15,7 +15,7 @@ pub(crate) const HEADER: usize = 9;
 pub(crate) const MAX_PAYLOAD: usize = 16_384;
 
 /// The maximum of a window, in bytes, and of a stream id.
-pub(crate) const MAX: u32 = (1 << 31) - 1;
+pub(crate) const MAX_31_BITS: u32 = (1 << 31) - 1;
 
 /// The initial window of a connection, and of streams unless the peer sets another one, in bytes.
 pub(crate) const INITIAL_WINDOW: u32 = 65_535;
@@ -78,7 +78,7 @@ impl Head {
             len: u32::from_be_bytes([0, a, b, c]) as usize,
             kind: Kind::from_byte(kind),
             flags,
-            stream: u32::from_be_bytes(stream) & MAX,
+            stream: u32::from_be_bytes(stream) & MAX_31_BITS,
         }
     }
 
@@ -86,7 +86,7 @@ impl Head {
         self.flags & flag != 0
     }
 
-    /// Checks that a frame has neither padding nor a priority, which no narrow peer sends, and that
+    /// Checks that a frame has neither padding nor a priority, which no hop peer sends, and that
     /// a HEADERS frame contains a whole header block.
     pub(crate) fn check_plain(&self) -> Result<(), ConnectionError> {
         let forbidden = if self.kind == Kind::Headers { PADDED | PRIORITY } else { PADDED };
@@ -186,11 +186,11 @@ mod tests {
     fn a_written_head_is_parsed() {
         for (len, end) in [(0, false), (MAX_PAYLOAD, true), (300, false)] {
             let mut out = BytesMut::new();
-            put_data(&mut out, MAX, len, end);
+            put_data(&mut out, MAX_31_BITS, len, end);
             let head = Head::parse(out[..].try_into().unwrap());
             assert_eq!(
                 (head.len, head.kind, head.stream, head.has(END_STREAM)),
-                (len, Kind::Data, MAX, end)
+                (len, Kind::Data, MAX_31_BITS, end)
             );
         }
     }

@@ -1,11 +1,11 @@
-//! Carries `Runtime.Invoke` between a router and a shard, over a narrow subset of HTTP/2 that
-//! suffices for this method and these two peers.
+//! Carries `Runtime.Invoke` between a router and a shard, over the hop protocol: a subset of
+//! HTTP/2 that suffices for this method and these two peers.
 //!
-//! The bytes are ordinary gRPC over HTTP/2. The protocol is narrow in that a sender has few
-//! choices: every header is a literal or in the static table, a header block fits into one frame,
-//! and the blocks of ordinary requests and responses are constants, which a receiver compares
-//! instead of parsing. Both peers state in their SETTINGS that they keep to the narrow protocol
-//! ([`settings`]). Any other peer is served by a complete implementation.
+//! The bytes are ordinary gRPC over HTTP/2, but a sender has few choices: every header is a literal
+//! or in the static table, a header block fits into one frame, and the blocks of ordinary requests
+//! and responses are constants, which a receiver compares instead of parsing. Both peers state in
+//! their SETTINGS that they keep to the hop protocol ([`settings`]). Any other peer is
+//! served by a complete implementation.
 //!
 //! ```text
 //!  router: Sender ─► outbox ─► socket ─► Connection ─► service     the shard's thread

@@ -36,7 +36,7 @@ use tokio::time::Sleep;
 
 use crate::block::{self, RESPONSE, SUCCESS};
 use crate::error::{Code, ConnectionError};
-use crate::frame::{self, INITIAL_WINDOW, MAX, MAX_PAYLOAD};
+use crate::frame::{self, INITIAL_WINDOW, MAX_31_BITS, MAX_PAYLOAD};
 use crate::incoming::{Incoming, Ledger};
 use crate::settings;
 use crate::sniff::Opening;
@@ -109,7 +109,7 @@ where
         let mut outbox = BytesMut::new();
         frame::put_settings(&mut outbox, &settings::ours(bounds.stream_window, bounds.streams));
         // The peer is bounded only by the windows of the streams.
-        frame::put_window_update(&mut outbox, 0, MAX - INITIAL_WINDOW);
+        frame::put_window_update(&mut outbox, 0, MAX_31_BITS - INITIAL_WINDOW);
         Self {
             wire: Wire::new(opening.stream, opening.inbox),
             service,

@@ -10,13 +10,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use crate::frame::{HEADER, Head, Kind, PREFACE};
 use crate::settings::Settings;
 
-/// The maximum length of a narrow peer's settings, in bytes.
+/// The maximum length of a hop peer's settings, in bytes.
 const MAX_SETTINGS: usize = 512;
 
 /// A peer whose first bytes have been read.
 pub enum Peer<S> {
-    /// The peer keeps to the narrow protocol.
-    Narrow(Opening<S>),
+    /// The peer keeps to the hop protocol.
+    Hop(Opening<S>),
     /// Any other peer. The stream first returns the bytes that have already been read.
     Other(Replay<S>),
 }
@@ -40,10 +40,10 @@ pub struct Replay<S> {
 pub async fn sniff<S: AsyncRead + Unpin>(mut stream: S) -> io::Result<Peer<S>> {
     let mut inbox = BytesMut::with_capacity(4096);
     loop {
-        match is_narrow(&inbox) {
+        match is_hop(&inbox) {
             Some(true) => {
                 inbox.advance(PREFACE.len());
-                return Ok(Peer::Narrow(Opening { stream, inbox }));
+                return Ok(Peer::Hop(Opening { stream, inbox }));
             }
             None if stream.read_buf(&mut inbox).await? > 0 => {}
             Some(false) | None => {
@@ -53,8 +53,8 @@ pub async fn sniff<S: AsyncRead + Unpin>(mut stream: S) -> io::Result<Peer<S>> {
     }
 }
 
-/// Returns whether these are the first bytes of a narrow peer, or `None` if there are too few.
-fn is_narrow(bytes: &[u8]) -> Option<bool> {
+/// Returns whether these are the first bytes of a hop peer, or `None` if there are too few.
+fn is_hop(bytes: &[u8]) -> Option<bool> {
     let preface = PREFACE.len().min(bytes.len());
     if bytes[..preface] != PREFACE[..preface] {
         return Some(false);
@@ -65,7 +65,7 @@ fn is_narrow(bytes: &[u8]) -> Option<bool> {
         return Some(false);
     }
     let payload = frame.get(HEADER..HEADER + head.len)?;
-    Some(Settings::parse(payload).is_ok_and(|settings| settings.is_narrow))
+    Some(Settings::parse(payload).is_ok_and(|settings| settings.is_hop))
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Replay<S> {
@@ -126,25 +126,25 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_peer_is_recognized_once_its_settings_have_arrived() {
+    fn a_hop_peer_is_recognized_once_its_settings_have_arrived() {
         let bytes = first_bytes(&ours(1, 1));
         for len in 0..bytes.len() {
-            assert_eq!(is_narrow(&bytes[..len]), None, "{len} bytes");
+            assert_eq!(is_hop(&bytes[..len]), None, "{len} bytes");
         }
-        assert_eq!(is_narrow(&bytes), Some(true));
+        assert_eq!(is_hop(&bytes), Some(true));
     }
 
     #[test]
     fn other_peers_are_recognized_as_early_as_possible() {
-        assert_eq!(is_narrow(b"GET"), Some(false));
-        assert_eq!(is_narrow(&first_bytes(&[(3, 100)])), Some(false));
+        assert_eq!(is_hop(b"GET"), Some(false));
+        assert_eq!(is_hop(&first_bytes(&[(3, 100)])), Some(false));
     }
 
     #[tokio::test]
     async fn another_peer_is_read_from_its_first_byte() {
         let stream: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
         let Peer::Other(mut replay) = sniff(stream).await.unwrap() else {
-            panic!("the peer was recognized as narrow")
+            panic!("the peer was recognized as a hop peer")
         };
         let mut read = Vec::new();
         replay.read_to_end(&mut read).await.unwrap();

@@ -53,7 +53,7 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
         found.sort();
         let mut disk = Self { directory, files: Cache::new(capacity) };
         for (_, key, bytes) in found {
-            disk.enter(key, bytes);
+            disk.index_file(key, bytes);
         }
         Ok(disk)
     }
@@ -77,7 +77,7 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
 
     /// Writes an entry in the background. A failure is only logged.
     pub fn write(&mut self, key: K, content: Bytes) {
-        self.enter(key, content.len());
+        self.index_file(key, content.len());
         let path = self.path(key);
         spawn_blocking(move || {
             if let Err(error) = write(&path, &content) {
@@ -111,11 +111,11 @@ impl<K: Copy + Ord + Hash + Display + FromStr> DiskCache<K> {
     pub fn adopt(&mut self, key: K, partial: &Partial) -> io::Result<()> {
         let bytes = fs::metadata(&partial.path)?.len() as usize;
         fs::rename(&partial.path, self.path(key))?;
-        self.enter(key, bytes);
+        self.index_file(key, bytes);
         Ok(())
     }
 
-    fn enter(&mut self, key: K, bytes: usize) {
+    fn index_file(&mut self, key: K, bytes: usize) {
         for evicted in self.files.insert(key, (), bytes) {
             drop(fs::remove_file(self.path(evicted)));
         }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 /// The readiness of a process. Clones share the same state.
 #[derive(Clone, Default)]
 pub struct Readiness {
-    held: Arc<watch::Sender<Held>>,
+    held_tx: Arc<watch::Sender<Held>>,
 }
 
 /// Number of held handles by name.
@@ -34,29 +34,29 @@ impl Readiness {
     /// awaited parts.
     pub fn hold(&self, name: impl Into<String>) -> Handle {
         let name = name.into();
-        self.held.send_modify(|held| *held.entry(name.clone()).or_default() += 1);
+        self.held_tx.send_modify(|held| *held.entry(name.clone()).or_default() += 1);
         Handle { name, readiness: self.clone() }
     }
 
     pub fn is_ready(&self) -> bool {
-        self.held.borrow().is_empty()
+        self.held_tx.borrow().is_empty()
     }
 
     /// Returns the names of the awaited parts, sorted and without duplicates.
     pub fn waiting(&self) -> Vec<String> {
-        self.held.borrow().keys().cloned().collect()
+        self.held_tx.borrow().keys().cloned().collect()
     }
 
     /// Waits until the process is ready.
     pub async fn ready(&self) {
-        let mut held_rx = self.held.subscribe();
+        let mut held_rx = self.held_tx.subscribe();
         held_rx.wait_for(BTreeMap::is_empty).await.expect("the sender in self was dropped");
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.readiness.held.send_modify(|held| {
+        self.readiness.held_tx.send_modify(|held| {
             if let Some(count) = held.get_mut(&self.name) {
                 *count -= 1;
                 if *count == 0 {

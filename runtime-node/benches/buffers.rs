@@ -22,7 +22,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use tenon_engine::buffers::{Block, BufferMetrics, BufferPool, HEADROOM, POOL, ROOM};
+use tenon_engine::buffers::{BLOCK_CAPACITY, Block, BufferMetrics, BufferPool, HEADROOM, POOL};
 
 /// Pool sizes in bytes, from the first-level cache to beyond any cache.
 const SIZES: [usize; 12] = [
@@ -123,7 +123,7 @@ impl Source for AllocatedBlocks {
 
     #[inline]
     fn take(&self) -> Vec<u8> {
-        Vec::with_capacity(HEADROOM + ROOM)
+        Vec::with_capacity(HEADROOM + BLOCK_CAPACITY)
     }
 
     #[inline]
@@ -176,7 +176,7 @@ fn by_buffers_in_use(clock: &Clock) {
 fn by_length(clock: &Clock) {
     heading(["length", "pooled", "allocated"], "alloc. ×");
     let pool = pool(POOL).touch();
-    for length in [16, 256, 1 << 10, 4 << 10, ROOM] {
+    for length in [16, 256, 1 << 10, 4 << 10, BLOCK_CAPACITY] {
         let source = vec![b's'; length];
         let (mut one, mut other) = (vec![0; HEAD + length], vec![0; HEAD + length]);
         let [pooled, allocated] = compare(

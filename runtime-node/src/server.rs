@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A failure is a gRPC Trailers-Only response; see [`tenon_proto::failure`]. When the caller resets
-//! the stream or its connection breaks, the future of [`serve`] or [`serve_narrow`] is dropped,
+//! the stream or its connection breaks, the future of [`serve`] or [`serve_hop`] is dropped,
 //! which cancels the invocation unless a scheduled event caused it.
 
 mod inline;
@@ -50,7 +50,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// Serves one request on the connection of a router that speaks the protocol of [`tenon_hop`].
-pub async fn serve_narrow(
+pub async fn serve_hop(
     shard: Rc<Shard>,
     timeout: Duration,
     body: tenon_hop::Incoming,

@@ -17,9 +17,9 @@
 //! its own deadline.
 //!
 //! - [`operators`]: the catalog's client.
-//! - [`kept`]: the revisions on disk.
+//! - [`disk_revisions`]: the revisions on disk.
 
-mod kept;
+mod disk_revisions;
 mod operators;
 
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::child::Supervisor;
 use crate::config::CatalogConfig;
-use kept::Kept;
+use disk_revisions::DiskRevisions;
 use operators::Operators;
 
 /// Time limit for connecting to an operator.
@@ -60,14 +60,14 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Capacity of the cache of modules and bindings, in bytes. A node runs a few hundred revisions,
 /// most of them small.
-const REVISIONS: usize = 64 << 20;
+const REVISIONS_CAPACITY: usize = 64 << 20;
 
 /// Capacity of the bytecode cache in memory, in bytes: bytecode is about as large as source code.
-const BYTECODE: usize = 64 << 20;
+const BYTECODE_CAPACITY: usize = 64 << 20;
 
 /// Capacity of the bytecode cache on disk, in bytes. Bytecode that is damaged or from another
 /// version of V8 is ignored; new bytecode is then written after the start.
-const DISK: usize = 1 << 30;
+const DISK_CAPACITY: usize = 1 << 30;
 
 /// A revision, with the bytecode of its modules if there is any.
 #[derive(Clone)]
@@ -112,15 +112,15 @@ impl Source {
         tls: Option<Tls>,
         disk: Option<PathBuf>,
     ) -> io::Result<Self> {
-        let kept = disk.as_deref().map(Kept::open).transpose()?;
-        let disk = disk.map(|directory| DiskCache::open(directory, DISK)).transpose()?;
+        let disk_revisions = disk.as_deref().map(DiskRevisions::open).transpose()?;
+        let disk = disk.map(|directory| DiskCache::open(directory, DISK_CAPACITY)).transpose()?;
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let CatalogConfig { ready, starting, wait } = catalog;
         vital::spawn("source".to_owned(), move || {
             runtime.block_on(async {
                 let operators = Operators::connect(ready, starting, tls, wait);
-                serve(&operators, kept, disk, orders_rx).await;
+                serve(&operators, disk_revisions, disk, orders_rx).await;
             });
         })?;
         Ok(Self(Origin::Catalog { orders_tx }))
@@ -191,12 +191,12 @@ pub(crate) fn connect(catalog: Endpoint, tls: Option<Tls>) -> Channel {
 /// Carries out orders until every handle has been dropped.
 async fn serve(
     operators: &Operators,
-    mut kept: Option<Kept>,
+    mut disk_revisions: Option<DiskRevisions>,
     mut disk: Option<DiskCache<RevisionDigest>>,
     mut orders_rx: mpsc::UnboundedReceiver<Order>,
 ) {
-    let mut revisions: Cache<RevisionDigest, Arc<Revision>> = Cache::new(REVISIONS);
-    let mut bytecodes: Cache<RevisionDigest, Bytes> = Cache::new(BYTECODE);
+    let mut revisions: Cache<RevisionDigest, Arc<Revision>> = Cache::new(REVISIONS_CAPACITY);
+    let mut bytecodes: Cache<RevisionDigest, Bytes> = Cache::new(BYTECODE_CAPACITY);
     let mut waiting: HashMap<RevisionDigest, Vec<oneshot::Sender<SourceResult>>> = HashMap::new();
     let mut fetches = FuturesUnordered::new();
     loop {
@@ -224,12 +224,12 @@ async fn serve(
                     }
                     let waiters = waiting.entry(digest).or_default();
                     if waiters.is_empty() {
-                        let kept = match (&revision, &mut kept) {
-                            (None, Some(kept)) => kept.read(digest),
+                        let read = match (&revision, &mut disk_revisions) {
+                            (None, Some(on_disk)) => on_disk.read(digest),
                             _ => None,
                         };
                         fetches.push(async move {
-                            let revision = obtain(operators, revision, kept, &worker, digest);
+                            let revision = obtain(operators, revision, read, &worker, digest);
                             let (revision, file) = tokio::join!(revision, OptionFuture::from(file));
                             (digest, revision, bytecode.or(file.flatten()))
                         });
@@ -240,8 +240,8 @@ async fn serve(
             Some((digest, obtained, bytecode)) = fetches.next() => {
                 if let Ok((revision, origin)) = &obtained {
                     revisions.insert(digest, Arc::clone(revision), size(revision));
-                    if let (Obtained::Fetched, Some(kept)) = (origin, &mut kept) {
-                        kept.write(digest, revision);
+                    if let (Obtained::Fetched, Some(on_disk)) = (origin, &mut disk_revisions) {
+                        on_disk.write(digest, revision);
                     }
                 }
                 if let Some(bytecode) = &bytecode {
@@ -267,14 +267,14 @@ enum Obtained {
 async fn obtain(
     operators: &Operators,
     cached: Option<Arc<Revision>>,
-    kept: Option<impl Future<Output = Option<Revision>>>,
+    read: Option<impl Future<Output = Option<Revision>>>,
     worker: &str,
     digest: RevisionDigest,
 ) -> Result<(Arc<Revision>, Obtained), Failure> {
     if let Some(revision) = cached {
         return Ok((revision, Obtained::Cached));
     }
-    if let Some(revision) = OptionFuture::from(kept).await.flatten() {
+    if let Some(revision) = OptionFuture::from(read).await.flatten() {
         return Ok((Arc::new(revision), Obtained::Cached));
     }
     Ok((operators.fetch(worker, digest).await?, Obtained::Fetched))

@@ -60,7 +60,7 @@ fn ensure_written(
     for request in log.requests()? {
         let is_from_operator = request.user.username == account;
         if is_from_operator && request.is_in(namespace) && request.has_written() {
-            *written.entry(request.kind()).or_default() += 1;
+            *written.entry(request.resource()).or_default() += 1;
         }
     }
     let of_statuses = written.remove("workers/status").unwrap_or_default();

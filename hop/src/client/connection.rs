@@ -14,7 +14,7 @@ use super::state::State;
 use super::stream::CallError;
 use crate::block::{self, RESPONSE, SUCCESS};
 use crate::error::{Code, ConnectionError};
-use crate::frame::{self, ACK, END_STREAM, HEADER, Head, Kind, MAX};
+use crate::frame::{self, ACK, END_STREAM, HEADER, Head, Kind, MAX_31_BITS};
 use crate::pieces::SMALL;
 use crate::settings::Settings;
 use crate::wire::Wire;
@@ -146,11 +146,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 if code != Code::NO_ERROR {
                     return Err(ConnectionError::GoAway(code));
                 }
-                state.close_above(frame::number(payload) & MAX);
+                state.close_above(frame::number(payload) & MAX_31_BITS);
             }
             Kind::WindowUpdate => {
                 head.check_len(4)?;
-                let by = frame::number(self.wire.payload(&head)) & MAX;
+                let by = frame::number(self.wire.payload(&head)) & MAX_31_BITS;
                 state.widen(head.stream, by)?;
             }
             Kind::PushPromise | Kind::Continuation => {
@@ -167,7 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         head.check_plain()?;
         let mut state = self.state.borrow_mut();
         self.received += head.len as u32;
-        if self.received >= MAX / 4 {
+        if self.received >= MAX_31_BITS / 4 {
             frame::put_window_update(&mut state.outbox, 0, std::mem::take(&mut self.received));
         }
         let Some(slot) = state.slot(head.stream) else {

@@ -1,5 +1,5 @@
 //! Tests the router's side against `h2`, a complete implementation of HTTP/2: `h2` reads the
-//! requests, and the router notices that `h2` does not know the narrow protocol.
+//! requests, and the router notices that `h2` does not know the hop protocol.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn our_request_is_ordinary_http2() {
 }
 
 #[tokio::test]
-async fn a_handshake_with_a_peer_that_is_not_narrow_returns_no_sender() {
+async fn a_handshake_with_a_peer_without_the_protocol_returns_no_sender() {
     let (ours, theirs) = duplex(1 << 20);
     let handshakes =
         tokio::join!(handshake(ours, WINDOW, Some(PINGS)), h2::server::handshake(theirs));

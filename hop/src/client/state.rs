@@ -12,7 +12,7 @@ use super::stream::{CallError, Stream};
 use super::{Closed, Refused};
 use crate::block;
 use crate::error::{Code, ConnectionError};
-use crate::frame::{self, INITIAL_WINDOW, MAX, MAX_PAYLOAD};
+use crate::frame::{self, INITIAL_WINDOW, MAX_31_BITS, MAX_PAYLOAD};
 use crate::settings::Settings;
 
 /// The length of the outbox, in bytes, at which no more data is copied to it.
@@ -77,7 +77,7 @@ impl State {
             waiting: VecDeque::new(),
             owed: 0,
             changes: 0,
-            last: MAX,
+            last: MAX_31_BITS,
             is_closed: false,
             is_gone: false,
             block: (0, block::request(0)),
@@ -87,7 +87,7 @@ impl State {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.is_closed || self.next > MAX
+        self.is_closed || self.next > MAX_31_BITS
     }
 
     /// Returns whether there are no streams.
@@ -279,7 +279,7 @@ impl State {
         self.stream_window = window.into();
         for slot in self.slots() {
             self.streams[slot].window += by;
-            if self.streams[slot].window > MAX.into() {
+            if self.streams[slot].window > MAX_31_BITS.into() {
                 return Err(ConnectionError::flow("a window that is too large"));
             }
             self.send(slot);
@@ -299,7 +299,7 @@ impl State {
             None => return self.check_known(id),
         };
         *window += i64::from(by);
-        if *window > MAX.into() {
+        if *window > MAX_31_BITS.into() {
             return Err(ConnectionError::flow("a window that is too large"));
         }
         // Streams that wait for the connection's window continue after the next flush.

@@ -95,8 +95,8 @@ impl Service for Echo {
 
 async fn opening(stream: DuplexStream) -> crate::sniff::Opening<DuplexStream> {
     match sniff(stream).await.unwrap() {
-        Peer::Narrow(opening) => opening,
-        Peer::Other(_) => panic!("the peer was not recognized as narrow"),
+        Peer::Hop(opening) => opening,
+        Peer::Other(_) => panic!("the peer was not recognized as a hop peer"),
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use super::{Connection, Service};
 use crate::error::Code;
-use crate::frame::{self, MAX};
+use crate::frame::{self, MAX_31_BITS};
 
 /// The payload of the ping whose answer follows the peer's last request.
 pub(super) const LAST: [u8; 8] = *b"leaving!";
@@ -46,7 +46,7 @@ where
     pub fn graceful_shutdown(&mut self) {
         if self.leaving == Leaving::No {
             self.leaving = Leaving::Announced;
-            frame::put_go_away(&mut self.outbox, MAX, Code::NO_ERROR);
+            frame::put_go_away(&mut self.outbox, MAX_31_BITS, Code::NO_ERROR);
             frame::put_ping(&mut self.outbox, LAST, false);
         }
     }

@@ -11,7 +11,7 @@ use super::service::Service;
 use super::slot::Slot;
 use crate::block;
 use crate::error::{Code, ConnectionError};
-use crate::frame::{self, ACK, END_STREAM, Head, Kind, MAX};
+use crate::frame::{self, ACK, END_STREAM, Head, Kind, MAX_31_BITS};
 use crate::incoming::{Incoming, Receive};
 use crate::settings::Settings;
 
@@ -53,7 +53,7 @@ where
             }
             Kind::WindowUpdate => {
                 head.check_len(4)?;
-                let by = frame::number(self.wire.payload(&head)) & MAX;
+                let by = frame::number(self.wire.payload(&head)) & MAX_31_BITS;
                 self.widen(head.stream, by)?;
             }
             Kind::PushPromise | Kind::Continuation => {
@@ -137,7 +137,7 @@ where
     /// bytes to the peer, which may then send as many again.
     fn count_received(&mut self, len: usize) {
         self.received += len as u32;
-        if self.received >= MAX / 4 {
+        if self.received >= MAX_31_BITS / 4 {
             frame::put_window_update(&mut self.outbox, 0, std::mem::take(&mut self.received));
         }
     }
@@ -162,7 +162,7 @@ where
         for &slot in self.open.values() {
             let slot = &mut self.slots[slot];
             slot.window += by;
-            if slot.window > MAX.into() {
+            if slot.window > MAX_31_BITS.into() {
                 return Err(ConnectionError::flow("a window that is too large"));
             }
             self.queue.push(&slot.wake);
@@ -184,7 +184,7 @@ where
             return self.check_known(stream);
         };
         *window += i64::from(by);
-        if *window > MAX.into() {
+        if *window > MAX_31_BITS.into() {
             return Err(ConnectionError::flow("a window that is too large"));
         }
         Ok(())

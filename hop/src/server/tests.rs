@@ -46,8 +46,8 @@ async fn serve(bytes: &[u8]) -> (Vec<u8>, Result<(), ConnectionError>) {
     all.extend_from_slice(bytes);
     ours.write_all(&all).await.unwrap();
     ours.shutdown().await.unwrap();
-    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else {
-        panic!("not recognized as narrow")
+    let Peer::Hop(opening) = sniff(theirs).await.unwrap() else {
+        panic!("not recognized as a hop peer")
     };
     let ended = Connection::new(opening, Hello, BOUNDS).await;
     let mut sent = Vec::new();
@@ -115,7 +115,7 @@ async fn violations_end_the_connection() {
     add("data of an idle stream", &|out| frame::put_data(out, 5, 0, true));
     add("a reset of an idle stream", &|out| frame::put_reset(out, 5, Code::CANCEL));
     add("an empty window update", &|out| frame::put_window_update(out, 0, 0));
-    add("a window that is too large", &|out| frame::put_window_update(out, 0, MAX));
+    add("a window that is too large", &|out| frame::put_window_update(out, 0, MAX_31_BITS));
     add("a header block in several frames", &|out| {
         out.extend_from_slice(&[0, 0, 1, 1, 0, 0, 0, 0, 1, 0x83]);
     });
@@ -150,8 +150,8 @@ async fn a_body_that_outlives_its_connection_fails() {
     bytes.extend_from_slice(b"x");
     ours.write_all(&bytes).await.unwrap();
     ours.shutdown().await.unwrap();
-    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else {
-        panic!("not recognized as narrow")
+    let Peer::Hop(opening) = sniff(theirs).await.unwrap() else {
+        panic!("not recognized as a hop peer")
     };
     let kept: Rc<std::cell::RefCell<Option<Incoming>>> = Rc::default();
     let keeps = kept.clone();
@@ -177,8 +177,8 @@ async fn shut_down() -> (Pin<Box<dyn Future<Output = Result<(), ConnectionError>
     frame::put_settings(&mut bytes, &settings::ours(1 << 16, 0));
     frame::put_ping(&mut bytes, LAST, true);
     ours.write_all(&bytes).await.unwrap();
-    let Peer::Narrow(opening) = sniff(theirs).await.unwrap() else {
-        panic!("not recognized as narrow")
+    let Peer::Hop(opening) = sniff(theirs).await.unwrap() else {
+        panic!("not recognized as a hop peer")
     };
     let mut connection = Connection::new(opening, Hello, BOUNDS);
     connection.graceful_shutdown();

@@ -52,7 +52,7 @@ pub(super) enum Membership {
     /// The certificate has no URI of the platform.
     Unnamed,
     /// The certificate names something other than a pool of this platform.
-    None,
+    NotAPool,
 }
 
 /// The pool to which a caller belongs.
@@ -108,7 +108,7 @@ impl From<Option<Principal>> for Membership {
     fn from(principal: Option<Principal>) -> Self {
         match principal {
             Some(Principal::Pool(name)) => Self::Named(name),
-            Some(Principal::Operator | Principal::Router) => Self::None,
+            Some(Principal::Operator | Principal::Router) => Self::NotAPool,
             None => Self::Unnamed,
         }
     }
@@ -119,7 +119,7 @@ impl Certificate {
     fn named_pool(&self) -> Option<&str> {
         match &self.pool {
             Membership::Named(pool) if self.is_node => Some(pool),
-            Membership::Named(_) | Membership::Unnamed | Membership::None => None,
+            Membership::Named(_) | Membership::Unnamed | Membership::NotAPool => None,
         }
     }
 }
@@ -171,7 +171,7 @@ impl Caller {
         let pool = match &certificate.pool {
             Membership::Named(pool) => Some(pool.as_str()),
             Membership::Unnamed => addresses.pool(self.address.ip()),
-            Membership::None => None,
+            Membership::NotAPool => None,
         };
         pool.map(|pool| CallerPool::Of(pool.to_owned())).ok_or(Denial::NoPool)
     }
@@ -277,7 +277,7 @@ mod tests {
         for address in ["10.0.0.1", "192.0.2.1"] {
             assert_eq!(caller(address, named()).pool(&addresses()), of("gpu"));
         }
-        let other = caller("10.0.0.1", Membership::None).pool(&addresses());
+        let other = caller("10.0.0.1", Membership::NotAPool).pool(&addresses());
         assert_eq!(other, Err(Denial::NoPool));
     }
 
@@ -323,7 +323,7 @@ mod tests {
         let named = |pool: &str| Membership::Named(pool.to_owned());
         assert_eq!(caller("10.0.0.1", named("edge")).check_router(&fronts), Ok(()));
         assert!(!caller("10.0.0.1", named("edge")).gets_certificates());
-        for other in [named("default"), Membership::Unnamed, Membership::None] {
+        for other in [named("default"), Membership::Unnamed, Membership::NotAPool] {
             let denied = caller("10.0.0.1", other).check_router(&fronts);
             assert_eq!(denied, Err(Denial::RoutersOnly));
         }

@@ -94,7 +94,7 @@ fn certificate(stream: &tls::Stream, namespace: &str, address: SocketAddr) -> Ce
     Certificate {
         is_router: stream.peer_is(Role::Router) == Some(true),
         is_node: stream.peer_is(Role::RuntimeNode) == Some(true),
-        pool: principal.map_or(Membership::None, Membership::from),
+        pool: principal.map_or(Membership::NotAPool, Membership::from),
     }
 }
 

@@ -31,10 +31,9 @@ pub(crate) enum ClientBody {
     Http3(Box<tenon_http3::Body>),
 }
 
-impl ClientBody {
-    /// Returns the body of a request whose head hyper has read.
-    pub(crate) fn some(body: Incoming) -> Option<Self> {
-        Some(Self::Hyper(body))
+impl From<Incoming> for ClientBody {
+    fn from(body: Incoming) -> Self {
+        Self::Hyper(body)
     }
 }
 

@@ -280,7 +280,7 @@ async fn serve_http1(
         if let Some(refusal) = filter::refusal(&client, &request) {
             request.extensions_mut().insert(refusal);
         }
-        respond(&thread, &caller, request.map(ClientBody::some))
+        respond(&thread, &caller, request.map(|body| Some(ClientBody::from(body))))
     });
     let mut connection = http1::Builder::new()
         // The sweep enforces the timeout for heads.
@@ -327,7 +327,7 @@ async fn serve_http2(
     let has_request = Cell::new(false);
     let service = service_fn(|request: Request<Incoming>| {
         has_request.set(true);
-        respond(&thread, &caller, request.map(ClientBody::some))
+        respond(&thread, &caller, request.map(|body| Some(ClientBody::from(body))))
     });
     let connection = http2::Builder::new(Local)
         .timer(TokioTimer::new())

@@ -63,9 +63,9 @@ const PINGS: Pings = Pings { after: pulse::PING_AFTER, timeout: PING_TIMEOUT };
 /// Sends requests on a connection.
 #[derive(Clone)]
 pub(crate) enum Sender {
-    /// The sender of a connection in the narrow HTTP/2 of [`tenon_hop`].
-    Narrow(client::Sender),
-    /// hyper's sender, for a shard that does not know the narrow protocol.
+    /// The sender of a connection in the HTTP/2 subset of [`tenon_hop`].
+    Hop(client::Sender),
+    /// hyper's sender, for a shard that does not know the hop protocol.
     Complete(SendRequest<AttemptBody>),
 }
 
@@ -73,7 +73,7 @@ impl Sender {
     /// Returns whether the connection takes no more requests.
     pub(crate) fn is_closed(&self) -> bool {
         match self {
-            Self::Narrow(sender) => sender.is_closed(),
+            Self::Hop(sender) => sender.is_closed(),
             Self::Complete(sender) => sender.is_closed(),
         }
     }
@@ -110,8 +110,8 @@ pub(crate) async fn open(
     let handshake =
         with_timeout(timeout(), client::handshake(stream, STREAM_WINDOW, pings)).await?;
     if let Some((sender, connection)) = handshake {
-        let driver = connection.map(|ended| narrow_disconnect(&ended)).boxed_local();
-        return Ok((Sender::Narrow(sender), driver));
+        let driver = connection.map(|ended| hop_disconnect(&ended)).boxed_local();
+        return Ok((Sender::Hop(sender), driver));
     }
     let (sender, connection) = http2::Builder::new(Local)
         .timer(TokioTimer::new())
@@ -211,7 +211,7 @@ fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
     if vanished { Disconnect::Vanished } else { Disconnect::HungUp }
 }
 
-fn narrow_disconnect(ended: &Result<(), ConnectionError>) -> Disconnect {
+fn hop_disconnect(ended: &Result<(), ConnectionError>) -> Disconnect {
     let Err(error) = ended else { return Disconnect::Closed };
     tracing::debug!(%error, "lost the connection to a shard");
     match error {

@@ -90,7 +90,7 @@ pub(crate) async fn invoke(
     let writes = link.writes();
     let exchange = async {
         let body = match sender {
-            Sender::Narrow(sender) => call(&sender, &heads.framed(stays), upload, timeout)?,
+            Sender::Hop(sender) => call(&sender, &heads.framed(stays), upload, timeout)?,
             Sender::Complete(sender) => {
                 request(sender, link, heads.framed(stays), upload, timeout).await?
             }
@@ -110,7 +110,7 @@ fn caused_by(upload: Option<&Rc<Upload>>, error: AttemptError) -> AttemptError {
     upload.and_then(|upload| upload.failure()).map_or(error, AttemptError::Upload)
 }
 
-/// Sends the request on a narrow connection.
+/// Sends the request on a hop connection.
 fn call(
     sender: &client::Sender,
     head: &Bytes,
@@ -125,7 +125,7 @@ fn call(
     if let Some(upload) = upload {
         spawn_local(send_rest(call.writer(), upload.clone()));
     }
-    Ok(ReplyBody::Narrow(call))
+    Ok(ReplyBody::Hop(call))
 }
 
 /// Sends the request on a connection to a shard of another version, and waits for the headers of

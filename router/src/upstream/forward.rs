@@ -93,7 +93,7 @@ async fn forward_with_retries(
         moves: Moves::default(),
         stays: false,
     };
-    let mut target = forwarding.picker.next(Preference::Home).ok_or_else(no_node)?;
+    let mut target = forwarding.picker.next(Preference::Placement).ok_or_else(no_node)?;
     loop {
         trace.record_attempt(target.link.shard());
         let next = match forwarding.attempt(&target).await {
@@ -289,7 +289,7 @@ impl Forwarding<'_> {
         if self.stays || after.may_be_caused_by_request() {
             Preference::Lane
         } else {
-            Preference::Home
+            Preference::Placement
         }
     }
 

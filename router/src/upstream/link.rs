@@ -217,7 +217,7 @@ impl Link {
 
     async fn send_probe(&self, sender: Sender) {
         let mut sender = match sender {
-            Sender::Narrow(sender) => return sender.ping().await,
+            Sender::Hop(sender) => return sender.ping().await,
             Sender::Complete(sender) => sender,
         };
         let mut request = Request::new(AttemptBody::new(Bytes::new(), None));

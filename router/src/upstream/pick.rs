@@ -58,7 +58,7 @@ impl Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Preference {
     /// The shard or the lane on which the Worker is believed to run.
-    Home,
+    Placement,
     /// A lane, if the node has any.
     Lane,
 }
@@ -217,7 +217,7 @@ impl<'a> Picker<'a> {
     /// Returns the next target that takes requests, or `None` if none is left.
     pub(crate) fn next_sound(&mut self, preference: Preference) -> Option<Target> {
         let preference = match preference {
-            Preference::Home if self.asks_lane_first() => Preference::Lane,
+            Preference::Placement if self.asks_lane_first() => Preference::Lane,
             preference => preference,
         };
         if let Some(width) = self.width.take()
@@ -234,7 +234,7 @@ impl<'a> Picker<'a> {
         while self.candidates_left > 0 {
             self.candidates_left -= 1;
             let Some(slot) = self.candidates.next(&self.pool.ring) else { break };
-            let is_spent = self.spread_to == Some(slot) && preference == Preference::Home;
+            let is_spent = self.spread_to == Some(slot) && preference == Preference::Placement;
             if is_spent || self.avoids(slot) {
                 continue;
             }
@@ -267,7 +267,7 @@ impl<'a> Picker<'a> {
         };
         let there = there.map(|target| Target { rank: from.rank, ..target });
         there.or_else(|| {
-            self.next(if to == Move::Shard { Preference::Home } else { Preference::Lane })
+            self.next(if to == Move::Shard { Preference::Placement } else { Preference::Lane })
         })
     }
 

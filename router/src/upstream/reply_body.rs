@@ -19,8 +19,8 @@ use crate::upstream::upload::{AttemptBody, Upload};
 
 /// The data and the trailers of a response.
 pub(crate) enum ReplyBody {
-    /// A response in the narrow HTTP/2 of [`tenon_hop`].
-    Narrow(Call),
+    /// A response in the HTTP/2 subset of [`tenon_hop`].
+    Hop(Call),
     /// A response that hyper reads.
     Complete(Incoming),
 }
@@ -34,14 +34,14 @@ impl Body for ReplyBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, AttemptError>>> {
         match &mut *self {
-            Self::Narrow(call) => Pin::new(call).poll_frame(cx).map_err(AttemptError::from),
+            Self::Hop(call) => Pin::new(call).poll_frame(cx).map_err(AttemptError::from),
             Self::Complete(body) => Pin::new(body).poll_frame(cx).map_err(|error| broken(&error)),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Narrow(call) => call.is_end_stream(),
+            Self::Hop(call) => call.is_end_stream(),
             Self::Complete(body) => body.is_end_stream(),
         }
     }

@@ -30,7 +30,7 @@ use bytes::Buf;
 use prometheus::{IntCounter, IntGauge};
 
 /// Capacity of a block, in bytes: HTTP/2's default maximum frame size.
-pub const ROOM: usize = 16 * 1024;
+pub const BLOCK_CAPACITY: usize = 16 * 1024;
 
 /// Space in front of the body, in bytes: enough for the head of a response without unusually long
 /// headers.
@@ -41,7 +41,7 @@ const BEGIN: u32 = HEADROOM as u32;
 
 /// Size of a block, in bytes. It is not a power of two: otherwise all blocks would begin in the
 /// same few sets of a CPU cache, which could then hold only a few blocks.
-const SIZE: usize = HEADROOM + ROOM;
+const SIZE: usize = HEADROOM + BLOCK_CAPACITY;
 
 type Memory = Box<[u8; SIZE]>;
 
@@ -109,7 +109,7 @@ impl BufferPool {
     #[inline]
     pub fn take(&self, len: usize) -> Option<Block> {
         let pool = &self.0;
-        if len > ROOM {
+        if len > BLOCK_CAPACITY {
             pool.metrics.too_large.inc();
             return None;
         }
@@ -199,7 +199,10 @@ impl Block {
         let room = &mut self.memory_mut()[HEADROOM..];
         match write(room) {
             Some(len) => {
-                assert!(len <= ROOM, "the writer counts {len} bytes, but a block holds {ROOM}");
+                assert!(
+                    len <= BLOCK_CAPACITY,
+                    "the writer counts {len} bytes, but a block holds {BLOCK_CAPACITY}"
+                );
                 self.end = BEGIN + len as u32;
                 Some(self)
             }

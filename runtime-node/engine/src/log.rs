@@ -7,7 +7,7 @@ use tenon_proto::revision::Revision;
 use tokio::time::Instant;
 use tracing::Level;
 
-use super::log_rate::{Admission, LogRate};
+use super::log_rate::{LineDecision, LogRate};
 
 /// Maximum number of bytes that one invocation may log. If a line exceeds it, one further line
 /// states that the rest is dropped. Code outside invocations may log what the invocation that ended
@@ -49,36 +49,39 @@ impl Log {
     /// Writes a line, subject to the Worker's log rate.
     ///
     /// # Arguments
-    /// * `invocation` - the id of the request, or an empty string.
+    /// * `request_id` - the id of the request, or an empty string.
     /// * `allowed` - number of bytes of the text that the invocation may log.
-    pub(crate) fn line(&self, invocation: &str, severity: Severity, text: &str, allowed: usize) {
+    pub(crate) fn line(&self, request_id: &str, severity: Severity, text: &str, allowed: usize) {
         match self.rate.admit(allowed, Instant::now()) {
-            Admission::Written => {}
-            Admission::FirstDropped => {
+            LineDecision::Written => {}
+            LineDecision::FirstDropped => {
                 self.write(
-                    invocation,
+                    request_id,
                     Severity::Warn,
                     "the Worker exceeds its log rate; dropping lines",
                 );
                 return;
             }
-            Admission::Dropped => return,
+            LineDecision::Dropped => return,
         }
-        self.write(invocation, severity, &text[..text.floor_char_boundary(allowed)]);
+        self.write(request_id, severity, &text[..text.floor_char_boundary(allowed)]);
         if allowed < text.len() {
             self.write(
-                invocation,
+                request_id,
                 Severity::Warn,
                 "the invocation has logged too much; dropping the rest",
             );
         }
     }
 
-    fn write(&self, invocation: &str, severity: Severity, text: &str) {
+    fn write(&self, request_id: &str, severity: Severity, text: &str) {
         let (worker, revision) = (self.revision.worker.as_str(), self.revision.name.as_str());
         macro_rules! line {
             ($level:expr) => {
-                tracing::event!(target: "tenon::worker", $level, worker, revision, invocation, "{text}")
+                tracing::event!(
+                    target: "tenon::worker", $level, worker, revision, invocation = request_id,
+                    "{text}"
+                )
             };
         }
         match severity {

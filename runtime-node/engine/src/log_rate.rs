@@ -53,7 +53,7 @@ pub struct LogRate(Cell<Bucket>);
 
 /// The decision on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum LineDecision {
     Written,
     /// The line is the first that is dropped, which the log should state.
     FirstDropped,
@@ -66,10 +66,10 @@ impl LogRate {
     }
 
     /// Takes a line with `length` bytes of text from the bucket. Returns whether it is written.
-    pub fn admit(&self, length: usize, now: Instant) -> Admission {
-        let (bucket, admission) = self.0.get().at(now).take(length as u64 + FIELDS);
+    pub fn admit(&self, length: usize, now: Instant) -> LineDecision {
+        let (bucket, decision) = self.0.get().at(now).take(length as u64 + FIELDS);
         self.0.set(bucket);
-        admission
+        decision
     }
 }
 
@@ -95,11 +95,11 @@ impl Bucket {
         Self { bytes, as_of, shut: self.shut && bytes < BURST / 2 }
     }
 
-    fn take(self, length: u64) -> (Self, Admission) {
+    fn take(self, length: u64) -> (Self, LineDecision) {
         match self.bytes.checked_sub(length) {
-            _ if self.shut => (self, Admission::Dropped),
-            Some(bytes) => (Self { bytes, ..self }, Admission::Written),
-            None => (Self { shut: true, ..self }, Admission::FirstDropped),
+            _ if self.shut => (self, LineDecision::Dropped),
+            Some(bytes) => (Self { bytes, ..self }, LineDecision::Written),
+            None => (Self { shut: true, ..self }, LineDecision::FirstDropped),
         }
     }
 
@@ -128,10 +128,10 @@ mod tests {
     fn a_worker_may_log_a_burst_and_the_first_dropped_line_is_reported() {
         let now = Instant::now();
         let rate = LogRate::full(now);
-        let admissions: Vec<_> =
+        let decisions: Vec<_> =
             (0..6).map(|_| rate.admit((BURST / 4 - FIELDS) as usize, now)).collect();
-        use Admission::{Dropped, FirstDropped, Written};
-        assert_eq!(admissions, [Written, Written, Written, Written, FirstDropped, Dropped]);
+        use LineDecision::{Dropped, FirstDropped, Written};
+        assert_eq!(decisions, [Written, Written, Written, Written, FirstDropped, Dropped]);
     }
 
     #[test]
@@ -139,10 +139,10 @@ mod tests {
         let now = Instant::now();
         let rate = LogRate::full(now);
         rate.admit(WHOLE, now);
-        assert_eq!(rate.admit(1, now), Admission::FirstDropped);
+        assert_eq!(rate.admit(1, now), LineDecision::FirstDropped);
         let half_full = SECOND * (BURST / 2 / RATE) as u32;
-        assert_eq!(rate.admit(1, now + half_full / 2), Admission::Dropped);
-        assert_eq!(rate.admit(1, now + half_full), Admission::Written);
+        assert_eq!(rate.admit(1, now + half_full / 2), LineDecision::Dropped);
+        assert_eq!(rate.admit(1, now + half_full), LineDecision::Written);
     }
 
     #[test]
@@ -160,8 +160,8 @@ mod tests {
     fn isolates_of_a_worker_share_its_log_bucket() {
         let (rates, now) = (LogRates::default(), Instant::now());
         rates.of(&worker("loud"), now).admit(WHOLE, now);
-        assert_eq!(rates.of(&worker("loud"), now).admit(1, now), Admission::FirstDropped);
-        assert_eq!(rates.of(&worker("quiet"), now).admit(1, now), Admission::Written);
+        assert_eq!(rates.of(&worker("loud"), now).admit(1, now), LineDecision::FirstDropped);
+        assert_eq!(rates.of(&worker("quiet"), now).admit(1, now), LineDecision::Written);
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
             let (mut now, mut written) = (begin, 0);
             for (length, pause) in lines {
                 now += Duration::from_millis(pause);
-                if rate.admit(length, now) == Admission::Written {
+                if rate.admit(length, now) == LineDecision::Written {
                     written += length as u64 + FIELDS;
                 }
                 let elapsed = (now - begin).as_millis() as u64;

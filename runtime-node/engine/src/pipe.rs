@@ -1,7 +1,7 @@
 //! A pipe from JavaScript to the connection that sends the body of a response or of a fetch.
 //!
 //! ```text
-//!  pipeWrite ─► [ up to ROOM bytes, and the piece that exceeds ROOM ] ─► poll_next
+//!  pipeWrite ─► [ up to PIPE_CAPACITY bytes, and the piece that exceeds them ] ─► poll_next
 //!      ▲                      │
 //!      └── a promise of room ─┘
 //! ```
@@ -22,7 +22,7 @@ use super::byte_stream::StreamError;
 
 /// Number of buffered bytes at which a writer has to wait: the number of bytes in one message to
 /// the router.
-pub const ROOM: usize = 64 * 1024;
+pub const PIPE_CAPACITY: usize = 64 * 1024;
 
 /// The error of a write after the reader has been dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,8 +58,8 @@ impl Writer {
     /// Appends a piece. Returns whether the pipe has room for more.
     ///
     /// # Arguments
-    /// * `room` - number of buffered bytes at which the writer has to wait: [`ROOM`], or less if
-    ///   memory is short.
+    /// * `room` - number of buffered bytes at which the writer has to wait: [`PIPE_CAPACITY`],
+    ///   or less if memory is short.
     ///
     /// # Errors
     /// Fails if the reader has been dropped.
@@ -178,18 +178,18 @@ mod tests {
     #[test]
     fn a_writer_waits_while_the_pipe_is_full_and_continues_once_a_piece_is_read() {
         let (writer, mut reader) = pipe();
-        assert_eq!(writer.write(piece(ROOM - 1), ROOM), Ok(true));
-        assert_eq!(writer.write(piece(1), ROOM), Ok(false));
+        assert_eq!(writer.write(piece(PIPE_CAPACITY - 1), PIPE_CAPACITY), Ok(true));
+        assert_eq!(writer.write(piece(1), PIPE_CAPACITY), Ok(false));
         let mut room = std::pin::pin!(writer.room());
         assert_eq!(room.as_mut().now_or_never(), None);
-        assert_eq!(reader.next().now_or_never().flatten(), Some(Ok(piece(ROOM - 1))));
+        assert_eq!(reader.next().now_or_never().flatten(), Some(Ok(piece(PIPE_CAPACITY - 1))));
         assert_eq!(room.now_or_never(), Some(Ok(())));
     }
 
     #[test]
     fn written_pieces_are_read_before_the_end() {
         let (writer, mut reader) = pipe();
-        writer.write(piece(3), ROOM).unwrap();
+        writer.write(piece(3), PIPE_CAPACITY).unwrap();
         writer.close();
         assert_eq!(reader.next().now_or_never(), Some(Some(Ok(piece(3)))));
         assert_eq!(reader.next().now_or_never(), Some(None));
@@ -205,10 +205,10 @@ mod tests {
     #[test]
     fn a_write_without_a_reader_is_an_error() {
         let (writer, reader) = pipe();
-        writer.write(piece(ROOM), ROOM).unwrap();
+        writer.write(piece(PIPE_CAPACITY), PIPE_CAPACITY).unwrap();
         let room = writer.room();
         drop(reader);
         assert_eq!(room.now_or_never(), Some(Err(ReaderDropped)));
-        assert_eq!(writer.write(piece(1), ROOM), Err(ReaderDropped));
+        assert_eq!(writer.write(piece(1), PIPE_CAPACITY), Err(ReaderDropped));
     }
 }

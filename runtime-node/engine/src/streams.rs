@@ -258,9 +258,9 @@ mod tests {
     fn the_rest_of_a_piece_comes_before_the_next_piece() {
         let (writer, reader) = pipe::pipe();
         let mut incoming = Incoming::Pipe(reader);
-        writer.write("abc".into(), pipe::ROOM).unwrap();
+        writer.write("abc".into(), pipe::PIPE_CAPACITY).unwrap();
         assert_eq!(pull(&mut incoming, 1), Some(Ok(b"a".to_vec())));
-        writer.write("d".into(), pipe::ROOM).unwrap();
+        writer.write("d".into(), pipe::PIPE_CAPACITY).unwrap();
         writer.close();
         let whole = Body::from(incoming).into_stream().collect::<Vec<_>>().now_or_never();
         assert_eq!(whole, Some(vec![Ok("bc".into()), Ok("d".into())]));

@@ -26,7 +26,7 @@ pub mod code;
 pub mod code_space;
 pub mod compiled;
 pub(crate) mod memory;
-pub mod opened;
+pub mod preparing;
 pub mod types;
 
 use std::rc::Rc;
@@ -42,7 +42,7 @@ use super::slot::{slot, slot_value};
 use super::thrown::out_of_memory;
 use check::{Check, ModuleRefused, ModuleSizes};
 use code::CodeCharge;
-use opened::PreparingModules;
+use preparing::PreparingModules;
 
 /// The bytes of a module.
 pub enum ModuleBytes {
@@ -94,12 +94,12 @@ fn namespace(scope: &v8::PinScope<'_, '_>) -> Arc<str> {
 pub fn module<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     realm: &Realm,
-    text: &Bytes,
+    bytes: &Bytes,
 ) -> Option<v8::Local<'s, v8::Value>> {
     let hook = v8::Local::new(scope, &realm.hooks.wasm);
     let undefined = v8::undefined(scope).into();
-    let Some((module, sizes)) = slot_value::<compiled::Compiled>(scope).find(text) else {
-        let number = slot::<PreparingModules>(scope).add(ModuleBytes::Revision(text.clone()));
+    let Some((module, sizes)) = slot_value::<compiled::Compiled>(scope).find(bytes) else {
+        let number = slot::<PreparingModules>(scope).add(ModuleBytes::Revision(bytes.clone()));
         let number = v8::Integer::new_from_unsigned(scope, number).into();
         return hook.call(scope, undefined, &[number]);
     };

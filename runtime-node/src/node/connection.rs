@@ -82,19 +82,19 @@ pub(super) async fn serve(
         () = handshake_limit => None,
     };
     match peer {
-        Some(Peer::Narrow(opening)) => serve_narrow(opening, shard, leave_rx).await,
+        Some(Peer::Hop(opening)) => serve_hop(opening, shard, leave_rx).await,
         Some(Peer::Other(stream)) => serve_other(stream, shard, leave_rx).await,
         None => {}
     }
 }
 
 /// Serves a router.
-async fn serve_narrow(
+async fn serve_hop(
     opening: Opening<Stream>,
     shard: Rc<Shard>,
     mut leave_rx: watch::Receiver<bool>,
 ) {
-    let service = move |timeout, body| server::serve_narrow(Rc::clone(&shard), timeout, body);
+    let service = move |timeout, body| server::serve_hop(Rc::clone(&shard), timeout, body);
     let bounds = Bounds { streams: STREAMS, stream_window: STREAM_WINDOW };
     let mut connection = Connection::new(opening, service, bounds);
     let leave = pin!(leave_rx.wait_for(|leave| *leave));

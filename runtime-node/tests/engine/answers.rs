@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tenon_engine::buffers::ROOM;
+use tenon_engine::buffers::BLOCK_CAPACITY;
 use tenon_proto::frame::INLINE_BODY;
 
 use crate::harness::{Shard, Text as _, trials};
@@ -46,7 +46,13 @@ async fn bytes_go_through_unchanged(shard: Rc<Shard>) {
     let echo =
         shard.handler("return new Response(await request.arrayBuffer())").start().await.unwrap();
     let long = |length| (0..=255).cycle().take(length).collect::<Vec<u8>>();
-    for body in [vec![], vec![0, 1, 254, 255], long(ROOM), long(ROOM + 1), long(3_000_000)] {
+    for body in [
+        vec![],
+        vec![0, 1, 254, 255],
+        long(BLOCK_CAPACITY),
+        long(BLOCK_CAPACITY + 1),
+        long(3_000_000),
+    ] {
         let full = tenon_engine::Body::Full(body.clone().into());
         assert!(echo.post(full).await.unwrap().body.collect().await.unwrap() == body);
     }
@@ -59,7 +65,9 @@ async fn text_of_any_characters_and_length_is_sent_as_utf_8(shard: Rc<Shard>) {
     );
     let worker = worker.start().await.unwrap();
     for unit in ["a", "é", "€", "😀", "aé€😀"] {
-        for length in [0, 1, ROOM - 1, ROOM, ROOM + 1, 5 * ROOM] {
+        for length in
+            [0, 1, BLOCK_CAPACITY - 1, BLOCK_CAPACITY, BLOCK_CAPACITY + 1, 5 * BLOCK_CAPACITY]
+        {
             let times = length.div_ceil(unit.len());
             let answer = worker.get(&format!("/{unit}*{times}")).await.unwrap();
             assert!(answer.text() == unit.repeat(times), "{times} times {unit}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tenon_engine::buffers::ROOM;
+use tenon_engine::buffers::BLOCK_CAPACITY;
 use tenon_proto::failure::{FailureCode, Phase};
 
 use crate::harness::client::{Client, head};
@@ -63,7 +63,7 @@ async fn a_response_head_may_exceed_the_headroom_of_its_buffer(name: &'static st
         "worker",
         "return new Response(await request.text(), { headers: { 'x-long': 'v'.repeat(20_000) } })",
     );
-    for length in [0, 1, ROOM] {
+    for length in [0, 1, BLOCK_CAPACITY] {
         let answer = node.client().post(&worker, Bytes::from(vec![b'b'; length])).await.unwrap();
         assert_eq!(answer.body, vec![b'b'; length]);
         assert_eq!(answer.header("x-long"), Some(&[b'v'; 20_000][..]));
@@ -73,7 +73,7 @@ async fn a_response_head_may_exceed_the_headroom_of_its_buffer(name: &'static st
 async fn sent_responses_return_their_buffers(name: &'static str) {
     let node = TestNode::start(name).await;
     let echo = node.handler("echo", "return new Response(await request.text())");
-    for length in [1, ROOM, ROOM + 1] {
+    for length in [1, BLOCK_CAPACITY, BLOCK_CAPACITY + 1] {
         node.client().post(&echo, Bytes::from(vec![b'b'; length])).await.unwrap();
     }
     node.await_metric("tenon_buffer_pool_blocks_in_use", &[], 0).await;

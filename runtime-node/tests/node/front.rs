@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::harness::catalog::Catalog;
-use crate::harness::front::{Answer, exchange, front_config, read};
+use crate::harness::front::{HttpResponse, exchange, front_config, read};
 use crate::harness::supervised::SupervisedNode;
 use crate::harness::{TestNode, await_condition, trials};
 
@@ -94,7 +94,7 @@ async fn a_connection_moves_to_the_thread_that_runs_its_first_worker(name: &'sta
     // The kernel chooses the thread of each connection.
     for _ in 0..16 {
         for (shard, host) in hosts.iter().enumerate() {
-            let Answer { status, head, body } = node.ask(host).await;
+            let HttpResponse { status, head, body } = node.ask(host).await;
             assert_eq!((status, &body), (200, host), "{head}");
             assert!(head.contains(&format!("tenon-shard: {shard}")), "{head}");
         }
@@ -342,14 +342,14 @@ async fn a_process_of_a_shard_serves_clients_and_forwards_to_its_lane(name: &'st
     node.announce(&known, "light").await;
     node.announce(&unknown, "heavy").await;
     loop {
-        let Answer { status, head, body } = node.ask("light").await;
+        let HttpResponse { status, head, body } = node.ask("light").await;
         assert_eq!((status, body.as_str()), (200, "light"), "{head}");
         // A revision whose start was slow may return to the lane for a while.
         if head.contains("tenon-shard: 0") {
             break;
         }
     }
-    let Answer { status, head, body } = node.ask("heavy").await;
+    let HttpResponse { status, head, body } = node.ask("heavy").await;
     assert_eq!((status, body.as_str()), (200, "heavy"), "{head}");
     assert!(head.contains("tenon-shard: lane-0"), "{head}");
     node.await_line("tenon_router_shard_connections{shard=\"0\",thread=\"0\"} 1").await;

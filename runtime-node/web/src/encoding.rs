@@ -62,10 +62,10 @@ pub(crate) fn decode<'s>(
     bytes: View<'s>,
     encoding: Named,
     fatal: bool,
-    ignore_bom: bool,
+    keep_bom: bool,
 ) -> Nullable<Option<v8::Local<'s, v8::String>>> {
     let string = bytes::read(bytes, |bytes| {
-        let text = text(encoding.0, bytes, fatal, ignore_bom)?;
+        let text = text(encoding.0, bytes, fatal, keep_bom)?;
         Some(from_text(scope, &text))
     });
     Nullable(string)
@@ -159,14 +159,14 @@ pub(crate) fn decoder_open(
     scope: &mut v8::PinScope<'_, '_>,
     encoding: Named,
     fatal: bool,
-    ignore_bom: bool,
+    keep_bom: bool,
 ) -> Option<u32> {
     let decoders = slot::<Decoders>(scope);
     if decoders.open.len() >= MAX_DECODERS {
         return None;
     }
     decoders.last += 1;
-    decoders.open.insert(decoders.last, StreamDecoder::new(encoding.0, fatal, ignore_bom));
+    decoders.open.insert(decoders.last, StreamDecoder::new(encoding.0, fatal, keep_bom));
     Some(decoders.last)
 }
 

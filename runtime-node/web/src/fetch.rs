@@ -34,7 +34,7 @@ use crate::fetch::head::{Outcome, Received};
 use crate::fetch::outbound::{AbortEntry, Outbound, received};
 use crate::fetch::request::Sent;
 use crate::ops::{Nullable, Promised};
-use crate::websocket::sockets::Raw;
+use crate::websocket::sockets::UnacceptedSocket;
 use crate::websocket::sockets::link::Wire;
 
 /// The limit on a `data:` URL, in characters. Decoding such a URL takes a few milliseconds.
@@ -133,7 +133,8 @@ pub(crate) fn fetch_send<'s>(
     let promise = promise(scope, work, move |scope, fetched| match fetched {
         Arrival::Response(response, entry) => respond(scope, invocation, response, entry, None),
         Arrival::Socket(response, tunnel, deflate) => {
-            let socket = Raw { wire: Wire::Tunnel(tunnel), role: Role::Client, deflate };
+            let socket =
+                UnacceptedSocket { wire: Wire::Tunnel(tunnel), role: Role::Client, deflate };
             respond(scope, invocation, response, None, Some(socket))
         }
         Arrival::Failed(error) => head::failure(scope, error.stage().as_str(), &error.to_string()),
@@ -148,7 +149,7 @@ fn respond<'s>(
     invocation: InvocationId,
     response: Response,
     entry: Option<AbortEntry>,
-    socket: Option<Raw>,
+    socket: Option<UnacceptedSocket>,
 ) -> Result<v8::Local<'s, v8::Value>, Thrown> {
     let Response { status, reason, headers, url, redirected, body } = response;
     let body = body.map(|body| match body {

@@ -57,7 +57,7 @@ pub fn deflate(message: &[u8], window: u8) -> Vec<u8> {
         from = to;
     }
     if !deflated.is_empty() {
-        deflate::end(&mut deflated);
+        deflate::trim_tail(&mut deflated);
     }
     deflated
 }

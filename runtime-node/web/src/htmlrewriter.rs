@@ -67,7 +67,7 @@ impl Open {
 /// # Errors
 /// Fails if the rewriter is closed or `work` fails. If there is not enough memory, drops the
 /// rewriter and fails.
-fn with<R>(
+fn with_rewriter<R>(
     scope: &mut v8::PinScope<'_, '_>,
     number: u32,
     work: impl FnOnce(&mut Rewriter) -> Result<R, Thrown>,
@@ -161,7 +161,7 @@ pub(crate) fn rewriter_next(
     scope: &mut v8::PinScope<'_, '_>,
     rewriter: u32,
 ) -> Result<f64, Thrown> {
-    let step = with(scope, rewriter, |rewriter| rewriter.next_step().map_err(refused))?;
+    let step = with_rewriter(scope, rewriter, |rewriter| rewriter.next_step().map_err(refused))?;
     let (kind, number) = match step {
         Step::Input => (0, 0),
         Step::Output => (1, 0),
@@ -186,7 +186,7 @@ pub(crate) fn rewriter_feed(
     bytes: View<'_>,
     from: usize,
 ) -> Result<usize, Thrown> {
-    with(scope, rewriter, |rewriter| {
+    with_rewriter(scope, rewriter, |rewriter| {
         Ok(bytes::read(bytes, |bytes| rewriter.feed(bytes.get(from..).unwrap_or_default())))
     })
 }
@@ -194,7 +194,7 @@ pub(crate) fn rewriter_feed(
 /// Ends the document.
 #[op]
 pub(crate) fn rewriter_end(scope: &mut v8::PinScope<'_, '_>, rewriter: u32) -> Result<(), Thrown> {
-    with(scope, rewriter, |rewriter| {
+    with_rewriter(scope, rewriter, |rewriter| {
         rewriter.end();
         Ok(())
     })
@@ -206,7 +206,7 @@ pub(crate) fn rewriter_take<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     rewriter: u32,
 ) -> Result<Option<Maybe<v8::Local<'s, v8::Uint8Array>>>, Thrown> {
-    let output = with(scope, rewriter, |rewriter| Ok(rewriter.take_output()))?;
+    let output = with_rewriter(scope, rewriter, |rewriter| Ok(rewriter.take_output()))?;
     if output.is_empty() {
         return Ok(None);
     }
@@ -234,7 +234,7 @@ pub(crate) fn rewriter_insert_bytes(
     bytes: View<'_>,
     from: usize,
 ) -> Result<usize, Thrown> {
-    with(scope, rewriter, |rewriter| {
+    with_rewriter(scope, rewriter, |rewriter| {
         bytes::read(bytes, |bytes| {
             let bytes = bytes.get(from..).unwrap_or_default();
             let bytes = &bytes[..bytes.len().min(MAX_INSERTED)];
@@ -253,5 +253,5 @@ pub(crate) fn rewriter_end_stream(
     scope: &mut v8::PinScope<'_, '_>,
     rewriter: u32,
 ) -> Result<(), Thrown> {
-    with(scope, rewriter, |rewriter| rewriter.end_stream().map_err(refused))
+    with_rewriter(scope, rewriter, |rewriter| rewriter.end_stream().map_err(refused))
 }

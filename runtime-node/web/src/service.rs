@@ -30,7 +30,7 @@ use crate::fetch::outbound::{Outbound, breakable};
 use crate::fetch::request::Sent;
 use crate::ops::Promised;
 use crate::service::calls::{Call, CallResponse};
-use crate::websocket::sockets::Raw;
+use crate::websocket::sockets::UnacceptedSocket;
 use crate::websocket::sockets::link::Wire;
 
 /// The stage of a failed call, as `fetch.js` reports it.
@@ -145,7 +145,11 @@ impl RequestedWebSocket {
         Some(Self { key, headers: request.headers.clone(), outgoing })
     }
 
-    fn accept(self, headers: &[Header], body: Option<ByteStream>) -> Result<Raw, HandshakeError> {
+    fn accept(
+        self,
+        headers: &[Header],
+        body: Option<ByteStream>,
+    ) -> Result<UnacceptedSocket, HandshakeError> {
         let pair = |header: &Header| {
             Some((
                 HeaderName::try_from(&header.name).ok()?,
@@ -156,7 +160,7 @@ impl RequestedWebSocket {
         let deflate = self.key.check_response(&self.headers, &headers)?;
         let incoming = body.unwrap_or_else(|| futures::stream::empty().boxed_local());
         let wire = Wire::of_streams(incoming, self.outgoing);
-        Ok(Raw { wire, role: Role::Client, deflate })
+        Ok(UnacceptedSocket { wire, role: Role::Client, deflate })
     }
 }
 

@@ -19,7 +19,7 @@ use tenon_engine::string::array_of;
 use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_engine::wasm::check::MODULE;
 use tenon_engine::wasm::compiled::Compiled;
-use tenon_engine::wasm::opened::{Preparing, PreparingModules};
+use tenon_engine::wasm::preparing::{Preparing, PreparingModules};
 use tenon_engine::wasm::{ModuleBytes, admit, code_space};
 use tenon_op::op;
 
@@ -73,8 +73,8 @@ pub(crate) fn wasm_open(
     }
     let counted = make_room(scope, length)
         .and_then(|budget| budget.count(contents::read(bytes, <[u8]>::to_vec)));
-    let text = ModuleBytes::Copied(counted.ok_or_else(out_of_memory)?);
-    Ok(OrRefusal::Value(slot::<PreparingModules>(scope).add(text)))
+    let copy = ModuleBytes::Copied(counted.ok_or_else(out_of_memory)?);
+    Ok(OrRefusal::Value(slot::<PreparingModules>(scope).add(copy)))
 }
 
 /// Validates the next part of a module. Returns true if the module is valid, `undefined` if there
@@ -82,7 +82,7 @@ pub(crate) fn wasm_open(
 #[op]
 pub(crate) fn wasm_step(scope: &mut v8::PinScope<'_, '_>, module: u32) -> Option<OrRefusal<True>> {
     let module = find(scope, module)?;
-    match module.check.as_mut()?.step(module.text.as_ref()) {
+    match module.check.as_mut()?.step(module.bytes.as_ref()) {
         Ok(sizes) => {
             module.sizes = sizes?;
             Some(OrRefusal::Value(True))
@@ -127,10 +127,10 @@ fn compile<'s>(
     module: u32,
 ) -> Option<v8::Local<'s, v8::WasmModuleObject>> {
     let module = find(scope, module)?;
-    let (text, sizes) = (std::mem::take(&mut module.text), module.sizes);
+    let (bytes, sizes) = (std::mem::take(&mut module.bytes), module.sizes);
     let object =
-        code_space::while_compiling(|| v8::WasmModuleObject::compile(scope, text.as_ref()))?;
-    if let ModuleBytes::Revision(_) = text
+        code_space::while_compiling(|| v8::WasmModuleObject::compile(scope, bytes.as_ref()))?;
+    if let ModuleBytes::Revision(_) = bytes
         && let Some(compiled) = scope.get_slot::<Compiled>()
     {
         compiled.add(object.get_compiled_module(), sizes);
@@ -148,13 +148,13 @@ pub(crate) fn wasm_bytes<'s>(
     module: u32,
 ) -> Result<Maybe<v8::Local<'s, v8::Uint8Array>>, Thrown> {
     let Some(module) = find(scope, module) else { return Ok(Maybe(None)) };
-    let text = std::mem::take(&mut module.text);
-    let counted = counted(scope, text).ok_or_else(out_of_memory)?;
+    let bytes = std::mem::take(&mut module.bytes);
+    let counted = counted(scope, bytes).ok_or_else(out_of_memory)?;
     Ok(Maybe(array_of(scope, counted)))
 }
 
-fn counted(scope: &mut v8::PinScope<'_, '_>, text: ModuleBytes) -> Option<CountedBytes> {
-    match text {
+fn counted(scope: &mut v8::PinScope<'_, '_>, bytes: ModuleBytes) -> Option<CountedBytes> {
+    match bytes {
         ModuleBytes::Copied(counted) => Some(counted),
         ModuleBytes::Revision(bytes) => make_room(scope, bytes.len())?.count(bytes.to_vec()),
     }

@@ -1,8 +1,8 @@
-//! The two ways in which a thread runs a turn in an isolate. If the thread owns the isolate, it
-//! enters and exits the isolate. If many threads share the isolate, the thread also takes V8's
-//! Locker. All unsafe code of this program is here.
+//! The residence of isolates: an isolate resides on the one thread that owns it, or is shared by
+//! many threads. A thread that owns an isolate enters and exits it for a turn. A thread that shares
+//! an isolate also takes V8's Locker. All unsafe code of this program is here.
 //!
-//! The rest of a turn is the same in both ways: [`turn::take`].
+//! The rest of a turn is the same in both cases: [`turn::take`].
 
 #![allow(unsafe_code)] // Enters and leaves isolates, and gives them to other threads.
 

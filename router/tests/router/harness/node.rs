@@ -51,7 +51,7 @@ impl Node {
         }
     }
 
-    /// Starts a node that does not know the narrow protocol of [`tenon_hop`].
+    /// Starts a node that does not know the protocol of [`tenon_hop`].
     pub(crate) fn of_another_version(name: &str, behavior: Behavior) -> Self {
         let process = Process::start(name, behavior, ANY_PORT, Version::Other);
         Self { name: name.into(), process, lanes: Vec::new() }

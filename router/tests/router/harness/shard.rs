@@ -67,9 +67,9 @@ pub(super) struct Shard {
 }
 
 /// Counts an invocation when it is dropped, whether or not it is complete.
-struct Unfinished(Arc<AtomicUsize>);
+struct CountsDrop(Arc<AtomicUsize>);
 
-impl Drop for Unfinished {
+impl Drop for CountsDrop {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -125,10 +125,10 @@ impl runtime_server::Runtime for Shard {
                 stream::iter([Ok(answer(200, own(headers), body, false))]).boxed()
             }
             Behavior::Stream(headers) => {
-                let unfinished = Unfinished(self.dropped.clone());
+                let counts_drop = CountsDrop(self.dropped.clone());
                 let first = answer(200, own(headers), head.body.clone(), true);
                 let rest = bodies(parts).map(|part| part.map(body));
-                let rest = rest.inspect(move |_| _ = &unfinished);
+                let rest = rest.inspect(move |_| _ = &counts_drop);
                 stream::iter([Ok(first)]).chain(rest).boxed()
             }
             Behavior::Refuse(code) => {
@@ -142,13 +142,13 @@ impl runtime_server::Runtime for Shard {
                 )));
             }
             Behavior::Hang => {
-                let _unfinished = Unfinished(self.dropped.clone());
+                let _counts_drop = CountsDrop(self.dropped.clone());
                 std::future::pending().await
             }
             Behavior::HalfAnswer => {
-                let unfinished = Unfinished(self.dropped.clone());
+                let counts_drop = CountsDrop(self.dropped.clone());
                 let half = answer(200, vec![], Bytes::from_static(b"half"), true);
-                let never = stream::pending().inspect(move |_| _ = &unfinished);
+                let never = stream::pending().inspect(move |_| _ = &counts_drop);
                 stream::iter([Ok(half)]).chain(never).boxed()
             }
             Behavior::Status(status) => {
@@ -156,11 +156,11 @@ impl runtime_server::Runtime for Shard {
                 stream::iter([Ok(answer(status, self.description(&head), body, false))]).boxed()
             }
             Behavior::Tunnel => {
-                let unfinished = Unfinished(self.dropped.clone());
+                let counts_drop = CountsDrop(self.dropped.clone());
                 let accepted =
                     answer(101, self.acceptance(&head), Bytes::from_static(WELCOME), true);
                 let echo =
-                    bodies(parts).map(|part| part.map(body)).inspect(move |_| _ = &unfinished);
+                    bodies(parts).map(|part| part.map(body)).inspect(move |_| _ = &counts_drop);
                 let bye = stream::iter([Ok(body(Bytes::from_static(BYE)))]);
                 stream::iter([Ok(accepted)]).chain(echo).chain(bye).boxed()
             }

@@ -28,7 +28,7 @@ use super::shard::Shard;
 
 const BOUNDS: Bounds = Bounds { streams: 4096, stream_window: 128 * 1024 };
 
-/// The version of a shard, which determines whether the shard knows the narrow protocol of
+/// The version of a shard, which determines whether the shard knows the hop protocol of
 /// [`tenon_hop`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
@@ -97,8 +97,8 @@ async fn accept(listener: TcpListener, shard: Shard, version: Version) {
 async fn connection(stream: TcpStream, shard: Shard, version: Version) {
     match version {
         Version::Current => match sniff(stream).await {
-            Ok(Peer::Narrow(opening)) => {
-                let service = move |timeout, body| narrow(shard.clone(), timeout, body);
+            Ok(Peer::Hop(opening)) => {
+                let service = move |timeout, body| serve_hop(shard.clone(), timeout, body);
                 _ = Connection::new(opening, service, BOUNDS).await;
             }
             Ok(Peer::Other(stream)) => complete(stream, shard).await,
@@ -118,7 +118,7 @@ where
 }
 
 /// Calls the shard's service for a request of a router.
-async fn narrow(shard: Shard, timeout: Duration, mut body: Incoming) -> HopResponse<Reply> {
+async fn serve_hop(shard: Shard, timeout: Duration, mut body: Incoming) -> HopResponse<Reply> {
     // Tonic requires bodies that are `Send`.
     let (frames_tx, frames_rx) = channel(1);
     spawn_local(async move {

@@ -109,7 +109,7 @@ fn loopback_addresses_are_allowed_only_by_a_network_of_their_own() {
 }
 
 #[test]
-fn denied_networks_are_refused_even_if_public_or_allowed() {
+fn refused_networks_are_unreachable_even_if_public_or_allowed() {
     let policy = Policy::new(vec![net("10.0.0.0/8")], vec![net("10.0.0.0/24"), net("8.8.0.0/16")]);
     assert_eq!(policy.judge(ip("10.1.0.1")), Ok(Allowed(ip("10.1.0.1"))));
     assert_eq!(policy.judge(ip("64:ff9b::10.1.0.1")), Ok(Allowed(ip("64:ff9b::10.1.0.1"))));
@@ -193,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn a_denied_network_overrides_every_allowed_network(
+    fn a_refused_network_overrides_every_allowed_network(
         address in addresses(),
         length in 0_u8..=32,
     ) {

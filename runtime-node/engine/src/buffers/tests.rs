@@ -47,7 +47,8 @@ proptest! {
                     refused += 1;
                 }
                 Step::Take => {
-                    let mut block = filled(pool.take(ROOM).unwrap(), &[stamp; ROOM]);
+                    let block = pool.take(BLOCK_CAPACITY).unwrap();
+                    let mut block = filled(block, &[stamp; BLOCK_CAPACITY]);
                     block.prepend(HEADROOM).unwrap().fill(stamp);
                     in_use.push((stamp, block));
                 }
@@ -101,7 +102,7 @@ fn a_reused_block_does_not_reveal_its_previous_content() {
 #[test]
 fn data_larger_than_a_block_is_refused_and_counted() {
     let pool = pool(1);
-    assert!(pool.take(ROOM + 1).is_none());
+    assert!(pool.take(BLOCK_CAPACITY + 1).is_none());
     assert!(
         pool.take(1).unwrap().fill(|_| None).is_none(),
         "returned a block whose writer had too little space"

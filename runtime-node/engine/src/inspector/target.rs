@@ -67,11 +67,11 @@ pub(super) enum InboxItem {
 struct Inbox {
     commands: VecDeque<Command>,
     clients: FxHashMap<ClientId, Arc<Outbox>>,
-    /// Number of clients so far.
-    attached: ClientId,
+    /// The id of the last client; the ids count from 1.
+    last_client: ClientId,
     receiver: Option<Receiver>,
-    /// Number of receivers so far.
-    received: u64,
+    /// The number of the last receiver; the numbers count from 1.
+    last_receiver: u64,
     is_closed: bool,
 }
 
@@ -153,8 +153,8 @@ impl Target {
         if inbox.is_closed {
             return None;
         }
-        inbox.attached += 1;
-        let (id, outbox) = (inbox.attached, Arc::<Outbox>::default());
+        inbox.last_client += 1;
+        let (id, outbox) = (inbox.last_client, Arc::<Outbox>::default());
         inbox.clients.insert(id, Arc::clone(&outbox));
         inbox.commands.push_back(Command::Attach(id, Arc::clone(&outbox)));
         self.wake(inbox.receiver.clone());
@@ -206,8 +206,8 @@ impl Target {
     /// * `wake` - notified when there are commands.
     pub(super) fn receive(&self, isolate: v8::IsolateHandle, wake: Arc<Notify>) -> u64 {
         let mut inbox = lock(&self.inbox);
-        inbox.received += 1;
-        let number = inbox.received;
+        inbox.last_receiver += 1;
+        let number = inbox.last_receiver;
         // There may be commands already.
         wake.notify_one();
         let replaced = inbox.receiver.replace(Receiver { number, isolate, wake });

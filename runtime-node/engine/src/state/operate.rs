@@ -16,12 +16,12 @@ use crate::ids::{InvocationId, OperationId};
 use crate::operations::Settle;
 
 /// Maximum number of operations that one invocation may have in progress.
-const OPERATIONS: usize = 10_000;
+const MAX_OPERATIONS: usize = 10_000;
 
 /// Memory of an operation outside V8's heap, in bytes: its future and the task that polls it, its
 /// entries among the timers and in its invocation, and the handle to its callback. The measured
 /// value for a timer is about 750 bytes.
-const OPERATION: usize = 1024;
+const OPERATION_MEMORY: usize = 1024;
 
 impl State {
     /// Begins an operation of the invocation. Returns `None` if the invocation has ended or has too
@@ -36,7 +36,7 @@ impl State {
         invocation: InvocationId,
         make: impl FnOnce(OperationId, Charge) -> LocalBoxFuture<'static, Settle>,
     ) -> Option<OperationId> {
-        let charge = make_room(scope, OPERATION)?.charge(OPERATION)?;
+        let charge = make_room(scope, OPERATION_MEMORY)?.charge(OPERATION_MEMORY)?;
         let operation = self.invocations.borrow_mut().next_operation();
         let work = continuation::keep(scope, invocation, make(operation, charge));
         self.operate_as(invocation, operation, work).then_some(operation)
@@ -51,7 +51,7 @@ impl State {
         work: LocalBoxFuture<'static, Settle>,
     ) -> bool {
         let (abort, registration) = AbortHandle::new_pair();
-        if !self.invocations.borrow_mut().enter(invocation, operation, abort, OPERATIONS) {
+        if !self.invocations.borrow_mut().enter(invocation, operation, abort, MAX_OPERATIONS) {
             return false;
         }
         let work = Abortable::new(work, registration);

@@ -22,9 +22,9 @@ pub struct Compiled(Rc<RefCell<Vec<Module>>>);
 
 impl Compiled {
     /// Returns the module that was compiled from exactly the given bytes.
-    pub fn find(&self, text: &[u8]) -> Option<Module> {
+    pub fn find(&self, bytes: &[u8]) -> Option<Module> {
         let mut modules = self.0.borrow_mut();
-        let index = modules.iter().position(|(module, _)| module.get_wire_bytes_ref() == text)?;
+        let index = modules.iter().position(|(module, _)| module.get_wire_bytes_ref() == bytes)?;
         let found = modules.remove(index);
         modules.push(found.clone());
         Some(found)

@@ -9,14 +9,14 @@
 //!
 //! V8 takes this memory directly from the operating system, not from a replaceable allocator. But
 //! V8's calls are recognizable. When V8's trap handler is on, each memory is a reservation of at
-//! least [`RESERVATION`] bytes. V8 makes pages accessible from the beginning of the reservation as
-//! the memory grows; an access beyond those pages is a fault that becomes a trap. While JavaScript
-//! runs, no other mapping without access is that large, and smaller mappings without access are for
-//! code ([`code_space`]). So this module defines the system functions itself. The linker resolves
-//! V8's calls to these definitions, which pass every other call to the system unchanged. If the
-//! budget refuses a call, the definition fails with `ENOMEM`. Then `memory.grow` returns −1
-//! immediately, and the creation of a memory throws a `RangeError` after a garbage collection that
-//! might have made room.
+//! least [`RESERVATION_SIZE`] bytes. V8 makes pages accessible from the beginning of the reservation
+//! as the memory grows; an access beyond those pages is a fault that becomes a trap. While
+//! JavaScript runs, no other mapping without access is that large, and smaller mappings without
+//! access are for code ([`code_space`]). So this module defines the system functions itself. The
+//! linker resolves V8's calls to these definitions, which pass every other call to the system
+//! unchanged. If the budget refuses a call, the definition fails with `ENOMEM`. Then `memory.grow`
+//! returns −1 immediately, and the creation of a memory throws a `RangeError` after a garbage
+//! collection that might have made room.
 //!
 //! A reservation belongs to the isolate that the thread has entered ([`account`](super::account)).
 
@@ -34,22 +34,22 @@ use crate::shares::{Part, Shares};
 
 /// Size of the address range that V8 reserves for a memory with 32-bit addresses, in bytes. V8
 /// reserves twice this size for a memory with 64-bit addresses.
-const RESERVATION: usize = 8 << 30;
+const RESERVATION_SIZE: usize = 8 << 30;
 
 /// Alignment of reservations, in bytes, which is the size of a WebAssembly page.
 const PAGE: usize = 64 << 10;
 
 /// Maximum number of memories of an isolate. Most programs have one or two memories. The limit is
 /// higher because some programs make a memory for each request.
-const MEMORIES: usize = 64;
+const MAX_MEMORIES: usize = 64;
 
 /// Memory that the system uses for a WebAssembly memory without pages, in bytes.
-const MEMORY: usize = 64 << 10;
+const MEMORY_OVERHEAD: usize = 64 << 10;
 
 /// Maximum number of reservations for the memories of all isolates. Together, these reservations
 /// take 47 of the 128 TiB of addresses that a process has, and a fifth of the process's mappings.
 /// Each namespace has a share of the reservations.
-const RESERVATIONS: usize = 6_000;
+const MAX_RESERVATIONS: usize = 6_000;
 
 /// The reservation of one memory.
 struct Region {
@@ -63,7 +63,7 @@ struct Region {
 /// The memories by address. The system functions receive only the address of a memory.
 static REGIONS: Mutex<BTreeMap<usize, Region>> = Mutex::new(BTreeMap::new());
 
-static RESERVED: Shares = Shares::new(RESERVATIONS);
+static RESERVED: Shares = Shares::new(MAX_RESERVATIONS);
 
 fn regions() -> MutexGuard<'static, BTreeMap<usize, Region>> {
     // No code panics while it holds the lock, so the lock is never poisoned.
@@ -99,8 +99,8 @@ impl Region {
     /// Charges a memory without pages. Returns `None` if the isolate's budget has no room for the
     /// memory, if the isolate has too many memories, or if its namespace has too many reservations.
     fn open(account: &Arc<MemoryAccount>, reservations: usize) -> Option<Self> {
-        let charge = account.charge(MEMORY)?;
-        if !account.add_memory(MEMORIES) {
+        let charge = account.charge(MEMORY_OVERHEAD)?;
+        if !account.add_memory(MAX_MEMORIES) {
             return None;
         }
         let Some(reserved) = RESERVED.take(&account.namespace(), reservations) else {
@@ -176,7 +176,7 @@ unsafe extern "C" fn mmap(
         return map();
     }
     let Some(account) = MemoryAccount::entered() else { return map() };
-    if length < RESERVATION {
+    if length < RESERVATION_SIZE {
         // The mapping is for code, because V8 makes no other reservation of this size while
         // JavaScript runs.
         let mapped = map();
@@ -185,7 +185,7 @@ unsafe extern "C" fn mmap(
         }
         return mapped;
     }
-    let Some(region) = Region::open(&account, length / RESERVATION) else {
+    let Some(region) = Region::open(&account, length / RESERVATION_SIZE) else {
         out_of_memory();
         return libc::MAP_FAILED;
     };
@@ -217,7 +217,7 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, protection: c
 unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     // The record is removed before the system call, because another mapping may get the address
     // immediately after the call.
-    let region = if length < RESERVATION {
+    let region = if length < RESERVATION_SIZE {
         code_space::remove(address.addr());
         None
     } else {

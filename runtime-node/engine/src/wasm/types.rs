@@ -60,7 +60,7 @@ struct TypeUse {
 
 impl TypeUse {
     /// Returns the sum of this amount and the amount of the group.
-    fn and(self, group: &Group) -> Self {
+    fn plus(self, group: &Group) -> Self {
         Self {
             types: self.types + u64::from(group.types),
             bytes: self.bytes + u64::from(group.bytes),
@@ -77,7 +77,7 @@ impl TypeUse {
     }
 
     /// Returns the difference between this amount and `other`, or zero where `other` is larger.
-    fn less(self, other: Self) -> Self {
+    fn saturating_sub(self, other: Self) -> Self {
         Self {
             types: self.types.saturating_sub(other.types),
             bytes: self.bytes.saturating_sub(other.bytes),
@@ -192,12 +192,12 @@ impl Known {
         let before = self.by_namespace.get(namespace).copied().unwrap_or_default();
         let (mut one, mut own, mut all) = (added.0, before, self.all);
         for group in groups.iter().filter(|group| new.contains(&group.name)) {
-            (one, own, all) = (one.and(group), own.and(group), all.and(group));
+            (one, own, all) = (one.plus(group), own.plus(group), all.plus(group));
         }
         if !one.is_within(ONE) {
             return Err(TypesRefused::Isolate);
         }
-        if !own.is_within(Self::share(self.all.less(before))) {
+        if !own.is_within(Self::share(self.all.saturating_sub(before))) {
             return Err(TypesRefused::Namespace);
         }
         (added.0, self.all) = (one, all);
@@ -209,7 +209,7 @@ impl Known {
     /// Returns the amount that a namespace may add in total when the other namespaces have added
     /// `others`.
     fn share(others: TypeUse) -> TypeUse {
-        if others.types == 0 { ALL.eighths(7) } else { ALL.less(others).eighths(4) }
+        if others.types == 0 { ALL.eighths(7) } else { ALL.saturating_sub(others).eighths(4) }
     }
 
     fn are_nearly_used_up(&self) -> bool {

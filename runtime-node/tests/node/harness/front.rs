@@ -13,7 +13,7 @@ use super::{Deployed, TestNode};
 
 /// A response, as a client reads it.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     /// The status line and the headers, in lower case.
     pub(crate) head: String,
@@ -55,7 +55,7 @@ impl TestNode {
     }
 
     /// Sends a GET request to a host, on a new connection.
-    pub(crate) async fn ask(&self, host: &str) -> Answer {
+    pub(crate) async fn ask(&self, host: &str) -> HttpResponse {
         ask(self.front(), host).await
     }
 }
@@ -74,7 +74,7 @@ impl SupervisedNode {
     }
 
     /// Sends a GET request to a host, on a new connection.
-    pub(crate) async fn ask(&self, host: &str) -> Answer {
+    pub(crate) async fn ask(&self, host: &str) -> HttpResponse {
         ask(self.supervisor().clients().expect("the node has no front"), host).await
     }
 
@@ -98,12 +98,12 @@ pub(crate) fn front_config(node: &Config) -> FrontConfig {
 }
 
 /// Sends a GET request on a new connection.
-pub(crate) async fn ask(front: SocketAddr, host: &str) -> Answer {
+pub(crate) async fn ask(front: SocketAddr, host: &str) -> HttpResponse {
     exchange(front, format!("GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")).await
 }
 
 /// Sends bytes on a new connection, and reads the response until the connection ends.
-pub(crate) async fn exchange(front: SocketAddr, request: impl AsRef<[u8]>) -> Answer {
+pub(crate) async fn exchange(front: SocketAddr, request: impl AsRef<[u8]>) -> HttpResponse {
     let mut stream = TcpStream::connect(front).await.unwrap();
     let (mut reader, mut writer) = stream.split();
     let mut response = Vec::new();
@@ -112,17 +112,17 @@ pub(crate) async fn exchange(front: SocketAddr, request: impl AsRef<[u8]>) -> An
         tokio::join!(writer.write_all(request.as_ref()), reader.read_to_end(&mut response));
     written.unwrap();
     received.unwrap();
-    Answer::parse(response)
+    HttpResponse::parse(response)
 }
 
 /// Reads the response on a connection until the connection ends.
-pub(crate) async fn read(mut stream: TcpStream) -> Answer {
+pub(crate) async fn read(mut stream: TcpStream) -> HttpResponse {
     let mut response = Vec::new();
     stream.read_to_end(&mut response).await.unwrap();
-    Answer::parse(response)
+    HttpResponse::parse(response)
 }
 
-impl Answer {
+impl HttpResponse {
     fn parse(response: Vec<u8>) -> Self {
         let response = String::from_utf8(response).unwrap();
         let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));

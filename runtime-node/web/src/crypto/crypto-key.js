@@ -89,7 +89,7 @@
       }
     };
 
-    const useless = () => error("SyntaxError", "A secret or private key needs at least one usage; pass it in keyUsages");
+    const noUsagesError = () => error("SyntaxError", "A secret or private key needs at least one usage; pass it in keyUsages");
 
     // ---- The interface
 
@@ -188,8 +188,8 @@
 
     return {
       __proto__: null, CryptoKey, algorithmOf, bytesOf, copyOf, dataError, error, expectType, extractableOf, handleOf,
-      invalidAccess, isBufferSource, isCryptoKey, newKey, notSupported, only, operationError, taken, toUsages, typeOf, usage,
-      usageBit, usageList, usagesOf, useless,
+      invalidAccess, isBufferSource, isCryptoKey, newKey, noUsagesError, notSupported, only, operationError, taken, toUsages,
+      typeOf, usage, usageBit, usageList, usagesOf,
     };
   });
 })

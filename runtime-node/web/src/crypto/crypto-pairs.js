@@ -10,8 +10,8 @@
   internal.later("cryptoPairs", [], () => {
     const { ops } = internal;
     const {
-      algorithmOf, dataError, expectType, extractableOf, handleOf, invalidAccess, newKey, notSupported, only, taken, typeOf,
-      usage, usageList, usagesOf, useless,
+      algorithmOf, dataError, expectType, extractableOf, handleOf, invalidAccess, newKey, noUsagesError, notSupported, only,
+      taken, typeOf, usage, usageList, usagesOf,
     } = internal.cryptoKeys();
     const { bytesOf, expectAlgorithm, expectKind, expectPurpose, numberOf, toText } = internal.cryptoJwk();
     const { ENCRYPT, DECRYPT, SIGN, VERIFY, DERIVE_KEY, DERIVE_BITS, WRAP, UNWRAP } = usage;
@@ -94,7 +94,7 @@
           only(usages, purpose.privateUsages | purpose.publicUsages, name);
           // The standard checks the usages after the key has been generated; failing earlier saves
           // that work.
-          if ((usages & purpose.privateUsages) === 0) throw useless();
+          if ((usages & purpose.privateUsages) === 0) throw noUsagesError();
           return taken(ops.rsaGenerate(modulusLength, publicExponent),
             (handle) => pair(handle, describe(handle, hash), extractable, usages, purpose));
         },

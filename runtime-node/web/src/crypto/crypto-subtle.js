@@ -13,8 +13,8 @@
   internal.later("subtleCrypto", ["SubtleCrypto"], () => {
     const { ops } = internal;
     const {
-      algorithmOf, bytesOf, extractableOf, invalidAccess, isBufferSource, isCryptoKey, notSupported, taken, toUsages,
-      typeOf, usage, usageList, usagesOf, useless,
+      algorithmOf, bytesOf, extractableOf, invalidAccess, isBufferSource, isCryptoKey, noUsagesError, notSupported, taken,
+      toUsages, typeOf, usage, usageList, usagesOf,
     } = internal.cryptoKeys();
     const { identifier, normalize, supports } = internal.cryptoAlgorithms();
     const { parseJwk, toJwk, writeJwk } = internal.cryptoJwk();
@@ -48,7 +48,7 @@
     };
 
     const expectUsages = (key) => {
-      if (typeOf(key) !== "public" && usagesOf(key) === 0) throw useless();
+      if (typeOf(key) !== "public" && usagesOf(key) === 0) throw noUsagesError();
       return key;
     };
 

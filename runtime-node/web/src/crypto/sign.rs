@@ -136,7 +136,7 @@ pub(crate) fn crypto_sign<'s>(
     salt: Option<u32>,
 ) -> Result<MaybePromise<'s, v8::ArrayBuffer>, Thrown> {
     let scheme = Scheme::new(&scheme, hash, salt.unwrap_or_default())?;
-    with_digest(scope, scheme, key, data, |scheme, key, digest| {
+    hash_then(scope, scheme, key, data, |scheme, key, digest| {
         scheme.sign(key, digest).map(Output::Bytes).ok_or_else(failed)
     })
 }
@@ -153,13 +153,13 @@ pub(crate) fn crypto_verify<'s>(
     salt: Option<u32>,
 ) -> Result<MaybePromise<'s, bool>, Thrown> {
     let scheme = Scheme::new(&scheme, hash, salt.unwrap_or_default())?;
-    with_digest(scope, scheme, key, data, move |scheme, key, digest| {
+    hash_then(scope, scheme, key, data, move |scheme, key, digest| {
         Ok(Output::Boolean(scheme.verify(key, digest, &signature)))
     })
 }
 
 /// Hashes the data, and returns the result of `finish`.
-fn with_digest<'s, T>(
+fn hash_then<'s, T>(
     scope: &mut v8::PinScope<'s, '_>,
     scheme: Scheme,
     key: KeyRef,

@@ -9,7 +9,7 @@ use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_op::Record;
 
 use crate::ops::{HeaderList, Nullable, ToValue as _};
-use crate::websocket::sockets::{Raw, Sockets};
+use crate::websocket::sockets::{Sockets, UnacceptedSocket};
 
 /// Names the outcome of a request in TypeScript: `Fetched | Failed | null`.
 pub(crate) enum Outcome {}
@@ -51,7 +51,7 @@ pub(crate) struct Received<'a> {
     pub(crate) redirected: bool,
     pub(crate) body: Option<Body>,
     /// The WebSocket that the response has in place of a body.
-    pub(crate) socket: Option<Raw>,
+    pub(crate) socket: Option<UnacceptedSocket>,
 }
 
 impl Received<'_> {
@@ -74,10 +74,10 @@ impl Received<'_> {
         let mut invocations = state.invocations.borrow_mut();
         let stream =
             self.body.and_then(|body| Some(invocations.get_mut(invocation)?.streams.add(body)));
-        let socket = self.socket.map(|raw| {
+        let socket = self.socket.map(|socket| {
             let ended = || Thrown::type_error("The invocation has ended");
             let owner = invocations.get_mut(invocation).ok_or_else(ended)?;
-            let number = owner.attach::<Sockets>().add(raw).to_number();
+            let number = owner.attach::<Sockets>().add(socket).to_number();
             Ok::<_, Thrown>(SocketName { owner: invocation, number })
         });
         Ok(Fetched {

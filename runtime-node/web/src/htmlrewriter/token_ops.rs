@@ -5,7 +5,7 @@ use tenon_engine::thrown::{Thrown, out_of_memory};
 use tenon_html::{Doctype, Editing, Form, MAX_ENCODED_RATIO, Place};
 use tenon_op::{Record, op};
 
-use super::{refused, with};
+use super::{refused, with_rewriter};
 use crate::ops::Nullable;
 
 /// Calls `work` with the current token of a rewriter.
@@ -15,7 +15,7 @@ fn edit<R>(
     work: impl FnOnce(&mut Editing<'_>) -> R,
 ) -> Result<R, Thrown> {
     let none = || Thrown::type_error("HTMLRewriter: no handler is running");
-    with(scope, number, |rewriter| Ok(work(&mut rewriter.current().ok_or_else(none)?)))
+    with_rewriter(scope, number, |rewriter| Ok(work(&mut rewriter.current().ok_or_else(none)?)))
 }
 
 /// Returns a copy of a string if there is memory for it and for its longest encoded form.

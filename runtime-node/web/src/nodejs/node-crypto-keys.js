@@ -178,14 +178,14 @@
     }
 
     function toCryptoKey(key, algorithm, extractable, keyUsages, format) {
-      const { toUsages, typeOf: typeOfCryptoKey, usagesOf, useless } = internal.cryptoKeys();
+      const { noUsagesError, toUsages, typeOf: typeOfCryptoKey, usagesOf } = internal.cryptoKeys();
       const { normalize } = internal.cryptoAlgorithms();
       if (extractable) expectExtractable(key);
       const usages = toUsages(keyUsages, "toCryptoKey");
       const normalized = normalize("importKey", algorithm);
       const { importKey } = internal.cryptoSecrets()[normalized.name] ?? internal.cryptoPairs()[normalized.name];
       const cryptoKey = importKey(format, partOf(key, format), normalized, !!extractable, usages);
-      if (typeOfCryptoKey(cryptoKey) !== "public" && usagesOf(cryptoKey) === 0) throw useless();
+      if (typeOfCryptoKey(cryptoKey) !== "public" && usagesOf(cryptoKey) === 0) throw noUsagesError();
       return cryptoKey;
     }
 

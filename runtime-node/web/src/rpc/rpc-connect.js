@@ -69,7 +69,7 @@
         write(bytes) {
           if (number !== null) return writeTo(id, number, bytes);
           // If this is the only call and no references are left, its answer is the whole response.
-          if (session.isOnly && session.isIdle()) {
+          if (session.isSingleCall && session.isIdle()) {
             session.wasClosed = true;
             return ops.respond(id, 200, [], bytes);
           }

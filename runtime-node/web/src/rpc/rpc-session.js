@@ -37,9 +37,9 @@
 
     // The kinds of messages.
     const CALL = 1, RETURN = 2, THROW = 3, FINISH = 4, RELEASE = 5;
-    // The kinds of a call's target. `ONLY` is the entrypoint, in the first call of a session after
-    // which the caller calls nothing but what the result refers to.
-    const REFERENCE = 0, ANSWER = 1, ONLY = 2;
+    // The kinds of a call's target. `SINGLE` is the entrypoint, in the first call of a session
+    // after which the caller calls nothing but what the result refers to.
+    const REFERENCE = 0, ANSWER = 1, SINGLE = 2;
     // The reference to the entrypoint, and the id of the first call.
     const MAIN = 0;
     const FIRST = 0;
@@ -73,7 +73,7 @@
       outbox = [];
       transport;
       // Whether the first call is the only one.
-      isOnly = false;
+      isSingleCall = false;
       // The error for further calls, once the session has ended.
       ended = null;
       // Whether this side, and the peer, have closed their streams.
@@ -104,9 +104,9 @@
         this.outbox = [];
         // The kind of the first call's target follows the frame's length, the message's kind and
         // the call's id.
-        if (!this.isCallee && !this.isOnly && this.lastCall === FIRST && outbox.length === 1) {
-          this.isOnly = true;
-          outbox[0][6] = ONLY;
+        if (!this.isCallee && !this.isSingleCall && this.lastCall === FIRST && outbox.length === 1) {
+          this.isSingleCall = true;
+          outbox[0][6] = SINGLE;
         }
         try {
           this.transport.write(join(outbox));
@@ -171,7 +171,7 @@
 
       // Returns whether this side has promised that no call refers to the result of a call.
       isFinal(id) {
-        return id === FIRST && this.isOnly && !this.isCallee;
+        return id === FIRST && this.isSingleCall && !this.isCallee;
       }
 
       finish(id) {
@@ -241,10 +241,10 @@
         const path = [];
         for (let i = 0; i < length; i++) path[i] = decoder.string();
         const args = decoder.byte() === 1 ? decoder.list() : null;
-        if (this.isCallee) this.isOnly = kind === ONLY;
+        if (this.isCallee) this.isSingleCall = kind === SINGLE;
         this.answering++;
         const result = this.perform(kind, target, path, args);
-        if (kind !== ONLY) MapPrototypeSet(this.answers, id, result);
+        if (kind !== SINGLE) MapPrototypeSet(this.answers, id, result);
         this.reply(id, result, decoder.received);
       }
 
@@ -309,7 +309,7 @@
       // call, the callee waits for the caller's end, because calls of results may be on their way.
       closeIfIdle() {
         if (this.ended !== null || this.wasClosed || this.outbox.length > 0) return;
-        if (this.isCallee && !this.peerClosed && !this.isOnly) return;
+        if (this.isCallee && !this.peerClosed && !this.isSingleCall) return;
         if (!this.isIdle()) return;
         this.wasClosed = true;
         this.transport.close();

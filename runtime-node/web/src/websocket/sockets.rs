@@ -60,7 +60,7 @@ impl SocketId {
 }
 
 /// A socket that has not been accepted.
-pub(crate) struct Raw {
+pub(crate) struct UnacceptedSocket {
     pub(crate) wire: Wire,
     pub(crate) role: Role,
     /// The agreement on the compression of messages, if there is one.
@@ -71,13 +71,13 @@ struct Held {
     queue: Rc<SendQueue>,
     deflate: Option<Deflate>,
     /// `None` once the socket has been accepted.
-    raw: Option<Raw>,
+    unaccepted: Option<UnacceptedSocket>,
 }
 
 impl Drop for Held {
     /// Sends a Close to a client whose socket was never accepted.
     fn drop(&mut self) {
-        if let Some(Raw { wire, role: Role::Server, .. }) = &mut self.raw {
+        if let Some(UnacceptedSocket { wire, role: Role::Server, .. }) = &mut self.unaccepted {
             wire.send_close(self.queue.end_code());
         }
     }
@@ -99,11 +99,11 @@ impl Sockets {
     }
 
     /// Adds a socket and returns its number.
-    pub(crate) fn add(&mut self, raw: Raw) -> SocketId {
+    pub(crate) fn add(&mut self, socket: UnacceptedSocket) -> SocketId {
         self.last += 1;
         let id = SocketId(self.last);
-        let deflate = raw.deflate;
-        self.held.insert(id, Held { queue: Rc::default(), deflate, raw: Some(raw) });
+        let deflate = socket.deflate;
+        self.held.insert(id, Held { queue: Rc::default(), deflate, unaccepted: Some(socket) });
         id
     }
 
@@ -119,15 +119,15 @@ impl Sockets {
 
     /// Takes the socket in order to accept it. Returns `None` if the socket has been accepted or
     /// has ended.
-    pub(crate) fn accept(&mut self, id: SocketId) -> Option<(Raw, Rc<SendQueue>)> {
+    pub(crate) fn accept(&mut self, id: SocketId) -> Option<(UnacceptedSocket, Rc<SendQueue>)> {
         let held = self.held.get_mut(&id)?;
-        Some((held.raw.take()?, Rc::clone(&held.queue)))
+        Some((held.unaccepted.take()?, Rc::clone(&held.queue)))
     }
 
     /// Removes a socket that has ended or is passed on. Returns its wire if it has not been
     /// accepted.
-    pub(crate) fn remove(&mut self, id: SocketId) -> Option<Raw> {
-        self.held.remove(&id)?.raw.take()
+    pub(crate) fn remove(&mut self, id: SocketId) -> Option<UnacceptedSocket> {
+        self.held.remove(&id)?.unaccepted.take()
     }
 }
 

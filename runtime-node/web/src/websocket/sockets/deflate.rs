@@ -90,7 +90,7 @@ pub(crate) fn store(piece: &[u8]) -> Vec<u8> {
 }
 
 /// Removes the bytes that a message's last piece must not end with (RFC 7692 §7.2.1).
-pub(crate) fn end(piece: &mut Vec<u8>) {
+pub(crate) fn trim_tail(piece: &mut Vec<u8>) {
     piece.truncate(piece.len() - TAIL.len());
 }
 
@@ -111,7 +111,7 @@ mod tests {
             all.extend(piece.unwrap_or_else(|| store(&message[from..to])));
             from = to;
         }
-        end(&mut all);
+        trim_tail(&mut all);
         all
     }
 

@@ -89,7 +89,7 @@ impl Wire {
                 let writer = outgoing.as_ref().ok_or_else(broken_pipe)?;
                 let piece = &bytes[..bytes.len().min(FRAGMENT)];
                 if !writer
-                    .write(Bytes::copy_from_slice(piece), pipe::ROOM)
+                    .write(Bytes::copy_from_slice(piece), pipe::PIPE_CAPACITY)
                     .map_err(|_| broken_pipe())?
                 {
                     *room = Some(Box::pin(writer.room()));

@@ -42,7 +42,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
-use super::Raw;
+use super::UnacceptedSocket;
 use super::deflate::Deflater;
 use super::inflate::{Bounds, Inflater};
 use super::keepalive::{Keepalive, Liveness, Sample};
@@ -124,12 +124,12 @@ impl Pump {
     /// # Arguments
     /// * `leaving` - resolves when the node leaves.
     pub(crate) fn new(
-        raw: Raw,
+        socket: UnacceptedSocket,
         queue: Rc<SendQueue>,
         leaving: LocalBoxFuture<'static, ()>,
         (owner, state): (InvocationId, &Rc<State>),
     ) -> Self {
-        let Raw { wire, role, deflate } = raw;
+        let UnacceptedSocket { wire, role, deflate } = socket;
         let budget: &std::sync::Arc<BufferBudget> = &state.buffers;
         let longest = MAX_MESSAGE.min(budget.limit());
         let config = WebSocketConfig::default()

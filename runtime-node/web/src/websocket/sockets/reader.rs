@@ -55,14 +55,14 @@ pub(crate) fn accept(
 ) -> Option<()> {
     let state = State::of(scope);
     let buffers = make_room(scope, SOCKET_MEMORY)?.charge(SOCKET_MEMORY)?;
-    let (raw, queue) =
+    let (socket, queue) =
         state.invocations.borrow_mut().get_mut(owner)?.attached_mut::<Sockets>()?.accept(number)?;
     let leaving = scope
         .get_slot::<Leaving>()
         .expect("every isolate has the signal that its node is leaving")
         .wait()
         .boxed_local();
-    let pump = Pump::new(raw, queue, leaving, (owner, &state));
+    let pump = Pump::new(socket, queue, leaving, (owner, &state));
     let callback = v8::Global::new(scope, callback);
     state.operate(scope, owner, |operation, charge| {
         read_next(operation, Reader { owner, number, pump, callback, _charges: [buffers, charge] })

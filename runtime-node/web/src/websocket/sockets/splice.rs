@@ -39,7 +39,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::inflate::{Bounds, INFLATING, Inflater};
 use super::link::Wire;
-use super::{Accepted, Handshake, Raw, SocketId, Sockets};
+use super::{Accepted, Handshake, SocketId, Sockets, UnacceptedSocket};
 
 /// The reason why a request is not answered with a socket.
 #[derive(Debug, thiserror::Error)]
@@ -89,8 +89,8 @@ pub(crate) fn serve(
         let mut invocations = state.invocations.borrow_mut();
         let invocation = invocations.get_mut(id).ok_or(SpliceError::NotRequested)?;
         let wire = Wire::of_streams(bytes, writer);
-        let raw = Raw { wire, role: Role::Server, deflate: accepted.deflate };
-        invocation.attach::<Sockets>().add(raw)
+        let socket = UnacceptedSocket { wire, role: Role::Server, deflate: accepted.deflate };
+        invocation.attach::<Sockets>().add(socket)
     };
     let sending = state.send(id, Box::pin(reader), true, head);
     send_response(&state, id, headers, accepted.headers, sending);
@@ -119,12 +119,12 @@ pub(crate) fn splice(
     let memory = if inflates { INFLATING } else { 0 };
     let memory = make_room(scope, memory).and_then(|buffers| buffers.charge(memory));
     let memory = memory.ok_or(SpliceError::Memory)?;
-    let raw = state
+    let socket = state
         .invocations
         .borrow_mut()
         .get_mut(owner)
         .and_then(|invocation| invocation.attached_mut::<Sockets>()?.remove(number));
-    let wire = Rc::new(RefCell::new(raw.ok_or(SpliceError::NoSocket)?.wire));
+    let wire = Rc::new(RefCell::new(socket.ok_or(SpliceError::NoSocket)?.wire));
     let uplink = Rc::clone(&wire);
     let weak_state = Rc::downgrade(&state);
     let upload = async move {

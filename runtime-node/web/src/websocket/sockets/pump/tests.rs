@@ -42,8 +42,9 @@ fn socket_of(
 ) -> (Pump, Rc<SendQueue>, pipe::Reader) {
     let (writer, reader) = pipe::pipe();
     let queue = Rc::<SendQueue>::default();
-    let raw = Raw { wire: Wire::of_streams(incoming, writer), role: Role::Server, deflate };
-    let pump = Pump::new(raw, Rc::clone(&queue), pending().boxed_local(), (owner, state));
+    let socket =
+        UnacceptedSocket { wire: Wire::of_streams(incoming, writer), role: Role::Server, deflate };
+    let pump = Pump::new(socket, Rc::clone(&queue), pending().boxed_local(), (owner, state));
     (pump, queue, reader)
 }
 

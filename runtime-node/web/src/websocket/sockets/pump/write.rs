@@ -132,7 +132,7 @@ impl Pump {
             }
         };
         if is_final {
-            deflate::end(&mut compressed);
+            deflate::trim_tail(&mut compressed);
         }
         Some(compressed.into())
     }

@@ -15,7 +15,7 @@ pub struct PreparingModules {
 
 /// A module that is being prepared.
 pub struct Preparing {
-    pub text: ModuleBytes,
+    pub bytes: ModuleBytes,
     /// The check of the module's bytes, until the module is admitted.
     pub check: Option<Check>,
     /// The result of the check.
@@ -26,10 +26,10 @@ pub struct Preparing {
 
 impl PreparingModules {
     /// Adds a module and returns its number.
-    pub fn add(&mut self, text: ModuleBytes) -> u32 {
+    pub fn add(&mut self, bytes: ModuleBytes) -> u32 {
         self.made = self.made.wrapping_add(1);
         let module = Preparing {
-            text,
+            bytes,
             check: Some(Check::new()),
             sizes: ModuleSizes::default(),
             code: None,

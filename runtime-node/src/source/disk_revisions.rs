@@ -22,9 +22,9 @@ const CAPACITY: usize = 512 << 20;
 const FOLDER: &str = "revisions";
 
 /// The revisions on disk.
-pub(super) struct Kept(DiskCache<RevisionDigest>);
+pub(super) struct DiskRevisions(DiskCache<RevisionDigest>);
 
-impl Kept {
+impl DiskRevisions {
     /// Opens the folder below `directory`, which is created if necessary.
     ///
     /// # Errors
@@ -113,14 +113,14 @@ mod tests {
     #[tokio::test]
     async fn a_revision_with_secrets_is_not_written() {
         let directory = tempfile::tempdir().unwrap();
-        let mut kept = Kept::open(directory.path()).unwrap();
+        let mut revisions = DiskRevisions::open(directory.path()).unwrap();
         let mut secret = revision();
         secret.bindings.insert("TOKEN".to_owned(), Binding::Secret("hunter2".to_owned()));
-        kept.write(secret.digest(), &secret);
-        assert!(kept.read(secret.digest()).is_none());
+        revisions.write(secret.digest(), &secret);
+        assert!(revisions.read(secret.digest()).is_none());
         let plain = revision();
-        kept.write(plain.digest(), &plain);
-        let reopened = || Kept::open(directory.path()).unwrap().read(plain.digest());
+        revisions.write(plain.digest(), &plain);
+        let reopened = || DiskRevisions::open(directory.path()).unwrap().read(plain.digest());
         let read = tokio::time::timeout(Duration::from_secs(60), async {
             loop {
                 match reopened() {
