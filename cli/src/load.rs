@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
 use tenon_artifact::Bundle;
 use tenon_crds::{PoolLimits, Schedule, SecretKeyRef, Worker};
 use tenon_engine::inspector::Script;

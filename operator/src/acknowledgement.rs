@@ -5,32 +5,41 @@
 //!  status names a new revision ─► catalog ─► every replica's routers
 //!        ▲                          │ entry
 //!        │                          ▼
-//!      plan ◄── touched ◄── Acknowledgements ──AwaitWorker──► any router
+//!      plan ◄── touched ◄── Acknowledgements ──AwaitWorker──► every ready router
 //! ```
 //!
 //! A router watches one replica, which need not be the leader, so the leader cannot tell from its
-//! own watchers what routers know. It asks through the routers' Service instead. This costs one
-//! small request for each deployment, which the router answers when it has applied the entry.
+//! own watchers what routers know. It asks the routers instead, each of them, because a client may
+//! reach any of them. A router answers when it has applied the entry. The first answer makes the
+//! Worker `Ready`, once the other routers have answered too or have had [`STRAGGLE`] to do so: a
+//! router that does not answer must not hold deployments up. Until the routers' addresses are
+//! known, any router behind their Service is asked.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use http::Uri;
 use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_proto::catalog::Worker;
 use tenon_proto::id::WorkerId;
 use tenon_proto::router::AwaitWorkerRequest;
 use tenon_proto::router::router_client::RouterClient;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, ConnectError, Status};
 
 /// Time after which the status says that no router has acknowledged the entry. The leader continues
 /// to ask the routers.
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Time after the first router's acknowledgement for which the Worker waits for the other routers.
+const STRAGGLE: Duration = Duration::from_secs(2);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -63,9 +72,12 @@ pub struct Acknowledgements {
 }
 
 struct Shared {
-    endpoint: Endpoint,
+    /// URL of the routers' Service.
+    service: Uri,
     connector: Connector,
-    router: Mutex<RouterClient<Channel>>,
+    routers_rx: watch::Receiver<Vec<SocketAddr>>,
+    /// The connections to routers, by URL.
+    clients: Mutex<HashMap<Uri, RouterClient<Channel>>>,
     attempts: Semaphore,
     questions: Mutex<HashMap<WorkerId, Question>>,
     touched_tx: mpsc::UnboundedSender<WorkerId>,
@@ -88,18 +100,23 @@ impl Acknowledgements {
     /// Creates the client, which connects to a router with the first question.
     ///
     /// # Arguments
-    /// * `router` - URL of the routers' internal listener.
+    /// * `service` - URL of the routers' internal listener.
     /// * `tls` - required for `https://`.
+    /// * `routers_rx` - addresses of the internal listeners of all ready routers; empty if they are
+    ///   not known.
     /// * `touched_tx` - receives a Worker's id whenever the routers' answer about the Worker
     ///   changes.
-    pub fn new(router: Uri, tls: Option<Tls>, touched_tx: mpsc::UnboundedSender<WorkerId>) -> Self {
-        let endpoint = Endpoint::from(router).connect_timeout(CONNECT_TIMEOUT);
-        let connector = Connector::new(tls, Role::Router, CONNECT_TIMEOUT);
-        let router = RouterClient::new(endpoint.connect_with_connector_lazy(connector.clone()));
+    pub fn new(
+        service: Uri,
+        tls: Option<Tls>,
+        routers_rx: watch::Receiver<Vec<SocketAddr>>,
+        touched_tx: mpsc::UnboundedSender<WorkerId>,
+    ) -> Self {
         let shared = Shared {
-            endpoint,
-            connector,
-            router: Mutex::new(router),
+            service,
+            connector: Connector::new(tls, Role::Router, CONNECT_TIMEOUT),
+            routers_rx,
+            clients: Mutex::default(),
             attempts: Semaphore::new(CONCURRENCY),
             questions: Mutex::default(),
             touched_tx,
@@ -139,57 +156,96 @@ impl Acknowledgements {
     }
 
     fn questions(&self) -> MutexGuard<'_, HashMap<WorkerId, Question>> {
-        // Each change of the map is one call, so a panic cannot leave it half changed.
-        self.shared.questions.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.questions)
     }
 }
 
 impl Shared {
     async fn ask(&self, id: &WorkerId, entry: Worker) {
-        let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
-        let mut attempt = self.attempt(&entry, false).await;
-        while let Err(status) = attempt {
-            if began.elapsed() >= ACKNOWLEDGE_WITHIN {
-                self.answer(id, Acknowledgement::Missing(reason(&status)));
+        let overdue = sleep_until(Instant::now() + ACKNOWLEDGE_WITHIN);
+        let mut overdue = std::pin::pin!(overdue);
+        let (mut routers_rx, failure) = (self.routers_rx.clone(), Mutex::new(None));
+        let mut asked = self.ask_all(&mut routers_rx, &entry, &failure);
+        loop {
+            tokio::select! {
+                _ = asked.next() => break,
+                () = &mut overdue, if !overdue.is_elapsed() => {
+                    let failure = lock(&failure).take();
+                    let why = failure.as_ref().map_or("no router has answered".to_owned(), reason);
+                    self.answer(id, Acknowledgement::Missing(why));
+                }
+                // The routers that have been asked may be gone.
+                Ok(()) = routers_rx.changed() => {
+                    asked = self.ask_all(&mut routers_rx, &entry, &failure);
+                }
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-            attempt = self.attempt(&entry, true).await;
         }
+        let _ = timeout(STRAGGLE, asked.for_each(|()| std::future::ready(()))).await;
         self.answer(id, Acknowledgement::Given);
     }
 
-    /// Asks one router.
+    /// Asks all routers that are known now. The stream has an item for each acknowledgement.
     ///
     /// # Arguments
-    /// * `reconnect` - whether to open a connection, which may lead to another router.
-    async fn attempt(&self, entry: &Worker, reconnect: bool) -> Result<(), Status> {
+    /// * `failure` - is set to the reason whenever an attempt fails.
+    fn ask_all<'a>(
+        &'a self,
+        routers_rx: &mut watch::Receiver<Vec<SocketAddr>>,
+        entry: &'a Worker,
+        failure: &'a Mutex<Option<Status>>,
+    ) -> FuturesUnordered<impl Future<Output = ()> + use<'a>> {
+        let routers = routers_rx.borrow_and_update();
+        let scheme = self.service.scheme_str().unwrap_or("http");
+        let uri = |router: &SocketAddr| {
+            format!("{scheme}://{router}/").parse().expect("an address forms a URL")
+        };
+        let targets = match routers.is_empty() {
+            true => vec![self.service.clone()],
+            false => routers.iter().map(uri).collect::<Vec<Uri>>(),
+        };
+        lock(&self.clients).retain(|known, _| targets.contains(known));
+        targets.into_iter().map(|target| self.ask_one(target, entry, failure)).collect()
+    }
+
+    /// Asks one router until it acknowledges the entry.
+    async fn ask_one(&self, router: Uri, entry: &Worker, failure: &Mutex<Option<Status>>) {
+        let mut pause = FIRST_PAUSE;
+        while let Err(status) = self.attempt(&router, entry).await {
+            *lock(failure) = Some(status);
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Asks one router once. If the attempt fails, the next one opens a connection, which leads to
+    /// another router if the URL is that of the Service.
+    async fn attempt(&self, router: &Uri, entry: &Worker) -> Result<(), Status> {
         let _attempt = self.attempts.acquire().await.expect("the semaphore is never closed");
-        let mut router = if reconnect { self.connect() } else { self.router().clone() };
+        // Concurrent questions share the connection.
+        let mut client = {
+            let mut clients = lock(&self.clients);
+            clients.entry(router.clone()).or_insert_with(|| self.connect(router)).clone()
+        };
         let request = AwaitWorkerRequest { worker: Some(entry.clone()) };
-        let answer = timeout(ATTEMPT_TIMEOUT, router.await_worker(request)).await;
+        let answer = timeout(ATTEMPT_TIMEOUT, client.await_worker(request)).await;
         match answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer"))) {
-            Ok(_) => {}
+            Ok(_) => Ok(()),
             // During an upgrade, a router of an earlier version does not know this method.
-            Err(status) if status.code() == Code::Unimplemented => {}
-            Err(status) => return Err(status),
+            Err(status) if status.code() == Code::Unimplemented => Ok(()),
+            Err(status) => {
+                lock(&self.clients).remove(router);
+                Err(status)
+            }
         }
-        if reconnect {
-            *self.router() = router;
-        }
-        Ok(())
     }
 
-    fn connect(&self) -> RouterClient<Channel> {
-        RouterClient::new(self.endpoint.connect_with_connector_lazy(self.connector.clone()))
-    }
-
-    fn router(&self) -> MutexGuard<'_, RouterClient<Channel>> {
-        self.router.lock().unwrap_or_else(PoisonError::into_inner)
+    fn connect(&self, router: &Uri) -> RouterClient<Channel> {
+        let endpoint = Endpoint::from(router.clone()).connect_timeout(CONNECT_TIMEOUT);
+        RouterClient::new(endpoint.connect_with_connector_lazy(self.connector.clone()))
     }
 
     fn answer(&self, id: &WorkerId, outcome: Acknowledgement) {
-        let mut all = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.questions);
         let Some(question) = all.get_mut(id).filter(|known| known.outcome != outcome) else {
             return;
         };
@@ -197,6 +253,11 @@ impl Shared {
         // The receiver lives as long as the process.
         let _ = self.touched_tx.send(id.clone());
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each change below a mutex is one call, so a panic cannot leave it half made.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the reason for a failed attempt, without details that differ between attempts.

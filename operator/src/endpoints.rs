@@ -1,6 +1,8 @@
-//! Derives the nodes from the EndpointSlices of the pools' headless Services. This module is pure.
+//! Derives the nodes from the EndpointSlices of the pools' headless Services, and the routers from
+//! those of the routers' Service. This module is pure.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt;
@@ -28,13 +30,30 @@ pub fn nodes(slice: &EndpointSlice) -> Vec<Node> {
     nodes.collect()
 }
 
-/// Returns the names of the ready endpoints in a slice. A Pod can be in several slices, such as one
-/// for each version of IP.
-pub fn ready(slice: &EndpointSlice) -> BTreeSet<String> {
+/// The internal listener of each ready router by the name of its Pod, or `None` if its address is
+/// not known.
+pub type Routers = BTreeMap<String, Option<SocketAddr>>;
+
+/// The name of the port of a router's internal listener.
+const INTERNAL_PORT: &str = "inner";
+
+/// Returns the ready routers in a slice. A Pod can be in several slices, such as one for each
+/// version of IP.
+pub fn routers(slice: &EndpointSlice) -> Routers {
+    let ports = slice.ports.as_deref().unwrap_or_default();
+    let port = match ports {
+        [only] => Some(only),
+        _ => ports.iter().find(|port| port.name.as_deref() == Some(INTERNAL_PORT)),
+    };
+    let port = port.and_then(|port| u16::try_from(port.port?).ok());
     let endpoints = slice.endpoints.iter().flatten();
     let ready = endpoints.filter(|endpoint| state(endpoint) == Some(State::Ready));
-    let name = |endpoint| name(endpoint).or_else(|| endpoint.addresses.first().cloned());
-    ready.filter_map(name).collect()
+    let router = |endpoint: &Endpoint| {
+        let address = endpoint.addresses.first()?;
+        let listener = address.parse::<IpAddr>().ok().zip(port).map(SocketAddr::from);
+        Some((name(endpoint).unwrap_or_else(|| address.clone()), listener))
+    };
+    ready.filter_map(router).collect()
 }
 
 /// Returns the ports of shards or lanes. They are named `shard-0`, `shard-1` and so on, and the
@@ -128,6 +147,27 @@ mod tests {
             nodes(&slice(json!([{"addresses": ["10.0.0.1"], "conditions": {"ready": false}}])))
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn a_ready_router_has_the_address_of_its_internal_listener() {
+        let slice = |ports: serde_json::Value| {
+            let slice = json!({
+                "addressType": "IPv6",
+                "ports": ports,
+                "endpoints": [
+                    {"addresses": ["fd00::1"], "targetRef": {"kind": "Pod", "name": "router-a"}},
+                    {"addresses": ["fd00::2"], "conditions": {"ready": false}},
+                ],
+            });
+            routers(&serde_json::from_value(slice).unwrap())
+        };
+        let of = |address: &str| [("router-a".to_owned(), address.parse().ok())].into();
+        let http = json!({"name": "http", "port": 8080});
+        let internal = json!({"name": "inner", "port": 8081});
+        assert_eq!(slice(json!([internal])), of("[fd00::1]:8081"));
+        assert_eq!(slice(json!([http, internal])), of("[fd00::1]:8081"));
+        assert_eq!(slice(json!([http, http])), of("no address"));
     }
 
     #[test]

@@ -43,6 +43,7 @@ use tenon_proto::revision::Revision;
 use crate::artifacts::Source;
 use crate::author;
 use crate::claims::{Claimant, Claims, Holder};
+use crate::endpoints::Routers;
 use crate::grants::Grants;
 use crate::limits;
 use crate::measurement::measurement;
@@ -110,8 +111,8 @@ pub struct Index {
     gateways: Gateways,
     /// The nodes of each EndpointSlice.
     slices: HashMap<Key, Vec<Node>>,
-    /// The names of the ready routers in each EndpointSlice of the routers.
-    router_slices: HashMap<Key, BTreeSet<String>>,
+    /// The ready routers in each EndpointSlice of the routers.
+    router_slices: HashMap<Key, Routers>,
 }
 
 impl Index {

@@ -185,7 +185,9 @@ impl Operator {
         catalog.set_code_source(code_source(artifacts.clone(), index.clone()));
         catalog.set_assets_source(assets_source(artifacts.clone(), index.clone()));
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
-        let acknowledgements = Acknowledgements::new(router, process_tls, touched_tx.clone());
+        let (routers_tx, routers_rx) = watch::channel(Vec::new());
+        let acknowledgements =
+            Acknowledgements::new(router, process_tls, routers_rx, touched_tx.clone());
         let (health_tx, health_rx) = mpsc::unbounded_channel();
         let (stale_tx, stale_rx) = mpsc::unbounded_channel();
         let (scheduled_tx, scheduled_rx) = mpsc::unbounded_channel();
@@ -194,6 +196,7 @@ impl Operator {
             client: client.clone(),
             namespace: config.namespace.clone(),
             router_service,
+            routers_tx,
             index: index.clone(),
             catalog: catalog.clone(),
             touched_tx,

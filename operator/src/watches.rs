@@ -21,6 +21,7 @@ mod gateway;
 mod observe;
 
 use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,8 @@ pub struct Watches {
     /// The Service of the routers in the operator's namespace. Its ready endpoints are counted,
     /// because the routers share rate limits. If `None`, they are not counted.
     pub router_service: Option<String>,
+    /// Receives the addresses of the internal listeners of all ready routers.
+    pub routers_tx: watch::Sender<Vec<SocketAddr>>,
     pub index: SharedIndex,
     pub catalog: Catalog,
     pub touched_tx: mpsc::UnboundedSender<WorkerId>,
@@ -181,7 +184,10 @@ impl Watches {
     }
 
     fn publish(&self, touched: Touched, published: &mut Published) {
-        touched.routers.inspect(|count| self.catalog.set_routers(*count));
+        if let Some(routers) = touched.routers {
+            self.catalog.set_routers(u32::try_from(routers.len()).unwrap_or(u32::MAX));
+            self.routers_tx.send_replace(routers.into_values().flatten().collect());
+        }
         if let Some(pools) = touched.pools {
             self.pools_tx.send_replace(pools);
         }

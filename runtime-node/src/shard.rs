@@ -307,15 +307,14 @@ impl Shard {
     /// room.
     fn free_memory_for_start(&self) -> bool {
         let replaces = upkeep::starts_replace(self.pressure()) && self.evict_idle();
-        for _ in 0..EVICTIONS {
-            if memory::on_this_process() < Pressure::Critical {
-                return upkeep::admits_start(self.pressure.get(), replaces);
-            }
-            if !self.evict_idle() {
+        let mut evictions = 0;
+        while memory::on_this_process() == Pressure::Critical {
+            if evictions == EVICTIONS || !self.evict_idle() {
                 return false;
             }
+            evictions += 1;
         }
-        false
+        upkeep::admits_start(self.pressure.get(), replaces)
     }
 
     /// Evicts the spent or idle isolate that is first in the order of eviction. Returns whether

@@ -180,14 +180,15 @@ impl Index {
     pub(super) fn apply_router_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {
         match watched {
             Watched::Applied(slice) => {
-                self.router_slices.insert(key(&*slice), endpoints::ready(&slice));
+                self.router_slices.insert(key(&*slice), endpoints::routers(&slice));
             }
             Watched::Deleted(key) => {
                 self.router_slices.remove(&key);
             }
         }
-        let routers: BTreeSet<_> = self.router_slices.values().flatten().collect();
-        Touched { routers: u32::try_from(routers.len()).ok(), ..Touched::default() }
+        let routers = self.router_slices.values().flatten();
+        let routers = routers.map(|(name, listener)| (name.clone(), *listener)).collect();
+        Touched { routers: Some(routers), ..Touched::default() }
     }
 
     pub(super) fn apply_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {

@@ -14,6 +14,8 @@ use tenon_gateway::objects::{Gateway, GatewayClass, HttpRoute, ReferenceGrant};
 use tenon_proto::catalog::{GatewayCertificate, HostRules, Node};
 use tenon_proto::id::WorkerId;
 
+use crate::endpoints::Routers;
+
 /// Namespace and name of an object.
 pub type Key = (String, String);
 
@@ -53,8 +55,8 @@ pub struct Touched {
     pub workers: BTreeSet<WorkerId>,
     pub nodes: Vec<Node>,
     pub removed_nodes: Vec<String>,
-    /// The number of routers that are ready, if it may have changed.
-    pub routers: Option<u32>,
+    /// The routers that are ready, if they may have changed.
+    pub routers: Option<Routers>,
     /// All pools, if one was created or deleted.
     pub pools: Option<Pools>,
     /// The pools with a front, if a pool has gained or lost its front.
