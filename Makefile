@@ -8,8 +8,8 @@ SHELL := bash
 # The programs of the images, and all programs that tests start.
 IN_IMAGES := --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
 BINARIES := --bin tenon $(IN_IMAGES)
-# All builds use this selection, because another selection would enable other features of the
-# dependencies, and cargo would compile them again.
+# All builds for tests use this selection, because another selection would enable other features of
+# the dependencies, and cargo would compile them again.
 FOR_TESTS := --workspace --bins --tests
 # Number of nodes of `make cluster`.
 NODES := 3
@@ -67,7 +67,7 @@ test-dist: tools ## Test the files of a release, made from debug binaries
 	cargo build $(FOR_TESTS)
 	node --test deploy/dist/test.mjs
 
-# V8 is not instrumented, so freed memory is overwritten: V8 cannot use it without being noticed.
+# V8 is not instrumented. Freed memory is overwritten, so that its use by V8 does not go unnoticed.
 .PHONY: test-sanitized
 test-sanitized: tools ## Run the tests of the node and of the Web interfaces under AddressSanitizer
 	export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
@@ -187,7 +187,7 @@ dist: tools ## Make the files of a release in target/dist: archives, packages, i
 	cargo build --release --locked --workspace $(BINARIES)
 	deploy/dist/build $(if $(BUILDER),--builder "$(BUILDER)")
 
-# The tag of the images is a hash of their contents, so that changed images are rolled out.
+# The tag of the images is a hash of their programs, so that changed images are rolled out.
 .PHONY: cluster
 cluster: tools ## Start a Kubernetes with NODES nodes, with Tenon installed; prints how to use it
 	deploy/cluster/build control nodes tools

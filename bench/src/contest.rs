@@ -55,7 +55,7 @@ pub struct Record {
 /// Runs the contest, and returns the records in the order of the contenders.
 ///
 /// # Errors
-/// Fails if a contender does not respond or exits, or if a request fails.
+/// Fails if a contender exits or does not respond, or if a request fails.
 pub fn run(
     contenders: &mut [Contender],
     load: &Load,

@@ -1,4 +1,5 @@
-//! Measures how a tenant that uses as much of a shard as it can affects its neighbors on the shard.
+//! Measures how a tenant affects its neighbors on a shard when it uses as much of the shard as it
+//! can.
 //!
 //! ```text
 //!  16 connections, each in a closed loop ──► the hog ──────────────────┐
@@ -81,7 +82,7 @@ struct Phase {
 /// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a program does not start or exits, but not if a request fails.
+/// Fails if a program exits or does not start, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, schedule: Schedule) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let testbed = Testbed::open(1)?;

@@ -100,7 +100,7 @@ struct Phase {
 /// * `measured` - the duration of each phase.
 ///
 /// # Errors
-/// Fails if a program does not start or exits, but not if a request fails.
+/// Fails if a program does not start, or if it exits, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let testbed = Testbed::open(1)?;

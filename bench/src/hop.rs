@@ -85,7 +85,7 @@ struct Row {
 /// * `programs` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// Fails if a contender does not start or exits, or if a request fails.
+/// Fails if a contender does not start or ends early, or if a request fails.
 pub fn run(
     peers: &Peers,
     programs: &Path,

@@ -1,9 +1,10 @@
 //! Runs the suite of hostile Workers in a release build. Each script runs beside a neighbor that
 //! receives requests throughout.
 //!
-//! The suite checks the scripts: a script passes if it ends in the error that its file names and
-//! its neighbor waits no longer than allowed. The suite runs in one process, which every script
-//! tries to crash. The suite prints its summary only if that process has survived.
+//! The suite checks the scripts: a script passes if it ends as its file says and its neighbor waits
+//! no longer than allowed. Except for the scripts of the
+//! family `ends`, all of them run in one process, which they try to crash. The suite prints its
+//! summary only if that process has survived.
 
 use std::fmt;
 use std::process::{Command, ExitStatus, Stdio};

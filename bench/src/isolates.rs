@@ -7,7 +7,8 @@
 //!
 //! Where the comparison cannot be even, it favors workerd: Tenon's requests pass through the
 //! router, and its node fetches code from the catalog. Router and catalog are in other processes.
-//! workerd has two ways to start a Worker that is not loaded; the faster one counts.
+//! workerd has two ways to start a Worker that is not loaded; the faster one counts. A *spare*
+//! isolate is one that a shard has created in advance, without a Worker.
 
 mod memory;
 mod start;

@@ -3,7 +3,7 @@
 //! ```text
 //!  rollback  three routers on a real control plane ──► shares of revisions, time of a rollback
 //!  apply     a real control plane and Tenon's processes on it ──► apply → first 200
-//!  import    thousands of Workers ──► wait of a new one, writes, cold starts without an operator
+//!  import    thousands of Workers ──► delay of a new one, writes, cold starts without an operator
 //!  contest   router + node, and the peers, in turn under the same load ──► CPU time per request
 //!  hop       router + node with mutual TLS, long heads, large bodies ──► CPU time, latency, syscalls
 //!  engine    the node's own benchmark, without a network ──► warm invocation, cold start

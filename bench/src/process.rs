@@ -1,8 +1,8 @@
 //! Starts a process on a given CPU, measures what it uses, and stops it on drop.
 //!
-//! CPU time is the time that the kernel charged to the process and its descendants, with all their
-//! threads, in user mode and in the kernel. CPU time per request is the cost of a request. It is
-//! also valid on a busy machine, unlike the number of requests per second.
+//! CPU time is the time that the kernel charged to the process and its running descendants, with
+//! all their threads, in user mode and in the kernel. CPU time per request is the cost of a
+//! request. It is also valid on a busy machine, unlike the number of requests per second.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -163,10 +163,10 @@ impl Process {
         self.sum(|pid| Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64))
     }
 
-    /// Returns the CPU time of this process and its descendants so far.
+    /// Returns the CPU time of this process and its running descendants so far.
     ///
     /// # Errors
-    /// Fails if the process has exited.
+    /// Fails if the process has exited, or if a descendant exits at this moment.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         tree_cpu(self.child.id()).with_context(|| format!("{} has exited", self.name))
     }
@@ -193,7 +193,7 @@ impl Process {
     /// Resets the peak that [`Self::peak`] returns.
     ///
     /// # Errors
-    /// Fails if the process has exited.
+    /// Fails if the process has exited, or if a descendant exits at this moment.
     pub fn reset_peak(&self) -> anyhow::Result<()> {
         for pid in tree(self.child.id()) {
             // Writing 5 resets the peak, see proc(5).

@@ -114,7 +114,7 @@ fn bytes(bytes: f64) -> String {
 /// * `duration` - the duration of the run.
 ///
 /// # Errors
-/// Fails if a program does not start or exits, but not if a request fails.
+/// Fails if a program does not start, or if it exits, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, duration: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let testbed = Testbed::open(SHARDS)?;

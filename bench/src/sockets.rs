@@ -18,7 +18,7 @@ impl Queued {
     }
 }
 
-/// Returns the bytes queued for all connections that were accepted at this port.
+/// Returns the bytes queued for all established IPv4 connections whose local port is this one.
 ///
 /// # Errors
 /// Fails if `/proc/net/tcp` cannot be read.

@@ -72,7 +72,7 @@ pub struct Record {
 /// * `measured` - the duration of each phase.
 ///
 /// # Errors
-/// Fails if a program does not start or exits, but not if a request fails.
+/// Fails if a program does not start, or if it exits early, but not if a request fails.
 pub fn run(peers: &Peers, programs: &Path, measured: Duration) -> anyhow::Result<Record> {
     let testbed = Testbed::open(SHARDS)?;
     let limits = Limits { concurrency: CONCURRENCY, ..Limits::default() };

@@ -1,8 +1,8 @@
 //! Counts the system calls of processes with strace.
 //!
 //! strace makes a process slower, but a load with a fixed number of connections saturates it all
-//! the same. The count of a request therefore hardly changes, except at one connection, where a
-//! slower process waits less often.
+//! the same. The number of calls per request therefore hardly changes, except with one connection,
+//! where a slower process waits less often.
 
 use std::fs;
 use std::path::Path;

@@ -28,7 +28,7 @@ pub struct Tally {
     latencies: Vec<f64>,
     /// Number of failures, by their cause.
     failures: BTreeMap<String, u64>,
-    /// Total time during which requests were sent.
+    /// Total time during which requests were sent; in a closed loop, until the last answer.
     duration: Duration,
     /// Number of correct answers that arrived during that time.
     in_time: u64,

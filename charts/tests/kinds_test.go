@@ -267,7 +267,8 @@ func checkPool(t *testing.T, pool object) {
 	}
 }
 
-// faults describes each place at which a value differs from a schema.
+// faults describes the fields of a value that a schema does not have, and the values of a wrong
+// type. It checks nothing else, such as required fields and patterns.
 func faults(path string, value, schema any) []string {
 	var found []string
 	fault := func(format string, args ...any) {

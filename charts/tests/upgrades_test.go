@@ -18,9 +18,9 @@ var immutable = map[string][][]any{
 	"ValidatingAdmissionPolicyBinding": {{"spec", "policyName"}},
 }
 
-// `helm upgrade` from an earlier version keeps the objects whose names stay, and fails if such a
-// field changes. `make charts` does not write this list: a line that changes or disappears breaks
-// upgrades, and a line that is new needs
+// `helm upgrade` from an earlier version keeps the objects whose names stay, and fails if an
+// immutable field changes. `make charts` does not write testdata/identities.txt: a line that
+// changes or disappears breaks upgrades, and a line that is new needs
 // `go test -run TestNamesAndImmutableFieldsDoNotChange -update`.
 func TestNamesAndImmutableFieldsDoNotChange(t *testing.T) {
 	seen := map[string]bool{}

@@ -1,5 +1,5 @@
-//! Bundles the code of Workers as wrangler does, if the code imports npm packages or is spread over
-//! several files.
+//! Bundles the code of Workers as wrangler does, if annotations ask for it. This is for code that
+//! imports npm packages or is spread over several files.
 //!
 //! ```text
 //!  annotation tenon.dev/build ─► a command of the project
@@ -91,7 +91,8 @@ impl Bundler {
     }
 }
 
-/// Bundles a Worker's code. Returns the modules, and the name of the ConfigMap that they replace.
+/// Bundles a Worker's code. Returns the name of the ConfigMap that the modules replace, and the
+/// modules with the folders of their sources.
 fn bundle(
     directory: &Path,
     main: &str,

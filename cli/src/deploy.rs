@@ -67,7 +67,8 @@ pub(crate) struct Args {
 }
 
 /// Deploys the Workers, and prints the revision and URL of each. Fails if a Worker is invalid or
-/// refused. Returns a failure code if a Worker does not serve requests before the timeout.
+/// refused. Returns a failure code if a Worker is stalled, or does not serve requests before the
+/// timeout.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = load::Settings { has_cluster: true, ..args.source.settings()? };
     let manifests = Bundler::default().read(&args.source.paths);

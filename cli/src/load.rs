@@ -36,7 +36,7 @@ pub(crate) struct Settings {
     /// Whether the Workers are deployed on a cluster, which may have the Secrets that the files
     /// lack.
     pub(crate) has_cluster: bool,
-    /// Directory to which the files' paths are relative, if clients may debug the Workers.
+    /// Directory to which the files' paths are relative, if the Workers may be debugged.
     pub(crate) debug_directory: Option<PathBuf>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Load {
     pub(crate) notes: Vec<String>,
 }
 
-/// Builds a revision of every valid Worker.
+/// Builds a revision of every valid Worker whose code is in files.
 ///
 /// # Arguments
 /// * `served` - returns the revision and static files that a Worker is being served with.

@@ -1,5 +1,5 @@
-//! Parses YAML files and folders of modules into objects, each with its location. This module reads
-//! files, and checks only the form of the objects.
+//! Parses YAML files and folders of modules into objects, and notes the location of each Worker.
+//! This module reads files, and checks only the form of the objects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -165,8 +165,8 @@ impl Manifests {
         }
     }
 
-    /// Reads the folders that take the place of ConfigMaps that Workers refer to and the files do
-    /// not contain.
+    /// Reads the folders that take the place of ConfigMaps: Workers refer to these ConfigMaps, but
+    /// the files do not contain them.
     fn read_folders(&mut self) {
         let folders = self.workers.iter().filter_map(|(id, (location, worker))| {
             let name = worker.spec.source.config_map_ref.as_ref()?.name.clone();
@@ -318,7 +318,8 @@ impl Manifests {
     }
 }
 
-/// Returns the reasons why the API server would reject the Worker.
+/// Returns the reasons why the API server would reject the Worker, except that its static files are
+/// not in an artifact.
 fn violations(value: &Value) -> Vec<String> {
     let crd = Worker::crd();
     let schema =

@@ -10,8 +10,9 @@ use kube_cel::{ErrorKind, ValidationErrors, Validator};
 use regex::Regex;
 use serde_json::Value;
 
-/// Returns the violations of the schema in `value`, each as `path: message`. The CEL rules are
-/// evaluated only if there is no other violation.
+/// Returns the violations of the schema in `value`, each as `path: message`, or as a message alone
+/// for `value` itself and for CEL rules. The CEL rules are evaluated only if there is no other
+/// violation.
 pub(crate) fn violations(schema: &JSONSchemaProps, value: &Value) -> Vec<String> {
     let mut checker = Checker { path: Vec::new(), found: Vec::new() };
     checker.check(schema, value);

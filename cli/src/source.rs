@@ -72,8 +72,8 @@ pub(crate) fn ensure_manifests(paths: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether a file may contain YAML. A file without an extension may, because a shell passes
-/// such a file for `<(command)`.
+/// Returns whether a file may be a manifest or the configuration of a wrangler project. A file
+/// without an extension may be one, because a shell passes such a file for `<(command)`.
 fn may_be_manifest(path: &Path) -> bool {
     path.extension().is_none_or(|extension| {
         ["json", "jsonc", "toml", "yaml", "yml"]

@@ -139,7 +139,7 @@ async fn follow_nodes(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Follows the log of one Pod until the task is aborted.
+/// Follows the log of one Pod until the task is aborted, or nothing receives the lines any longer.
 async fn follow(pods: Api<Pod>, name: String, since: u32, lines_tx: mpsc::Sender<Line>) {
     let began = Instant::now();
     let mut last: Option<Timestamp> = None;

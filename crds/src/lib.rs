@@ -1,8 +1,8 @@
 //! Tenon's custom resources, `tenon.dev/v1alpha1`.
 //!
 //! The Rust types are the source of truth: `crdgen` generates the YAML in `charts/tenon-crds` from
-//! them. Everything that can be checked from an object alone is checked by the API server, through
-//! the schema's bounds and CEL rules; each rule has a message that names the field and the remedy.
+//! them. Everything that a schema can express is checked by the API server, through bounds
+//! and CEL rules; each rule has a message that names the field and the remedy.
 //! Lists, maps and strings have upper bounds, which also bound the cost of the rules.
 //!
 //! The schema contains no field that Tenon does not act on: the API server warns about a field that

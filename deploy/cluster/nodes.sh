@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Defines functions for nodes. A node is a tree of processes in namespaces of its own (mounts,
-# network, processes, host name, cgroups), and is attached to the cluster's network. Its first
+# Defines functions for the cluster's Kubernetes nodes. Such a node is a tree of processes in
+# namespaces of its own (mounts, network, processes, host name, cgroups), and is attached to the
+# cluster's network. Its first
 # process is `node-init`. When `node-init` is killed, the kernel kills the other processes, and
 # only the node's disk remains.
 

@@ -23,7 +23,8 @@ aarch64) platform=aarch64-linux npm_platform=linux-arm64 machine=arm64 ;;
 *) fail "unsupported architecture $(uname -m); use x86_64 or aarch64" ;;
 esac
 
-# The time of every file in every archive. A clone has the time of its commit.
+# The time of every file in every archive: SOURCE_DATE_EPOCH, or else the time of the last commit,
+# or else 0.
 epoch=${SOURCE_DATE_EPOCH:-$(git -C "$repository" log -1 --format=%ct 2>/dev/null || echo 0)}
 
 # archive FOLDER FILE: packs the directory FOLDER, with its name, into a compressed tar that depends
@@ -39,7 +40,8 @@ put() {
 }
 
 # put_command ROOT ZSH: copies the command line to ROOT as a distribution lays it out: the program,
-# its link for kubectl, its manual pages and its completions; those of zsh to the directory ZSH.
+# its link for kubectl, its manual pages and its completions; those of zsh are copied to the
+# directory ROOT/ZSH.
 put_command() {
     local root=$1 tenon=$stripped/tenon
     local pages=$1/share/man/man1 bash=$1/share/bash-completion/completions fish=$1/share/fish/vendor_completions.d zsh=$1/$2

@@ -65,7 +65,8 @@ async function build(out, env) {
   assert.equal(status, 0, errors);
 }
 
-// The builds differ only in their time zone and locale. Both use the time of the commit, or 0.
+// The builds differ only in their time zone and locale. Both use SOURCE_DATE_EPOCH, or else the
+// time of the commit, or else 0.
 before(() => Promise.all([build(dist, {}), build(again, { TZ: "Asia/Tokyo", LC_ALL: "C" })]), { timeout: DEADLINE });
 after(() => rmSync(scratch, { recursive: true, force: true }));
 

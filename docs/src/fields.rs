@@ -8,7 +8,8 @@ use serde_json::Value;
 /// # Arguments
 /// * `kind` - the kind of the custom resource.
 /// * `path` - the field whose fields are listed, such as `limits`, or empty for `spec` itself.
-/// * `apart` - fields that have a table of their own. Each of them gets one row in this table.
+/// * `apart` - the paths below `path` of fields that have a table of their own. Each of them gets
+///   one row in this table.
 ///
 /// # Panics
 /// Panics if Tenon has no kind `kind`, or if the kind has no field `path`.
@@ -27,8 +28,9 @@ pub(crate) fn table(kind: &str, path: &str, apart: &[&str]) -> String {
     format!("| field | meaning | values | default |\n| --- | --- | --- | --- |\n{rows}")
 }
 
-/// Adds a row for each field of an object with this schema, and for each field of the objects in
-/// it.
+/// Adds a row for each field of an object with this schema. A field that is itself an object, or a
+/// list of objects, gets no row: the fields of that object get rows with longer paths. Only if
+/// `apart` names the field's path does the field get a row and its own fields none.
 fn add_fields(schema: &Value, prefix: &str, apart: &[&str], rows: &mut String) {
     let required = schema["required"]
         .as_array()
@@ -52,7 +54,8 @@ fn add_fields(schema: &Value, prefix: &str, apart: &[&str], rows: &mut String) {
             Value::Null => String::new(),
             Value::String(text) => format!("`{text}`"),
             Value::Number(number) => number.to_string(),
-            // An empty object stands for the defaults of its fields.
+            // Defaults of other types are not shown: an empty object, for example, only stands for
+            // the defaults of its fields.
             _ => String::new(),
         };
         rows.push_str(&format!("| `{path}` | {meaning} | {} | {default} |\n", values(field)));

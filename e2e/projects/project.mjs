@@ -20,7 +20,8 @@ const CLUSTER = {
   port: Number(process.env.TENON_CLUSTER_HTTP_PORT ?? 8080),
 };
 
-// Time limit of each program, in milliseconds. It is much longer than any program takes.
+// Time limit of each program that `run` starts, in milliseconds. It is much longer than any program
+// takes.
 const DEADLINE = 1_800_000;
 
 // Returns the configuration of a project that has none of its own: a library in a Worker of one
@@ -55,7 +56,7 @@ export class Folder {
     const options = { cwd: this.directory, env: this.environment };
     await run("npm", ["ci", "--prefer-offline", "--loglevel", "error"], options);
     const { scripts = {} } = this.manifest();
-    // OpenNext itself runs the script `build`, and adapts its result.
+    // The script `build:worker` runs OpenNext, which itself runs `build` and adapts the result.
     const script = ["build:worker", "build"].find((name) => scripts[name]);
     if (script) await run("npm", ["run", script], options);
     return seconds(start);
@@ -70,7 +71,10 @@ export class Folder {
     return JSON.parse(readFileSync(join(this.directory, "node_modules", name, "package.json"), "utf8")).version;
   }
 
-  /** Returns the directory of one project: the folder itself, unless the project is a library. */
+  /**
+   * Returns the directory of one project: the copy of the folder. A project that is a library first
+   * gets a directory of its own in that copy, with its source and a configuration.
+   */
   project({ name }, vars) {
     const source = join(HERE, this.name, "src", `${name}.js`);
     if (!existsSync(source)) return this.directory;
@@ -117,7 +121,7 @@ export async function develop(tenon, directory, requests) {
 }
 
 /**
- * Deploys a project onto the cluster of `deploy/cluster`, and sends its requests to the router there.
+ * Deploys a project to the cluster of `deploy/cluster`, and sends its requests to the router there.
  * The arguments and the result are those of `develop`.
  */
 export async function deploy(tenon, directory, requests) {

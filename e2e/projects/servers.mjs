@@ -24,7 +24,7 @@ const FERRETDB = "v1.24.2";
 export class Unavailable extends Error {}
 
 // The databases, by the name of the variable that has their URL. Each function gets an empty
-// directory and a port, and returns the program to run with its URL.
+// directory and a port, and returns the program to run, its arguments and the URL of the database.
 const databases = {
   async POSTGRES(directory, port) {
     const program = debian("postgres", "postgresql");

@@ -20,7 +20,8 @@ use crate::{Cluster, Namespace};
 /// The name of the account and of its Lease, as in the chart.
 const NAME: &str = "tenon-operator";
 
-/// The rights that the chart's templates render to. The chart's tests keep the file up to date.
+/// The rights that the chart grants, as its templates render them. The chart's tests keep this file
+/// up to date.
 const RIGHTS: &str = include_str!("../../charts/tests/testdata/rbac.txt");
 
 /// Lifetime of the token, in seconds: longer than any run of the suite.

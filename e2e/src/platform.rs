@@ -146,7 +146,7 @@ impl Platform {
         .await
     }
 
-    /// Starts another replica with a new identity, which is not ready yet.
+    /// Starts another replica with a new identity, and does not wait until it is ready.
     pub fn spawn_operator(&self) -> anyhow::Result<Operator> {
         let (internal, system) = (self.internal.address(), self.system.name());
         let (identity, account) = (self.new_identity(), self.account.kubeconfig());

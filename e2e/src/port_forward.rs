@@ -27,8 +27,8 @@ impl PortForward {
     /// Starts kubectl and waits until it listens.
     ///
     /// # Errors
-    /// Fails if the Pod does not exist or cannot be reached. The error contains kubectl's error
-    /// output.
+    /// Fails if the Pod does not exist or cannot be reached, or if kubectl prints nothing in time.
+    /// If kubectl ends, the error contains its error output.
     pub async fn open(
         cluster: &Cluster,
         namespace: &str,

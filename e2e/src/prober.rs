@@ -114,7 +114,8 @@ impl Prober {
         .await
     }
 
-    /// Starts no more requests, waits for the requests in flight, and returns the report.
+    /// Stops the load, waits for the requests in flight, and returns the report. A client that
+    /// waits for its tick still sends one request.
     pub async fn stop(self) -> anyhow::Result<Report> {
         self.stop_tx.send_replace(true);
         let mut probes = Vec::new();

@@ -35,7 +35,8 @@ impl Process {
     /// * `logs` - the folder of the log file. Processes of the same name append to the same file.
     ///
     /// # Errors
-    /// Fails if the binary has not been built.
+    /// Fails if the binary has not been built or cannot be started, or if the log file cannot be
+    /// opened.
     pub fn spawn(
         name: &str,
         binary: &str,

@@ -17,7 +17,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// Starts a router and waits until it has routes.
+    /// Starts a router and waits until it has received the catalog, which may contain no routes.
     ///
     /// # Errors
     /// Fails if the router does not become ready.

@@ -56,6 +56,7 @@ impl Volumes {
     /// they change.
     ///
     /// # Arguments
+    /// * `system` - the operator's namespace.
     /// * `pool` - the pool of the nodes.
     /// * `folder` - the parent folder of the volumes.
     pub fn of(system: &Namespace, pool: &str, folder: PathBuf) -> Self {

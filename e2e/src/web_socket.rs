@@ -19,7 +19,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
-/// Time limit of each operation, longer than any operation may take in these tests.
+/// Time limit of each operation. No operation of these tests takes this long unless it fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The key of the standard's own example, and the accept value that must follow from it (RFC 6455,
@@ -107,11 +107,12 @@ impl WebSocket {
         }
     }
 
-    /// Waits until the peer closes the WebSocket, and returns the code and the reason.
+    /// Waits until the peer closes the WebSocket, and returns the code and the reason. Messages
+    /// that arrive before that are discarded.
     ///
     /// # Errors
-    /// Fails if the connection ends without a Close frame, if the frame has no code, or if the
-    /// connection does not end after the frame.
+    /// Fails if the connection ends without a Close frame, nothing arrives before the timeout, the
+    /// frame has no code, or the connection does not end after the frame.
     pub async fn closed(mut self) -> anyhow::Result<Closed> {
         let closed = loop {
             match self.receive().await? {

@@ -1,6 +1,6 @@
-//! Fuzzes the content codings of an origin's response body. Decoding yields the same bytes, in
-//! pieces of bounded length, and charges the same memory, wherever the input is split. An encoded
-//! body decodes to the original.
+//! Fuzzes the content codings of an origin's response body. Wherever the input is split, decoding
+//! fails or yields the same bytes, in pieces of bounded length, and charges the same memory. An
+//! encoded body decodes to the original.
 
 #![no_main]
 

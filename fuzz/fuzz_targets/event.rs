@@ -1,5 +1,5 @@
-//! Fuzzes the head of a request from another process, which becomes an event or is rejected
-//! (`workers/event.js`).
+//! Fuzzes the head of a request that another process sends. The request becomes an event or is
+//! rejected (`workers/event.js`).
 
 #![no_main]
 

@@ -177,8 +177,8 @@ async fn complete(frames: &[Frame]) -> Option<Vec<Vec<u8>>> {
     let serving = serve(theirs, bodies.clone());
     let refused = refuses.clone();
     spawn_local(async move { refused.set(serving.await.is_err()) });
-    // The frames are sent one at a time, and the connection stays open, because h2 fails requests
-    // that it has received whole but not passed on when the peer resets them or hangs up.
+    // The frames are sent one at a time, and the connection stays open, because if the
+    // peer resets a request or hangs up, h2 fails requests that it has received but not passed on.
     for frame in frames {
         let mut bytes = BytesMut::new();
         frame.put(&mut bytes);

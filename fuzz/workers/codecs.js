@@ -63,7 +63,7 @@ async function compressed(bytes, format, length) {
   const unpack = (pieces) =>
     attemptLater(() => collect(streamOf(pieces).pipeThrough(new DecompressionStream(format))));
   const [whole, pieces] = [await unpack([bytes.slice()]), await unpack(cut(bytes, length))];
-  // Above this size, the two are cut at different places, and only one may reach an error.
+  // Above this size, the two are cut at different places, so perhaps only one reaches an error.
   if (pieces?.length > MAX_COMPARED || whole?.length > MAX_COMPARED) return;
   sameBytes(pieces, whole, `${format} in pieces of ${length}`);
 }

@@ -10,7 +10,7 @@ const PLACES = ["before", "after", "prepend", "append", "replace", "setInnerCont
 // Valid attribute names that have the same bytes in each encoding.
 const NAME = /^[!-.0-<?-~]+$/;
 
-// Applies to a token the change that the numbers select.
+// Applies to a token one change for each of the numbers.
 function change(token, numbers) {
   for (const number of numbers) {
     const content = CONTENT[(number >> 4) % CONTENT.length];

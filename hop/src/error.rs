@@ -30,7 +30,7 @@ pub enum ConnectionError {
     /// The peer violates the protocol.
     #[error("the peer sent {what}")]
     Violation { code: Code, what: &'static str },
-    /// The peer reports an error on our side.
+    /// The peer has ended the connection with an error code.
     #[error("the peer ended the connection with HTTP/2 error {0}")]
     GoAway(Code),
     #[error("the peer has not answered a ping")]

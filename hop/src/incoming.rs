@@ -37,7 +37,7 @@ pub(crate) struct Ledger {
     task: RefCell<Option<Waker>>,
 }
 
-/// A body that arrives in pieces, which its connection and its reader share.
+/// A body that arrives in pieces. Its connection and its reader share this value.
 pub(crate) struct Receive {
     stream: u32,
     state: RefCell<State>,

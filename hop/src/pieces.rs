@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// The length, in bytes, below which pieces are copied and joined. A piece that is not copied keeps
-/// the whole buffer into which it was read, so a small one would cost many times its length.
+/// The length, in bytes, below which pieces after the first are copied and joined. A piece that is
+/// not copied keeps the whole buffer into which it was read, so a small one would cost many times
+/// its length.
 pub(crate) const SMALL: usize = 8 * 1024;
 
 /// The pieces of a stream's data, in the order in which they arrived.
@@ -14,7 +15,7 @@ pub(crate) struct Pieces {
     /// The first piece, which is usually the only one.
     first: Option<Bytes>,
     more: VecDeque<Bytes>,
-    /// The last piece, if small pieces have been joined to it.
+    /// The last piece, if it consists of small pieces.
     tail: BytesMut,
 }
 

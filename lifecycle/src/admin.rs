@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `/livez` | 200 for as long as this thread runs |
 //! | `/readyz` | 200, or 503 and the names of the awaited parts, one per line |
-//! | `/metrics` | the registry in the Prometheus text format |
+//! | `/metrics` | the metrics in the Prometheus text format |
 
 use std::convert::Infallible;
 use std::io;

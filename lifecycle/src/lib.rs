@@ -18,7 +18,7 @@
 //! - [`vital`]: threads and tasks whose panic ends the process.
 //! - [`metrics`]: metric families, and metrics by the values of a label; [`process`]: the process's
 //!   use of CPU, memory and files; [`event_loop`]: the load of the serving threads; [`warnings`]: a
-//!   rate limit of log lines that peers cause.
+//!   rate limit on log lines that peers cause.
 //!
 //! Nothing in this crate starts a thread before [`log::init`] is called, so that V8 can be
 //! initialized first.

@@ -119,7 +119,7 @@ impl<K: LabelValue, V: Default> Default for EnumMap<K, V> {
 }
 
 impl<K: LabelValue, V: Metric> EnumMap<K, V> {
-    /// Returns the metrics of a family, all of which exist from now on.
+    /// Returns a family's metric for each value. The metrics exist, and are exported, from now on.
     ///
     /// # Arguments
     /// * `labels` - the values of the family's other labels, which come first.

@@ -61,7 +61,8 @@ pub enum Acknowledgement {
     /// The leader has not asked the routers yet, or has asked them for less than `ACKNOWLEDGE_WITHIN`.
     Pending,
     Given,
-    /// No router has acknowledged the entry within `ACKNOWLEDGE_WITHIN`, for this reason.
+    /// No router acknowledged the entry within `ACKNOWLEDGE_WITHIN`. The string is the reason for
+    /// the latest failure.
     Missing(String),
 }
 
@@ -271,5 +272,115 @@ fn reason(status: &Status) -> String {
             "a router can be reached but has not applied the entry of the catalog".to_owned()
         }
         code => format!("a router answered: {}", code.description()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use tenon_proto::router::AwaitWorkerResponse;
+    use tenon_proto::router::router_server::{Router, RouterServer};
+    use tonic::transport::Server;
+    use tonic::transport::server::TcpIncoming;
+    use tonic::{Request, Response};
+
+    use super::*;
+
+    /// A router that acknowledges entries while `serves_rx` is true.
+    struct Stub {
+        serves_rx: watch::Receiver<bool>,
+    }
+
+    #[tonic::async_trait]
+    impl Router for Stub {
+        async fn await_worker(
+            &self,
+            _: Request<AwaitWorkerRequest>,
+        ) -> Result<Response<AwaitWorkerResponse>, Status> {
+            let mut serves_rx = self.serves_rx.clone();
+            // A test that has ended drops the sender.
+            let _ = serves_rx.wait_for(|serves| *serves).await;
+            Ok(Response::default())
+        }
+    }
+
+    fn start_router(serves: bool) -> (SocketAddr, watch::Sender<bool>) {
+        let (serves_tx, serves_rx) = watch::channel(serves);
+        let incoming = TcpIncoming::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = incoming.local_addr().unwrap();
+        let server = Server::builder().add_service(RouterServer::new(Stub { serves_rx }));
+        tokio::spawn(server.serve_with_incoming(incoming));
+        (address, serves_tx)
+    }
+
+    /// The question about one Worker.
+    struct Asked {
+        acknowledgements: Acknowledgements,
+        routers_tx: watch::Sender<Vec<SocketAddr>>,
+        touched_rx: mpsc::UnboundedReceiver<WorkerId>,
+        began: Instant,
+    }
+
+    impl Asked {
+        fn of(service: SocketAddr, routers: Vec<SocketAddr>) -> Self {
+            let (routers_tx, routers_rx) = watch::channel(routers);
+            let (touched_tx, touched_rx) = mpsc::unbounded_channel();
+            let service = format!("http://{service}").parse().unwrap();
+            let acknowledgements = Acknowledgements::new(service, None, routers_rx, touched_tx);
+            let asked = Self { acknowledgements, routers_tx, touched_rx, began: Instant::now() };
+            asked.acknowledgements.ask(&id(), &Worker::default());
+            asked
+        }
+
+        fn state(&self) -> Acknowledgement {
+            self.acknowledgements.of(&id(), &Worker::default())
+        }
+
+        /// Waits until the answer changes.
+        async fn next(&mut self) -> Acknowledgement {
+            self.touched_rx.recv().await.unwrap();
+            self.state()
+        }
+    }
+
+    fn id() -> WorkerId {
+        WorkerId::new("shop", "cart")
+    }
+
+    #[tokio::test]
+    async fn an_entry_is_acknowledged_once_every_router_has_applied_it() {
+        let (prompt, _prompt_tx) = start_router(true);
+        let (slow, slow_tx) = start_router(false);
+        let mut asked = Asked::of(prompt, vec![prompt, slow]);
+        let answered = timeout(STRAGGLE / 4, asked.next()).await;
+        assert!(answered.is_err(), "{answered:?} without the slow router");
+        slow_tx.send_replace(true);
+        assert_eq!(asked.next().await, Acknowledgement::Given);
+    }
+
+    #[tokio::test]
+    async fn a_router_that_does_not_answer_holds_an_entry_up_for_a_limited_time() {
+        let (prompt, _prompt_tx) = start_router(true);
+        let (silent, _silent_tx) = start_router(false);
+        let mut asked = Asked::of(prompt, vec![silent, prompt]);
+        assert_eq!(asked.next().await, Acknowledgement::Given);
+        assert!(asked.began.elapsed() >= STRAGGLE);
+    }
+
+    #[tokio::test]
+    async fn the_service_is_asked_while_no_router_is_known() {
+        let (service, _service_tx) = start_router(true);
+        assert_eq!(Asked::of(service, Vec::new()).next().await, Acknowledgement::Given);
+    }
+
+    #[tokio::test]
+    async fn routers_that_become_ready_while_an_entry_waits_are_asked() {
+        let (gone, _gone_tx) = start_router(false);
+        let (new, _new_tx) = start_router(true);
+        let mut asked = Asked::of(gone, vec![gone]);
+        assert_eq!(asked.state(), Acknowledgement::Pending);
+        asked.routers_tx.send_replace(vec![new]);
+        assert_eq!(asked.next().await, Acknowledgement::Given);
     }
 }

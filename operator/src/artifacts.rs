@@ -12,8 +12,8 @@
 //! credentials of its own namespace: knowing the digest of another tenant's artifact is not enough.
 //!
 //! A tenant chooses the name of a registry, so a registry is contacted only if the administrator
-//! allows it. A namespace pulls one artifact at a time, so a slow registry delays only the
-//! namespaces that use it.
+//! allows it. A namespace pulls one artifact at a time, so a slow registry does not delay other
+//! namespaces while fewer than `PULLS` namespaces use it.
 //!
 //! - [`error`]: the reasons why an artifact cannot be used.
 //! - [`pulls`]: the permits of transfers.

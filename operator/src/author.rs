@@ -1,4 +1,5 @@
-//! The author of a Worker: the program that changed the Worker's spec last. This module is pure.
+//! The author of a Worker: the program that last changed the Worker, apart from its subresources.
+//! This module is pure.
 //!
 //! The API server records the field manager of each change, such as `kubectl`, `helm` or a GitOps
 //! controller, in the managed fields of an object. These are often the largest part of an object,

@@ -51,14 +51,14 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(600);
 pub struct Certificates {
     pub client: Client,
     pub namespace: String,
-    /// The operator's own Deployment. It owns the Secrets, except those of pools, so they are
-    /// deleted with the Deployment. If it is not set, these Secrets have no owner.
+    /// The operator's own Deployment. It owns the Secrets except those of pools, so that these
+    /// Secrets are deleted with the Deployment. If it is not set, they have no owner.
     pub deployment: Option<String>,
     pub terms: Terms,
     /// The TLS state of this process.
     pub tls: Tls,
     pub leading_rx: watch::Receiver<bool>,
-    /// The existing pools. They are complete when this replica leads.
+    /// The existing pools. All of them are known when this replica leads.
     pub pools_rx: watch::Receiver<Pools>,
     pub metrics: Arc<Metrics>,
 }

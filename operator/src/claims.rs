@@ -1,6 +1,6 @@
 //! Decides which of several Workers holds a route that all of them claim. An accepted claim
-//! precedes a requested one, and an older claim precedes a newer one, so that a route cannot be
-//! taken over. This module is pure.
+//! precedes a requested one. Among claims of the same standing, the claim of the object that was
+//! created first precedes the others. A route therefore cannot be taken over. This module is pure.
 //!
 //! HTTPRoutes of the Gateway API claim whole hosts, under the same rules. Several HTTPRoutes of a
 //! namespace can share a host, but an HTTPRoute and a Worker cannot: the first claim to the host

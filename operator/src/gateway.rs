@@ -1,8 +1,8 @@
 //! Writes the statuses of the Gateway API's objects, on the leader.
 //!
-//! [`tenon_gateway::status`] decides; the index of every replica applies the objects themselves. A
-//! status is written only if it has changed, with the resource version that was read, because other
-//! controllers write to the status of an HTTPRoute too.
+//! [`tenon_gateway::status`] decides what a status says; the index of every replica takes in the
+//! objects themselves. A status is written only if it has changed, with the resource version that
+//! was read, because other controllers write to the status of an HTTPRoute too.
 
 use std::sync::Arc;
 use std::time::Duration;

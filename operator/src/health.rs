@@ -1,4 +1,4 @@
-//! Turns nodes' reports on Workers' health into a condition, a list of crash loops or a quarantine,
+//! Turns nodes' reports on Workers' health into a condition, a list of crash loops, a quarantine
 //! and an Event.
 //!
 //! ```text
@@ -59,7 +59,7 @@ const SWEEP: Duration = Duration::from_secs(5);
 /// crash loops or a quarantine.
 pub struct HealthTrigger {
     pub id: WorkerId,
-    /// Whether a revision that serves the Worker has other bindings than before.
+    /// Whether the bindings of a revision that serves the Worker have changed.
     pub redeployed: bool,
 }
 

@@ -26,9 +26,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 const NAME: &str = "tenon-operator";
 
-/// Duration for which a holder that does not renew the Lease keeps it. Another replica sees a
-/// renewal within [`PERIOD`], so it leads within 15 s after the holder stops. client-go's default
-/// duration is 15 s.
+/// Duration for which a holder that does not renew the Lease keeps it. Another replica sees the
+/// last renewal within [`PERIOD`], so it leads within 15 s after the holder stops. client-go's
+/// default duration is 15 s.
 const DURATION: Duration = Duration::from_secs(12);
 
 /// Time after which a holder that cannot renew the Lease stops leading. It passes before another

@@ -59,7 +59,7 @@ use crate::worker::{MANAGER, Reconciler};
 /// faster than nodes send them.
 const REPORTS: usize = 4096;
 
-/// Capacity of the channel of routers' reports, each about up to 200 revisions.
+/// Capacity of the channel of routers' reports, each of which has entries for up to 200 revisions.
 const TRAFFIC_REPORTS: usize = 256;
 
 /// A running operator. If this value is dropped, its components stop; the election and the catalog
@@ -430,7 +430,8 @@ async fn reconcile(
     queue::run(touched_rx, leading_rx, all, reconcile, order, author, metrics).await;
 }
 
-/// Returns the name of the Service in a URL, if its host is a name.
+/// Returns the name of the Service to which a URL of the cluster leads, or `None` if the URL's host
+/// is an address.
 fn service_of(url: &Uri) -> Option<String> {
     let host = url.host()?;
     let is_address = host.starts_with('[') || host.parse::<IpAddr>().is_ok();

@@ -1,4 +1,5 @@
-//! Turns Workers into the revisions that nodes run. This module is pure.
+//! Turns Workers into the revisions that nodes run. Here, a snapshot is the code and configuration
+//! of a Worker at one time, and not a V8 heap. This module is pure.
 //!
 //! ```text
 //!  Worker + modules ─► snapshot ─► compiled: WorkerRevision ─► with Secrets' values: Revision
@@ -74,8 +75,8 @@ pub enum ResolveError {
 }
 
 /// Maximum total size of the modules in a WorkerRevision and their source maps, in bytes. etcd
-/// limits an object to 1.5 MiB, and some characters of a module take two bytes in the JSON of the
-/// object.
+/// limits an object to 1.5 MiB, and some characters of a module take two to six bytes in the JSON
+/// of the object.
 const MAX_OBJECT_BYTES: usize = 1_300_000;
 
 /// Returns the Worker's id. An object without a namespace, as in a file, belongs to `default`.
@@ -402,7 +403,8 @@ pub fn preview(host: &str) -> Route {
     Route { host: host.to_owned(), path: "/".to_owned() }
 }
 
-/// Returns the part of a request that selects the request's revision, as it was accepted.
+/// Returns the accepted part of a request that selects the request's revision, or `None` if there
+/// is none.
 pub fn session_affinity(accepted: &Accepted) -> Option<catalog::SessionAffinity> {
     let SessionAffinity { cookie, header } = accepted.session_affinity.as_ref()?;
     let cookie = cookie.clone().map(Part::Cookie);

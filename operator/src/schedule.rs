@@ -215,7 +215,7 @@ impl Scheduler {
 }
 
 /// Returns the next time at which a Worker's schedules must be handled. It is `now` if the Worker's
-/// status is not up to date.
+/// status is not up to date, and `None` if no schedule will be due.
 fn time_of(worker: &Worker, now: Timestamp) -> Option<Timestamp> {
     let due = Due::of(worker, now);
     if due.claim.is_some() { Some(now) } else { due.next }

@@ -264,7 +264,7 @@ impl Watches {
     }
 
     async fn report(&self, reference: &ObjectReference, mut error: String) {
-        // The whole note of an Event may have 1024 characters.
+        // The whole note of an Event may have 1024 bytes.
         error.truncate(error.floor_char_boundary(900));
         let event = Event {
             type_: EventType::Warning,

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Latencies are counted in buckets. As in HdrHistogram, each doubling of the latency has the same
-//! number of buckets of equal width. The width of a bucket is therefore at most a quarter of its
-//! beginning, and finding a bucket takes a few operations on integers.
+//! number of buckets of equal width. The width of a bucket, except the first, is therefore at most
+//! a quarter of the latency at which the bucket begins, and finding a bucket takes a few operations
+//! on integers.
 
 use std::time::Duration;
 

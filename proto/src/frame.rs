@@ -1,9 +1,9 @@
 //! gRPC's message framing over HTTP/2: one byte of flags, four bytes of length, then the message.
 //!
-//! The request path speaks HTTP/2 through hyper and frames its messages here, without the boxed
-//! bodies and `Send` bounds of a general gRPC stack, because a shard's state never leaves its
-//! thread. The bytes on the wire are ordinary gRPC
-//! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
+//! The request path speaks HTTP/2 through `tenon-hop`, or through hyper with a peer of another
+//! version, and frames its messages here, without the boxed bodies and `Send` bounds of a general
+//! gRPC stack, because a shard's state never leaves its thread. The bytes on the wire are ordinary
+//! gRPC (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 
 use std::mem;
 

@@ -71,7 +71,7 @@ pub enum InvalidDigest {
     /// A byte slice of this length.
     #[error("the digest has {0} bytes instead of 32")]
     Bytes(usize),
-    /// Text that is not the digest in hexadecimal after this prefix.
+    /// Text that is not a digest in hexadecimal after this prefix.
     #[error("the digest is not 64 lower-case hexadecimal digits{}", after(.0))]
     Text(&'static str),
 }

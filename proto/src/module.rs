@@ -21,9 +21,9 @@
 //! | `.cjs`, `.cts` | [`CommonJs`](ModuleKind::CommonJs) | none: refused |
 //! | any other | [`Binary`](ModuleKind::Binary) | an `ArrayBuffer` |
 //!
-//! The import attribute `type` requests another form: `text` and `bytes` are available for every
-//! module, except a source map, that is stored as its author wrote it. A TypeScript module is not:
-//! a revision contains the JavaScript that was compiled from the module, under the module's name.
+//! The import attribute `type` requests another form. `text` and `bytes` are available for every
+//! module that is stored as its author wrote it, except for a source map. A TypeScript module is
+//! not stored so: a revision contains the JavaScript that was compiled from it, under its name.
 
 mod builtin;
 
@@ -53,7 +53,8 @@ pub enum ModuleKind {
 pub enum Form {
     /// The module's exports.
     Code,
-    /// The parsed value, as the default export. The forms below are default exports as well.
+    /// The parsed value, as the default export. The forms below, except
+    /// `Builtin`, are default exports as well.
     Json,
     /// A string.
     Text,

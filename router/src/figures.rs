@@ -66,7 +66,7 @@ impl ThreadFigures {
     /// Creates the figures of a thread.
     ///
     /// # Arguments
-    /// * `counted_tx` - receives the figures.
+    /// * `counted_tx` - the channel to which the figures are sent.
     pub(crate) fn new(counted_tx: mpsc::Sender<Counted>) -> Rc<Self> {
         Rc::new(Self { counted: RefCell::default(), counted_tx })
     }

@@ -5,15 +5,16 @@
 //!                       └──────┴──────────────────────────────────► Site ─► read, compressed
 //! ```
 //!
-//! All threads share the sites. A request for an open site takes no lock; fetching and opening run
-//! on the catalog's thread, and continue even if the request that waits for them ends.
+//! All threads share the sites. A request for an open site takes no lock. Sites are fetched on the
+//! catalog's thread and opened on threads for blocking work, even if the request that waits for
+//! them ends.
 //!
 //! - [`fetch`]: fetches a pack from an operator.
 //! - [`read`]: reads contents without blocking the thread.
 //! - [`compressed`]: contents in the codings that clients accept, each compressed once.
 //! - [`metrics`]: the metrics of static files.
 //!
-//! The group depends only on [`server`](crate::server).
+//! Of the router's other modules, these depend only on [`server`](crate::server).
 
 pub(crate) mod compressed;
 mod fetch;

@@ -267,7 +267,7 @@ impl RouterThread {
         format!("{:032x}", self.random())
     }
 
-    /// Returns the Worker with the revision for a request that belongs to no session.
+    /// Returns the Worker with the revision for a request without session affinity.
     pub(crate) fn draw<'a>(&self, worker: &'a Worker) -> &'a Worker {
         worker.draw(|_| None, || self.random() as u64)
     }

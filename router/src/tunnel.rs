@@ -16,7 +16,7 @@
 //! - [`slots`]: counts a thread's tunnels, and ends them.
 //! - [`closing`]: the Close frame of a tunnel that ends early.
 //!
-//! The group depends on `upstream` and `meters`. A tunnel belongs to one thread.
+//! These modules depend on `upstream` and `meters`. A tunnel belongs to one thread.
 
 pub(crate) mod closing;
 pub(crate) mod slots;
@@ -113,7 +113,7 @@ enum State {
     Over,
 }
 
-/// The tunnel task's handle on its client. Dropping it ends the tunnel.
+/// The tunnel task's handle to its client. Dropping the handle ends the tunnel.
 struct ClientHandle(Rc<Shared>);
 
 impl ClientHandle {

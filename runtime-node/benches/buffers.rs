@@ -205,7 +205,7 @@ fn first_uses(bytes: usize, clock: &Clock) -> Times {
     while taken.len() < FIRST_USES {
         let pool = pool(bytes);
         let mut in_use = Vec::with_capacity(pool.blocks());
-        // SAFETY: returns unused memory to the system, to which nothing holds a reference.
+        // SAFETY: the call returns only unused memory to the system. Nothing refers to that memory.
         unsafe { libc::malloc_trim(0) };
         for _ in 0..pool.blocks().min(FIRST_USES) {
             taken.push(

@@ -27,8 +27,9 @@ use tenon_proto::runtime::Header;
 use tenon_web::Web;
 use tokio::task::LocalSet;
 
-/// Number of requests before a measurement of warm invocations, and in each of its two loops.
+/// Number of requests before a measurement of warm invocations.
 const WARM_UP: usize = 20_000;
+/// Number of requests in each of the two loops of such a measurement.
 const WARM: usize = 200_000;
 /// Number of cold starts in a measurement.
 const COLD: usize = 400;

@@ -87,7 +87,7 @@ fn run_child(id: ShardId, args: Args) -> anyhow::Result<()> {
     log.register(&registry)?;
     process::register(&registry, "tenon-runtime-node")?;
     let tls = args.node.tls.open(Role::RuntimeNode, &registry)?;
-    // Only a process that serves clients gets their keys.
+    // Only a process that serves clients over TLS reads the keys of the certificates for clients.
     let https = match clients {
         ClientListeners::PlainAndTls => args.node.clients.https(&registry),
         ClientListeners::Plain | ClientListeners::None => Ok(None),

@@ -1,4 +1,5 @@
-//! Runs a node's shards in one process: binds their ports, and starts and joins their threads.
+//! Runs all shards of a node in one process, or the only shard or lane of a process that a
+//! supervisor has started: binds the ports, and starts and joins the threads.
 //!
 //! ```text
 //!  spawn ─► bind every port ─► one thread per shard ─► serve until the drain ─► finish ─► end

@@ -2,10 +2,10 @@
 //! This module is pure.
 //!
 //! ```text
-//!          Vacancy                  Launch                    least recently used
-//!   (cold) ──────► Starting ──────────────────► Warm ◄──► busy ────────────────► out
-//!      ▲              │ failed                   │ spent, superseded
-//!      └── back-off ──┴──────────────────────────┘
+//!          Vacancy              Launch                       least recently used
+//!   (cold) ──────► Starting ──────────► Warm: busy ◄──► idle ────────────────────► out
+//!      ▲              │ failed              │ spent, superseded
+//!      └── back-off ──┴─────────────────────┘
 //! ```
 //!
 //! A [`Vacancy`] proves that a slot is free or can be freed, and borrows the pool, so that the slot
@@ -49,7 +49,7 @@ pub trait Occupant: Clone {
 pub enum Condition {
     /// Nothing is in flight: the isolate can be evicted.
     Idle,
-    /// Invocations are in flight: the isolate must not be evicted.
+    /// Invocations are in flight: the isolate must not be evicted to make room.
     Busy,
     /// The isolate gets no more invocations. Those in flight finish outside the pool and need no
     /// slot.
@@ -83,9 +83,9 @@ pub enum Lookup<'a, O, S> {
 pub enum Obstacle {
     /// The revision failed a short time ago, with this failure.
     Failed(Failure),
-    /// Every slot is busy.
+    /// In every slot, an isolate is busy or starting.
     Full,
-    /// The tenant has used up its share of the slots, and all of its slots are busy.
+    /// The tenant has used up its share of the slots, and its isolates are all busy or starting.
     OverShare,
 }
 
@@ -187,7 +187,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
     }
 
     /// Returns whether the revision's slot holds an isolate that `is_match` accepts. New requests
-    /// get that isolate.
+    /// get that isolate, unless it is spent.
     pub fn holds(&self, digest: &RevisionDigest, is_match: impl Fn(&O) -> bool) -> bool {
         matches!(self.slots.get(digest), Some(Slot::Warm(warm)) if is_match(&warm.occupant))
     }
@@ -272,7 +272,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         );
     }
 
-    /// Ends a start with a failure, with which requests for the revision are refused for a while.
+    /// Ends a start with a failure. For a while, requests for the revision are refused with this
+    /// failure.
     /// Returns how many times in a row the revision's code has failed.
     pub fn failed(&mut self, launch: Launch, failure: Failure, retry: Retry, now: Instant) -> u32 {
         self.slots.remove(&launch.digest);
@@ -331,7 +332,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
 }
 
 impl<O: Occupant, S: Clone> Vacancy<'_, O, S> {
-    /// Returns whether there is an isolate that may be evicted for the start.
+    /// Returns whether the pool has an isolate that is spent or idle.
     pub fn can_replace(&self) -> bool {
         self.pool.can_evict()
     }

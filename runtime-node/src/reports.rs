@@ -1,5 +1,5 @@
-//! Reports to the operator which Workers' code fails repeatedly, which has recovered, and which is
-//! quarantined.
+//! Reports to the operator the Workers whose code fails repeatedly or has recovered, and the
+//! revisions that are quarantined.
 //!
 //! ```text
 //!  shard 0 ─┐

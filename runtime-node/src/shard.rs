@@ -196,9 +196,9 @@ impl Shard {
     /// * `stay` - set if the request can no longer be sent elsewhere on this node.
     ///
     /// # Errors
-    /// Fails if a queue that the request must join is full, the node drains or has no memory for a
-    /// start, or the revision does not belong to the Worker, runs elsewhere on the node, is
-    /// quarantined, or cannot be fetched or started.
+    /// Fails if a queue that the request must join is full, the pool or the tenant's share of it
+    /// has no room, the node drains or has no memory for a start, or the revision does not belong
+    /// to the Worker, runs elsewhere on the node, is quarantined, or cannot be fetched or started.
     pub async fn admit(
         self: &Rc<Self>,
         worker: &str,

@@ -12,7 +12,8 @@
 //! - [`placement`]: decides which revisions run on a shard and which in a lane; [`quarantine`]:
 //!   decides which revisions are refused.
 //! - [`memory`]: decides how much memory each process may have; [`governor`]: sets these limits.
-//! - [`profiler`]: takes profiles of Workers; [`profiles`]: decides which reports belong to one.
+//! - [`profiler`]: takes profiles of Workers; [`profiles`]: decides which reports belong to a
+//!   profile.
 //! - [`exposition`], [`metrics`]: the metrics of the node.
 //! - [`quarantine_watch`]: receives the quarantines of other nodes from the operator.
 //!

@@ -7,9 +7,9 @@
 //! | any | half |
 //!
 //! The share applies to every resource that a tenant could exhaust with many Workers: invocations
-//! in flight, queue entries, tunnels, and slots for isolates (see [`crate::pool`]). When another
-//! tenant arrives, a tenant that holds more than its share loses nothing, but gets nothing new
-//! until it is below its share. [`Tenants`] belongs to one thread.
+//! in flight, queue entries, tunnels (open WebSockets of clients), and slots for isolates (see
+//! [`crate::pool`]). When another tenant arrives, a tenant that holds more than its share loses
+//! nothing, but gets nothing new until it is below its share. [`Tenants`] belongs to one thread.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,10 +20,10 @@ use tenon_engine::share::Share;
 
 use crate::admission::{DeadlineSemaphore, Permit, Refusal};
 
-/// Time for which a tenant counts as present after its last request.
+/// Time after a tenant's last request during which other tenants get half of the shard at most.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// Number of known tenants at which absent tenants are first forgotten.
+/// Number of known tenants at which the tenants that hold nothing are first forgotten.
 const FIRST_PRUNE: usize = 64;
 
 /// The tenants whose Workers have been requested on a shard.

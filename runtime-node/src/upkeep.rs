@@ -16,8 +16,8 @@ use crate::memory::Pressure;
 /// proportional to the isolate's heap.
 pub const COLLECTION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time after a garbage collection until its effect shows, because memory use has been measured
-/// again.
+/// Time after a garbage collection until its effect shows: memory use has been measured again by
+/// then.
 const RELIEF_DELAY: Duration = Duration::from_millis(150);
 
 /// Pause between two steps against a shortage of memory.

@@ -1,7 +1,7 @@
 //! Evaluates the interfaces' JavaScript into the start-up snapshot from which every isolate begins.
 //!
-//! A line of each file, `//: late, after abort.js streams-base.js`, says when the file is compiled
-//! and after which other files it is evaluated:
+//! A line such as `//: late, after abort.js streams-base.js` in a file says when the file is
+//! compiled and after which other files it is evaluated:
 //!
 //! - *eager*: every function is compiled and its bytecode is kept in the snapshot, so that a fresh
 //!   isolate does not compile the file's functions while it serves a request.
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A file of JavaScript, and the names of the files that are evaluated before it.
+/// A file of JavaScript, and the names of the files that must be evaluated before it.
 struct File {
     source: Source,
     after: Vec<String>,

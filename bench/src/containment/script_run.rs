@@ -33,8 +33,8 @@ const MOVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Duration of the measurement after the last request of a script, which covers delayed effects.
 const OBSERVED_AFTER: Duration = Duration::from_millis(300);
 
-/// Duration of a further measurement if a process was lost. It is long enough for the victims'
-/// requests that wait for the successor of the process to end.
+/// Duration of a further measurement if a process was lost. Within this time, the requests of the
+/// victims that wait for the successor of the process have ended.
 const OBSERVED_AFTER_LOSS: Duration = Duration::from_secs(3);
 
 /// The measurements of one run of a script.

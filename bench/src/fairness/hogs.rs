@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use crate::quantile::median;
 use crate::tenon::Testbed;
 
-/// The source of a Worker that spends CPU time in proportion to the number in the query of its URL.
+/// The source of a Worker that spends CPU time in proportion to the number in the query of the
+/// request's URL.
 const SPENDER: &str = "export default {
   fetch(request) {
     const rounds = Number(new URL(request.url).search.slice(1));
@@ -40,8 +41,8 @@ export default {
   },
 };";
 
-/// The source of a Worker that compiles a WebAssembly module of about one mebibyte per request. No
-/// two modules are equal.
+/// The source of a Worker that compiles a WebAssembly module of about one mebibyte per request.
+/// Each module differs from the 63 before it.
 const COMPILER: &str = "let made = 0;
 const number = (n) => (n < 128 ? [n] : [(n & 127) | 128, ...number(n >>> 7)]);
 const section = (id, content) => [id, ...number(content.length), ...content];

@@ -45,7 +45,8 @@ impl Loader {
     /// Waits until the loader has loaded the Worker of `host`.
     ///
     /// # Errors
-    /// Fails if the process exits, or if the Worker answers wrongly or not before the timeout.
+    /// Fails if the process exits, or if the Worker answers wrongly or does not answer before the
+    /// timeout.
     pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
         await_answer(|| get(self.addr, host), ANSWER, || self.process.ensure_running())
     }

@@ -2,15 +2,15 @@
 
 use crate::quantile::median;
 
-/// Returns the medians of the two halves of a series, without its first quarter.
+/// Leaves out the first quarter of a series, and returns the medians of the two halves of the rest.
 pub(super) fn halves(values: &[f64]) -> [f64; 2] {
     let steady = &values[values.len() / 4..];
     let (first, second) = steady.split_at(steady.len() / 2);
     [first, second].map(|half| median(half.to_vec()))
 }
 
-/// Returns the share by which the second half exceeds the first, such as 0.1 if it is a tenth
-/// larger.
+/// Returns the share by which the median of the second half exceeds that of the first, such as 0.1
+/// if it is a tenth larger. Returns 0 if the median of the first half is 0.
 pub(super) fn growth(values: &[f64]) -> f64 {
     let [first, second] = halves(values);
     if first > 0.0 { second / first - 1.0 } else { 0.0 }

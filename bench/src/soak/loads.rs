@@ -1,5 +1,6 @@
-//! The loads beside the victims. Each load repeats one kind of work endlessly. The outcome of the
-//! work is not checked, because hostile Workers may end the process that serves it.
+//! The loads beside the victims. Each load repeats one kind of work endlessly. A failure of the
+//! work is not an error, because hostile Workers may end the process that serves it; except for the
+//! hostile load itself, only work that succeeds is counted.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -56,7 +57,8 @@ const CACHE: &str = "export default {
   },
 };";
 
-/// The Workers of each load, and the number of units of work that each load has completed.
+/// The Workers of each load, and the number of units of work that each load has completed. The
+/// units are cold starts, streams, WebSockets, lookups in caches and requests to hostile Workers.
 pub(super) struct Loads {
     cold: Vec<String>,
     stream: String,

@@ -73,7 +73,7 @@ true
 {{- end -}}
 {{- end }}
 
-{{/* Not empty if processes must also accept connections by IPv6. */}}
+{{/* Not empty if processes must also accept connections over IPv6. */}}
 {{- define "tenon.ipv6" -}}
 {{- if or (has "IPv6" .Values.ipFamilies) (hasSuffix "DualStack" .Values.ipFamilyPolicy) -}}
 true
@@ -92,8 +92,8 @@ true
 {{- end }}
 
 {{/* The affinity of Pods: that of a component, restricted to the architectures of the images:
-(list $ affinity). A Pod needs one of its terms, so each term gets the restriction. Empty if there
-is no affinity. */}}
+(list $ affinity). A Kubernetes node has to match only one term of the affinity, so each term gets
+the restriction. Empty if there is no affinity. */}}
 {{- define "tenon.affinity" -}}
 {{- $ := index . 0 -}}
 {{- $affinity := deepCopy (index . 1) -}}
@@ -116,8 +116,8 @@ affinity:
 {{- end -}}
 {{- end }}
 
-{{/* Fails if the cluster's CRDs are older than this chart, whose operator would write fields that
-they drop. `helm template` sees no cluster. */}}
+{{/* Fails if the cluster's CRDs are older than this chart, because its operator would write fields
+that such CRDs drop. `helm template` sees no cluster, so it skips the check. */}}
 {{- define "tenon.requireCRDs" -}}
 {{- $known := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "runtimepools.tenon.dev" | dig "metadata" "annotations" "tenon.dev/version" "" -}}
 {{- if and $known (lt ((semver $known).Compare (semver .Chart.Version)) 0) -}}

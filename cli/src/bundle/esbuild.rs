@@ -3,9 +3,9 @@
 //! Modules that are not JavaScript become modules of the Worker (`.wasm`, `.bin`) or text (`.txt`,
 //! `.html`, `.sql`), as with wrangler. Modules of Node.js stay imports.
 //!
-//! A package in CommonJS may `require` a module of Node.js, which has no meaning in an ES module.
-//! The first run of esbuild lists these calls; if there are any, a second run gives the bundle a
-//! function `require` that knows these modules.
+//! A package in CommonJS may `require` a module of Node.js, but an ES module has no function
+//! `require`. The first run of esbuild lists these calls; if there are any, a second run gives the
+//! bundle a function `require` that knows these modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

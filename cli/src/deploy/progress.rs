@@ -31,7 +31,8 @@ pub(super) struct Applied {
 
 impl Applied {
     /// Returns whether the revision of this name has the modules that were applied. An operator of
-    /// another version may give the revision another name than this program does.
+    /// another version may give the revision a different name from the one that this program
+    /// computes.
     fn matches(&self, revision: &str) -> bool {
         let Some(outdated) = &self.outdated else { return true };
         revision == self.revision || (!self.has_new_spec && revision != outdated)

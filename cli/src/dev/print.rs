@@ -1,4 +1,4 @@
-//! The terminal output of `tenon dev`: one line for each event.
+//! The terminal output of `tenon dev`: a few lines for each event.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! Translates wrangler's configuration into a Worker. Every key is carried over, or a note says
-//! what to do about the key. This module is pure.
+//! Translates wrangler's configuration into a Worker. Every key with content is carried over, or a
+//! note says what to do about the key. This module is pure.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -5,9 +5,9 @@ use kube::ResourceExt as _;
 use tenon_proto::id::{ShardId, WorkerId};
 use tenon_table::ring::{Key, Ring, Seed};
 
-/// Returns the name of the Pod with the first candidate for the Worker's requests, or `None` if no
-/// Pod is ready. Routers send requests to other nodes only if the node of this Pod does not take
-/// them, or if the Worker needs more than one shard.
+/// Returns the name of the Pod that has the shard that is the first candidate for the Worker's
+/// requests, or `None` if no Pod is ready. Routers send requests to other nodes only if the node of
+/// this Pod does not take them, or if the Worker needs more than one shard.
 ///
 /// # Arguments
 /// * `pods` - the Pods of the Worker's pool.

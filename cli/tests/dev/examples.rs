@@ -36,7 +36,8 @@ fn install(name: &str, folder: &Path) -> PathBuf {
     copy
 }
 
-/// Copies the files below a folder, without the packages that a developer has installed in it.
+/// Copies the files below a folder, without the packages and builds that a developer has made in
+/// it.
 fn copy_sources(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {

@@ -1,5 +1,5 @@
-//! An API server with one Worker and one node, which implements the part of Kubernetes' API that
-//! `tenon profile` uses, including port-forwards.
+//! An API server that implements the part of Kubernetes' API that `tenon profile` uses, including
+//! port-forwards. It has one Worker and one node.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};

@@ -92,9 +92,9 @@ fn each_server_admits_the_roles_that_it_serves() {
             }
             assert!(hangs_up_on_plain_http(address), "the {server} answers plain HTTP");
         }
-        // The catalog accepts routers and nodes, but only nodes may receive revisions, which
-        // include secrets, and report health, and only routers may watch all Workers and report
-        // traffic.
+        // The catalog accepts routers and nodes. Only nodes may report health and receive
+        // revisions, because revisions include secrets. Only routers may watch all Workers and
+        // report traffic.
         for role in [Role::Router, Role::RuntimeNode] {
             let mut client = catalog_client(&platform, client_tls(&authority, role));
             let watch = client.watch(WatchRequest { client: role.to_string(), resume: None }).await;
@@ -275,7 +275,7 @@ fn catalog_client(platform: &Platform, tls: Tls) -> CatalogClient<Channel> {
     CatalogClient::new(endpoint.connect_with_connector_lazy(connector))
 }
 
-/// Returns whether the server accepts the client and proves to have the role that the client
+/// Returns whether the server accepts the client and proves that it has the role that the client
 /// expects.
 async fn authenticates(client: &Tls, expected_role: Role, address: SocketAddr) -> bool {
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();

@@ -1,4 +1,4 @@
-//! `spec.traffic` and `spec.sessionAffinity` of a Worker, and their accepted form.
+//! `spec.traffic` and `spec.sessionAffinity` of a Worker, and the accepted form of the former.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -72,7 +72,7 @@ pub struct AcceptedTarget {
     pub digest: Option<String>,
 }
 
-/// CEL rule for `spec.traffic`: the percentages of its targets add up to 100.
+/// CEL rule for `spec.traffic`: the percentages of its targets add up to 100 if there are any.
 pub(super) const ADDS_UP: &str = "self.size() == 0 || self.map(t, t.percent).sum() == 100";
 
 /// CEL rule for `spec.traffic`: no revision has two targets.
@@ -84,7 +84,7 @@ pub(super) const REVISIONS_ARE_UNIQUE: &str = "self.all(t, has(t.revision) \
 pub(super) const TAGS_ARE_UNIQUE: &str =
     "self.all(t, !has(t.tag) || self.exists_one(s, has(s.tag) && s.tag == t.tag))";
 
-/// CEL rule for a Worker: the hosts of its previews are DNS names.
+/// CEL rule for a Worker: the first label of each preview's host has at most 63 characters.
 pub(super) const PREVIEWS_HAVE_SHORT_NAMES: &str = "!has(self.spec.traffic) || \
      self.spec.traffic.all(t, \
      !has(t.tag) || size(t.tag) + 2 + size(self.metadata.name) <= 63)";

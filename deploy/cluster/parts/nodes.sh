@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Builds the programs of nodes, and the scheduler. They belong to the same Go module as the control
-# plane, so that shared packages of Kubernetes are compiled once. The module of containerd differs
-# only in the version of the CRI. runc is not built, because it contains C and every distribution
-# has it.
+# plane, so that shared packages of Kubernetes are compiled once. containerd has a module of its
+# own, which differs only in the version of the CRI. runc is not built, because it contains C and
+# every distribution has it.
 
 inputs=(parts/go.sh go/go.mod go/go.sum go/node go/coredns go/pause go/image go/containerd)
 

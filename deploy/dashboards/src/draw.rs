@@ -1,5 +1,5 @@
-//! Draws a dashboard as a picture. The panels have Grafana's layout, and each has a plot of the
-//! results of its queries.
+//! Draws a dashboard as a picture in SVG. The panels have Grafana's layout, and each, except a
+//! row's title, has a plot of the results of its queries.
 //!
 //! ```text
 //!  panel ─► queries ─► lines, each with its legend ─► plot ─► SVG

@@ -82,7 +82,7 @@ pub trait Transport {
         }
     }
 
-    /// Returns the values of a label, sorted.
+    /// Returns the values of a label in the series that match `series`, sorted by Prometheus.
     ///
     /// # Errors
     /// Fails if Prometheus does not respond, refuses the request, or sends an invalid response.

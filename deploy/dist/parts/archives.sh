@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Packs each program, its debug information, and its bill of materials. The archive of the command
-# line can be unpacked to a prefix such as /usr/local; the archives of servers contain the program.
+# Packs each program with its licenses, packs its debug information, and copies its bill of
+# materials. The archive of the command line can be unpacked to a prefix such as /usr/local.
 
 build_archives() {
     local program name

@@ -1,5 +1,5 @@
-// A React Router project with Cloudflare's plugin for Vite, whose build generates the
-// configuration.
+// A React Router project with Cloudflare's plugin for Vite. The build of the project generates the
+// configuration of wrangler.
 
 export default [
   {

@@ -22,7 +22,8 @@ pub struct Lap {
     pub failed: u64,
     /// Latency of the served requests.
     pub latency: Latency,
-    /// The failed requests that started first, up to a maximum number.
+    /// The failed requests that started first, up to a maximum number. After [`Lap::and`], those of
+    /// the first lap precede.
     pub failures: Vec<Failure>,
 }
 

@@ -1,5 +1,5 @@
-//! Tests that an uninstallation leaves only the CRDs behind. Helm keeps the CRDs, because their
-//! deletion deletes every Worker.
+//! Tests that an uninstallation leaves only the CRDs and the Workers behind, and that the CRDs are
+//! removed on request. Helm keeps the CRDs by default, because their deletion deletes every Worker.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -20,7 +20,7 @@ use crate::installing::HTTP_PORT;
 use crate::pods::{NODE, ROUTER};
 use crate::stage::{SYSTEM, Stage};
 
-/// Number of Workers, large enough that every node runs some of them.
+/// Number of Workers, large enough that several nodes run some of them.
 const WORKERS: usize = 8;
 
 /// Time for which the profile is recorded.

@@ -11,7 +11,7 @@ use tenon_e2e::{HttpResponse, PortForward, await_condition};
 
 use crate::stage::{SYSTEM, Stage};
 
-/// The components of an installation.
+// The components of an installation.
 pub const OPERATOR: Component =
     Component { name: "operator", deployment: "deployment/tenon-operator" };
 pub const ROUTER: Component = Component { name: "router", deployment: "deployment/tenon-router" };
@@ -21,7 +21,7 @@ pub const ALL: [Component; 3] = [OPERATOR, ROUTER, NODE];
 
 const ADMIN_PORT: u16 = 9090;
 
-/// A process of the installation, which a Deployment runs.
+/// A component of the installation: the Pods of one Deployment.
 #[derive(Clone, Copy)]
 pub struct Component {
     /// Value of the Pods' label `app.kubernetes.io/component`.

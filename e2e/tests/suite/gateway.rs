@@ -155,7 +155,7 @@ pub async fn an_http_route_serves_its_workers_and_reports_its_state(
     })
     .await?;
 
-    // A value that is not supported takes the route out of service, with the field as the reason.
+    // An unsupported value takes the route out of service, and the message names the field.
     let regex = json!([{"path": {"type": "RegularExpression", "value": "/.*"}}]);
     let rules = json!([{"matches": regex, "backendRefs": to("one")}]);
     apply_route(&scenario, "routed", &[&host], rules).await?;

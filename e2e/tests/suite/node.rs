@@ -69,7 +69,7 @@ pub async fn a_killed_node_fails_only_the_invocations_that_it_had_begun(
     delete_all(others).await
 }
 
-/// The source of a Worker with one line that makes V8 abort or never return.
+/// The source of a Worker, one line of which makes V8 abort or never return.
 const KILLER: &str = "export default { fetch() { for (const key in new Uint8Array(2 ** 26)) return new Response(key); } };";
 
 pub async fn a_worker_that_ends_its_process_does_not_fail_its_neighbors(

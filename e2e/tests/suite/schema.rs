@@ -146,7 +146,7 @@ impl Rule {
 struct Verdicts {
     accepted: usize,
     refused: usize,
-    /// Messages of rules that refusals have quoted.
+    /// The messages of those rules that a refusal has quoted.
     quoted: BTreeSet<String>,
 }
 

@@ -9,8 +9,9 @@ use tokio_tungstenite::tungstenite::Message;
 
 const VERSIONS: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
-/// Returns a Worker that echoes messages and interprets some texts as commands. Other requests get
-/// the numbers of WebSockets that were closed cleanly and uncleanly.
+/// Returns a Worker that echoes the messages of WebSockets and interprets some texts as commands. A
+/// request without an upgrade gets the numbers of WebSockets that were closed cleanly and
+/// uncleanly.
 fn echo(name: &str, revision: &str, pool: Option<&str>) -> Worker {
     let source = "
         const closed = { clean: 0, unclean: 0 };

@@ -1,4 +1,4 @@
-//! Tests of the number of writes that a Worker costs, because the writes bound the number of
+//! Tests of the number of writes that a Worker costs. Writes to the API server limit the number of
 //! Workers that a cluster can take.
 
 use std::collections::BTreeMap;

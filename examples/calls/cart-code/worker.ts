@@ -9,7 +9,8 @@ interface Line {
 
 const PRICES = new Map([["tea", 3], ["cake", 5]]);
 
-// A cart stays in this isolate. Callers get a stub, and cannot read its private fields.
+// A cart stays in this isolate. Callers get a stub of the cart, and cannot read the cart's private
+// fields.
 class Cart extends RpcTarget {
   #lines: Line[] = [];
 

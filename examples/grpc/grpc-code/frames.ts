@@ -9,13 +9,13 @@ const TRAILERS = 128;
 /** The maximum size of a message, in bytes. */
 const MAX_MESSAGE = 64 * 1024;
 
-/** The end of a call that has failed. */
+/** The status with which a call ends. It is thrown if the call has failed. */
 export class Status extends Error {
     constructor(readonly code: number, message: string) {
         super(message);
     }
 
-    /** The status as text, which percent-encodes what a header cannot contain. */
+    /** The status as text. The message is percent-encoded: headers cannot have all characters. */
     get trailers(): string {
         return `grpc-status: ${this.code}\r\ngrpc-message: ${encodeURIComponent(this.message)}\r\n`;
     }
@@ -34,7 +34,7 @@ export function trailers(status: Status): Uint8Array<ArrayBuffer> {
     return frame(new TextEncoder().encode(status.trailers), TRAILERS);
 }
 
-/** Returns the messages in a body, as they arrive. */
+/** Yields the messages in a body as they arrive. */
 export async function* messages(
     body: ReadableStream<Uint8Array> | null,
 ): AsyncGenerator<Uint8Array> {

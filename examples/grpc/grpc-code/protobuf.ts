@@ -8,7 +8,7 @@ const BYTES = 2;
 /** The sizes of values with a fixed size, by their type. */
 const FIXED: Record<number, number> = { 1: 8, 5: 4 };
 
-/** Encodes fields by their numbers. Empty strings and zeros are the default and left out. */
+/** Encodes fields by their numbers. Empty strings and zeros are the defaults, and are left out. */
 export function encode(fields: Record<number, Value>): Uint8Array<ArrayBuffer> {
     const bytes: number[] = [];
     for (const [number, value] of Object.entries(fields)) {
@@ -26,7 +26,7 @@ export function encode(fields: Record<number, Value>): Uint8Array<ArrayBuffer> {
     return new Uint8Array(bytes);
 }
 
-/** Decodes the fields of a message by their numbers. Fields of other types are skipped. */
+/** Decodes the fields of a message by their numbers. Fixed-size fields are skipped. */
 export function decode(bytes: Uint8Array): Record<number, Value> {
     const fields: Record<number, Value> = {};
     const decoder = new TextDecoder("utf-8", { fatal: true });

@@ -14,7 +14,7 @@ interface Note {
     at: Date;
 }
 
-/** PostgreSQL's error code for a value that violates a check of the table. */
+/** PostgreSQL's error code for a value that violates a check constraint of the table. */
 const CHECK_VIOLATION = "23514";
 
 export default {

@@ -1,8 +1,8 @@
 const ALPHABET = { alphabet: "base64url", omitPadding: true } as const;
 
 /**
- * Returns the header `Set-Cookie` with a value that only this Worker can have written. Anyone who
- * has the cookie can read the value.
+ * Returns the content of a `Set-Cookie` header. Only this Worker can have written the value of the
+ * cookie, but anyone who has the cookie can read it.
  *
  * @param seconds the lifetime; the signature covers it, so a copied cookie expires as well
  */

@@ -1,4 +1,4 @@
-/** Returns 256 random bits. */
+/** Returns 256 random bits, in base64url. */
 export function random(): string {
   return crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true });
 }

@@ -21,7 +21,7 @@ export default {
   },
 };
 
-/** Returns the time until the answer, in milliseconds; throws if there is none. */
+/** Returns the time until the answer, in milliseconds; throws if it is missing or an error. */
 async function check(env: Env): Promise<number> {
   const start = performance.now();
   const response = await env.SHOP.fetch("http://shop/", { signal: AbortSignal.timeout(TIMEOUT_MS) });

@@ -1,4 +1,4 @@
-//! Decides when to ping a shard, and when to give it up.
+//! Decides when to ping a shard, and when to give up on it.
 
 use std::task::Context;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::error::ConnectionError;
 /// [`Pings`].
 const TICKS: u32 = 3;
 
-/// The times after which the peer of a connection with streams is pinged and given up.
+/// The times after which the peer of a connection with streams is pinged and counts as lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Pings {
     /// The time without a frame from the peer after which it is pinged.
     pub after: Duration,
-    /// The time after which a peer that has not answered a ping is given up.
+    /// The time after which a peer that has not answered a ping counts as lost.
     pub timeout: Duration,
 }
 

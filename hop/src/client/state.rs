@@ -145,7 +145,8 @@ impl State {
         Ok(())
     }
 
-    /// Moves data to the outbox. The data beyond the windows is kept.
+    /// Moves data to the outbox, as far as the windows and the outbox allow. The rest is kept as
+    /// the stream's unsent data.
     pub(super) fn send_all(&mut self, slot: usize, data: &Bytes) {
         let stream = &mut self.streams[slot];
         let fits = data.len() as i64 <= self.window.min(stream.window).min(MAX_PAYLOAD as i64);
@@ -160,12 +161,13 @@ impl State {
         self.outbox.extend_from_slice(data);
     }
 
-    /// Moves a stream's unsent data to the outbox, as far as the windows allow.
+    /// Moves a stream's unsent data to the outbox, as far as the windows and the outbox allow.
     pub(super) fn send(&mut self, slot: usize) {
         while self.send_one(slot) {}
     }
 
-    /// Moves one frame to the outbox. Returns whether the stream can send another one.
+    /// Moves one frame to the outbox, unless the stream has to wait. Returns whether a frame was
+    /// moved and more data is left.
     fn send_one(&mut self, slot: usize) -> bool {
         let stream = &mut self.streams[slot];
         if !stream.unsent.is_empty() {

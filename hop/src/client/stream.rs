@@ -12,13 +12,13 @@ use crate::pieces::Pieces;
 pub(super) struct Stream {
     pub(super) id: u32,
     pub(super) response: Response,
-    /// Data of the request that waits for a window.
+    /// Data of the request that waits for a window or for room in the outbox.
     pub(super) unsent: Bytes,
     /// The request ends after `unsent`.
     pub(super) ends: bool,
     /// The end of the request has been sent.
     pub(super) is_sent: bool,
-    /// The number of bytes that may be sent.
+    /// The number of bytes that the stream's own window permits to send; it may be negative.
     pub(super) window: i64,
     /// The slot waits for the connection's window or for room in the outbox.
     pub(super) is_waiting: bool,

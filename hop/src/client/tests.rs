@@ -21,8 +21,8 @@ const WINDOW: u32 = 64 * 1024;
 const PINGS: Pings = Pings { after: Duration::from_millis(750), timeout: Duration::from_secs(60) };
 const BOUNDS: Bounds = Bounds { streams: 8, stream_window: 128 * 1024 };
 
-/// A service that answers with the request's body, unless the body is one of the commands `fail`,
-/// `panic`, `wait` and `timeout`.
+/// A service that answers with the request's body. If the first piece of the body is the command
+/// `fail`, `panic` or `timeout`, the service obeys it instead; `wait` delays the answer.
 #[derive(Clone, Default)]
 struct Echo {
     in_flight: Rc<Cell<usize>>,

@@ -21,7 +21,7 @@ struct InProgress {
     all: BTreeMap<u64, oneshot::Sender<()>>,
 }
 
-/// A handshake in progress, which is counted until this value is dropped.
+/// A handshake in progress, which is counted until it is displaced or this value is dropped.
 pub(super) struct HandshakeSlot<'a> {
     limiter: &'a HandshakeLimiter,
     number: u64,

@@ -16,7 +16,8 @@ pub(super) struct Metrics {
     authority_expiry: IntGauge,
     loaded: IntCounter,
     load_failures: IntCounter,
-    /// Without a bound, a client that can reach a port could cause any number of log lines.
+    /// Bounds the rate of warnings, because a client that can reach a port could otherwise cause
+    /// any number of log lines.
     warnings: Warnings,
 }
 

@@ -34,9 +34,9 @@ impl Role {
         }
     }
 
-    /// Returns whether a process of this role accepts connections from `peer`: routers and nodes
-    /// request the catalog, routers call shards, and nodes and operators use a router's internal
-    /// listener.
+    /// Returns whether a process of this role always accepts connections from `peer`: routers and
+    /// nodes request the catalog, routers call shards, and nodes and operators use a router's
+    /// internal listener. A server can be configured to admit its own role as well.
     pub const fn admits(self, peer: Self) -> bool {
         match self {
             Self::Operator => matches!(peer, Self::Router | Self::RuntimeNode),

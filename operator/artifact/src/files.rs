@@ -1,5 +1,5 @@
-//! Converts static files into a layer of an artifact, which is a zstd-compressed tar archive, and a
-//! layer into a pack.
+//! Converts static files into a layer of an artifact, and a layer into a pack. A layer is a tar
+//! archive, compressed with zstd.
 //!
 //! Files may be large, so they are read as streams.
 
@@ -27,8 +27,8 @@ const WINDOW_LOG_MAX: u32 = 27;
 /// the next entry.
 const MAX_EXTENSION: u64 = 16 * 1024;
 
-/// Maximum size of an entry without its content, in bytes: its header, the headers of a long name,
-/// and padding.
+/// Number of bytes that entries may take on average besides their content: the header, the headers
+/// of a long name, and padding.
 const ENTRY_OVERHEAD: u64 = 4 * 1024;
 
 /// The reason why files cannot become a layer.

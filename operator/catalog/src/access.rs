@@ -37,7 +37,7 @@ pub(super) struct Caller {
 }
 
 /// The rights that a verified certificate gives. A certificate for several roles has the rights of
-/// each.
+/// each, except that a node gets no keys of Gateways ([`Caller::gets_certificates`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Certificate {
     pub(super) is_router: bool,

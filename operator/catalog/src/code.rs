@@ -11,7 +11,7 @@ use tenon_proto::revision::Revision;
 use super::Catalog;
 
 /// A function that returns the modules of a revision whose code is in an OCI artifact, or `None` if
-/// they are unavailable; the log then says why.
+/// they are unavailable. If an attempt to get them failed, the log says why.
 pub type CodeSource =
     Arc<dyn Fn(Arc<Revision>) -> BoxFuture<'static, Option<Modules>> + Send + Sync>;
 
@@ -40,8 +40,8 @@ impl Catalog {
         if revision.artifact.is_none() {
             return Some(revision);
         }
-        // This runs in a task of its own, because a caller that disconnects will ask again, and the
-        // work is then done.
+        // The source runs in a task of its own, so that it continues if the caller disconnects. The
+        // caller will ask again, and then finds the modules in a cache.
         let source = self.shared.code.get()?(Arc::clone(&revision));
         let modules = tokio::spawn(source).await.ok().flatten()?;
         Some(Arc::new(Revision { modules: (*modules).clone(), ..(*revision).clone() }))

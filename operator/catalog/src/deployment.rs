@@ -21,7 +21,7 @@ pub struct Deployment {
     pub session_affinity: Option<SessionAffinity>,
     /// Limits on the rates of clients' requests. If `None`, requests are not limited.
     pub rate_limits: Option<RateLimits>,
-    /// All requests go to one shard, even if the Worker needs more.
+    /// Whether all requests go to one shard, even if the Worker needs more shards.
     pub strict_affinity: bool,
     /// Identifies the measurement of the revisions' requests. 0 if they are not measured.
     pub measurement: u64,
@@ -106,7 +106,8 @@ impl Deployment {
     pub fn entry(&self) -> Option<Worker> {
         let (first, others) = self.shares.split_first()?;
         let own = first.variant();
-        // An entry has no previews of its own revision, so these become a variant without a share.
+        // An entry has no routes for its first revision alone, so such routes become those of a
+        // variant without a share.
         let previews = (!own.routes.is_empty()).then(|| Variant { percent: 0, ..own.clone() });
         Some(Worker {
             id: self.worker.to_string(),

@@ -59,7 +59,7 @@ pub(super) fn incoming(
                         }
                     },
                     Some(connection) = admitting.next() => {
-                        // Refused connections have been logged.
+                        // Failed handshakes have been logged.
                         if let Some(connection) = connection {
                             let state = (listener, authentication, admitting);
                             return Some((Ok(connection), state));

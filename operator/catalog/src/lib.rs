@@ -151,8 +151,8 @@ impl Catalog {
     }
 
     /// Makes `revision` serve its Worker on the nodes of `pool`, reachable through `routes`, and
-    /// returns the revision's digest. Nodes can still fetch the revision that it supersedes for a
-    /// while.
+    /// returns the revision's digest. For a while, nodes can still fetch the revision that served
+    /// before.
     pub fn set_worker(
         &self,
         revision: Arc<Revision>,
@@ -166,7 +166,7 @@ impl Catalog {
     }
 
     /// Deploys a Worker, or changes its deployment, and returns the revisions that did not serve it
-    /// before. Nodes can still fetch the revisions that this supersedes for a while.
+    /// before. For a while, nodes can still fetch the revisions that no longer serve.
     pub fn deploy(&self, mut deployment: Deployment) -> Vec<Arc<Revision>> {
         let mut deployed = self.write();
         let now = Instant::now();

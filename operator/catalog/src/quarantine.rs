@@ -6,7 +6,8 @@
 //!  Workers' statuses: reports of other replicas ─┴─► Quarantine ─► every node of the Worker's pool
 //! ```
 //!
-//! An entry ends only when its time has elapsed, unless [`MAX_ENTRIES`] later entries displace it.
+//! An entry ends only when its time has elapsed, unless more than [`MAX_ENTRIES`] entries displace
+//! the one that ends first.
 //! It does not end if another revision serves in the meantime and the quarantined revision then
 //! serves again.
 
@@ -56,8 +57,8 @@ impl Entry {
 }
 
 impl Quarantine {
-    /// Merges an entry; the longer duration and the higher count win. Returns whether this changed
-    /// anything.
+    /// Merges an entry; the later end and the higher count win, but an end that is later by at most
+    /// [`SLACK`] is ignored. Returns whether this changed anything.
     pub fn add(&mut self, entry: Entry, now: Instant) -> bool {
         self.expire(now);
         if entry.until <= now {

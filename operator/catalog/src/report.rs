@@ -16,8 +16,8 @@ use tokio::sync::mpsc;
 /// Maximum number of Workers in one message.
 const MAX_WORKERS: usize = 100;
 
-/// The longest quarantine, to which longer ones are cut. Doubling from ten seconds reaches it after
-/// fourteen doublings.
+/// The longest quarantine, to which longer ones are cut. Nodes of this version report at most an
+/// hour.
 const LONGEST_QUARANTINE: Duration = Duration::from_secs(24 * 3600);
 
 /// The longest file name that is accepted, in bytes; several must fit into an Event's note.

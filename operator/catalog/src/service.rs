@@ -39,7 +39,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// together.
 const QUARANTINE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Interval at which superseded revisions are expired if nothing else triggers it.
+/// Interval at which superseded revisions are expired if nothing else expires them earlier.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Serves the catalog on `listener` until the drain. Then tells every watcher to use another
@@ -223,8 +223,8 @@ impl catalog_server::Catalog for Service {
 }
 
 impl Service {
-    /// Refuses callers that do not serve clients: only routers, and nodes with a front, route
-    /// requests of all pools and know the requests of a Worker.
+    /// Refuses callers that do not serve clients: only routers, and nodes with a front, need the
+    /// routes of all pools and can count the requests of a Worker.
     fn check_router<T>(&self, call: Call, request: &Request<T>) -> Result<(), Status> {
         let caller = Caller::of(request)?;
         let denied = |denial| self.catalog.shared.denials.record(call, caller, denial);

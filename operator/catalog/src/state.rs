@@ -26,7 +26,7 @@ use tenon_proto::catalog::{
 };
 use tenon_proto::id::WorkerId;
 
-/// Size above which a message is sent, in bytes. Including the item that exceeds it, a message
+/// Size from which on a message is sent, in bytes. Including the item that exceeds it, a message
 /// stays well under gRPC's default limit of 4 MiB.
 const PART_BYTES: usize = 1024 * 1024 - 64 * 1024;
 
@@ -257,8 +257,8 @@ impl State {
     /// Returns the watcher's next message, or `None` if the watcher knows everything.
     ///
     /// A snapshot continues until it reaches the current version. A key that changes meanwhile is
-    /// sent again later; a key that is removed after an earlier part has sent it is removed
-    /// again by a later part. A watcher therefore never holds a table in which something is missing
+    /// sent again later; if a key is removed after an earlier part has sent it, a later part
+    /// contains the removal. A watcher therefore never holds a table in which something is missing
     /// only because it was changing.
     ///
     /// # Errors

@@ -72,7 +72,7 @@ pub fn report(errors: &[CompileError]) -> String {
 ///
 /// # Arguments
 /// * `modules` - the content of each module, by its name.
-/// * `entrypoint` - the name of the module whose default export handles events.
+/// * `entrypoint` - the name of the module at which the Worker starts.
 /// * `flags` - the flags, which determine the built-in modules that can be imported.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! The imports and exports of a Worker's modules, and the check that they match.
 //!
-//! Cyclic imports are legal in ECMAScript. The check follows only `export *` recursively, and then
-//! visits each module once.
+//! Cyclic imports are legal in ECMAScript. The check is recursive only for `export *`, and visits
+//! each module once in such a recursion.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

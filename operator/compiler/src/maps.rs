@@ -124,9 +124,9 @@ fn without_leading_dots(mut path: &str) -> &str {
     path
 }
 
-/// Adds source maps to modules, the smallest maps first, until modules and maps together have
-/// [`MAX_SOURCE_BYTES`]. Stack traces of a module whose map does not fit show lines of the
-/// JavaScript.
+/// Adds source maps to modules, the smallest maps first, as long as modules and maps together do
+/// not exceed [`MAX_SOURCE_BYTES`] and [`MAX_MODULES`]. Stack traces of a module whose map does not
+/// fit show lines of the JavaScript.
 ///
 /// # Arguments
 /// * `maps` - the source maps, by the names of their modules.

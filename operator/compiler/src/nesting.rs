@@ -45,8 +45,11 @@ pub(super) fn exceeds(bound: usize, kind: ModuleKind, source: &[u8]) -> bool {
     depth(has_angles, source) > bound && depth(has_angles, &without_literals(source)) > bound
 }
 
-/// Returns how deeply brackets are nested. `<` may be a bracket, which ends no later than the
-/// statement or the enclosing bracket.
+/// Returns how deeply brackets are nested.
+///
+/// # Arguments
+/// * `has_angles` - whether `<` counts as a bracket. Such a bracket ends no later than the
+///   statement or the enclosing bracket.
 fn depth(has_angles: bool, code: &[u8]) -> usize {
     // The depth before each open bracket.
     let mut before: Vec<usize> = Vec::new();
@@ -146,7 +149,7 @@ fn template(rest: &[u8]) -> usize {
 /// Returns the length of a literal up to and including the byte that ends it.
 ///
 /// # Arguments
-/// * `ends` - whether a byte, at its position, ends the literal. Escaped bytes do not.
+/// * `ends` - returns whether the byte at a position ends the literal. Escaped bytes never end it.
 fn end(rest: &[u8], mut ends: impl FnMut(usize, u8) -> bool) -> usize {
     let mut at = 1;
     while let Some(byte) = rest.get(at) {

@@ -78,8 +78,8 @@ pub fn gateway_key(reference: &ParentReference, namespace: &str) -> Option<crate
 /// Attaches a route to a Gateway.
 ///
 /// # Arguments
-/// * `states` - the Gateway's listeners, in their order.
-/// * `labels` - returns the labels of a namespace.
+/// * `states` - the states of the Gateway's listeners, in the order of the listeners.
+/// * `labels` - returns the labels of a namespace, or `None` if the namespace is not known yet.
 ///
 /// # Errors
 /// Fails if the route attaches to no listener.

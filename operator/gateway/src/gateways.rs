@@ -1,7 +1,8 @@
 //! The state of all objects of the Gateway API, and what a change of one of them affects.
 //!
-//! A change concerns the objects that refer to the changed one, and the hosts of their routes. Its
-//! cost does not grow with the number of other objects. This module is pure.
+//! The change of one object concerns the objects that refer to it, and the hosts of their routes.
+//! Its cost does not grow with the number of other objects. Only a change of the routers' Service
+//! concerns all Gateways of the platform. This module is pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -260,7 +261,7 @@ impl Gateways {
         }
     }
 
-    /// Decides again to which listeners a route attaches.
+    /// Decides again to which listeners a route attaches, and which hosts it requests.
     fn update_route(&mut self, key: &Key, lookups: &Lookups<'_>, effects: &mut Effects) {
         let Some(before) = self.routes.remove(key) else { return };
         self.count_attached(&before, -1, effects);
@@ -354,8 +355,9 @@ impl Gateways {
         (rules, left_out.into_iter().cloned().collect())
     }
 
-    /// Returns the certificate of a host: that of the oldest Gateway with a listener for the host
-    /// whose Secret has a certificate and a key. Returns `None` if there is no such Gateway.
+    /// Returns the certificate of a host. Of the listeners for the host whose Secret has a
+    /// certificate and a key, the one of the oldest Gateway counts. Returns `None` if there is no
+    /// such listener.
     pub fn certificate(&self, host: &str, lookups: &Lookups<'_>) -> Option<GatewayCertificate> {
         let mut offers = self.offers.get(host)?.iter();
         let found = offers.find_map(|(.., secret)| (lookups.secret)(secret).and_then(files));

@@ -1,5 +1,5 @@
-//! References to objects of other namespaces, which ReferenceGrants there permit. This module is
-//! pure.
+//! References to objects in other namespaces. A ReferenceGrant in the other namespace permits such
+//! a reference. This module is pure.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -186,8 +186,8 @@ impl Gateways {
         Some((&route.object, HttpRouteStatus { parents }))
     }
 
-    /// Divides the hosts of a route into those that it holds and those that it does not, each with
-    /// the reason.
+    /// Divides the hosts of a route into those that it holds and those that it does not hold. Each
+    /// of the latter has the reason.
     fn divide(
         &self,
         key: &Key,

@@ -1,7 +1,7 @@
 //! The schedules of Workers: when they are due, and the calls of `scheduled` handlers.
 //!
 //! ```text
-//!  Worker, now ─► Due ─┬─► claim: the new status, which is written first
+//!  Worker, now ─► Due ─┬─► claim: the new status, written before the calls
 //!                      ├─► calls ─► Caller ─► router
 //!                      └─► next ─► TimerQueue
 //! ```

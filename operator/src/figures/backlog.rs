@@ -1,5 +1,5 @@
-//! Routers' figures, until they are in the Workers' statuses. This module is pure. Its size is
-//! bounded for any number of reports and any outage of the API server.
+//! Routers' figures, until they are in the Workers' statuses. This module is pure. The number of
+//! figures is bounded for any number of reports and any outage of the API server.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -52,7 +52,7 @@ impl Backlog {
         if added.measurement < pending.measurement {
             return false;
         }
-        // Figures of an earlier step are useless.
+        // Figures of an earlier measurement are useless.
         if added.measurement > pending.measurement {
             *pending = Pending { measurement: added.measurement, ..Pending::default() };
         }

@@ -1,5 +1,5 @@
-//! Nodes' reports about Workers, until they are in the Workers' statuses. This module is pure. Its
-//! size is bounded for any number of reports and any outage of the API server.
+//! Nodes' reports about Workers, until they are in the Workers' statuses. The backlog is bounded
+//! for any number of reports and any outage of the API server. This module is pure.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -60,7 +60,8 @@ impl Backlog {
         true
     }
 
-    /// Records that a Worker was redeployed, and discards all earlier reports about it.
+    /// Records that a Worker was redeployed, and discards all earlier reports about it. Does
+    /// nothing if there is no room for another Worker.
     pub fn mark_redeployed(&mut self, worker: &WorkerId, now: Timestamp) {
         if self.has_room(worker) {
             self.by_worker.insert(
@@ -74,7 +75,8 @@ impl Backlog {
         self.by_worker.remove(worker).unwrap_or_default()
     }
 
-    /// Puts back reports that could not be written. Newer reports take precedence.
+    /// Puts back reports that could not be written. Newer reports take precedence, and a
+    /// redeployment since then discards the older ones.
     pub fn put_back(&mut self, worker: WorkerId, older: PendingReports) {
         if !self.has_room(&worker) {
             return;

@@ -43,8 +43,8 @@ pub const CRASH_LOOP: &str = "CrashLoopBackOff";
 pub const QUARANTINED: &str = "Quarantined";
 const RUNNING: &str = "Running";
 
-/// Maximum number of distinct failures that a condition names. The Event with the same text may
-/// have at most 1024 characters.
+/// Maximum number of distinct failures that a condition names. The note of an Event with the same
+/// text may have at most 1024 bytes.
 const NAMED: usize = 3;
 
 /// The reports about a Worker that are not in its status yet.
@@ -120,7 +120,8 @@ pub fn verdict(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) 
 }
 
 /// Returns the quarantine for the status: of those in the status and in the reports that have not
-/// ended and are about a serving revision, the one that ends last.
+/// ended and are about a serving revision, the one that ends last. The one in the status is kept if
+/// the reported one ends less than `SLACK` later.
 fn quarantine(
     status: &WorkerStatus,
     pending: &PendingReports,

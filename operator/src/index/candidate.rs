@@ -33,7 +33,8 @@ pub struct Candidate {
     pub routes: Vec<(Route, Holder)>,
     /// The hosts of the previews that its spec requests, each with its holder.
     pub previews: Vec<(Route, Holder)>,
-    /// The missing Secrets of the revisions that may serve besides the latest one, by revision.
+    /// For each revision that may serve besides the latest one, a Secret that it needs and that is
+    /// missing, by the name of the revision. Revisions with all of their Secrets have no entry.
     pub missing_secrets: BTreeMap<String, MissingSecret>,
     /// Its revisions in the catalog whose bindings are resolved, with their digests.
     pub serving: Vec<(Arc<Revision>, RevisionDigest)>,

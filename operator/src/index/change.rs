@@ -19,7 +19,7 @@ use crate::endpoints::Routers;
 /// Namespace and name of an object.
 pub type Key = (String, String);
 
-/// One object that was added, changed or deleted.
+/// One object that was added, changed or deleted, or the absence of the Gateway API's kinds.
 pub enum Change {
     Worker(Watched<Worker>),
     Revision(Watched<WorkerRevision>),
@@ -75,7 +75,8 @@ impl Touched {
         Self { workers, ..Self::default() }
     }
 
-    /// Adds the Workers, hosts and objects of another effect.
+    /// Adds the Workers, hosts, certificates and objects of another effect. Its other fields are
+    /// ignored.
     pub(super) fn merge(&mut self, other: Self) {
         self.workers.extend(other.workers);
         self.hosts.extend(other.hosts);

@@ -100,7 +100,8 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
     })
 }
 
-/// Returns Kubernetes' message if the rollout has stalled. Kubernetes continues the rollout.
+/// Returns Kubernetes' message if the rollout of the Deployment has stalled. Kubernetes continues
+/// the rollout nevertheless.
 fn stalled(deployment: &Deployment) -> Option<&str> {
     let is_stalled = |condition: &&DeploymentCondition| {
         let pair = (condition.type_.as_deref(), condition.status.as_deref());

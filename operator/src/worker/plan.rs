@@ -58,7 +58,7 @@ pub struct Plan {
     pub events: Vec<Event>,
     /// Whether the leader must ask the routers whether they serve the catalog's entry.
     pub asks_routers: bool,
-    /// The time at which the plan changes although nothing else does.
+    /// The time at which the plan changes even if nothing else has changed by then.
     pub next: Option<Timestamp>,
 }
 
@@ -161,9 +161,9 @@ pub fn draft(candidate: &Candidate) -> Draft {
 /// Returns the plan of a Worker.
 ///
 /// # Arguments
-/// * `draft` - the candidate's draft, compiled if it has a job.
+/// * `draft` - the candidate's draft, compiled if it has a job, and pulled if it has an artifact.
 /// * `refused` - the API server's refusal of the planned revision.
-/// * `now` - the transition time of conditions that change.
+/// * `now` - the current time: conditions that change get it, and steps of a rollout depend on it.
 pub fn plan(
     candidate: &Candidate,
     draft: &Draft,

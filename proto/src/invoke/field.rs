@@ -1,4 +1,4 @@
-//! The fields that requests and responses share, and their encoding.
+//! The fields that carry the parts of requests and responses, and their encoding.
 
 use bytes::BufMut;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};

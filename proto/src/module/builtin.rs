@@ -1,6 +1,6 @@
-//! Modules that the runtime provides: `cloudflare:sockets` and `cloudflare:workers`, which programs
-//! for Cloudflare Workers import, and, for Workers that enable them with a compatibility flag, the
-//! supported modules of Node.js and `cloudflare:node`, which hands requests to their HTTP servers.
+//! Modules that the runtime provides. Programs for Cloudflare Workers import `cloudflare:sockets`
+//! and `cloudflare:workers`. Workers that set a compatibility flag also get the supported modules
+//! of Node.js, and `cloudflare:node`, which hands requests to servers of `node:http`.
 //!
 //! A Node.js module can be imported as `node:buffer` or as `buffer`, as in Node.js. A Worker's own
 //! module takes precedence over a built-in module of the same name.

@@ -21,7 +21,7 @@ fn from_artifact() -> Revision {
     Revision { artifact: Some(artifact.parse().unwrap()), ..revision() }
 }
 
-/// Returns a revision in which every optional field is set, except the artifact.
+/// Returns a revision in which every optional field is set, except the artifact and the salt.
 fn with_every_option() -> Revision {
     let mut bindings = revision().bindings;
     bindings.insert("KEY".to_owned(), Binding::Secret("k".to_owned()));

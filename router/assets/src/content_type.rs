@@ -8,7 +8,7 @@ pub fn of(path: &str) -> (&'static str, bool) {
     } else {
         mime_guess::from_path(path).first_raw().unwrap_or("application/octet-stream")
     };
-    // Text is declared as UTF-8, regardless of the default of its type.
+    // These types of text are declared as UTF-8, regardless of their defaults.
     let named = match known {
         "text/html" => "text/html; charset=utf-8",
         "text/css" => "text/css; charset=utf-8",

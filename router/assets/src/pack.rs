@@ -113,7 +113,7 @@ impl Packer {
     ///
     /// # Arguments
     /// * `path` - relative, with `/` between its segments.
-    /// * `content` - read to its end, or until it exceeds a limit.
+    /// * `content` - read to its end, or until it exceeds a limit. Not read for [`IGNORE_FILE`].
     ///
     /// # Errors
     /// Fails if the path is invalid, a limit is exceeded, a file of rules is not UTF-8, or reading
@@ -231,7 +231,7 @@ pub struct File<'s> {
     pub hash: [u8; 16],
 }
 
-/// Compares two files of one site, which has each path once.
+/// Compares two files of one site by their paths, because a site contains each path once.
 impl PartialEq for File<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.path == other.path

@@ -1,5 +1,5 @@
-//! The activity of a connection: whether the connection works, or how long it has waited for its
-//! client.
+//! The activity of a connection: whether the connection serves requests, or how long it has waited
+//! for its client.
 //!
 //! The connection and the list of clients share the activity, on one thread.
 
@@ -24,7 +24,7 @@ pub struct Activity {
     waiting_since: AtomicU32,
     /// Whether the connection has only its socket, and no buffers.
     resting: AtomicBool,
-    /// Whether a part of a head has arrived.
+    /// Whether a part of a head has arrived, but not the whole head.
     in_head: AtomicBool,
     /// Whether a part of a response may not have been sent.
     unsent: AtomicBool,
@@ -99,7 +99,8 @@ impl Activity {
         self.in_flight.load(Relaxed) > 0
     }
 
-    /// Returns whether the connection is idle, so that it can give up its buffers.
+    /// Returns whether the connection can give up its buffers, because nothing is being received,
+    /// served or sent.
     pub fn may_rest(&self) -> bool {
         !self.has_requests() && !self.in_head.load(Relaxed) && !self.unsent.load(Relaxed)
     }
@@ -116,7 +117,8 @@ impl Activity {
         in_flight == 0 || in_flight == unread && self.waited(Instant::now()) >= UNREAD_FOR
     }
 
-    /// Returns the time for which the connection has waited for its client.
+    /// Returns the time for which the connection has waited for its client. The time has no meaning
+    /// while the connection serves a request whose response is not unread.
     pub(crate) fn waited(&self, now: Instant) -> Duration {
         let since = self.waiting_since.load(Relaxed);
         Duration::from_millis(self.millis(now).wrapping_sub(since).into())

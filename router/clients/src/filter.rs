@@ -12,8 +12,8 @@
 //!
 //! The fast path takes whole heads directly out of the filter ([`heads`]).
 //!
-//! HTTP/2 passes through unchanged. An HTTP/2 client has at most one partial head, whose size the
-//! protocol bounds.
+//! HTTP/2 passes through unchanged. An HTTP/2 client has at most one partial head, whose size hyper
+//! bounds.
 
 pub mod heads;
 

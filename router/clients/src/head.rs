@@ -8,10 +8,10 @@
 //!     └── no body: the next head follows
 //! ```
 //!
-//! hyper parses the messages that pass this filter. This module examines only the parts that
-//! determine where a message ends: line ends, `content-length` and `transfer-encoding`. A head
-//! passes completely or not at all, so that an incomplete head waits in the filter, which charges
-//! the head's bytes to the client.
+//! The fast path or hyper parses the messages that pass this filter. This module examines only the
+//! parts that determine where a message ends: line ends, `content-length` and `transfer-encoding`.
+//! A head passes completely or not at all, so that an incomplete head waits in the filter, which
+//! charges the head's bytes to the client.
 //!
 //! This module is pure.
 
@@ -90,7 +90,8 @@ pub enum Ahead {
     Head(usize),
     /// A head whose end has not arrived.
     PartOfHead,
-    /// Part of a body, or a head that is refused.
+    /// Part of a body, or a head that is refused already because of its line ends, its beginning or
+    /// its length.
     Other,
 }
 
@@ -242,7 +243,8 @@ fn state_after(head: &[u8]) -> Result<State, Refusal> {
 /// Returns the value of a header line, if the header has this name.
 fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (found, rest) = line.split_at_checked(name.len())?;
-    // Whitespace before the colon is ignored here, because hyper refuses it.
+    // Whitespace before the colon is ignored here, because the parsers behind this filter refuse
+    // it.
     let value = rest.trim_ascii_start().strip_prefix(b":")?;
     found.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
 }

@@ -1,5 +1,5 @@
-//! Instructions to a connection: the list of clients gives them, and the connection's task awaits
-//! them.
+//! Instructions to a connection. The code that keeps the list of clients gives them, and the
+//! connection's task awaits them.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};

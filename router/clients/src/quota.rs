@@ -20,9 +20,9 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
-/// The maximum ratio of the amount that an address holds to the amount that is free. A single
-/// address gets three quarters; two addresses that repeatedly take and release get three sevenths
-/// each.
+/// The maximum ratio of the amount that an address holds to the amount that is free. An address
+/// that holds nothing may always take one free unit. A single address gets three quarters; two
+/// addresses that repeatedly take and release get three sevenths each.
 const MAX_HELD_TO_FREE: usize = 3;
 
 /// The minimum number of entries at which the map is cleaned up: addresses whose accounts have all
@@ -94,6 +94,7 @@ impl Quota {
         self.used.load(Relaxed)
     }
 
+    /// Returns whether more than half of the capacity is taken.
     pub(crate) fn is_half_taken(&self) -> bool {
         self.used() > self.capacity / 2
     }

@@ -2,8 +2,8 @@
 //!
 //! The router's order of preference follows from this table: the results are nearly equal in size,
 //! so the router prefers the coding that takes the least time. The table also shows whether the
-//! bound of a turn holds: a thread compresses at most 64 KiB in a turn of its event loop, which
-//! must take at most 1 ms.
+//! bound of a turn holds: a thread compresses at most 64 KiB in a turn of its event loop, and
+//! compressing that much must take at most 1 ms.
 
 use std::fmt::Write as _;
 use std::hint::black_box;

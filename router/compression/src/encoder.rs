@@ -15,8 +15,8 @@ const GZIP_LEVEL: u32 = 3;
 const GZIP_WINDOW_BITS: u8 = 15;
 
 const ZSTD_LEVEL: i32 = 3;
-/// The window and the tables, in powers of two. The tables of this level are meant for a larger
-/// window.
+/// The sizes of the window and the tables, as exponents of two. The tables are smaller than this
+/// level's own tables, which are meant for a larger window.
 const ZSTD_PARAMETERS: [CParameter; 3] =
     [CParameter::WindowLog(16), CParameter::HashLog(15), CParameter::ChainLog(14)];
 
@@ -171,7 +171,7 @@ fn gzip(
         let read = encoder.total_in();
         let status = encoder.compress_vec(piece, output, flush)?;
         piece = &piece[(encoder.total_in() - read) as usize..];
-        // The encoder has written everything if it has left some room.
+        // If the encoder has left room in the output, it has written everything that it has.
         let is_written = piece.is_empty() && output.len() < output.capacity();
         if status == Status::StreamEnd || then != Then::Finish && is_written {
             return Ok(());

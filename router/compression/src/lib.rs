@@ -65,7 +65,7 @@ pub struct Stream {
 }
 
 impl Compression {
-    /// Creates the compression of a thread, which shares its metrics with the other threads.
+    /// Creates the compression of a thread. All threads share the metrics.
     pub fn new(metrics: CompressionMetrics) -> Rc<Self> {
         Rc::new(Self {
             turns: Turns::default(),

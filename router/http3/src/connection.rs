@@ -200,9 +200,9 @@ impl Arrival {
                 return Err(StreamError::Malformed(reason));
             }
         };
-        // A client can delay this response, and the memory of a longer head is not charged yet. A
-        // client with a longer head gets no such response, and must not wait for it indefinitely
-        // (RFC 9110, section 10.1.1).
+        // A client can delay this response, and the memory of a head beyond half of `STREAM` is not
+        // charged yet. A client with such a head gets no such response, and must not wait for it
+        // indefinitely (RFC 9110, section 10.1.1).
         let expects =
             request.headers().get(header::EXPECT).is_some_and(|value| value == "100-continue");
         if expects && size <= STREAM / 2 {
@@ -292,7 +292,8 @@ impl Reply {
         in_time(self.stream.send_trailers(trailers), timeout, || {}).await
     }
 
-    /// Ends a complete response, and waits until the client has received it.
+    /// Ends a complete response, and waits until the client has received it, no longer wants it, or
+    /// is lost.
     ///
     /// # Errors
     /// Fails if the client has canceled the request, or does not receive the response before the

@@ -1,5 +1,5 @@
 //! Connection ids that state, to their issuer alone, which thread owns the connection. This module
-//! is pure, except that a [`Generator`] draws random numbers.
+//! is pure, except that the key and the ids are drawn at random.
 //!
 //! ```text
 //!  ├── random, 4 bytes ──┼── keyed hash of the random bytes, XOR the thread's number, 4 bytes ──┤

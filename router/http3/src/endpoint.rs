@@ -29,8 +29,8 @@ use crate::{
     STREAM_WINDOW, STREAMS, UNIDIRECTIONAL, UNPROVEN,
 };
 
-/// The maximum number of attempts that wait for a decision. Each is decided in the same turn of the
-/// event loop.
+/// The maximum number of attempts that wait for a decision. Each is decided in the turn of the
+/// event loop in which it arrives.
 const MAX_UNDECIDED: usize = 256;
 /// The maximum amount of data that waits for the decision about one attempt, and about all, in
 /// bytes.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The kernel distributes datagrams by a hash of their addresses and ports. A client that changes
-//! its address, such as a phone that leaves a wireless network, therefore reaches another thread.
+//! its address, such as a phone that leaves a wireless network, may therefore reach another thread.
 //! This is rare, so a copy and a wake-up of the other thread cost little. A queue is bounded: like
 //! a network, it drops what does not fit, and the client sends it again.
 
@@ -54,7 +54,8 @@ pub(crate) struct Handover {
     queues: Arc<[mpsc::Sender<Datagram>]>,
 }
 
-/// Creates the queues of all threads. Returns each thread's access, and the end of its queue.
+/// Creates the queues of all threads. Returns, for each thread, its access to the queues and the
+/// receiver of its own queue.
 pub(crate) fn channels(
     threads: usize,
     ids: &ConnectionIds,
@@ -66,7 +67,8 @@ pub(crate) fn channels(
 }
 
 impl Handover {
-    /// Hands a datagram over if another thread owns its connection, or drops it.
+    /// Hands a datagram to the thread that owns its connection, if that is another thread. Drops a
+    /// datagram that is too large, or for which the queue of that thread has no room.
     pub(crate) fn route(&self, bytes: &[u8], meta: &RecvMeta) -> Destination {
         // The endpoint drops larger datagrams, and a queue must not hold them.
         if bytes.len() > DATAGRAM {

@@ -137,7 +137,8 @@ impl AsyncUdpSocket for ThreadSocket {
     ) -> Poll<io::Result<usize>> {
         let incoming = &mut *self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
         let mut space = Space { pieces, metas, filled: 0 };
-        // The other half is for datagrams from the kernel.
+        // Datagrams of other threads may take half of the space. The other half is for datagrams
+        // from the kernel.
         while space.filled < space.capacity() / 2
             && let Poll::Ready(Some(given)) = incoming.given_rx.poll_recv(cx)
         {

@@ -1,7 +1,7 @@
-//! The adapter between the parser of HTTP/3 and QUIC, which bounds what the parser keeps in memory.
+//! The adapter between QUIC and the parser of HTTP/3. It bounds what the parser keeps in memory.
 //!
-//! Everything that a client sends passes [`Frames`]. While the parser keeps an incomplete frame,
-//! the frame's length is charged to the client's memory.
+//! Everything that a client sends passes [`Frames`]. While the parser keeps an incomplete frame
+//! that is longer than half of [`STREAM`], the frame's length is charged to the client's memory.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

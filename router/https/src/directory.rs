@@ -137,7 +137,8 @@ impl Directory {
     }
 }
 
-/// Returns the names of a directory's folders. Names that begin with a dot belong to the kubelet.
+/// Returns the names of a directory's folders, except those that begin with a dot, which belong to
+/// the kubelet.
 fn folders(path: &Path) -> io::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(path)? {

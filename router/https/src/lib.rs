@@ -55,7 +55,7 @@ use selection::Selection;
 /// The maximum duration of a handshake with a client.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum amount of encrypted data that waits for the client to read on, in bytes. This data
+/// The maximum amount of encrypted data that waits until the client reads more, in bytes. This data
 /// is part of [`MEMORY`].
 const SEND_BUFFER: usize = 16 * 1024;
 
@@ -77,7 +77,7 @@ pub const MEMORY: TlsMemory = TlsMemory { active: 48 * 1024, resting: 12 * 1024 
 /// connections, and two tickets let the next two connections resume the session.
 const TICKETS: usize = 2;
 
-/// The settings for clients that use https.
+/// The settings of a router that serves https.
 #[derive(Clone, Debug, Default)]
 pub struct HttpsSettings {
     /// The port to which requests without TLS are redirected, or `None` if they are served.

@@ -1,5 +1,5 @@
-//! The arguments of a process that has spans. Those of the export have the environment variables
-//! that OpenTelemetry specifies.
+//! The arguments of a process that records spans. Those that concern the export can also be set
+//! with the environment variables that OpenTelemetry specifies.
 
 use std::path::PathBuf;
 use std::str::FromStr;

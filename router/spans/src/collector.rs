@@ -37,7 +37,7 @@ pub enum CertificatesError {
     Tls(#[from] rustls::Error),
 }
 
-/// A collector, with the headers and the resource that describe this process to it.
+/// A collector, with the headers of requests to it and the resource that describes this process.
 #[derive(Clone, Debug)]
 pub struct Collector {
     pub(crate) endpoint: Endpoint,

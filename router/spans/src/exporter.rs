@@ -29,7 +29,7 @@ use crate::span::Span;
 /// The time for which the exporter tries to send a batch.
 const RETRY_FOR: Duration = Duration::from_secs(30);
 
-/// The first delay after a failed attempt, which then doubles, and the longest.
+/// The first and the longest delay after a failed attempt. The delay doubles with each attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(8);
 

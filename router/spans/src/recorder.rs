@@ -45,7 +45,7 @@ pub struct Recorder {
     is_due: Cell<bool>,
 }
 
-/// The span of a request that has not ended. The request ends when this value is dropped.
+/// The span of a request that has not ended. The span ends when this value is dropped.
 pub struct OpenSpan {
     pub span: Span,
     context: Context,
@@ -63,7 +63,7 @@ impl Recorder {
         Rc::new(Self { parts, ended: RefCell::default(), is_due: Cell::new(false) })
     }
 
-    /// Returns whether a request has a span.
+    /// Returns whether a request is sampled, and thus has a span even if it succeeds.
     ///
     /// # Arguments
     /// * `parent` - the context of a sender that is trusted; `None` if the request begins a trace.

@@ -38,7 +38,7 @@ impl Origin {
     /// # Arguments
     /// * `random` - returns random bits.
     pub fn begin(&self, mut random: impl FnMut() -> u128) -> Context {
-        // The id 0 is invalid, so it becomes 1 if it is drawn.
+        // Both ids are random. The id 0 is invalid, so it becomes 1 if it is drawn.
         let trace = match self {
             Self::Parent(parent) => parent.trace,
             Self::Nothing | Self::Untrusted(_) => {
@@ -86,7 +86,7 @@ impl Span {
         self.0.name = name.to_owned();
     }
 
-    /// Adds text, of which the first 256 bytes are kept.
+    /// Adds text. At most the first 256 bytes are kept, without a part of a character.
     pub fn text(&mut self, key: &'static str, text: &str) {
         let text = text[..text.floor_char_boundary(MAX_TEXT)].to_owned();
         self.attribute(key, Value::StringValue(text));
@@ -112,6 +112,9 @@ impl Span {
     }
 
     /// Sets the time at which the request ended.
+    ///
+    /// # Arguments
+    /// * `took` - the time since the request started.
     pub fn end(&mut self, took: Duration) {
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.0.end_time_unix_nano = self.0.start_time_unix_nano.saturating_add(took);

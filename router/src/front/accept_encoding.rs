@@ -41,8 +41,8 @@ fn named(name: &str) -> Option<Coding> {
     Coding::ALL.into_iter().find(is_named).or_else(old_name)
 }
 
-/// Returns the weight that a parameter such as `q=0.5` states, in thousandths. Without a weight it
-/// is 1000, and an invalid weight is 0.
+/// Returns the weight that a parameter such as `q=0.5` states, in thousandths. A parameter without
+/// a weight yields 1000, and an invalid weight yields 0.
 fn per_mille(parameter: &str) -> u16 {
     let Some(weight) = parameter.strip_prefix("q=").or(parameter.strip_prefix("Q=")) else {
         return 1000;

@@ -93,7 +93,7 @@ pub(crate) enum RequestBody {
 /// Returns the memory that a body needs, in bytes.
 ///
 /// # Errors
-/// Fails if the body is known to exceed `limit`, in bytes.
+/// Fails if the body is known to exceed `limit` bytes.
 pub(crate) fn needed_memory(body: Option<&ClientBody>, limit: u64) -> Result<usize, Failure> {
     let Some(body) = body else { return Ok(0) };
     let size = body.size_hint();
@@ -115,7 +115,8 @@ pub(crate) fn needed_memory(body: Option<&ClientBody>, limit: u64) -> Result<usi
 /// * `memory` - the memory that the body needs.
 ///
 /// # Errors
-/// Fails if the body ends prematurely or arrives too slowly.
+/// Fails if a body that is read here ends prematurely or arrives too slowly. A streamed body fails
+/// later.
 pub(crate) async fn admit(
     body: Option<ClientBody>,
     limit: u64,

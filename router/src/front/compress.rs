@@ -29,7 +29,7 @@ use crate::front::response::ResponseBody;
 /// packet anyway.
 const SHORTEST: usize = 1024;
 
-// Every body that a node sends in one message can be compressed in a turn.
+// Every body that a node sends in one message can be compressed in one turn of the event loop.
 const _: () = assert!(TURN >= INLINE_BODY);
 
 /// Headers with a digest of the content (RFC 9530, and its predecessors), which would not match the
@@ -163,7 +163,7 @@ fn add_vary(headers: &mut HeaderMap) {
 /// Changes the headers of a response so that they describe its content in a coding.
 fn mark(headers: &mut HeaderMap, coding: Coding) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
-    // The lengths and the positions are those of the uncompressed content.
+    // The declared length, and the positions of ranges, are those of the uncompressed content.
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::ACCEPT_RANGES);
     weaken_tag(headers);

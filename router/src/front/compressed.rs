@@ -14,8 +14,8 @@ use tenon_compression::{Coding, Compression, Stream};
 
 use crate::front::streaming::{Streaming, TruncatedBody};
 
-/// The maximum length of the content that is compressed in one step, and the length at which the
-/// output is sent, in bytes.
+/// The maximum length of a stream's content that is compressed in one step, and the length at which
+/// the output of a stream is sent, in bytes.
 const PIECE: usize = 16 * 1024;
 
 /// A body that is compressed while it is sent. Dropping this value ends the node's stream.
@@ -41,7 +41,8 @@ struct Compressing {
 }
 
 impl CompressedBody {
-    /// Returns the body with complete content, which is at most a turn long.
+    /// Returns the body with complete content of at most
+    /// [`TURN`](tenon_compression::turns::TURN) bytes.
     pub(crate) fn whole(compression: &Rc<Compression>, content: Bytes, coding: Coding) -> Self {
         let place = compression.turns.place();
         Self { content: Content::Whole(compression.clone(), content, coding), place }
@@ -52,7 +53,8 @@ impl CompressedBody {
         Self { content: Content::Stream(Box::new(content)), place: compression.turns.place() }
     }
 
-    /// Returns the length of the content that waits in memory, in bytes.
+    /// Returns the length of complete content that waits in memory, in bytes. The memory of a
+    /// stream is charged elsewhere.
     pub(crate) fn waiting(&self) -> usize {
         match &self.content {
             Content::Whole(_, content, _) => content.len(),

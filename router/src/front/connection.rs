@@ -68,7 +68,8 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// The time for which a new connection may stay silent once no more connections are accepted.
+/// The time for which a new connection may stay silent once no more connections are accepted. An
+/// open connection may do so twice: before and after its graceful shutdown begins.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The limits for the platform's own processes, each of which sends the requests of many callers on
@@ -283,7 +284,7 @@ async fn serve_http1(
         respond(&thread, &caller, request.map(|body| Some(ClientBody::from(body))))
     });
     let mut connection = http1::Builder::new()
-        // The sweep enforces the timeout for heads.
+        // The periodic sweep of the thread's clients enforces the timeout for heads.
         .header_read_timeout(None)
         .max_buf_size(HTTP1_BUFFER)
         .serve_connection(TokioIo::new(filter), service)

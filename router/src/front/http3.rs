@@ -9,8 +9,8 @@
 //!
 //! A client keeps the address with which it has completed the handshake, even if it changes its
 //! address later. A client can spoof the source address of its datagrams, and the router learns
-//! only afterwards whether the client receives what is sent there. Otherwise, a Worker would see
-//! requests from an address that their sender does not have.
+//! only afterwards whether the client receives what is sent there. If the router used a later
+//! address, a Worker could see requests from an address that their sender does not have.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -42,7 +42,7 @@ use crate::thread::RouterThread;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The maximum size of a piece of a response, in bytes. A client must take each piece within
-/// [`SEND_TIMEOUT`], which is 273 bytes per second.
+/// [`SEND_TIMEOUT`], and so at least 273 bytes per second.
 const PIECE: usize = 16 * 1024;
 
 /// The maximum number of canceled requests of a connection. Each answered request makes up for one
@@ -121,7 +121,7 @@ async fn serve_connection(
     let mut requests = JoinSet::new();
     let mut canceled = Canceled::default();
     let mut leaving = pin!(until_stage(&stage_rx, Stage::Leaving, &has_request));
-    // The time at which the connection ends if it has no requests, once it has been announced.
+    // The time at which the connection ends if it has no requests, once its end has been announced.
     let mut end = None;
     loop {
         let last = async {

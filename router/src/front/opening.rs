@@ -44,7 +44,7 @@ pub(crate) async fn until_table(
 ) -> io::Result<()> {
     let mut arrived = pin!(async {
         tokio::select! {
-            // An error means that the catalog's thread has ended, which it does after this thread.
+            // The catalog's thread ends after this thread, so the result is never an error.
             _ = changes_rx.changed() => {}
             () = drain.signaled() => {}
         }

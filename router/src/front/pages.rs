@@ -28,8 +28,8 @@ pub struct Page {
     pub policy: HeaderValue,
 }
 
-/// Answers requests in place of Workers and of failures. The methods run on the threads that serve
-/// requests, so they must not block.
+/// Answers some requests in place of a Worker, and shows failures as pages. The methods run on the
+/// threads that serve requests, so they must not block.
 pub trait Pages: fmt::Debug + Send + Sync {
     /// Returns the response to a request that a page has sent, or `None` for all other requests,
     /// which are for Workers.

@@ -76,7 +76,7 @@ pub(super) fn redirect(
 }
 
 /// Returns the location of a redirect. The port is left out if it is the default of the scheme. A
-/// redirect to another scheme goes to that scheme's default port, unless it names a port.
+/// redirect that names a scheme goes to that scheme's default port, unless it also names a port.
 fn location(redirect: &Redirect, matched: usize, requested: Scheme, target: &Target<'_>) -> String {
     let scheme = redirect.scheme.as_deref().unwrap_or(requested.as_str());
     let host = redirect.host.as_deref().unwrap_or(target.host());

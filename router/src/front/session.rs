@@ -1,5 +1,5 @@
-//! The session to which a request belongs: the value of a cookie or of a header, which selects a
-//! revision of the request's Worker.
+//! The session of a request for `spec.sessionAffinity`: the value of a cookie or of a header, which
+//! selects a revision of the request's Worker. It is not the session of a method call.
 
 use http::{HeaderMap, header};
 use tenon_proto::runtime::Header;

@@ -44,8 +44,9 @@ impl Streaming {
         Self { first, rest, trailers: None, client, memory: None, _permit: permit }
     }
 
-    /// Returns the next piece, or `None` at the end. While pieces are available, the client is
-    /// behind: data from its node waits here, up to two windows.
+    /// Returns the next piece, or `None` at the end. From the first piece until no piece is
+    /// available, the client counts as behind: up to two windows of data from the node wait here,
+    /// and are charged to the client.
     ///
     /// # Errors
     /// Fails if the node does not complete the body, or if there is no memory for data that waits.

@@ -121,7 +121,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Returns whether the host is followed by nothing, or by a colon and a valid port number.
+/// Returns whether the host is followed by nothing, or by a colon and a port number, which may be
+/// empty.
 fn has_valid_port(authority: &Authority) -> bool {
     let after = &authority.as_str()[authority.host().len()..];
     let Some(digits) = after.strip_prefix(':') else { return after.is_empty() };
@@ -132,7 +133,8 @@ fn has_valid_port(authority: &Authority) -> bool {
     value.is_some()
 }
 
-/// Returns the path with the query, and the path's length in bytes.
+/// Returns the path in the form that the Worker sees, followed by the query, and the length of that
+/// path in bytes.
 fn seen_by_the_worker<'a>(
     path: &'a str,
     query: Option<&'a str>,
@@ -155,8 +157,8 @@ fn seen_by_the_worker<'a>(
     Ok((Cow::Owned(whole), len))
 }
 
-/// Returns whether the URL Standard leaves the path unchanged. The result may be `false` for a path
-/// that the URL Standard leaves unchanged.
+/// Returns `true` only if the URL Standard leaves the path unchanged. For some of these paths, the
+/// result is `false`.
 fn is_plain(path: &str) -> bool {
     let bytes = path.as_bytes();
     let mut before = b'/';

@@ -51,7 +51,8 @@ impl FrontThread {
     }
 
     /// Serves beside a shard until the drain is complete. The future runs in a [`LocalSet`] of the
-    /// shard's thread. Clients wait until the catalog has arrived.
+    /// shard's thread. Clients wait until the table has arrived; if it takes longer than
+    /// [`opening::PATIENCE`], the thread does not listen until then.
     pub async fn serve(self, colocated: Colocated) {
         let Self { listeners, drain, readiness, .. } = &self;
         let changes_rx = self.announcements.changes_rx.clone();

@@ -1,6 +1,6 @@
-//! Contents in the codings that clients accept. The content of a file is compressed once, after the
-//! first request for the file, on another thread, which compresses one file at a time. Until then,
-//! clients get the uncompressed content.
+//! Contents in the codings that clients accept. A content is compressed once for each coding, after
+//! a client that accepts the coding has requested the file, on another thread, which compresses one
+//! file at a time. Until then, clients get the uncompressed content.
 
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
@@ -50,8 +50,9 @@ impl Default for Compressed {
 }
 
 impl Compressed {
-    /// Returns a file's content in a coding, if it has been compressed and is smaller. Otherwise
-    /// begins to compress the content, unless another file is being compressed.
+    /// Returns a file's content in a coding, if it has been compressed and is smaller. If the
+    /// content has not been compressed yet, begins to compress it, unless another file is being
+    /// compressed or the size of the content is not in [`SIZES`].
     pub(crate) fn get(&self, site: &Arc<Site>, file: &File<'_>, coding: Coding) -> Option<Bytes> {
         if !SIZES.contains(&file.length) {
             return None;

@@ -1,8 +1,8 @@
 //! Counts a thread's tunnels, and ends them.
 //!
 //! Tunnels are counted separately from requests: a request's permit is free again within its
-//! Worker's wall limit, while an idle tunnel may be open for days, and a thread full of idle
-//! tunnels would serve no requests.
+//! Worker's wall limit, while an idle tunnel may be open for days. If both were counted together, a
+//! thread full of idle tunnels would serve no requests.
 //!
 //! The slots belong to one thread.
 

@@ -127,8 +127,8 @@ pub(crate) async fn open(
     Ok((Sender::Complete(sender), driver))
 }
 
-/// The error for a node of another pool, which may have got the address of a deleted node. It must
-/// not see the requests of this pool's Workers.
+/// The error for a node of another pool, which may have got the address of a deleted node. Such a
+/// node must not see the requests of this pool's Workers.
 #[derive(Debug, thiserror::Error)]
 #[error("the certificate of the node at {address} is not for RuntimePool {pool}")]
 struct WrongPool {
@@ -221,6 +221,6 @@ fn hop_disconnect(ended: &Result<(), ConnectionError>) -> Disconnect {
     }
 }
 
-/// The errors with which the kernel ends a connection after the process at its other end has ended.
+/// The errors with which a connection ends after the process at its other end has ended.
 const HANG_UPS: [io::ErrorKind; 3] =
     [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof];

@@ -47,7 +47,7 @@ pub(crate) struct Reply {
 /// The part of a reply after its head.
 pub(crate) struct Rest {
     source: RestSource,
-    /// The permit of the shard, held until the last byte of the reply.
+    /// The permit of the shard, held until this value is dropped or the request becomes a tunnel.
     permit: Option<BulkheadPermit>,
 }
 

@@ -5,7 +5,7 @@
 //!  pick ─► attempt ─► reply
 //!   ▲ ▲       │
 //!   │ └ moved ┤        the node runs the Worker on another of its processes
-//!   └─ retry ◄┘        another node may succeed
+//!   └─ retry ◄┘        another process may succeed
 //! ```
 
 use std::cell::Cell;

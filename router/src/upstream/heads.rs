@@ -1,6 +1,6 @@
 //! The head of a request, in the form that each kind of shard receives: a framed message for the
-//! connection to a process, or a value for the shard of this thread. Each form is made when the
-//! first attempt needs it.
+//! connection to a process, or a value for the shard of this thread. The message is made when an
+//! attempt first needs it, and the value for each attempt.
 //!
 //! A head belongs to one thread.
 

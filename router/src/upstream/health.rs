@@ -109,7 +109,8 @@ impl Health {
             | (Self::Silent { drains: false }, Disconnect::HungUp | Disconnect::Closed) => {
                 Self::AwaitsSuccessor
             }
-            // A process that was draining has ended, and its node may end too.
+            // A process that was draining has ended, and its node may end too. A silent process
+            // whose connection vanished may be unreachable.
             (Self::Draining { .. } | Self::Silent { .. }, _) => Self::Ejected { probes: 0 },
             (other, _) => other,
         }

@@ -53,7 +53,7 @@ pub trait InlineShard {
     ) -> LocalBoxFuture<'static, Result<InlineReply, Failure>>;
 }
 
-/// A request for a shard of this thread.
+/// A request for the shard of this thread.
 pub struct InlineRequest {
     pub head: InvokeHead,
     /// The rest of the body, if `head.more_body` is set.
@@ -62,7 +62,7 @@ pub struct InlineRequest {
     pub timeout: Duration,
 }
 
-/// The reply of a shard of this thread.
+/// The reply of the shard of this thread.
 pub struct InlineReply {
     pub head: ResponseHead,
     /// The rest of the body, if `head.more_body` is set.

@@ -197,8 +197,9 @@ impl Link {
         }
     }
 
-    /// Returns whether the shard sends anything within [`PROBE_TIMEOUT`], in answer to a ping or to
-    /// a request for a path that no shard serves. The answer involves no JavaScript.
+    /// Returns whether the shard sends anything within [`PROBE_TIMEOUT`], after a ping or a request
+    /// for a path that no shard serves. The answer involves no JavaScript. A shard of this thread
+    /// always answers.
     pub(crate) async fn answers(self: &Rc<Self>) -> bool {
         if self.inline.is_some() {
             return true;
@@ -352,7 +353,8 @@ impl Drop for Link {
     }
 }
 
-/// Tries to connect until that succeeds or the link has been dropped.
+/// Tries to connect until that succeeds, the shard is no longer ejected, or the link has been
+/// dropped.
 async fn probe(link: Weak<Link>) {
     loop {
         let Some(pause) =

@@ -79,13 +79,13 @@ pub(crate) struct Picker<'a> {
     candidates_left: usize,
     /// Nodes that have failed this request.
     avoided_nodes: Vec<Arc<str>>,
-    /// Nodes on which one process refused the connection.
+    /// Nodes on which one process refused the connection, or ended before the request had begun.
     refusing_nodes: Vec<Arc<str>>,
-    /// The first node on which a process was lost while it had this request.
+    /// The first node with lanes on which a process was lost while it had this request.
     lost_node: Option<Arc<str>>,
     /// Whether a shard has turned out to be unavailable.
     is_any_unavailable: bool,
-    /// Lanes that failed the request.
+    /// Lanes that failed the request, except those in `ended_lanes`.
     failed_lanes: Vec<Rc<Link>>,
     /// Lanes whose processes ended while they had the request.
     ended_lanes: Vec<Rc<Link>>,
@@ -93,7 +93,8 @@ pub(crate) struct Picker<'a> {
     last_slot: Option<SlotIndex>,
     /// A target that may be unavailable, which is used if there is no other.
     last_resort: Option<Target>,
-    /// The reason why the first candidate, the Worker's pinned shard, was avoided.
+    /// The first reason why the request does not run on the Worker's pinned shard: a target was
+    /// avoided, or has failed the request.
     spill_reason: Option<Spill>,
     /// Whether the request has been counted in the metric of spills.
     spilled: bool,

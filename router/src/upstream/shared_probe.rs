@@ -1,5 +1,5 @@
-//! The last probe that determined whether a node answers, shared by all requests that wait for the
-//! same shard.
+//! The last probe of whether a node answers, which may still be running. All requests that wait for
+//! the same shard share it.
 //!
 //! A probe belongs to one thread.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::future::{FutureExt as _, LocalBoxFuture, Shared};
 use tokio::time::Instant;
 
-/// The time for which a result is valid.
+/// The time for which a result is valid, from the start of its probe.
 pub(crate) const RESULT_LIFETIME: Duration = Duration::from_secs(1);
 
 /// The last probe, if there was one.

@@ -1,8 +1,8 @@
-//! Streams the body of a request to a node, and once more to another node if necessary.
+//! Streams the body of a request to a process of a node, and again to another process if necessary.
 //!
 //! A piece is read from the source when the node's flow control has room for the piece, and is
 //! never copied. The first pieces are kept (also without a copy) until the node answers, so that
-//! the request can be repeated if the node refuses it.
+//! the request can be repeated if the node refuses it or is lost.
 //!
 //! ```text
 //!  client ──► Source ────► Upload ─┬─► Attempt 1   (refused: superseded)
@@ -190,8 +190,8 @@ impl State {
         Poll::Ready(None)
     }
 
-    /// Takes memory for a kept piece. Returns `false` if there is no memory; the request then
-    /// continues, but cannot be repeated.
+    /// Charges the memory of a piece that is about to be kept, unless nothing is kept any longer.
+    /// Returns `false` if there is no memory; the request then continues, but cannot be repeated.
     fn has_room_for(&mut self, kept: usize) -> bool {
         self.kept.is_none()
             || self.memory.as_mut().is_none_or(|memory| memory.resize(memory.amount() + kept))

@@ -6,7 +6,7 @@
 //! pool's nodes change.
 //!
 //! - [`route`]: which Worker a host and path belong to.
-//! - [`rules`]: which rule of its HTTPRoutes a request of a host takes.
+//! - [`rules`]: which rule of a host's HTTPRoutes a request takes.
 //! - [`traffic`]: which of a Worker's revisions serves a request.
 //! - [`ring`]: which shards a Worker's requests go to, in order.
 //! - [`Rates`]: the rate limits of a Worker.
@@ -126,9 +126,9 @@ pub struct Node {
     lanes: Lanes,
 }
 
-/// A node's lanes: shards that the kernel schedules last, and that have no slot in any ring. They
-/// run the Workers that are not known yet, those that are heavy, and requests that are repeated
-/// after a shard was lost. A node without lanes runs all of these on its shards.
+/// A node's lanes: shards that the kernel schedules last, and that are in no ring. They run the
+/// Workers that are not known yet, those that are heavy, and requests that are repeated after a
+/// shard was lost. A node without lanes runs all of these on its shards.
 pub type Lanes = Arc<[Arc<Shard>]>;
 
 /// One shard, or one lane, and where it listens.
@@ -147,9 +147,9 @@ pub struct Shard {
 #[derive(Debug, Default)]
 pub struct Pool {
     pub ring: Ring,
-    /// The shards, by slot.
+    /// The shards, by their index in the ring.
     pub shards: Vec<Arc<Shard>>,
-    /// The lanes of the shard's node, by slot.
+    /// The lanes of each shard's node, by the shard's index in the ring.
     pub lanes: Vec<Lanes>,
 }
 
@@ -163,7 +163,7 @@ pub struct Pin {
 impl Table {
     /// Applies one message of the catalog.
     ///
-    /// Invalid entries are skipped and logged: one bad entry must not block the others.
+    /// Invalid Workers and rules are skipped and logged: one bad entry must not block the others.
     pub fn apply(&mut self, message: WatchResponse) {
         let mut changed = Vec::with_capacity(message.workers.len());
         let kind = message.kind();
@@ -276,8 +276,8 @@ impl Table {
         self.workers.get(id)
     }
 
-    /// Returns the existing Workers among those that this one may call, except those whose revision
-    /// depends on the request. A call of such a Worker goes through a router.
+    /// Returns the existing Workers that `worker` may call, except those whose revision depends on
+    /// the request: a call of such a Worker goes through a router.
     pub fn services_of(&self, worker: &Worker) -> impl Iterator<Item = &Arc<Worker>> {
         let services = worker.services.iter().filter_map(|id| self.workers.get(id));
         services.filter(|service| !service.has_sessions())
@@ -345,8 +345,9 @@ impl Table {
         self.nodes.len()
     }
 
-    /// Returns the table to which a snapshot is applied. The table is empty, but continues the
-    /// version of the nodes, so that the new nodes are not mistaken for the old ones.
+    /// Returns the table to which a snapshot is applied. The table has no Workers, hosts or nodes
+    /// yet. It keeps the state of the rate limits, and continues the version of the nodes, so that
+    /// the new nodes are not mistaken for the old ones.
     pub fn begin_snapshot(&self) -> Self {
         Self {
             nodes_version: self.nodes_version,

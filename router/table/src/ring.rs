@@ -1,5 +1,5 @@
 //! The ring maps a worker id to an ordered list of slots, identically in every router that knows
-//! the same slots.
+//! the same slots. A slot of the ring is a shard of a node, and not a place for an isolate.
 //!
 //! The ring uses multi-probe consistent hashing (Appleton and O'Reilly, "Multi-probe consistent
 //! hashing", 2015, <https://arxiv.org/abs/1505.00062>). A plain ring evens out its arcs with a

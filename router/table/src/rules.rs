@@ -59,7 +59,8 @@ pub struct Action {
     pub rewrite_path: Option<PathChange>,
 }
 
-/// The Workers that serve the requests of a rule, each with the end of its share.
+/// The Workers that serve the requests of a rule, each with the end of its share. `None` takes the
+/// share of a backend that is not valid.
 #[derive(Debug)]
 struct Backends {
     ends: Box<[(u64, Option<WorkerId>)]>,
@@ -245,8 +246,8 @@ impl Match {
     }
 }
 
-/// Returns whether a header has a value. The values of a repeated header count as one, with commas
-/// between them (RFC 9110, section 5.3).
+/// Returns whether a header has the expected value. The values of a repeated header count as one,
+/// with commas between them (RFC 9110, section 5.3).
 fn has(headers: &HeaderMap, name: &HeaderName, expected: &[u8]) -> bool {
     let mut values = headers.get_all(name).iter();
     let Some(first) = values.next() else { return false };
@@ -281,7 +282,8 @@ impl Action {
         })
     }
 
-    /// Returns the Worker that serves a request, or `None` if the request has no valid backend.
+    /// Draws the Worker that serves a request. Returns `None` if no backend has a weight, or if the
+    /// drawn backend is not valid.
     ///
     /// # Arguments
     /// * `random` - returns a random number.

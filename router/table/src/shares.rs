@@ -10,8 +10,8 @@ use prometheus::{GaugeVec, IntGaugeVec, Opts};
 
 use crate::{Published, Table};
 
-/// The maximum number of slots of a pool for which each share is exported. A larger pool would have
-/// as many series as shards, in every router.
+/// The maximum number of shards of a pool for which each shard's share is exported. Each share is a
+/// series of metrics in every router.
 const MAX_REPORTED_SLOTS: usize = 1024;
 
 /// The collector of the metrics.

@@ -6,8 +6,9 @@
 //!       ▲ position of a request: random, or a hash of its session
 //! ```
 //!
-//! The first variant keeps its positions when its share grows, so that each session changes its
-//! revision at most once during a rollout. The hash is the same in every router.
+//! Here, a session is that of a client, which a cookie or a header names, and not one between
+//! Workers. The first variant keeps its positions when its share grows, so that each session
+//! changes its revision at most once during a rollout. The hash is the same in every router.
 //!
 //! This module is pure.
 
@@ -153,7 +154,7 @@ impl Worker {
     ///
     /// # Arguments
     /// * `last` - the previous entry, whose revisions were announced earlier.
-    /// * `now` - `None` if the entry came with a snapshot.
+    /// * `now` - the current time, or `None` if the entry came with a snapshot of the catalog.
     pub fn announce(&mut self, last: Option<&Self>, now: Option<Instant>) {
         let known = |digest: &RevisionDigest| {
             let last = last.and_then(|last| last.with_digest(digest.as_bytes()));

@@ -111,7 +111,8 @@ async fn trailers(node: Node) {
     assert!(answer.contains("abc") && !answer.contains("grpc-status"), "{answer}");
 }
 
-/// Starts a scenario whose Worker accepts 100,000 bytes.
+/// Starts a scenario with a second Worker, at the host `small`, that accepts bodies of up to
+/// 100,000 bytes.
 async fn limited(node: &Node) -> Scenario {
     let scenario = Scenario::with(&[node]).await;
     let limited = Worker { request_body_bytes: 100_000, ..worker("shop/small", "small") };

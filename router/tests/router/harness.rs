@@ -125,7 +125,11 @@ impl Scenario {
         scenario
     }
 
-    /// Starts a router that connects to the catalog at this address.
+    /// Starts a router, and does not wait until it is ready.
+    ///
+    /// # Arguments
+    /// * `watches` - the address at which the router watches the catalog: the address of `catalog`
+    ///   or of a proxy in front of it, or one at which nothing listens.
     pub(crate) fn start(watches: SocketAddr, catalog: Catalog, options: Options) -> Self {
         let (signal, watch) = drain::channel();
         let readiness = Readiness::new();
@@ -157,7 +161,8 @@ impl Scenario {
         let (registry, router) = loop {
             let registry = Registry::new();
             match Router::spawn(config.clone(), watch.clone(), &registry, &readiness) {
-                // A client of another test uses the port of HTTPS for UDP.
+                // A client of another test uses the UDP port that has the number of the HTTPS port.
+                // The next attempt gets another port.
                 Err(SpawnError::Http3(_)) => {}
                 spawned => break (registry, spawned.unwrap()),
             }

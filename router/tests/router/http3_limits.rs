@@ -175,7 +175,7 @@ async fn a_connect_request_is_refused() {
     let (secured, issued) = with(Options::default()).await;
     let client = Http3Client::connect(&secured, &issued).await;
     let (mut sending, mut receiving) = client.connection.open_bi().await.unwrap();
-    // `:method: CONNECT` is the entry 15 of the static table.
+    // `:method: CONNECT` is entry 15 of the static table.
     let fields = [&[0, 0, 0xcf, 0x50, 4][..], b"shop"].concat();
     sending.write_all(&frame(1, fields.len() as u64, &fields)).await.unwrap();
     sending.finish().unwrap();

@@ -10,7 +10,8 @@ use crate::harness::{Behavior, FullResponse, Node, Options, Scenario, eventually
 
 const MOVED: Behavior = Behavior::Refuse(FailureCode::Moved);
 
-/// Starts two nodes with lanes, and returns the Worker's pinned node first.
+/// Starts two nodes with lanes. Returns first the node that contains the shard to which the Worker
+/// `shop/cart` is pinned.
 async fn pinned_first() -> (Scenario, Node, Node) {
     let nodes = ["n1", "n2"].map(|name| Node::with_lanes(name, Behavior::Echo));
     let scenario = Scenario::with(&nodes.each_ref()).await;
@@ -73,7 +74,7 @@ async fn the_first_request_for_a_new_revision_goes_to_a_lane() {
         .await;
     assert!(client.post("/", "x").await.header("tenon-shard").starts_with("lane-"));
     for _ in 0..5 {
-        // The node must learn on which shard to start the revision.
+        // The later requests go to the shard, so that the node starts the revision there too.
         assert_eq!(client.post("/", "x").await.header("tenon-shard"), "0");
     }
     assert_eq!(moves(&scenario, "lane") + moves(&scenario, "shard"), 0);

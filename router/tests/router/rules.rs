@@ -1,4 +1,4 @@
-//! Tests requests of hosts that are routed by the rules of HTTPRoutes.
+//! Tests requests for hosts whose requests the rules of HTTPRoutes distribute.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

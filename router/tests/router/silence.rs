@@ -80,7 +80,8 @@ async fn a_get_leaves_a_stopped_node_and_later_requests_avoid_the_node() {
 async fn a_post_that_was_sent_to_a_stopped_node_waits_for_the_node() {
     let (scenario, mut first, second) = pinned_first(with_lanes).await;
     let mut client = scenario.client().await;
-    // This request makes the router connect: it sends no POST before the connection's handshake.
+    // This request makes the router connect, because the router sends no POST before the handshake
+    // of the connection is complete.
     client.get("/").await;
     first.processes().for_each(|process| process.stop());
     let response = tokio::spawn(async move { client.post("/", "x").await });
@@ -252,7 +253,8 @@ async fn an_unsent_request_leaves_a_shard_that_does_not_complete_the_tls_handsha
 
 #[tokio::test]
 async fn a_hung_shard_holds_at_most_its_share_of_a_threads_requests() {
-    // A shard's bulkhead is an eighth of the thread's limit; one address gets three quarters of it.
+    // A shard's bulkhead is an eighth of the thread's limit; one address gets three quarters of the
+    // bulkhead.
     const SHARE: usize = 16_384 / 8 / 4 * 3;
     const STREAMS: usize = 128;
     let (scenario, first, second) = pinned_first(without_lanes).await;

@@ -27,7 +27,7 @@ async fn divided(node: &Node, percent: u32, part: Option<Part>) -> Scenario {
     scenario
 }
 
-/// Returns the first byte of the digest to which a request was sent.
+/// Sends a request, and returns the first byte of the digest of the revision that got it.
 async fn digest(node: &Node, client: &mut Client, host: &str, header: (&str, &str)) -> u8 {
     let request = http::Request::builder().method(Method::GET).uri("/").header("host", host);
     let request = request.header(header.0, header.1).body(full("")).unwrap();

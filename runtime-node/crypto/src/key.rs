@@ -1,4 +1,4 @@
-//! A key of any kind. Its material is overwritten when it is dropped.
+//! A key of any kind. The key's material is overwritten when the key is dropped.
 
 use zeroize::Zeroizing;
 

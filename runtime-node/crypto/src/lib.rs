@@ -4,7 +4,7 @@
 //! - [`key`]: a key of any kind, and secrets; [`rsa`], [`curve`]: asymmetric keys.
 //! - [`encoding`]: the serializations of keys.
 //! - [`hash`]: the hashes that the algorithms use.
-//! - [`lc`]: calls of the C library that `aws-lc-rs` has no function for.
+//! - [`lc`]: the functions of the C library, AWS-LC, that `aws-lc-rs` does not have.
 //!
 //! The crate knows no V8, and holds no state. A caller bounds the time of a call by the length of
 //! its data; only the generation of an RSA key, which can take seconds, can be canceled.

@@ -38,7 +38,7 @@ impl RsaKey {
         Ok(Self { rsa, is_private: private.is_some() })
     }
 
-    /// Returns the public key alone.
+    /// Returns the public key alone, or `None` if AWS-LC fails.
     pub fn to_public(&self) -> Option<Self> {
         let (n, e) = (self.rsa.part(RsaPart::Modulus)?, self.rsa.part(RsaPart::PublicExponent)?);
         Self::from_parts(&n, &e, None).ok()

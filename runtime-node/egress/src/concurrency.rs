@@ -15,7 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit as Permit, Semaphore};
 
 use super::EgressError;
 
-/// The concurrency limits of a shard. Each open response uses a connection or one of its streams.
+/// The limits of a shard's requests and connections. Each open response uses a connection or one
+/// stream of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct EgressBounds {
     /// Maximum number of a Worker's requests that wait for a head: far more than a page or an API
@@ -76,8 +77,8 @@ pub(super) struct RequestPermit {
 
 /// The right to have a response open.
 pub(super) struct Open {
-    // This field is declared first, so that the permits are dropped before their scopes.
     _permits: [Permit; 3],
+    /// Keeps the scopes in the maps of [`ConcurrencyLimits`], which refer to them weakly.
     _scopes: [Rc<Scope>; 3],
 }
 
@@ -154,8 +155,8 @@ fn scope(
     if let Some(scope) = scopes.get(name).and_then(Weak::upgrade) {
         return scope;
     }
-    // Pruning whenever the number of scopes has doubled costs each insertion amortized constant
-    // time.
+    // Unused scopes are removed only when the number of scopes is a power of two, so that most
+    // insertions cost constant time.
     if scopes.len().is_power_of_two() {
         scopes.retain(|_, scope| scope.strong_count() > 0);
     }

@@ -1,5 +1,5 @@
 //! A connection to an origin: HTTP/1.1 with one exchange at a time, or HTTP/2 with many. A TLS
-//! handshake negotiates HTTP/2; without TLS, only gRPC calls use it, which require it.
+//! handshake negotiates HTTP/2. Without TLS, HTTP/2 is used only for gRPC calls, which require it.
 //!
 //! Bodies are read on demand: at most [`WINDOW`] bytes of an unread body are buffered, in HTTP/2's
 //! stream window or in the buffer of HTTP/1. HTTP/2's connection window is the sum of its streams'

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! This module makes every connection to an origin, so that nothing is sent to an address that the
-//! policy has not judged, except through a proxy that resolves names itself.
+//! policy has not allowed, except through a proxy that resolves names itself.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

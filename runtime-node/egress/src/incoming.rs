@@ -25,7 +25,7 @@ struct Receiving<T> {
     held: Option<T>,
 }
 
-/// Returns the body as a stream, and its trailers.
+/// Returns the body as a stream, and a function that takes the trailers once the stream has ended.
 ///
 /// # Arguments
 /// * `bytes` - counter of the received bytes.

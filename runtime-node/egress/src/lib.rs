@@ -20,7 +20,7 @@
 //!   Both are pure.
 //! - [`connector`]: makes a byte stream to a name: [`names`] resolves, [`dial`] connects, [`proxy`]
 //!   opens a tunnel if the node must use a proxy.
-//! - [`origin`]: the peer of a request, and its tenant; [`connection`] speaks HTTP/1.1 or HTTP/2
+//! - [`origin`]: the peer and the tenant of a request; [`connection`] speaks HTTP/1.1 or HTTP/2
 //!   with it; [`pool`] keeps idle connections.
 //! - [`budget`]: the invocation to which requests are charged; [`concurrency`]: bounds on
 //!   concurrent requests and responses; [`incoming`] and [`decode`]: a response body as it arrives.
@@ -38,11 +38,11 @@
 //!
 //! ## What tenants share
 //!
-//! Tenants share neither connections nor TLS sessions that a connection could resume: a pool's key
-//! begins with the tenant, which is the namespace. Two tenants on one connection could
-//! infer each other's traffic from the latency of their own responses and from the state of
-//! HTTP/2's header compression, and an origin that authenticates the connection would trust both.
-//! The DNS cache is shared, because its answers are the same for every tenant.
+//! Tenants share neither connections nor TLS sessions that a connection could resume: each key of
+//! the pool of connections begins with the tenant, which is the namespace. Two tenants on one
+//! connection could infer each other's traffic from the latency of their own responses and from the
+//! state of HTTP/2's header compression, and an origin that authenticates the connection would
+//! trust both. The DNS cache is shared, because its answers are the same for every tenant.
 //!
 //! A client belongs to a shard's thread. Shards share only the immutable [`Settings`].
 

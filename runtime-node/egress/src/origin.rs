@@ -24,22 +24,23 @@ impl Origin {
         self.host.to_string()
     }
 
-    /// Returns whether concurrent exchanges may share a connection, because it may speak HTTP/2.
+    /// Returns whether concurrent exchanges may share a connection, because the peer may speak
+    /// HTTP/2.
     pub(super) fn may_be_shared(&self) -> bool {
         self.secure || self.has_prior_knowledge
     }
 }
 
 /// Returns whether a request is a gRPC call, which exists only over HTTP/2 and ends with
-/// trailers. The content types of grpc-web begin in the same way, but need neither.
+/// trailers. The content types of grpc-web begin in the same way, but grpc-web needs neither.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     let suffix = content_type.and_then(|value| value.strip_prefix(b"application/grpc"));
     suffix.is_some_and(|suffix| matches!(suffix.first(), None | Some(b'+' | b';')))
 }
 
-/// Returns the name that the server's certificate must have, or `None` if the host is not a
-/// valid DNS name.
+/// Returns the name or the address that the server's certificate must have, or `None` if the host
+/// is a name that is not a valid DNS name.
 pub(super) fn server_name(host: &Host<String>) -> Option<ServerName<'static>> {
     match host {
         Host::Domain(name) => {

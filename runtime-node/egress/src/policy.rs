@@ -147,7 +147,7 @@ const METADATA: [IpAddr; 7] = [
 /// IPv4 networks that are not routed on the Internet (IANA's registry of special-purpose
 /// addresses).
 const V4: [(Ipv4Addr, u8, AddressRefused); 16] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8, AddressRefused::Loopback), // Linux treats it as this machine
+    (Ipv4Addr::new(0, 0, 0, 0), 8, AddressRefused::Loopback), // 0.0.0.0 is this machine on Linux
     (Ipv4Addr::new(10, 0, 0, 0), 8, AddressRefused::Private),
     (Ipv4Addr::new(100, 64, 0, 0), 10, AddressRefused::Private),
     (Ipv4Addr::new(127, 0, 0, 0), 8, AddressRefused::Loopback),
@@ -203,8 +203,9 @@ fn unmapped(address: IpAddr) -> IpAddr {
 }
 
 /// Returns the address to which a NAT64 gateway connects: `64:ff9b::a.b.c.d` (RFC 6052) leads to
-/// `a.b.c.d`. In an IPv6-only network, the whole IPv4 Internet has such addresses. An IPv4 address
-/// that is embedded in any other IPv6 network is judged by that network.
+/// `a.b.c.d`. In an IPv6-only network, the whole IPv4 Internet has such addresses. The address
+/// must be unmapped. An address of any other IPv6 network that embeds an IPv4 address, such as that
+/// of 6to4, is judged by its own network.
 fn translated(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) if v6.to_bits() >> 32 == 0x0064_ff9b_0000_0000_0000_0000 => {

@@ -102,7 +102,8 @@ impl ConnectionPool {
         OpeningGuard(opening)
     }
 
-    /// Adds a newly opened connection to the pool, and leases it for one exchange.
+    /// Leases a newly opened connection for one exchange. An HTTP/2 connection is added to the pool
+    /// immediately, and an HTTP/1.1 connection by [`put_back`](Self::put_back).
     pub(super) fn lease(self: &Rc<Self>, origin: &Origin, sender: Sender) -> Lease {
         let Sender::Http2(sender) = sender else {
             return Lease { sender, is_used: false, _exchange: None };

@@ -146,7 +146,8 @@ impl Proxy {
     /// Returns the proxy with credentials for the Basic scheme (RFC 7617).
     ///
     /// # Errors
-    /// Fails if the scheme cannot express the credentials, or if the proxy has credentials already.
+    /// Fails if the user name is empty, if the Basic scheme cannot express the credentials, or if
+    /// the proxy has credentials already.
     pub fn with_credentials(self, user_name: &[u8], password: &[u8]) -> Result<Self, InvalidProxy> {
         if self.authorization.is_some() {
             return Err(InvalidProxy::Twice);

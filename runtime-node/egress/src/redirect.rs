@@ -23,7 +23,7 @@ const BODY_HEADERS: [HeaderName; 5] =
 /// The step that follows a response.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Return the response, because it is not a redirect.
+    /// Return the response, because it is not a redirect or has no `Location`.
     Stay,
     /// Send a request to `url`.
     Go {

@@ -4,11 +4,11 @@
 //! that takes longer moves to a lane. Three kinds of work cannot be divided: a start's work before
 //! its first turn, a turn, and work outside turns, such as a garbage collection that a shard
 //! requests. A collection within a turn is part of that turn's time. Each collection is also
-//! measured separately, between the two callbacks with which V8 surrounds it, so that an operator
+//! measured separately, between the two callbacks with which V8 surrounds it, so that metrics
 //! can distinguish a Worker that computes from one whose heap is slow to collect.
 //!
-//! Measuring a turn costs one comparison. Measuring a collection costs four clock reads, about 2
-//! µs; the shortest collection takes 100 µs.
+//! Measuring a turn costs one comparison. Measuring a collection costs at most four clock
+//! reads, about 2 µs; the shortest collection takes 100 µs.
 
 #![allow(unsafe_code)] // V8 calls back with pointers to this module's state.
 

@@ -113,8 +113,7 @@ impl BufferPool {
             pool.metrics.too_large.inc();
             return None;
         }
-        // This is a statement of its own, because a borrow in the condition would last until the
-        // end of the condition.
+        // This is a statement of its own, so that the borrow ends before `allocate` is called.
         let free = pool.free.borrow_mut().pop();
         let Some(memory) = free.or_else(|| pool.allocate()) else {
             pool.metrics.none_free.inc();

@@ -54,7 +54,8 @@ impl CodePart {
             return true;
         }
         let part = TAKEN.take_forced(namespace, bytes);
-        // The earlier part is released first, so that it does not count against the new one.
+        // The earlier part is released before the check, so that it does not count against the new
+        // one.
         let mut current = self.0.borrow_mut();
         *current = None;
         !current.insert(part).must_be_released()

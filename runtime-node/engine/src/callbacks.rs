@@ -39,8 +39,8 @@ pub enum Callback {
 /// The error of a callback whose work has panicked.
 pub struct Panicked;
 
-/// A handler of panics in native functions. An isolate with a Worker has a handler in a slot, as
-/// `Rc<dyn OnPanic>`.
+/// A handler of panics in native functions. An isolate with a Worker has a handler in one of V8's
+/// slots of the isolate, as `Rc<dyn OnPanic>`.
 pub trait OnPanic {
     /// Ends everything in flight, and ensures that the isolate is never entered again.
     fn native_function_panicked(&self);
@@ -195,7 +195,8 @@ fn on_dynamic_import<'s, 'i, H: HostHooks>(
     })
 }
 
-/// Allows V8 to compile any WebAssembly module, because every module has passed the check before.
+/// Allows V8 to compile any WebAssembly module, because `wasm::check` has checked every module
+/// before.
 unsafe extern "C" fn on_wasm_code_generation(
     _: v8::Local<'_, v8::Context>,
     _: v8::Local<'_, v8::String>,

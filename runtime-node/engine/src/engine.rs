@@ -124,7 +124,8 @@ impl Engine {
         self.turn_cpu.set(self.turn_cpu.get() + cpu);
     }
 
-    /// Returns the number of turns so far. While it does not change, the thread runs no JavaScript.
+    /// Returns the number of turns that have ended. If two calls return the same number, the thread
+    /// has run no JavaScript between them.
     pub fn turns(&self) -> u64 {
         self.turns.get()
     }

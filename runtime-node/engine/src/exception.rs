@@ -13,8 +13,8 @@ use super::string::beginning;
 /// as large as the heap.
 const TEXT: usize = 8 * 1024;
 
-/// Receives the exceptions that Workers do not catch, in addition to the Workers' logs. Only `tenon
-/// dev` has one.
+/// Receives the exceptions that Workers do not catch. They are also written to the Workers' logs.
+/// Only `tenon dev` has such a sink.
 pub trait ExceptionSink: fmt::Debug + Send + Sync {
     /// Receives one exception. The caller is the thread of the isolate, in a turn or after it.
     ///

@@ -28,7 +28,7 @@ use rustc_hash::FxHashMap;
 /// The queue of one isolate.
 pub(crate) struct Foreground<T> {
     queue: Mutex<Queue<T>>,
-    /// Whether a task without a delay waits. Every turn reads this with a single load.
+    /// Whether a task without a delay may wait. Every turn reads this with a single load.
     urgent: AtomicBool,
     waker: AtomicWaker,
 }

@@ -14,8 +14,8 @@ pub enum ModuleCheck {
     Refused(String),
 }
 
-/// Returns the result of the check, the number of its steps, and whether the validator alone
-/// accepts the module in one pass.
+/// Checks a WebAssembly module. Returns the result, the number of the check's steps, and whether
+/// the validator alone, in one pass, accepts the module.
 pub fn check_module(bytes: &[u8]) -> (ModuleCheck, usize, bool) {
     let (mut check, mut steps) = (Check::new(), 0);
     let verdict = loop {

@@ -85,8 +85,8 @@ impl LazyProperty for Later {
 struct EvalBounds;
 
 impl CodeGeneration for EvalBounds {
-    /// Returns whether a text may be compiled: whether it is a string within the bounds. `eval`
-    /// returns any other value unchanged, without compiling it.
+    /// Returns whether a text may be compiled: whether it is a string within the bounds. If the
+    /// value is not a string, `eval` returns it unchanged, without compiling it.
     fn may_compile(scope: &mut v8::PinScope<'_, '_>, source: v8::Local<'_, v8::Value>) -> bool {
         source.try_cast::<v8::String>().is_ok_and(|source| {
             source.length() <= MAX_EVALUATED

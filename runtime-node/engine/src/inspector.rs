@@ -21,7 +21,7 @@
 //!
 //! - [`target`]: the commands from clients to an isolate; [`client`]: one client and its outbox.
 //! - [`agent`]: the isolate's side; [`console`]: reports calls of `console` to clients.
-//! - [`cpu_profiler`]: records a CPU profile for the node itself, without a client and an agent.
+//! - [`cpu_profiler`]: records a CPU profile for the node itself, without a client or an agent.
 
 pub(crate) mod agent;
 mod client;

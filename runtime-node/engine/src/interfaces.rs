@@ -14,7 +14,7 @@ pub trait Interfaces {
     /// Returns the built-in JavaScript and its native functions.
     fn builtins(&self) -> &'static Builtins;
 
-    /// Fills slots of a new isolate with the values that the native functions read.
+    /// Stores the values that the native functions read in V8's data slots of a new isolate.
     fn initialize(&self, isolate: &mut v8::Isolate, state: &Rc<State>);
 
     /// Returns the state that an invocation keeps for another protocol, if the request switches to

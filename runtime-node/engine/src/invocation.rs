@@ -4,7 +4,7 @@
 //! ```text
 //!  begin ─► pending ──answer──► answered ──taken──► taken ─┬─ nothing kept by waitUntil ─► ended
 //!              │                                           └─ waitUntil ─► … ─► ended
-//!              └─ its future was dropped ─► ended
+//!              └─ its future was dropped ─► ended, or taken if it uses `request.signal`
 //! ```
 //!
 //! This module does not depend on V8. When an invocation ends, dropping its entry aborts all of its
@@ -59,7 +59,7 @@ pub trait Attachment: Any {
         false
     }
 
-    /// Prepares for the end of the invocation, whose Worker now runs elsewhere.
+    /// Prepares for the end of the invocation, because its Worker now runs in a lane.
     fn end_with_restart(&self) {}
 }
 

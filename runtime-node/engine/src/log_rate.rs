@@ -42,7 +42,7 @@ impl LogRates {
     /// Returns the Worker's bucket, which all its isolates share.
     pub fn of(&self, worker: &WorkerId, now: Instant) -> Rc<LogRate> {
         let mut rates = self.0.borrow_mut();
-        // A Worker without an isolate whose bucket is full can be forgotten.
+        // A full bucket of a Worker that has no isolate can be dropped.
         rates.retain(|_, rate| Rc::strong_count(rate) > 1 || !rate.0.get().at(now).is_full());
         Rc::clone(rates.entry(worker.clone()).or_insert_with(|| Rc::new(LogRate::full(now))))
     }
@@ -65,7 +65,8 @@ impl LogRate {
         Self(Cell::new(Bucket { bytes: BURST, as_of: now, shut: false }))
     }
 
-    /// Takes a line with `length` bytes of text from the bucket. Returns whether it is written.
+    /// Takes the bytes of a line with `length` bytes of text from the bucket. Returns whether the
+    /// line is written.
     pub fn admit(&self, length: usize, now: Instant) -> LineDecision {
         let (bucket, decision) = self.0.get().at(now).take(length as u64 + FIELDS);
         self.0.set(bucket);

@@ -83,8 +83,8 @@ pub fn fill_meta(
 
 /// Implements `import()`.
 ///
-/// This function only requests the module. Evaluating the module here could nest inside the
-/// evaluation of another module, and V8 aborts the process if both are the same module.
+/// This function only requests the module. If the module were evaluated here, its evaluation could
+/// nest inside that of the importing module, and V8 aborts the process if both are the same module.
 pub fn import_dynamically<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     referrer: v8::Local<'s, v8::Value>,
@@ -113,7 +113,7 @@ pub fn import_dynamically<'s>(
 /// module.
 ///
 /// # Arguments
-/// * `attributes` - an array of the built-in JavaScript in which keys and values alternate, or
+/// * `attributes` - an array from the built-in JavaScript in which keys and values alternate, or
 ///   `undefined` if there are no attributes.
 pub fn import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -174,7 +174,7 @@ fn pairs(
 }
 
 /// Returns the key of the module to which `specifier` refers in `referrer`. Throws if there is
-/// none.
+/// none, or if it cannot be imported with these attributes.
 fn find(
     scope: &mut v8::PinScope<'_, '_>,
     revision: &Revision,
@@ -288,7 +288,7 @@ fn origin<'s>(scope: &mut v8::PinScope<'s, '_>, name: &str) -> Option<v8::Script
         .and_then(|script| script.source_map_url.as_deref())
         .and_then(|url| v8::String::new(scope, url))
         .map(Into::into);
-    // V8 passes exceptions on only for scripts that are marked as shared.
+    // V8 reports an exception to an inspector only if its script is marked as shared.
     let is_shared = script.is_some();
     Some(v8::ScriptOrigin::new(scope, resource, 0, 0, is_shared, -1, map, false, false, true, None))
 }

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::modules::table::Modules;
 use super::slot::slot;
 
-/// An isolate's realms by their numbers, in a slot of the isolate.
+/// An isolate's realms by their numbers, in one of the slots that `v8::Isolate` has for data.
 ///
 /// A realm's number is the security token of its context, which the engine uses for nothing else. A
 /// slot of the context is unsuitable, because the `v8` crate frees such a slot through a weak

@@ -38,8 +38,8 @@ impl Rejections {
         self.unhandled.push(rejection);
     }
 
-    /// Forgets a promise that has a handler now. Returns whether the handler is late, which means
-    /// that the promise was not rejected in this turn.
+    /// Forgets a promise that has a handler now. Returns whether the handler counts as late: the
+    /// promise was rejected in an earlier turn, or its rejection was not remembered.
     pub(crate) fn forget(&mut self, promise: v8::Local<'_, v8::Promise>) -> bool {
         let before = self.unhandled.len();
         self.unhandled.retain(|rejection| rejection.promise != promise);

@@ -10,7 +10,7 @@ pub enum Share {
 }
 
 impl Share {
-    /// Returns this share of `whole`, which is at least one if `whole` is.
+    /// Returns this share of `whole`. It is at least one if `whole` is at least one.
     pub fn of(self, whole: usize) -> usize {
         match self {
             Self::Half => whole.div_ceil(2),

@@ -3,7 +3,8 @@
 //!
 //! A namespace may have many Workers, and each Worker many isolates. All isolates of a namespace
 //! together hold at most the share that a tenant has of a shard ([`Share`]): half, or all but an
-//! eighth while no other namespace holds any of the resource. An amount that is released is
+//! eighth while no other namespace holds any of the resource. Only allocations that
+//! cannot be refused may exceed the share ([`Shares::take_forced`]). An amount that is released is
 //! immediately available to others.
 
 use std::collections::BTreeMap;

@@ -48,8 +48,8 @@ pub fn place(
     slot::<SourceMaps>(scope).of(module, text, &buffers)?.place(line, column)
 }
 
-/// The positions in the author's files for positions in a revision's modules, for code that is not
-/// in the isolate.
+/// The positions in the author's files for positions in a revision's modules, for callers that have
+/// not entered the isolate.
 pub(crate) struct Origins<'a> {
     revision: &'a Revision,
     buffers: &'a Arc<BufferBudget>,
@@ -92,7 +92,7 @@ pub fn parts(frame: &str) -> Option<(&str, &str, u32, u32, &str)> {
     Some((before, module, line.parse().ok()?, column.parse().ok()?, after))
 }
 
-/// The decoded source maps of an isolate, in one of its slots.
+/// The decoded source maps of an isolate, which V8 keeps in one of its slots for embedders' data.
 #[derive(Default)]
 struct SourceMaps {
     by_module: FxHashMap<String, Option<Decoded>>,

@@ -25,8 +25,8 @@ const MIN_HEAP: usize = 8 << 20;
 /// Maximum memory limit of a Worker that can start with a spare, in MiB.
 pub(crate) const LARGEST: u32 = 512;
 
-/// Size of the old generation at which V8 first collects it, in bytes, if the limit is not lower.
-/// This is half of the default limit.
+/// Size of the old generation at which V8 first collects it, in bytes, unless the limit is lower.
+/// This is half of a Worker's default limit.
 const INITIAL: usize = 64 << 20;
 
 /// An isolate with its first realm, but without a Worker's code.

@@ -1,7 +1,7 @@
 //! The state of an isolate that native functions can reach, which is everything except V8's own
 //! state.
 //!
-//! The state is stored in a slot of the isolate, so that a native function finds it through its
+//! The state is stored in a V8 slot of the isolate, so that a native function finds it through its
 //! scope. No method keeps a borrow while JavaScript can run.
 //!
 //! - [`operate`]: operations of invocations; [`sending`]: responses that are being sent;
@@ -138,7 +138,7 @@ impl State {
 
     // Invocations.
 
-    /// Begins an invocation, which keeps the isolate until it ends.
+    /// Begins an invocation, which keeps the isolate alive until the invocation ends.
     pub fn begin(&self, invocation: Invocation) -> InvocationId {
         let id = self.invocations.borrow_mut().begin(invocation);
         let mut kept = self.kept.borrow_mut();
@@ -274,13 +274,13 @@ impl State {
         }
     }
 
-    /// Records that a promise that kept the invocation has settled.
+    /// Records that a promise that kept the invocation alive has settled.
     pub fn promise_settled(&self, id: InvocationId) {
         self.invocations.borrow_mut().promise_settled(id);
         self.end_if_done(id);
     }
 
-    /// Ends the invocation if its outcome has been taken and no promise keeps it.
+    /// Ends the invocation if its outcome has been taken and no promise keeps it alive.
     pub fn end_if_done(&self, id: InvocationId) {
         let ended = self.invocations.borrow_mut().end_if_done(id);
         self.release(ended);
@@ -322,7 +322,7 @@ impl State {
     }
 
     /// Fails the invocations that can make no further progress, and releases the isolate when no
-    /// invocation is in flight. The caller calls this after the end of a turn or an invocation.
+    /// invocation is in flight. It must be called after a turn or an invocation has ended.
     pub fn reap(&self) {
         let stalled = self.invocations.borrow().stalled();
         for id in stalled {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  a request's body ──┐                             ┌─► JavaScript: all of it, or piece by piece
-//!  a fetched body ────┼─► a number of an invocation ┼─► its response, bypassing JavaScript
+//!  a fetched body ────┼─► a number in an invocation ┼─► its response, bypassing JavaScript
 //!  a pipe's read end ─┘                             └─► the body of a fetch, bypassing JavaScript
 //! ```
 //!

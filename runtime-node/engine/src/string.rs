@@ -37,12 +37,12 @@ pub fn from_text<'s>(
     scope: &v8::PinScope<'s, '_>,
     text: &str,
 ) -> Option<v8::Local<'s, v8::String>> {
-    // V8 copies octets, and decodes UTF-8 in two passes.
+    // V8 only copies octets, whereas it decodes UTF-8 in two passes.
     if text.is_ascii() { from_octets(scope, text.as_bytes()) } else { v8::String::new(scope, text) }
 }
 
-/// Makes a string that V8 internalizes, with one character per octet. The caller passes only names
-/// from a small set. Returns `None` if the string would be too long for V8.
+/// Makes a string that V8 internalizes, with one character per octet. This function is for names,
+/// most of which occur again and again. Returns `None` if the string would be too long for V8.
 pub fn from_name<'s>(
     scope: &v8::PinScope<'s, '_>,
     name: &str,
@@ -90,8 +90,8 @@ pub fn append_octets<'b>(
 /// empty. The bytes are counted against the isolate's budget until they are dropped. Returns `None`
 /// if the bytes exceed the budget.
 ///
-/// The bytes are written once, into one of the shard's blocks unless they are too long for a block
-/// or no block is free.
+/// The bytes are written into one of the shard's blocks, unless they are too long for a block or no
+/// block is free. Only a string that is not ASCII is copied once more.
 ///
 /// # Arguments
 /// * `extra` - the number of further bytes to count, for the data that is sent before the copy.

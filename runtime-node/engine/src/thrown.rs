@@ -33,8 +33,8 @@ impl Thrown {
         Self::Dom(name, message.into())
     }
 
-    /// Returns the exception for JavaScript. Returns `None` if the construction of the exception
-    /// threw another one.
+    /// Returns the exception for JavaScript. Returns `None` if the exception cannot be constructed,
+    /// for example because its construction threw another one.
     pub(crate) fn value<'s>(
         &self,
         scope: &mut v8::PinScope<'s, '_>,

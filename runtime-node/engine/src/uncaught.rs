@@ -1,4 +1,5 @@
-//! Reports uncaught exceptions and unhandled rejections to the Worker's events and to its log.
+//! Delivers unhandled rejections to the Worker as events. Writes the rejections that the Worker
+//! does not cancel, and uncaught exceptions, to the Worker's log.
 //!
 //! ```text
 //!  a promise is rejected ─┬─ a handler within the turn ─► nothing
@@ -94,8 +95,8 @@ fn dispatch(scope: &mut v8::PinScope<'_, '_>, rejection: &Rejection, is_handled:
     prevented.is_some_and(|prevented| prevented.is_true())
 }
 
-/// Logs exceptions from callbacks of a `FinalizationRegistry`, which V8 runs by itself. Without a
-/// listener, V8 would print them.
+/// Logs an exception from a callback of a `FinalizationRegistry`; V8 runs such callbacks by itself.
+/// Without this listener, V8 would print the exception.
 pub(crate) fn log<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) {
     let state = State::of(scope);
     let exception = Exception::describe(scope, value);

@@ -30,9 +30,9 @@ use crate::page::Page;
 /// Minimum sleep between two inspections. A turn can exceed its limit by this duration.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-/// Maximum sleep while new turns continue to begin. Most turns may use more CPU time than this
-/// duration, so few turns have to wake the watchdog. It costs a turn a few microseconds to wake the
-/// watchdog, and an inspection costs the machine a little more.
+/// Maximum sleep while new turns continue to begin. The budget of most turns is longer than this
+/// duration, so few turns have to wake the watchdog. A turn that wakes the watchdog spends a few
+/// microseconds on it, and an inspection costs a little more.
 const MAX_SLEEP: Duration = Duration::from_millis(5);
 
 /// Number of consecutive sleeps without a turn after which the watchdog parks until a turn begins.
@@ -45,7 +45,8 @@ pub struct Watchdog(Arc<Registry>);
 /// The timers of all shards, and the watchdog's thread.
 struct Registry {
     timers: Mutex<Vec<Weak<TurnTimer>>>,
-    /// Time for which the watchdog sleeps unless a turn wakes it, in milliseconds.
+    /// Time for which the watchdog sleeps unless a turn wakes it, in milliseconds; 0 if it has been
+    /// woken.
     sleep_ms: AtomicU64,
     thread: OnceLock<Thread>,
 }

@@ -125,8 +125,8 @@ pub(super) fn encode(mut text: &str, encoding: &'static Encoding, out: &mut Vec<
     }
 }
 
-/// Returns the encoded form of a name, where character references have no meaning. Returns `None`
-/// if the encoding does not have all characters of the name.
+/// Returns the encoded form of a name. Character references have no meaning in a name. Returns
+/// `None` if the encoding does not have all characters of the name.
 pub(super) fn encode_name(name: &str, encoding: &'static Encoding) -> Option<Vec<u8>> {
     let (bytes, _, has_replacements) = encoding.encode(name);
     (!has_replacements).then(|| bytes.into_owned())

@@ -31,7 +31,7 @@ impl Editing<'_> {
         self.token.set_name(name, self.encoding, self.total)
     }
 
-    /// Returns the namespace of an element.
+    /// Returns the namespace of an element. Returns an empty string for any other token.
     pub fn namespace(&self) -> &'static str {
         match self.token.kind {
             CurrentKind::Element { namespace, .. } => namespace,

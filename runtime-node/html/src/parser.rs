@@ -142,7 +142,8 @@ impl Parser {
         self.tape.borrow_mut()
     }
 
-    /// Parses the beginning of `input`, at least one byte. Returns the number of bytes.
+    /// Parses the beginning of `input`, at least one byte. Returns the number of bytes. After an
+    /// error or the end of the document, discards the whole input.
     ///
     /// # Errors
     /// Returns an error if the document cannot be parsed. The tape then has the tokens that precede

@@ -1,4 +1,4 @@
-//! The handlers that the parser calls. They record the tokens on a [`Tape`].
+//! The recorders: handlers that the parser calls, and that record the tokens on a [`Tape`].
 
 use std::cell::RefCell;
 use std::ops::Range;

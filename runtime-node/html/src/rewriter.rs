@@ -97,7 +97,8 @@ impl Rewriter {
         })
     }
 
-    /// Feeds the beginning of `input`, after the step [`Step::Input`]. Returns the number of bytes.
+    /// Feeds the beginning of `input`, after the step [`Step::Input`]. Returns the number of bytes
+    /// that were fed; the caller feeds the others after the next such step.
     pub fn feed(&mut self, input: &[u8]) -> usize {
         self.parser.tape().clear();
         self.parser.parse(input).unwrap_or_else(|error| {

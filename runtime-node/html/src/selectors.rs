@@ -34,8 +34,8 @@ const MEMORY: usize = 3 << 20;
 /// part looks at every byte of a token, at about a nanosecond for each: about 0.3 s in all.
 const COMPARISONS: usize = 256 << 20;
 
-/// The minimum size of an open element in a list whose size counts toward the limit of the parser,
-/// in bytes.
+/// The minimum size of the entry of an open element in the parser's list of such elements, in
+/// bytes. The size of this list counts toward the limit of the parser.
 const ENTRY: usize = 96;
 
 /// The memory of an open element for each combinator of the selectors, in bytes. The parser does

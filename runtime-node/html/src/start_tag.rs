@@ -134,7 +134,7 @@ impl StartTag {
         self.name = Some(name);
     }
 
-    /// Omits the `/` of `<div/>` if the tag is written with changes.
+    /// Omits the `/` of `<div/>` when the tag is written, if it is written with changes.
     pub(super) fn omit_slash(&mut self) {
         self.is_self_closing = false;
     }

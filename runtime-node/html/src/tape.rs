@@ -284,7 +284,8 @@ impl Tape {
         &self.ended[span.range()]
     }
 
-    /// Drops everything that has been recorded. All entries must have been taken.
+    /// Drops everything that has been recorded, except the counts of elements and the position in
+    /// the document. All entries must have been taken.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT);

@@ -100,7 +100,7 @@ pub(super) enum CurrentKind {
     End,
 }
 
-/// See the module's documentation.
+/// The token whose handlers are running, and the changes to it.
 #[derive(Debug)]
 pub(super) struct Current {
     pub(super) kind: CurrentKind,

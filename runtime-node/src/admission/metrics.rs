@@ -17,8 +17,8 @@ pub struct AdmissionFamilies {
 pub struct AdmissionMetrics {
     /// Invocations that hold a permit of the shard.
     pub in_flight: IntGauge,
-    /// Requests that wait for a permit of the shard, of their tenant or of their Worker, which may
-    /// have to be started first.
+    /// Requests that wait for a permit of the shard, of their tenant or of their Worker. The Worker
+    /// may have to be started first.
     pub waiting: IntGauge,
     /// Clients' open WebSockets, which hold no permit of the shard.
     pub tunnels: IntGauge,

@@ -109,7 +109,7 @@ impl Supervisor {
     /// Fetches a revision from the supervisor's store: the catalog's messages and bytecode.
     ///
     /// # Errors
-    /// Returns the status with which the supervisor's own source failed.
+    /// Fails with the status of the supervisor's own source, or if the supervisor does not answer.
     pub(crate) async fn get_revision(
         &self,
         worker: &str,
@@ -164,7 +164,8 @@ impl Supervisor {
         }));
     }
 
-    /// Reports that the prestart of a revision has ended, successfully or not.
+    /// Reports that the start of a revision that the supervisor has ordered in advance (`Prestart`)
+    /// has ended, successfully or not.
     pub(crate) fn report_warm(&self, digest: &RevisionDigest) {
         self.notify(NoticeKind::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
     }

@@ -121,9 +121,9 @@ async fn serve_other(
         .max_concurrent_streams(STREAMS)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .initial_stream_window_size(STREAM_WINDOW)
-        // These bounds protect against hostile clients. A shard's clients are routers, which
-        // forward the resets of very many clients, and whose uploads are reset whenever a Worker
-        // does not read them.
+        // The defaults of these bounds protect against hostile clients, and are too low here: a
+        // shard's clients are routers, which forward the resets of very many clients, and whose
+        // uploads are reset whenever a Worker does not read them.
         .max_pending_accept_reset_streams(STREAMS as usize)
         .max_local_error_reset_streams(None)
         .serve_connection(

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A shard's process watches the catalog itself, as a router does, on a thread of its own. The
-//! supervisor could watch it once for all processes, but would then have to keep what tenants
-//! wrote, and a process that restarts would depend on it. A process without a table leaves its
-//! clients to the other shards of the node.
+//! supervisor could watch the catalog once for all processes, but would then have to keep what
+//! tenants wrote, and a process that restarts would depend on the supervisor for its table. A
+//! process without a table leaves its clients to the other shards of the node.
 
 use prometheus::Registry;
 use tenon_lifecycle::drain;

@@ -5,8 +5,8 @@
 //!                            (still accepting: a router that does not know yet gets an answer)
 //! ```
 //!
-//! A thread with a front serves clients as well, and their requests for other shards. The front
-//! drains first, because the shard must still answer its clients:
+//! A thread with a front serves clients as well, and forwards their requests for other shards. The
+//! front drains first, because the shard must still answer its clients:
 //!
 //! ```text
 //!  signal ─► the front drains, the shard serves ─► the shard drains ─► end

@@ -6,7 +6,7 @@
 //! | | back-off | ends |
 //! | --- | --- | --- |
 //! | the revision does not start | doubles with each failure in a row | when a start succeeds |
-//! | its isolates are condemned | begins after several strikes, grows with each | as time passes |
+//! | its isolates are condemned | begins after ten of them, grows with each | as time passes |
 //!
 //! Only time makes a condemned isolate count for less: a revision that has an isolate condemned
 //! after a hundred cheap requests costs its neighbors as many starts as one that only fails. Time
@@ -66,8 +66,8 @@ struct FailedStart {
 struct Streak {
     /// Number of the condemned isolates.
     times: u32,
-    /// Total weight of the condemned isolates at `as_of`, which is the end of the revision's last
-    /// back-off if it has had one.
+    /// Total weight of the condemned isolates at `as_of`. This is the time of the latest condemned
+    /// isolate, or the end of the back-off that this isolate caused.
     weight: f64,
     as_of: Instant,
     /// Set by a `Failing` notice, and cleared by a `Recovered` notice.
@@ -137,8 +137,8 @@ impl CrashBackoff {
         });
         streak.times = streak.times.saturating_add(1);
         (streak.weight, streak.as_of) = ((streak.weight(now) + 1.0).min(MAX_WEIGHT), now);
-        // The weight is rounded, because a strike of a few milliseconds ago counts for a little
-        // less than one.
+        // The weight is rounded, because an isolate that was condemned a few milliseconds ago
+        // counts for a little less than one.
         let Some(over) = (streak.weight.round() as u32).checked_sub(TOLERATED + 1) else { return };
         let pause = (FIRST_PAUSE * 2_u32.pow(over)).min(LONGEST_BACK_OFF);
         (streak.as_of, streak.was_reported) = (now + pause, true);
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn only_time_clears_the_strikes_of_a_revision() {
         let (mut backoff, mut now) = (CrashBackoff::default(), Instant::now());
-        // One isolate is condemned each second.
+        // Each isolate is condemned one second after the end of the previous back-off.
         assert!(
             condemn_repeatedly(&mut backoff, Duration::from_secs(1), 20, &mut now)[19]
                 > Duration::ZERO

@@ -2,8 +2,9 @@
 //! isolate has been idle for a long time.
 //!
 //! A spent isolate is evicted first, then an idle one of a tenant with more than half of the slots,
-//! then any other idle one; among isolates of one rank, the least recently used. A busy isolate is
-//! never evicted. A tenant whose share of the slots is used up makes room among its own isolates.
+//! then any other idle one; among isolates of one rank, the least recently used. A busy isolate
+//! never makes room: only [`Pool::release`] evicts one. A tenant whose share of the slots is used
+//! up makes room among its own isolates.
 
 use std::time::{Duration, Instant};
 
@@ -67,7 +68,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.backoff.review(now);
     }
 
-    /// Evicts the revision's isolate, if it has one, because new requests go elsewhere.
+    /// Evicts the revision's isolate, if it has one, even if it is busy, because new requests go
+    /// elsewhere.
     pub fn release(&mut self, digest: &RevisionDigest, now: Instant) {
         // A start continues for the requests that wait for it.
         if matches!(self.slots.get(digest), Some(Slot::Warm(_))) {

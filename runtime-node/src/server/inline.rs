@@ -1,5 +1,5 @@
-//! Serves the front of the shard's own thread. The request and the reply are values; admission,
-//! deadlines and limits are those of every request.
+//! Serves the front of the shard's own thread. The request and the reply are passed as Rust values,
+//! without encoding them; admission, deadlines and limits are those of every request.
 
 use std::panic::AssertUnwindSafe;
 use std::rc::{Rc, Weak};

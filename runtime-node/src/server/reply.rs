@@ -84,8 +84,8 @@ pub(super) fn for_router(failure: &Failure) -> Failure {
 pub(super) fn status(failure: &Failure) -> HeaderMap {
     let failure = for_router(failure);
     let mut headers = HeaderMap::new();
-    // `add_header` fails only if the status is not a valid header value, which does not happen. 2
-    // is the gRPC code `UNKNOWN`.
+    // `add_header` fails only if the status is not a valid header value, which does not happen. The
+    // gRPC code 2 is `UNKNOWN`.
     if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
         headers.insert(GRPC_STATUS, HeaderValue::from_static("2"));
     }

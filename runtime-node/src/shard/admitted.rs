@@ -99,7 +99,7 @@ impl Admitted {
     }
 
     /// Reserves a slot for the tunnel that the request becomes if its Worker accepts the
-    /// WebSocket. No code has run for the request yet.
+    /// WebSocket. This happens before any code runs for the request.
     ///
     /// # Errors
     /// Fails if the tenant or the shard has its maximum number of tunnels.

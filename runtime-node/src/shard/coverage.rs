@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 
 use tenon_engine::{Bytecode, BytecodeLookup};
 
-/// Factor between the numbers of invocations after which bytecode is made, and the last of them.
+/// Factor between successive numbers of invocations after which bytecode is made.
 const FACTOR: u32 = 4;
+/// Last number of invocations after which bytecode is made.
 const LAST: u32 = 64;
 
 /// Time after a start for which bytecode is made again. V8 discards the bytecode of functions that

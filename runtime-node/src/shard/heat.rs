@@ -29,7 +29,8 @@ const LARGE_PERCENT: u128 = 20;
 
 /// The load of a shard.
 pub(super) struct ShardHeat {
-    /// Number of windows before the current one.
+    /// The number of the current window, counted from 1; 0 is the `window` of a [`WorkerHeat`] that
+    /// has not been observed.
     window: Cell<u64>,
     began_at: Cell<Instant>,
     /// Time for which the thread had run tasks when the window began.

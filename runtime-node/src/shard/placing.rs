@@ -22,8 +22,8 @@ pub(super) type Placing =
 
 impl Shard {
     /// Asks the supervisor whether the revision may run on this shard and, if the pool has room,
-    /// requests the revision's code. Concurrent requests for one revision share one reply; the
-    /// first of these requests to resume takes the code.
+    /// requests the revision's code. Concurrent requests for one revision with the same `stay`
+    /// share one reply; the first of these requests to resume takes the code.
     ///
     /// # Errors
     /// Fails with [`FailureCode::Moved`] if the revision runs elsewhere on this node, and with
@@ -59,8 +59,8 @@ impl Shard {
         placing.await.map(|delivery| delivery.take())
     }
 
-    /// Asks the supervisor whether a revision that is warm on this shard may continue to run. A
-    /// request that may have ended another process asks this.
+    /// Asks the supervisor whether a revision that is warm on this shard may continue to run. This
+    /// is called for a request that may have ended another process.
     ///
     /// # Errors
     /// Fails as [`Self::place`] does.
@@ -91,8 +91,8 @@ impl Shard {
             && pool.has_room(&request.digest, namespace, share, Instant::now())
     }
 
-    /// Converts the supervisor's reply: to the revision's code, if the code was requested, or to
-    /// the failure of a refusal.
+    /// Converts the supervisor's reply, and remembers a quarantine. Returns the revision's code if
+    /// the code was requested, or a failure if the supervisor refused the revision.
     fn accept_reply(
         &self,
         digest: RevisionDigest,

@@ -1,7 +1,7 @@
 //! Remembers which revisions the supervisor refuses, and until when. This module is pure.
 //!
 //! The supervisor serves every process of a node. With this cache, a shard asks the supervisor only
-//! once about a quarantined revision, however many requests arrive for that revision.
+//! once about each quarantine of a revision, however many requests arrive for that revision.
 
 use std::time::Instant;
 

@@ -30,7 +30,7 @@ pub(super) struct Resident {
     pub(super) weight: Rc<Weight>,
     /// The load that the isolate causes, for routers.
     pub(super) heat: Rc<WorkerHeat>,
-    /// The invocations that the bytecode reflects.
+    /// The extent to which the revision's bytecode covers the functions that invocations use.
     pub(super) coverage: Rc<Coverage>,
 }
 

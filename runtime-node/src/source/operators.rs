@@ -98,8 +98,8 @@ impl Operators {
     /// Fetches a revision, and retries for as long as the error's retry time allows.
     ///
     /// # Arguments
-    /// * `worker` - the Worker to which the revision belongs, which helps an operator without an
-    ///   index to find it.
+    /// * `worker` - the Worker to which the revision belongs. An operator without an index needs it
+    ///   to find the revision.
     pub(super) async fn fetch(
         &self,
         worker: &str,
@@ -174,14 +174,14 @@ impl FetchError {
         match self {
             // A router may have learned of the revision from another replica of the operator.
             Self::Unknown => LAG.min(wait),
-            // The Worker may have moved to this pool, and this replica may not have seen it yet.
+            // The Worker may have moved to this pool, and this replica may not know the move yet.
             Self::Denied(_) => LAG.min(wait),
             Self::Unreachable(_) | Self::Silent => wait,
             Self::Unresolved(_) | Self::Malformed(_) | Self::Other(_) => Duration::ZERO,
         }
     }
 
-    /// Returns whether another operator may be able to answer.
+    /// Returns whether this operator did not answer, so the next attempt asks another one.
     fn may_succeed_elsewhere(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Silent)
     }

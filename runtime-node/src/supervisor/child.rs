@@ -15,7 +15,8 @@ use tokio::sync::{Notify, mpsc, watch};
 use super::process::Process;
 use super::{lock, order};
 
-/// Time within which a process must send its metrics; otherwise, its previous metrics are exposed.
+/// Time within which a process must send its metrics. After this time, the metrics that it sent
+/// last are exposed.
 const GATHER: Duration = Duration::from_millis(500);
 
 /// The record of one shard or lane, and of its process while there is one.
@@ -45,7 +46,7 @@ pub(super) struct ChildState {
 }
 
 impl Child {
-    /// Creates the record of a process that has not been started.
+    /// Creates the record of a shard or lane whose first process has not been started.
     ///
     /// # Arguments
     /// * `starting` - dropped when the first process serves.

@@ -5,9 +5,10 @@
 //! ```
 //!
 //! A lowered limit applies immediately. The limits of the other processes are raised afterwards, by
-//! the difference less the memory that the limited process took between its check and its new
-//! limit. The limits therefore never exceed the available memory, however long this task waits for
-//! a CPU. A process is checked as soon as it begins, before it can run a Worker's code.
+//! the difference less the memory that the process with the lowered limit took between its check
+//! and its new limit. The limits therefore never exceed the available memory, however long this
+//! task waits for a CPU. A process is checked as soon as it begins, before it can run a Worker's
+//! code.
 
 use std::sync::Arc;
 

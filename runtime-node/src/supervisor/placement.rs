@@ -271,7 +271,8 @@ impl Placement {
     }
 
     /// Judges, with [`Quarantines::judge`], a revision whose code was running when its process
-    /// ended or was killed. Returns `None` for a revision for which no shard or lane has asked.
+    /// ended or was killed. Returns `None` for a revision for which no shard or lane has asked, or
+    /// that the cache has dropped.
     pub(super) fn judge(
         &mut self,
         digest: &RevisionDigest,

@@ -1,8 +1,8 @@
 //! One process of a node, a shard or a lane, from its start to its end.
 //!
-//! The process gets its end of the control connection, the page, and its listeners as file
-//! descriptors. The listeners stay open in the supervisor, so that while a shard restarts,
-//! connections to it wait instead of being refused.
+//! The process gets its end of the control connection, the [page](tenon_engine::page), and its
+//! listeners as file descriptors. The listeners stay open in the supervisor, so that while a shard
+//! restarts, connections to it wait instead of being refused.
 
 use std::ffi::OsString;
 use std::io;

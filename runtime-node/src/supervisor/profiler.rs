@@ -150,7 +150,7 @@ struct Run {
     id: u64,
     worker: WorkerId,
     duration: Duration,
-    /// Whether the copy has started.
+    /// Whether the copy, the isolate that is profiled, has started in a lane.
     has_begun: bool,
     reports_rx: mpsc::Receiver<Report>,
 }
@@ -229,7 +229,8 @@ impl Shared {
     /// report.
     ///
     /// # Errors
-    /// Fails if the profile is no longer wanted.
+    /// Fails if the report is empty or the profile is no longer wanted, or if the client does not
+    /// take reports in time, which ends the profile.
     pub(super) async fn report_profile(
         &self,
         by: ShardId,
@@ -271,7 +272,7 @@ impl Shared {
         self.order_all(&OrderKind::EndProfile(node::EndProfile { id }), ShardId::is_lane);
     }
 
-    /// Lets the profiled Worker run again where its class places it.
+    /// Lets the profiled Worker run again where it would run without a profile.
     fn end_recording(&self) {
         lock(&self.placement).profiled = None;
         let consult = OrderKind::Consult(node::Consult::default());

@@ -19,7 +19,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Follows the operator's list forever. While the operator is unreachable, a node refuses only the
-/// revisions that it knows already or has judged itself.
+/// revisions that an earlier list contained or that the node has judged itself.
 pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
     let mut client = CatalogClient::new(source::connect(config.catalog.ready, config.tls));
     let mut pause = FIRST_PAUSE;

@@ -38,7 +38,7 @@ const PIECE: usize = 1 << 20;
 /// than 8 MiB.
 const MAX_BYTECODE: usize = 64 << 20;
 
-/// Serves one process until its connection ends.
+/// Serves one process. Does not return when the connection ends: the caller aborts the task.
 ///
 /// # Arguments
 /// * `alive` - whether the process is alive; notices of an ended process are ignored.
@@ -89,7 +89,7 @@ impl supervisor_server::Supervisor for Service {
         let (shared, id, mut notices) = (Arc::clone(&self.shared), self.id, request.into_inner());
         let alive = Arc::clone(&self.alive);
         tokio::spawn(async move {
-            // An error means that the process has ended; the keeper notices that too.
+            // An error means that the process has ended, which its `Keeper` notices too.
             while let Ok(Some(notice)) = notices.message().await {
                 // A late notice of an ended process must not be mistaken for a notice of the
                 // process's successor.

@@ -2,6 +2,7 @@
 //
 //   /plan?seed=1&call=2   describes the call, as code
 //   /call?seed=1&call=2   performs the same call
+//   /count                returns the number of functions
 
 import { VALUES } from './values.js';
 
@@ -79,7 +80,7 @@ function plan(seed, call) {
   return { value, receiver, isNew, args, text };
 }
 
-// Returns the class to which the path of a function belongs.
+// Returns the key of VALUES for receivers of the function at a path, or `undefined`.
 function classOf(path) {
   const bare = path.replace(/^[gs]et /, '');
   if (/(^|\.)(Big)?(Uint|Int|Float)\d+(Clamped)?Array\b/.test(bare)) return 'TypedArray';
@@ -96,7 +97,7 @@ function perform({ value, receiver, isNew, args }) {
   const result = isNew ? construct(value, values) : apply(value, receiver(), values);
   return use(result);
 }
-// Uses a result, whose work may be deferred until then.
+// Uses a result, because a function may defer its work until its result is used.
 function use(result) {
   if (typeof result === 'string') return result.charCodeAt(result.length >> 1);
   if (typeof result === 'function') return result('a'.repeat(2 ** 20), 'a'.repeat(2 ** 20) + 'b');

@@ -111,7 +111,7 @@ fn revision() -> Revision {
     }
 }
 
-/// Stages a finding with one call, for the parent to detect.
+/// Pretends that one call leads to a finding, for the parent to detect.
 pub(crate) fn stage(finding: &str) -> ! {
     print_line(&format!("call 7 {finding}"));
     let mut kept = Vec::new();
@@ -135,7 +135,7 @@ fn cpu_time() -> Duration {
     Duration::from_nanos(stat.split_whitespace().next().unwrap().parse().unwrap())
 }
 
-/// Writes a line and flushes it. Exits if the parent no longer reads, which means that it has
+/// Writes a line and flushes it. Exits if the parent no longer reads, because the parent has then
 /// ended.
 fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();

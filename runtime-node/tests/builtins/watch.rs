@@ -48,7 +48,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The end of a child, and the call during which it ended.
+/// The end of a child, and the last call that it reported.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) call: u32,
@@ -79,7 +79,7 @@ pub(crate) struct Progress {
     cpu: Duration,
 }
 
-/// Runs a child that makes calls until there is a finding or `is_enough` returns true.
+/// Runs a child that makes calls until one of them misbehaves or `is_enough` returns true.
 ///
 /// # Arguments
 /// * `arguments` - arguments that make this program the child.

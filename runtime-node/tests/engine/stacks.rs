@@ -1,4 +1,4 @@
-//! Tests of stack traces and locations, which refer to lines of the author's source.
+//! Tests that stack traces and locations refer to lines of the author's source.
 
 use std::rc::Rc;
 

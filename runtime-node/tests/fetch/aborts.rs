@@ -157,7 +157,8 @@ async fn a_long_lived_signal_retains_nothing_of_finished_fetches(shard: Rc<Shard
             AbortSignal.any([signal]);
             await scheduler.wait(0);
           }
-          // `deref` keeps its target alive until the end of the job, so it cannot hide a leak.
+          // `deref` keeps its target alive only until the end of the job, so it does not fake
+          // a leak in the next round.
           left = streams.filter((stream) => stream.deref() !== undefined).length;
         }
         return Response.json(left)";

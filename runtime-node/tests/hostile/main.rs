@@ -10,9 +10,9 @@
 //! ```
 //!
 //! The scripts try to end the process that runs the suite, so a suite that finishes proves that
-//! none succeeded. After the last script, the process must have released the memory that the
-//! scripts took. Scripts that may end their process run in a process of their own
-//! (`hostile/ends.rs`).
+//! none succeeded. Only the scripts during which V8 may end the process run in a process of their
+//! own (`hostile/ends.rs`). After the last script, the process of the suite must have released the
+//! memory that the scripts took.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 

@@ -1,5 +1,5 @@
-//! Measures the time for which a neighbor waits for its responses, in CPU time of the thread that
-//! it shares with a hostile Worker.
+//! Measures how long responses of a neighbor take, in CPU time of the thread that the neighbor
+//! shares with a hostile Worker.
 
 use std::sync::Mutex;
 use std::time::Duration;

@@ -289,7 +289,8 @@ async fn an_isolate_slightly_over_its_cpu_limit_is_retired(name: &'static str) {
             // This is a new isolate, and the isolate before it has answered every request.
             Ok(answer) if answered && answer.text() == "1" => break,
             Ok(_) => (answered, rounds) = (true, rounds + rounds / 100),
-            // The work was too much, and this Worker is in back-off now.
+            // The work was too much. The next attempt uses a new Worker, because a Worker that is
+            // stopped repeatedly goes into back-off.
             Err(_) => {
                 number += 1;
                 (worker, answered, rounds) = (deploy(number), false, rounds - rounds / 10);

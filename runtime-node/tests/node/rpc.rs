@@ -110,7 +110,8 @@ async fn a_request_without_an_entry_reaches_the_default_export(name: &'static st
     let node = TestNode::start(name).await;
     let callee = node.worker("other", CALLEE, |_| {});
     assert_eq!(node.client().get(&callee).await.unwrap().text(), "warm");
-    // The node ignores an entry in a plain head: a request for an entry has a part of its own.
+    // The node ignores an entry in an ordinary head: the head of a request for an entry is another
+    // part of the message, `entry_head`.
     let entry = Some(Entry { export: "Admin".to_owned(), rpc: None });
     let plain = InvokeHead { entry, ..head(&callee) };
     let answer = node.client().call(plain, stream::empty()).await.unwrap();

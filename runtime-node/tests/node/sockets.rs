@@ -1,4 +1,4 @@
-//! Tests of WebSockets between Workers, which they open through their bindings.
+//! Tests of WebSockets that one Worker opens to another through a binding.
 
 use bytes::Bytes;
 use futures::stream;

@@ -63,7 +63,8 @@ struct Case {
     /// Texts that the body must contain.
     #[serde(default)]
     contains: Vec<String>,
-    /// The beginning of a path in the body; a request for the whole path must succeed.
+    /// The beginning of a path that the body must contain. A request for the whole path must
+    /// succeed.
     names: Option<String>,
 }
 

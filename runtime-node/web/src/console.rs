@@ -7,7 +7,8 @@ use tenon_engine::state::State;
 use tenon_engine::string::beginning;
 use tenon_op::op;
 
-/// The maximum length of a line, in bytes of UTF-8: one more than an invocation may log in total.
+/// The maximum length of a line, in bytes of UTF-8: one more than an invocation may log in total,
+/// so that a longer line still exceeds the budget.
 const MAX_LINE: usize = BUDGET + 1;
 
 /// Logs a line of the current invocation.

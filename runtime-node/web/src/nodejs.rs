@@ -37,7 +37,8 @@ pub(crate) fn environment(scope: &mut v8::PinScope<'_, '_>) -> Vec<String> {
     pairs.flat_map(|(name, value)| [name.to_owned(), value.to_owned()]).collect()
 }
 
-/// Returns whether the predicate of this name in `util.types` holds for the value.
+/// Returns whether the predicate of `util.types` for this kind, such as `isMap` for `Map`, holds
+/// for the value.
 #[op]
 pub(crate) fn is_kind(value: v8::Local<'_, v8::Value>, kind: String) -> bool {
     is_of_kind(value, &kind)

@@ -24,7 +24,7 @@ use crate::ops::Promised;
 use crate::service::calls::CallResponse;
 use crate::service::{STAGE, call, caller_and_callee, message_of, over_limit};
 
-/// The maximum length of a session's name in logs, in characters.
+/// The maximum length of the method's name by which logs name a session, in characters.
 const MAX_NAME: usize = 128;
 
 /// The remedy that is appended to the failure with which an older version refuses a session.

@@ -37,9 +37,9 @@ use crate::websocket::sockets::link::Wire;
 pub(crate) const STAGE: &str = "service";
 
 /// Sends a request to the Worker that the revision's binding at index `service` names, or, if
-/// `service` is one more than the last index, to the Worker's own static files. Returns a promise
-/// of its outcome, as `fetch_send` does. The response is returned unchanged: the caller handles
-/// redirects.
+/// `service` is one more than the last index, to the static files of the calling Worker. Returns a
+/// promise of the outcome, as `fetch_send` does. The response is returned unchanged: the caller
+/// handles redirects.
 ///
 /// # Errors
 /// Returns a `TypeError` if the invocation has ended, or if there is no such binding.
@@ -121,8 +121,8 @@ fn pairs(headers: &[Header]) -> impl Iterator<Item = (&str, &[u8])> {
     headers.iter().map(|header| (header.name.as_str(), &header.value[..]))
 }
 
-/// A WebSocket that this isolate requests from the other Worker in the same way as a client would.
-/// This isolate holds the client's end.
+/// A WebSocket that this isolate requests from another Worker, as a client would. This isolate
+/// holds the client's end.
 struct RequestedWebSocket {
     key: Key,
     headers: HeaderMap,
@@ -197,7 +197,8 @@ pub(crate) enum Callee {
     Assets,
 }
 
-/// Builds a call, and adds to the request what the call says about its caller and its target.
+/// Counts a subrequest of the invocation, and builds a call: adds to the request what the call says
+/// about its caller and its target.
 ///
 /// # Arguments
 /// * `rpc` - set if the request opens an RPC session.

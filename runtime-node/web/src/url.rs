@@ -4,8 +4,8 @@
 //! parts. The offsets are written to a `Uint32Array` that JavaScript keeps for that purpose, and
 //! are valid until the next call.
 //!
-//! The parser is Ada. Outbound requests and URL patterns use the crate `url`, which leaves `http:`
-//! and `https:` URLs that Ada has serialized unchanged.
+//! The parser is Ada. Outbound requests and URL patterns use the crate `url`, which does not change
+//! `http:` and `https:` URLs that Ada has serialized.
 
 mod ada;
 pub(crate) mod pattern;
@@ -62,8 +62,8 @@ pub(crate) fn url_parse<'s>(
     }
 }
 
-/// Sets the part of the URL `href` with this number in `url.js`. Returns the new serialization, and
-/// writes its offsets; `undefined` if the domain is refused.
+/// Sets a part of the URL `href`: the one with the number `part` in `url.js`. Returns the new
+/// serialization, and writes its offsets; `undefined` if the domain is refused.
 #[op]
 pub(crate) fn url_set(
     href: String,

@@ -91,7 +91,8 @@ pub(crate) fn wasm_step(scope: &mut v8::PinScope<'_, '_>, module: u32) -> Option
     }
 }
 
-/// Returns true if a valid module may be compiled, and otherwise the reason why not.
+/// Returns true if a valid module may be compiled, and otherwise the reason why not. Returns
+/// `undefined` if the module is not open, or was admitted before.
 ///
 /// # Errors
 /// Fails if there is not enough memory.
@@ -138,7 +139,8 @@ fn compile<'s>(
     Some(object)
 }
 
-/// Returns the bytes of a module.
+/// Takes the bytes of a module and returns them. They can be taken once, here or by
+/// [`wasm_compile`].
 ///
 /// # Errors
 /// Fails if there is not enough memory.

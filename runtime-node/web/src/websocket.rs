@@ -25,8 +25,9 @@ use crate::websocket::sockets::send_queue::{MESSAGE_OVERHEAD, Message, SendEntry
 use crate::websocket::sockets::splice::SpliceError;
 use crate::websocket::sockets::{SocketId, Sockets, reader, splice};
 
-/// The callback of a socket, and the data that the socket sends: a string or a view.
+/// The callback of a socket.
 type SocketCallback<'s> = v8::Local<'s, v8::Function>;
+/// The data that a socket sends: a string or a view.
 type SocketData<'s> = v8::Local<'s, v8::Value>;
 
 impl<'s> Argument<'s> for SocketId {
@@ -140,7 +141,8 @@ pub(crate) fn socket_send(
     }
 }
 
-/// Closes a socket; a code of 0 means none.
+/// Closes a socket; a code of 0 means none. A reason that is longer than [`MAX_REASON`] is left
+/// out.
 #[op]
 pub(crate) fn socket_close(
     scope: &mut v8::PinScope<'_, '_>,
@@ -184,7 +186,7 @@ pub(crate) fn socket_drop(
     scope: &mut v8::PinScope<'_, '_>,
     (owner, socket): (InvocationId, SocketId),
 ) {
-    // The socket is dropped after the borrow has ended, because its destructor may borrow again.
+    // The socket is dropped after the borrow has ended, because its `Drop` may borrow again.
     let dropped = State::of(scope)
         .invocations
         .borrow_mut()

@@ -1,5 +1,6 @@
-//! A histogram of latencies. Each bucket is at most 1/32 as wide as its values. The size of the
-//! histogram is constant, so it does not change the memory of the process, which is measured too.
+//! A histogram of latencies. The width of a bucket is at most 1/32 of each value in it. The size of
+//! the histogram is constant, so it does not change the memory of the process, which is measured
+//! too.
 
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ impl Histogram {
     }
 
     /// Returns the smallest upper end of a bucket that at least `share` of the values do not
-    /// exceed.
+    /// exceed, or zero if there are no values.
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = ((self.count() as f64 * share).ceil() as u64).max(1);
         let mut cumulative = 0;

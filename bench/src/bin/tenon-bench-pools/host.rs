@@ -1,5 +1,5 @@
-//! Performs the operations that Workers await, which are timers and HTTP requests, on the thread of
-//! the invocation. Each thread has its own connections.
+//! Performs the operations that Workers await: timers and HTTP requests. They are performed on the
+//! thread of the invocation. Each thread has its own connections.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;

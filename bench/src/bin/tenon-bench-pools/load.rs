@@ -9,8 +9,9 @@
 //!  all built ──► warm-up ──► measured ──► stop: requests in flight still count
 //! ```
 //!
-//! A client runs on a thread that serves, as a connection does: the measurement covers only what
-//! lies between the arrival of a request and its response, which is the architecture.
+//! A client runs on a thread that serves, as a connection does. The measurement therefore covers
+//! only what happens between the arrival of a request and its response: the cost of the
+//! architecture.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};

@@ -1,5 +1,6 @@
-//! `tenon-bench-pools` measures what it costs to let one thread or many threads run an isolate.
-//! Three architectures use the same V8, the same isolates and the same handlers, in one run.
+//! `tenon-bench-pools` compares the costs of running an isolate on one thread and on many threads.
+//! The architectures use the same V8, the same isolates and the same handlers, in one run. There
+//! are three kinds:
 //!
 //! ```text
 //!  legacy   request ──► a new isolate, for it alone

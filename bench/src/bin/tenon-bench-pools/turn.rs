@@ -72,7 +72,7 @@ pub struct Outbox {
     turns: u32,
 }
 
-/// A context with the Worker in it, and the functions to call it.
+/// A context in which the Worker has been evaluated, and the functions that call the Worker.
 pub struct Realm {
     pub context: v8::Global<v8::Context>,
     pub deliver: v8::Global<v8::Function>,
@@ -82,6 +82,9 @@ pub struct Realm {
 }
 
 /// Runs a turn. The isolate must be entered, and `realm` must be a context of it.
+///
+/// # Panics
+/// Panics if the Worker throws, or if it neither responds nor awaits an operation.
 pub fn take(isolate: &mut v8::Isolate, realm: &Realm, input: Input) -> Step {
     {
         v8::scope!(let scope, &mut *isolate);

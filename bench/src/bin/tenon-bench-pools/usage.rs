@@ -34,7 +34,7 @@ fn ticks<'a>(fields: impl Iterator<Item = &'a str>) -> anyhow::Result<Vec<Durati
         .context("a CPU time is not a number of ticks")
 }
 
-/// The CPU times of the machine and of this process so far.
+/// The CPU times so far of the machine, and of this process with its ended children.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     all: Duration,

@@ -153,8 +153,8 @@ impl Report<'_> {
     }
 }
 
-/// Writes a stack. The first frame of the author's own code shows its source, and the others show
-/// it on a click.
+/// Writes a stack. The first frame of the author's own code that has an excerpt shows it, or else
+/// the first frame that has one. The others show theirs on a click.
 fn write_stack(html: &mut String, frames: &[Frame]) -> fmt::Result {
     let has_source = |frame: &Frame| frame.excerpt.is_some();
     let own = frames.iter().position(|frame| has_source(frame) && frame.is_own);

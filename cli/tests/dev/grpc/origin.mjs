@@ -4,7 +4,7 @@ import grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 
 const { Greeter } = grpc.loadPackageDefinition(loadSync(process.argv[2])).tenon.examples.v1;
-// `grpc-message` is percent-encoded, which the percent sign in these details tests.
+// The percent sign in these details tests that `grpc-message` is percent-encoded.
 const nameless = { code: grpc.status.INVALID_ARGUMENT, details: "name: is missing, 100 % of it" };
 
 const server = new grpc.Server();

@@ -9,7 +9,7 @@
 //	front-proxy-client.crt .key      its client certificate for aggregated API servers
 //	sa.key sa.pub                    the keys that sign and verify service account tokens
 //	admin.kubeconfig                 a member of system:masters
-//	controller-manager.kubeconfig    the identities that RBAC's bootstrap policy expects of these
+//	controller-manager.kubeconfig    the identities of these three in RBAC's bootstrap policy
 //	scheduler.kubeconfig
 //	kube-proxy.kubeconfig
 //

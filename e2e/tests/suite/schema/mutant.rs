@@ -1,5 +1,5 @@
-//! Mutants, which are valid objects with one or two mistakes. This module is pure, and its mutants
-//! are the same in every run.
+//! Mutants, which are copies of valid objects with one or two mistakes. This module is pure, and
+//! its mutants are the same in every run.
 //!
 //! ```text
 //!  good object ─► places ─► × oddities, removed, renamed, twice, another place's value  (all)

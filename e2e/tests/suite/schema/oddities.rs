@@ -3,8 +3,8 @@
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-/// Returns fields to add to an object: unknown ones, and ones that are valid only elsewhere or not
-/// in combination.
+/// Returns fields to add to an object: unknown ones, ones that are valid only in other objects, and
+/// ones that may not be combined with the object's other fields.
 pub fn siblings() -> [(&'static str, Value); 7] {
     [
         ("unknown", json!(1)),

@@ -12,7 +12,7 @@ fn bundle(modules: &[(&str, &str)]) -> Bundle {
     }
 }
 
-/// Returns a compressed archive with these entries, each a path, a type, a size and a content.
+/// Returns a compressed archive with these entries, each a path, a type, a size and content.
 fn layer(entries: &[(&str, EntryType, u64, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (path, type_, size, content) in entries {

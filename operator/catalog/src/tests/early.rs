@@ -9,7 +9,8 @@ use futures::{FutureExt as _, StreamExt as _};
 
 use super::*;
 
-/// Lets a catalog find this revision, of a Worker in this pool.
+/// Lets a catalog find `revision`, whose Worker is in `pool`, before it is complete. Returns the
+/// number of searches.
 fn find(catalog: &Catalog, revision: Arc<Revision>, pool: &str) -> Arc<AtomicUsize> {
     let searches = Arc::<AtomicUsize>::default();
     let (pool, counted) = (pool.to_owned(), searches.clone());

@@ -1,4 +1,4 @@
-//! Tests to which listeners routes attach.
+//! Tests which listeners a route attaches to.
 
 use serde_json::{Value, json};
 

@@ -329,7 +329,7 @@ fn any_quarantine() -> impl Strategy<Value = Quarantine> {
 }
 
 proptest! {
-    /// Otherwise two replicas could overwrite each other forever.
+    /// If a verdict were written again, two replicas could overwrite each other forever.
     #[test]
     fn a_written_verdict_is_not_written_again(
         first in any_pending(), second in any_pending(), then in 0..2_000_i64, later in 0..400_i64
@@ -338,8 +338,8 @@ proptest! {
         prop_assert!(verdict(&status, &second, at(then + later)).is_none());
     }
 
-    /// More nodes may fail than a status lists. Otherwise each replica could list its own nodes
-    /// forever.
+    /// More nodes may fail than a status lists. If replicas wrote more than once, each could list
+    /// its own nodes forever.
     #[test]
     fn replicas_with_reports_of_different_nodes_write_once_each(
         reports in proptest::collection::btree_map("node-[a-z]{2}", any_report(), 0..60),

@@ -63,7 +63,7 @@ fn pinned(candidate: &Candidate, image: &str) -> Option<ArtifactDigest> {
     artifact.digest.parse().ok()
 }
 
-/// Returns the snapshot of a Worker with an artifact in it.
+/// Returns the spec of the revision of a Worker whose code is in an artifact.
 ///
 /// # Arguments
 /// * `assets` - digest of the layer with the static files that the Worker serves.

@@ -91,10 +91,13 @@ pub(super) fn servable(
     Ok(digest)
 }
 
-/// Returns the division that a spec requests, although the spec cannot become a revision, if it
-/// names every revision explicitly. A rollback must not depend on the code that it replaces, nor on
-/// limits, a pool or routes that the spec may not have: instead of these, the Worker keeps those
-/// that were accepted before.
+/// Returns the division that a spec requests if the spec names every revision explicitly, even if
+/// the spec itself cannot become a revision. A rollback must not depend on the code that it
+/// replaces, nor on limits, a pool or routes that are not allowed: instead of these, the Worker
+/// keeps those that were accepted before.
+///
+/// # Arguments
+/// * `placed` - what would be accepted of the spec, if it is allowed.
 pub(super) fn rollback(
     candidate: &Candidate,
     before: &WorkerStatus,

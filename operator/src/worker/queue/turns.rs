@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 
 use super::{PER_TENANT, Tenanted, backoff};
 
-/// One of this number of turns of a queue goes to its oldest key.
+/// Of this many turns of a queue, one goes to the oldest key.
 const OLDEST_EVERY: u32 = 4;
 
-/// The origin of a change, which is not a proof of identity: a tenant may name as many authors as
-/// it likes, and with each of them delays only itself.
+/// The origin of a change, such as a field manager. It is no proof of identity: a tenant may name
+/// as many authors as it likes, but they delay only that tenant.
 pub type Author = Arc<str>;
 
 /// The order in which the keys of a queue are served.

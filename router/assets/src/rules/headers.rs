@@ -77,8 +77,8 @@ impl Headers {
         if faults.is_empty() { Ok(Self { rules }) } else { Err(faults) }
     }
 
-    /// Returns the changes for a path, in the order of the rules. Names in values are replaced
-    /// with the text that they matched.
+    /// Returns the changes for a path, in the order of the rules. Placeholders such as `:name` in
+    /// values are replaced with the text that they matched.
     pub fn of(&self, path: &str) -> Vec<Change> {
         let mut found = Vec::new();
         for (pattern, changes) in &self.rules {

@@ -85,8 +85,8 @@ impl HeadFilter {
         Poll::Ready(Ok(Next::Other))
     }
 
-    /// Waits until the client disconnects, while its last request is served. Reads ahead, but not
-    /// beyond the end of the next head: after that, the end of the stream goes unnoticed until the
+    /// Waits until the client disconnects, while its last request is served. Reads ahead only
+    /// until a whole head is held: after that, the end of the stream goes unnoticed until the
     /// next request is served, as it does with hyper.
     ///
     /// # Errors

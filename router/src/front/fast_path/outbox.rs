@@ -1,4 +1,4 @@
-//! The part of a response that waits to be written, and its order.
+//! The bytes of responses that wait to be written, in their order.
 //!
 //! ```text
 //!  text:    head, framing, short pieces ──┬───────────────┬──────────────► next
@@ -17,8 +17,9 @@ use bytes::{Buf as _, Bytes};
 
 /// The maximum length of a piece that is copied, in bytes.
 const SHORT: usize = 2 * 1024;
-/// The numbers of long pieces and of bytes at which the outbox is full.
+/// The number of long pieces at which the outbox is full.
 const MAX_PIECES: usize = 16;
+/// The number of bytes at which the outbox is full.
 const MAX_BYTES: usize = 64 * 1024;
 /// The maximum number of slices in one write.
 pub(super) const SLICES: usize = 2 * MAX_PIECES + 1;

@@ -2,8 +2,10 @@
 //! have the same meaning to both.
 //!
 //! A plain request is a GET or HEAD of HTTP/1.1 without a body, whose target is a path and whose
-//! connection stays open. Every header that concerns the framing, the connection or the host
-//! occurs at most once, in its simplest form. Anything else, valid or not, is left to hyper.
+//! connection stays open. `Host` occurs once, and `Content-Length` and `Connection` occur at
+//! most once, in their simplest form. Other headers that concern the framing or the
+//! connection, such as `Transfer-Encoding` and `Upgrade`, do not occur. Anything else, valid or
+//! not, is left to hyper.
 //!
 //! This module is pure.
 
@@ -59,7 +61,7 @@ fn header_map(head: &Bytes, headers: &[httparse::Header<'_>]) -> Option<HeaderMa
         let name = HeaderName::from_bytes(header.name.as_bytes()).ok()?;
         let is_sole = || !map.contains_key(&name);
         let is_plain = match name {
-            // `TE` asks for trailers.
+            // `TE` may announce that the client accepts trailers.
             header::TRANSFER_ENCODING | header::UPGRADE | header::EXPECT | header::TE => false,
             header::HOST => is_sole(),
             header::CONTENT_LENGTH => header.value == b"0" && is_sole(),

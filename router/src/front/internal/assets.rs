@@ -37,8 +37,8 @@ pub(super) async fn answer_call(
     Ok(answer.unwrap_or_else(|| assets::no_file(&method)))
 }
 
-/// Returns the call's headers, which select a file's form. `accept-encoding` is left out, because
-/// the Worker reads the content, which is therefore sent uncompressed.
+/// Returns the call's headers, which may ask for a range or state that the caller has the file.
+/// `accept-encoding` is left out, so that the Worker reads uncompressed content.
 fn header_map(head: &InvokeHead) -> HeaderMap {
     let pairs = head.headers.iter().filter_map(|header| {
         let name: HeaderName = header.name.parse().ok()?;

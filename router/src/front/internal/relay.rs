@@ -50,7 +50,7 @@ pub(crate) enum Held {
     Request {
         _permit: Permit,
     },
-    /// Resolves when the tunnel must end, and holds its slot until dropped.
+    /// Resolves when the tunnel must end, and holds the tunnel's slot until it is dropped.
     Tunnel(LocalBoxFuture<'static, TunnelSlot>),
 }
 

@@ -36,7 +36,7 @@ impl Budget {
         self.current.requests += 1;
     }
 
-    /// Takes a retry, if there is one left.
+    /// Takes a retry if one is left, and returns whether one was left.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         self.advance(now);
         let requests = (self.current.requests + self.last.requests) as f64;

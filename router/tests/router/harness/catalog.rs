@@ -21,7 +21,8 @@ use tonic::{Code, Request, Response, Status};
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// A running catalog server. Dropping it stops the server and disconnects its watchers.
+/// A running catalog server. Dropping it closes the listener; [`Catalog::stop`] also disconnects
+/// the watchers.
 pub(crate) struct Catalog {
     addr: SocketAddr,
     content: Content,
@@ -59,7 +60,7 @@ impl Catalog {
         let server =
             tonic::transport::Server::builder().add_service(CatalogServer::new(content.clone()));
         tokio::spawn(async move {
-            // The server does not shut down gracefully: watchers are cut off.
+            // The server does not shut down gracefully: it stops accepting connections immediately.
             tokio::select! {
                 served = server.serve_with_incoming(TcpListenerStream::new(listener)) => {
                     served.unwrap();

@@ -97,14 +97,15 @@ impl Collector {
         self.received.0.lock().unwrap().batches
     }
 
-    /// Waits for this number of spans, and returns all accepted spans.
+    /// Waits for this number of spans, and returns all spans of the accepted batches, even one that
+    /// was rejected.
     pub(crate) async fn spans(&self, number: usize) -> Vec<Span> {
         let spans = || self.received.0.lock().unwrap().spans.clone();
         eventually("the spans to be exported", || spans().len() >= number).await;
         spans()
     }
 
-    /// Returns an attribute of the process that has sent the last batch.
+    /// Returns an attribute of the process that has sent the last accepted batch.
     pub(crate) fn resource(&self, key: &str) -> Option<String> {
         text(&self.received.0.lock().unwrap().resource, key)
     }

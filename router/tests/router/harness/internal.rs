@@ -1,4 +1,4 @@
-//! A caller at the internal listener, which uses tonic's generated client.
+//! Calls the router's internal listener with tonic's generated client.
 
 use std::net::SocketAddr;
 
@@ -21,7 +21,8 @@ use super::DEADLINE;
 
 pub(crate) struct InternalCaller(RuntimeClient<Channel>);
 
-/// Returns the head of a call as a node makes it, without a digest.
+/// Returns the head of a call that a node makes for the Worker `shop/front`. Such a head contains
+/// no digest.
 pub(crate) fn head(worker: &str) -> InvokeHead {
     InvokeHead {
         worker: worker.into(),
@@ -39,7 +40,7 @@ impl InternalCaller {
         Self::with_tls(None, addr)
     }
 
-    /// Creates a caller that presents a certificate.
+    /// Creates a caller that presents the certificate of `tls`, or uses no TLS if `tls` is `None`.
     pub(crate) fn with_tls(tls: Option<Tls>, addr: SocketAddr) -> Self {
         let endpoint =
             Endpoint::from_shared(format!("{}://{addr}", scheme(tls.is_some()))).unwrap();
@@ -50,7 +51,7 @@ impl InternalCaller {
         ))))
     }
 
-    /// Waits until the router serves a Worker as the catalog announced the Worker.
+    /// Waits until the router serves the Worker as the entry `worker` of the catalog describes it.
     pub(crate) async fn await_worker(addr: SocketAddr, worker: Worker) -> Result<(), Status> {
         let endpoint = Endpoint::from_shared(format!("{}://{addr}", scheme(false))).unwrap();
         let mut router = RouterClient::new(endpoint.connect_lazy());

@@ -13,7 +13,7 @@ use tenon_proto::runtime::{
 };
 use tonic::{Request, Response, Status, Streaming};
 
-/// The reaction of a node to an invocation.
+/// The reaction of a shard or lane to an invocation.
 #[derive(Clone, Debug)]
 pub(crate) enum Behavior {
     /// Answers with the request's body in one message, and describes the request in headers.
@@ -66,7 +66,7 @@ pub(super) struct Shard {
     pub(super) last_head: Arc<Mutex<Option<InvokeHead>>>,
 }
 
-/// Counts an invocation when it is dropped, whether or not it is complete.
+/// Counts an invocation when its response is dropped, whether or not the response is complete.
 struct CountsDrop(Arc<AtomicUsize>);
 
 impl Drop for CountsDrop {

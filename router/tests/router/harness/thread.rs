@@ -72,7 +72,7 @@ impl Thread {
         go_tx
     }
 
-    /// Ends the thread, which must not be stopped, and waits for it.
+    /// Ends the thread and waits for it. The thread must not be blocked by [`Self::stop`].
     pub(super) fn join(self) {
         drop(self.commands_tx);
         self.thread.join().unwrap();

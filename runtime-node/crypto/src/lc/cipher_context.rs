@@ -55,8 +55,8 @@ impl CipherContext {
         let created = Self { context, encrypts };
         let ctx = context.as_ptr();
         let (no_engine, none) = (ptr::null_mut(), ptr::null());
-        // SAFETY: the context is ours alone; the key and the vector have the lengths that the
-        // cipher reads, which are checked first or set, and are copied.
+        // SAFETY: the context is ours alone. The lengths of the key and of the vector are checked
+        // or set before the cipher reads these lengths, and the cipher copies both.
         let ready = unsafe {
             let iv_len = lc::EVP_CIPHER_iv_length(cipher) as usize;
             if key.len() != lc::EVP_CIPHER_key_length(cipher) as usize
@@ -94,8 +94,8 @@ impl CipherContext {
         })
     }
 
-    /// Sets whether the padding of PKCS #7 is added and removed, which the block modes do by
-    /// default.
+    /// Sets whether the padding of PKCS #7 is added and removed. The block modes do so by default.
+    /// Returns whether AWS-LC accepted the setting.
     pub fn set_padding(&mut self, pads: bool) -> bool {
         // SAFETY: the context is ours alone.
         worked(unsafe { lc::EVP_CIPHER_CTX_set_padding(self.context.as_ptr(), pads.into()) })
@@ -125,7 +125,7 @@ impl CipherContext {
         }
         let mut out = vec![0; data.len() + BLOCK];
         let mut written = 0;
-        // SAFETY: the output has room for the input and a block, which may be incomplete so far.
+        // SAFETY: the output has room for the input, and for a block that earlier calls have begun.
         let done = data.is_empty()
             || worked(unsafe {
                 lc::EVP_CipherUpdate(

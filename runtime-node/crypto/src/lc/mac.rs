@@ -19,7 +19,7 @@ pub struct Mac {
 unsafe impl Send for Mac {}
 
 impl Mac {
-    /// Begins HMAC with a key. Returns `None` if AWS-LC cannot allocate the context.
+    /// Begins HMAC with a key. Returns `None` if AWS-LC cannot allocate or initialize the context.
     pub fn new(hash: Hash, key: &[u8]) -> Option<Self> {
         // SAFETY: creates a context for us to free.
         let context = NonNull::new(unsafe { lc::HMAC_CTX_new() })?;

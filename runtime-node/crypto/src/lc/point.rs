@@ -19,7 +19,7 @@ impl Drop for Point {
 }
 
 /// Converts the encoding of a point. Returns `None` if the bytes do not encode a point of the
-/// curve, and for Ed25519 and X25519.
+/// curve, if they encode the neutral element, and for Ed25519 and X25519.
 ///
 /// # Arguments
 /// * `compresses` - whether the result has one coordinate and a bit of the other one.

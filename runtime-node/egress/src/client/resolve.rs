@@ -17,7 +17,8 @@ impl Client {
     /// aborts the query.
     ///
     /// # Errors
-    /// Fails if the name is not allowed, or if there is no such address.
+    /// Fails if the invocation may send no more requests, if the name is not allowed, if the query
+    /// fails, or if there is no such address.
     pub async fn resolve(
         &self,
         context: &EgressContext,

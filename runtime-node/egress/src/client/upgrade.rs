@@ -31,8 +31,8 @@ impl Client {
     /// Opens a WebSocket to an origin. A redirect is an ordinary response, and is not followed.
     ///
     /// # Errors
-    /// Fails if the request is not allowed, if there is no response, or if the response violates
-    /// the WebSocket handshake.
+    /// Fails if the request is not allowed, if the invocation has no requests or memory left, if
+    /// there is no response, or if the response violates the WebSocket handshake.
     pub async fn upgrade(
         &self,
         context: &EgressContext,

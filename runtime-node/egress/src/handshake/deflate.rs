@@ -85,6 +85,7 @@ impl Deflate {
     ///
     /// # Arguments
     /// * `values` - the values of the response's headers `Sec-WebSocket-Extensions`.
+    /// * `is_offered` - whether the request contained such an offer.
     ///
     /// # Errors
     /// Fails if the response selects an extension that was not offered, or parameters that the
@@ -157,7 +158,8 @@ impl std::fmt::Display for Deflate {
     }
 }
 
-/// The parameters of an offer or of a response. A window is `Some(None)` without a value.
+/// The parameters of an offer or of a response. A parameter for a window is `None` if it is absent,
+/// and `Some(None)` if it has no value.
 #[derive(Default)]
 struct Parameters {
     server_no_takeover: bool,

@@ -129,7 +129,7 @@ fn the_ports_of_other_protocols_are_bad() {
     }
 }
 
-/// Generates any address, with a higher proportion of special addresses than a random choice.
+/// Generates any address. Special addresses are more frequent than in a uniform distribution.
 fn addresses() -> impl Strategy<Value = IpAddr> {
     let inside = prop::sample::select(vec![
         "10.0.0.0/8",

@@ -14,7 +14,7 @@ use crate::invocation::{Event, Invocation};
 use crate::testing::NoInterfaces;
 use crate::{Engine, Isolate, Watchdog};
 
-/// Returns a Worker that runs `code` while it starts.
+/// Returns a revision that runs `code` while it starts.
 fn revision(code: &str) -> Rc<Revision> {
     let modules = [
         ("worker.js", format!("{code}; export default {{ fetch: () => {{}} }}")),

@@ -81,8 +81,8 @@ impl BufferBudget {
         self.reserve_quietly(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
     }
 
-    /// Returns whether the budget has room for `len` more bytes. If not, this counts as a refused
-    /// allocation.
+    /// Returns whether the budget has room for `len` more bytes. The result counts as that of the
+    /// latest allocation, granted or refused.
     pub fn has_room(&self, len: usize) -> bool {
         let has_room = self.used().checked_add(len).is_some_and(|used| used <= self.limit());
         self.refused.store(!has_room, Ordering::Relaxed);
@@ -193,7 +193,7 @@ impl CountedBytes {
     /// Appends a piece if the budget has room for it.
     ///
     /// # Arguments
-    /// * `max` - the maximum total size of all pieces, in bytes.
+    /// * `max` - the size up to which the capacity doubles, in bytes. It does not bound the size.
     ///
     /// # Errors
     /// Returns how many bytes the budget would need to have left.

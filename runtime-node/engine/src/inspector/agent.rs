@@ -1,4 +1,4 @@
-//! The isolate's side of the protocol: V8's inspector, with a session for each client.
+//! The isolate's side of the inspector protocol: V8's inspector, with a session for each client.
 //!
 //! ```text
 //!              ┌─ no code runs: in a separate turn

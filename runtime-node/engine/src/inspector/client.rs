@@ -8,8 +8,9 @@ use tokio::sync::Notify;
 use super::lock;
 use super::target::Target;
 
-/// Maximum number of bytes in messages that wait for a client. The thread of the isolate waits for
-/// room beyond this maximum, because a heap snapshot is produced faster than a socket sends it.
+/// Maximum number of bytes in messages that wait for a client. If a message would exceed this
+/// maximum, the thread of the isolate waits until there is room, because a heap snapshot is
+/// produced faster than a socket sends it.
 const MAX_WAITING: usize = 64 << 20;
 
 /// The id of a client of a target.

@@ -1,4 +1,5 @@
-//! Reports calls of `console` to clients, with the arguments as objects.
+//! Reports calls of `console` to the clients of an inspector, which are debuggers, with the
+//! arguments as objects.
 //!
 //! V8 gives every context a `console` that reports to clients. A realm replaces it with a `console`
 //! that writes to the Worker's log ([`globals`](crate::globals)). In an isolate with an agent, each

@@ -14,7 +14,7 @@ use crate::snapshot;
 use crate::vm::Vm;
 
 /// Makes the agent of a new isolate, if the engine has an inspector that knows the revision. Also
-/// replaces the realm of the spare isolate with a realm that the agent observes.
+/// replaces the isolate's realm, which was made in advance, with a realm that the agent observes.
 pub(super) fn agent(
     engine: &Engine,
     digest: RevisionDigest,

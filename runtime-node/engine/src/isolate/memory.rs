@@ -4,7 +4,8 @@ use super::Isolate;
 use crate::collection;
 
 impl Isolate {
-    /// Returns the size of the JavaScript heap and the array buffers, in bytes.
+    /// Returns the size of the JavaScript heap, and of the memory outside the heap that is charged
+    /// to the isolate, such as array buffers, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let mut vm = self.vm.borrow_mut();
         let heap = vm.isolate.exists().then(|| vm.isolate.get_heap_statistics());

@@ -1,6 +1,7 @@
 //! Records CPU profiles and takes heap snapshots of an isolate.
 //!
-//! Both run between turns. The page does not name the revision meanwhile: if V8 runs out of memory
+//! Both run between turns. The page that the supervisor reads ([`crate::page`]) therefore does not
+//! name the revision: if V8 runs out of memory
 //! for a snapshot and ends the process, the Worker's code is not to blame.
 
 use super::Isolate;
@@ -49,8 +50,8 @@ impl Isolate {
     }
 
     /// Takes a heap snapshot, which blocks the thread for seconds if the heap is large, and passes
-    /// its JSON to `sink` piece by piece until `sink` returns false. Returns false without a call
-    /// of `sink` if the isolate must never be entered again.
+    /// its JSON to `sink` piece by piece until `sink` returns false. Returns false, and does not
+    /// call `sink`, if the isolate must never be entered again.
     ///
     /// V8 needs a multiple of the heap's size for the snapshot, which no limit of the Worker
     /// bounds.

@@ -1,5 +1,5 @@
-//! Makes modules that are not code. Their only export is the default one, a value that is made from
-//! their content.
+//! Makes modules that are not JavaScript. Their only export is the default one, a value that is
+//! made from their content.
 //!
 //! The value is made when the module is evaluated, once per realm. A revision's content is bounded,
 //! and so is each step of this work: text and bytes are copied, and JSON is parsed from within

@@ -255,8 +255,8 @@ fn keep_primordials(
     Ok(())
 }
 
-/// A placeholder for the getter of lazy properties while the snapshot is made, which is never
-/// called.
+/// A placeholder for the getter of lazy properties while the snapshot is made. The placeholder is
+/// never called.
 fn lazy(
     _: &mut v8::PinScope<'_, '_>,
     _: v8::Local<'_, v8::Name>,

@@ -13,7 +13,7 @@ use crate::invocation::Event;
 use crate::log::Severity;
 
 impl State {
-    /// Fails the invocation, unless it has an outcome. Ends it if only `waitUntil` keeps it.
+    /// Fails the invocation, unless it has an outcome. Ends it if only `waitUntil` keeps it alive.
     pub fn fail(&self, id: InvocationId, code: FailureCode) {
         self.fail_at(id, code, None);
     }

@@ -5,7 +5,7 @@
 //! it. A reservation therefore belongs to the isolate that the thread has entered
 //! ([`MemoryAccount::enter`]).
 
-#![allow(unsafe_code)] // Counts a reference behind a pointer of this thread.
+#![allow(unsafe_code)] // Makes an `Arc` from the raw pointer that this thread holds.
 
 use std::cell::Cell;
 use std::ptr;
@@ -73,7 +73,7 @@ impl MemoryAccount {
         self.memories.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Counts one memory less.
+    /// Counts one memory fewer.
     pub(super) fn remove_memory(&self) {
         self.memories.fetch_sub(1, Ordering::Relaxed);
     }

@@ -36,7 +36,7 @@ pub(crate) static TAKEN: Shares = Shares::new(ALL);
 /// table of functions, whose size is 128 MiB.
 const FUNCTIONS: usize = (16 << 20) / 4 * 3;
 
-/// The entries that all modules declare, most of which are functions.
+/// The number of entries that all modules declare. Most entries are functions.
 static DECLARED: Shares = Shares::new(FUNCTIONS);
 
 impl ModuleSizes {
@@ -51,8 +51,8 @@ pub struct CodeCharge {
     _taken: Part,
     _declared: Part,
     _charge: Charge,
-    /// The contents of the array buffer that keeps the charge, because an array buffer with its own
-    /// memory has at least one byte.
+    /// The content of the array buffer that keeps the charge. An array buffer with memory of its
+    /// own has at least one byte.
     byte: [u8; 1],
 }
 

@@ -2,11 +2,11 @@
 //! module was made.
 //!
 //! The first reservation is part of the module's estimate (see `code.rs`). V8 reserves more memory
-//! when compiled functions are longer than usual, and a Worker can write such functions. So this
-//! module charges the further reservations. It cannot refuse them, because V8 would end the
-//! process. An isolate whose code exceeds its budget ends like an isolate whose heap is full. The
-//! excess is bounded: it is at most the code of one function, whose work [`check`](super::check)
-//! bounds.
+//! when compiled functions are longer than usual, and a Worker can write such functions. The
+//! functions here therefore charge the further reservations. They cannot refuse them, because V8
+//! would end the process. An isolate whose code exceeds its budget ends like an isolate whose heap
+//! is full. The excess is bounded: it is at most the code of one function, whose work
+//! [`check`](super::check) bounds.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -39,7 +39,8 @@ pub fn while_compiling<R>(compile: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Records that V8 has reserved `bytes` bytes at `address`, and charges them to the account.
+/// Records that V8 has reserved `bytes` bytes at `address`, and charges them to the account. Does
+/// nothing while a module is being made on this thread.
 pub(crate) fn add(account: &MemoryAccount, address: usize, bytes: usize) {
     if COMPILING.get() {
         return;

@@ -12,7 +12,7 @@
 //! least [`RESERVATION_SIZE`] bytes. V8 makes pages accessible from the beginning of the reservation
 //! as the memory grows; an access beyond those pages is a fault that becomes a trap. While
 //! JavaScript runs, no other mapping without access is that large, and smaller mappings without
-//! access are for code ([`code_space`]). So this module defines the system functions itself. The
+//! access are for code ([`code_space`]). So this file defines the system functions itself. The
 //! linker resolves V8's calls to these definitions, which pass every other call to the system
 //! unchanged. If the budget refuses a call, the definition fails with `ENOMEM`. Then `memory.grow`
 //! returns −1 immediately, and the creation of a memory throws a `RangeError` after a garbage
@@ -70,11 +70,12 @@ fn regions() -> MutexGuard<'static, BTreeMap<usize, Region>> {
     REGIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes this module see V8's reservations. The caller calls this before V8 is initialized.
+/// Checks that V8's reservations are seen here, and installs V8's trap handler. Must be called
+/// before V8 is initialized.
 ///
 /// # Panics
-/// Panics if the program has been linked so that V8 calls other system functions, because this
-/// module would then count no memory. Panics if V8 cannot install its trap handler.
+/// Panics if the program has been linked so that V8 calls other system functions, because no memory
+/// would then be counted. Panics if V8 cannot install its trap handler.
 pub(crate) fn watch() {
     let defined =
         [mmap64 as *const c_void, mmap as _, mprotect as _, munmap as _, code_range::madvise as _];
@@ -177,7 +178,7 @@ unsafe extern "C" fn mmap(
     }
     let Some(account) = MemoryAccount::entered() else { return map() };
     if length < RESERVATION_SIZE {
-        // The mapping is for code, because V8 makes no other reservation of this size while
+        // The mapping is for code, because V8 makes no other reservation that is so small while
         // JavaScript runs.
         let mapped = map();
         if mapped != libc::MAP_FAILED {

@@ -51,7 +51,7 @@ pub(crate) struct Group {
     bytes: u32,
 }
 
-/// An amount of V8's list of types.
+/// An amount of types, as V8's list counts them, and of the bytes of their encodings.
 #[derive(Clone, Copy, Debug, Default)]
 struct TypeUse {
     types: u64,

@@ -221,7 +221,7 @@ fn documents_in_other_encodings_are_read_and_written_in_them() {
         let written = rewrite(&[on("p")], "latin1", pieces, handle).unwrap();
         assert_eq!(written.escape_ascii().to_string(), result.escape_ascii().to_string());
     }
-    // The second byte of this character is that of an `A`.
+    // In this encoding, the second byte of the name's last character equals an `A`.
     let name = |step, token: &mut Editing<'_>| {
         if let Step::Element(_) = step {
             assert_eq!(token.name(), "xア");
@@ -279,7 +279,8 @@ fn the_output_comes_in_parts_of_bounded_size() {
     assert!(longest < FULL + 1024, "{longest} bytes");
 }
 
-/// Returns a strategy for documents. Every element of a balanced document has an end tag.
+/// Returns a strategy for documents. In a balanced document, every element that can have an end tag
+/// has one, and there are no other end tags.
 fn documents(is_balanced: bool) -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "text &amp; more",

@@ -217,7 +217,8 @@ impl Counts {
         metric
     }
 
-    /// Returns the number of invocations by their end.
+    /// Returns the number of invocations with each end: each that has occurred, and those of
+    /// [`End::ALWAYS`].
     pub(super) fn invocations(&self) -> impl Iterator<Item = Metric> {
         End::ALL.iter().filter_map(|end| {
             let count = self.ended[end.index()].get();
@@ -260,7 +261,7 @@ impl Counts {
         self.counter(None, self.starts.get() as f64)
     }
 
-    /// Returns the seconds that each phase of the latest start took.
+    /// Returns the duration of each phase of the latest start, in seconds.
     pub(super) fn phases(&self) -> impl Iterator<Item = Metric> {
         let phases = StartPhase::ALL.into_iter().zip(&self.phases);
         phases.map(|(phase, took)| self.gauge(Some(("phase", phase.as_str())), took.seconds()))

@@ -14,7 +14,7 @@ const CAPACITIES: std::ops::Range<usize> = 1..7;
 enum Step {
     /// A request arrives for the revision with this number, which determines the tenant.
     LookUp(u8, Share),
-    /// One of the pending starts succeeds.
+    /// One of the pending starts succeeds, or fails.
     Started(Index),
     Failed(Index),
     /// One of the isolates begins an invocation, or becomes idle.

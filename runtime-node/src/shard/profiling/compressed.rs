@@ -41,7 +41,8 @@ impl Compressor {
     }
 }
 
-/// The output in pieces of at most [`PIECE`], so that a large profile is never copied to grow.
+/// The output in pieces of at most [`PIECE`], so that no large buffer is copied when the profile
+/// grows.
 #[derive(Default)]
 struct Pieces {
     full: Vec<Bytes>,

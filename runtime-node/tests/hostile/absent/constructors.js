@@ -1,4 +1,5 @@
-// Tries to obtain the constructors behind functions and iterators, and the names that they can see.
+// Evaluates code with the constructors of all kinds of functions. The code must run in the Worker's
+// global scope, and must not see the names of the native bootstrap code.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

@@ -6,7 +6,8 @@ export default {
   async fetch(request, env, ctx) {
     const wanted = ['SharedArrayBuffer', 'Atomics', 'ShadowRealm', 'gc', 'Deno', 'process', 'require', 'Worker',
       'importScripts', 'd8', '__dirname', 'internal', 'ops', 'primordials'];
-    // Only globals must not have the additional names: methods of the platform's classes may.
+    // The additional names are forbidden for globals only: methods of the platform's classes may
+    // have them.
     const globals = [...wanted, 'quit', 'load', 'read', 'print', 'version', 'os'];
     const seen = new Set();
     const walk = (object, path) => {

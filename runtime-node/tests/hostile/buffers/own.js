@@ -1,4 +1,4 @@
-// Overwrites and detaches the bytes of a response after it has created the response.
+// Creates a response, and then overwrites and detaches its bytes.
 // expect: answer first
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Uses typed arrays that create views of other buffers.
+// Uses typed arrays whose species returns a view of another buffer that is too short.
 // expect: answer held
 export default {
   async fetch(request, env, ctx) {

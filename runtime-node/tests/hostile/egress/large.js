@@ -1,4 +1,4 @@
-// Passes the largest URL, method, headers and body that it can create to native code.
+// Passes to native code URLs, a method, headers and a body that are far too large.
 // expect: answer refused or memory_limit_exceeded
 // limits: cpu_ms=2000 memory_mib=128
 // beyond: 100

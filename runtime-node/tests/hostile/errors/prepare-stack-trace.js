@@ -16,7 +16,7 @@ export default {
       }
       return frames;
     };
-    // This code is in sloppy mode, because V8 hides the functions of strict frames.
+    // The function `sloppy` is in sloppy mode, because V8 hides the functions of strict frames.
     const sloppy = new Function('return function sloppy() { new Error("x").stack; return 1; }')();
     const value = { valueOf: sloppy, toString: sloppy };
     const calls = [() => new Date(value), () => new ArrayBuffer(value), () => new URL(value, 'https://host/'), () => new Headers({ a: value }),

@@ -1,5 +1,5 @@
 // Tests a long string with a regular expression without operators. V8 treats the expression as a
-// string to search for. Its last 250 characters match at every position.
+// string to search for. The last 250 characters of the expression match at every position.
 // expect: cpu_limit_exceeded
 // limits: memory_mib=128
 // beyond: 60

@@ -1,5 +1,5 @@
-// Passes objects that claim billions of elements or more to every function that iterates over
-// elements.
+// Calls the methods of arrays that iterate over elements on objects that claim billions of elements
+// or more.
 // expect: answer held
 // limits: cpu_ms=2000
 export default {

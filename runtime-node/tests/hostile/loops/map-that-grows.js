@@ -1,4 +1,4 @@
-// Iterates over a Map and a Set that grow with each step.
+// Iterates over a Map and a Set in which each step replaces the last entry with a new one.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

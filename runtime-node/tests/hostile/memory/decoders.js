@@ -1,4 +1,4 @@
-// Keeps decoders of unfinished streams, which native code holds.
+// Keeps decoders of unfinished streams. Native code holds the state of each decoder.
 // expect: worker_exception
 // logs: too many streams
 export default {

@@ -1,4 +1,4 @@
-// Imports exports that do not exist, in a cycle.
+// Imports an export that does not exist, because two modules only export it from each other.
 // expect: start worker_start_failed
 import { nothing } from './b.js';
 export default { fetch: () => new Response(nothing) };

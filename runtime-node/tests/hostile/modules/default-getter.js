@@ -1,4 +1,5 @@
-// Exports a proxy whose properties change with each read: each property must be read only once.
+// Exports a proxy that returns a function for the first property that is read and a number for all
+// later reads: each property must be read only once.
 // expect: answer x
 let asked = 0;
 export default new Proxy({}, {

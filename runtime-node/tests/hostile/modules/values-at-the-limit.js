@@ -1,4 +1,4 @@
-// Exceeds the CPU limit in a module, which is evaluated between modules that are values.
+// Exceeds the CPU limit in a module that is evaluated between JSON, text and bytes modules.
 // expect: start cpu_limit_exceeded
 // limits: startup_ms=100
 // many: 100

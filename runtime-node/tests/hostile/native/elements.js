@@ -1,4 +1,4 @@
-// Passes native functions to methods that iterate over long arrays.
+// Calls methods that iterate over long arrays, most of them with native callbacks.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 // requests: 4

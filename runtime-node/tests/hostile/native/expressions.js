@@ -1,4 +1,5 @@
-// Calls the methods of regular expressions for every match in a string of 2²⁵ characters.
+// Applies the methods of regular expressions to a string of 2²⁵ characters, nearly all of which
+// match.
 // expect: answer refused
 // limits: memory_mib=128
 export default {

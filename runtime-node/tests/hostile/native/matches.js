@@ -1,4 +1,4 @@
-// Repeatedly matches every character of a string of 2²² characters, which is not refused.
+// Repeatedly matches every character of a string of 2²² characters, a length that is not refused.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
 // limits: memory_mib=128
 export default {

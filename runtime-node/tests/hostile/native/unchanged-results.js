@@ -1,5 +1,5 @@
-// Checks that bounded functions return the results that the standard requires, for short and long
-// inputs.
+// Checks that the built-in functions whose work Tenon bounds return the results that the standard
+// requires, for short and long inputs.
 // expect: answer held
 // limits: cpu_ms=20000 wall_ms=30000 memory_mib=256
 export default {

@@ -1,5 +1,5 @@
-// Makes a tree that is deeper than any path, by moving directories into each other, and then lists,
-// copies and removes the tree.
+// Makes a tree that is deeper than the longest path, by moving the tree into a new directory again
+// and again, and then lists, copies and removes the tree.
 // expect: answer removed or cpu_limit_exceeded or memory_limit_exceeded
 // flags: nodejs_compat
 // limits: cpu_ms=3000 memory_mib=64

@@ -1,5 +1,5 @@
-// Replaces the functions that the streams' own code calls, and searches their arguments for
-// internals: native functions and the number of the running invocation.
+// Replaces functions that the streams' own code might call, and searches their receivers and
+// arguments for the internal objects of the platform.
 // expect: answer held
 // flags: nodejs_compat
 import { PassThrough, Readable } from 'node:stream';

@@ -1,5 +1,5 @@
-// Replaces built-in functions, and then imports the modules: they may fail for this Worker, but
-// must not harm others.
+// Replaces built-in functions, and then imports the modules of Node.js: these may fail for this
+// Worker, but must not harm others.
 // expect: answer alive
 // flags: nodejs_compat
 // limits: cpu_ms=500

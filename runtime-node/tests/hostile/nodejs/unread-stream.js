@@ -1,4 +1,4 @@
-// Pushes to a stream without end, ignoring its backpressure.
+// Endlessly pushes to a stream, and ignores its backpressure.
 // expect: memory_limit_exceeded
 // flags: nodejs_compat
 // limits: cpu_ms=10000 wall_ms=20000 memory_mib=24

@@ -1,4 +1,4 @@
-// Clones proxies of every kind, and objects whose prototype is a proxy; only traps of [[Get]] may
+// Clones proxies of every kind, and objects whose prototype is a proxy; none of their traps may
 // run.
 // expect: answer held
 const traps = new Proxy({}, { get: (_, name) => () => { throw new Error(`the trap ${name} has run`); } });

@@ -1,4 +1,4 @@
-// Creates performance marks without end, and sorts all entries after each of them.
+// Endlessly creates performance marks, and reads all entries, which must be sorted, after each.
 // expect: cpu_limit_exceeded
 export default {
   async fetch(request, env, ctx) {

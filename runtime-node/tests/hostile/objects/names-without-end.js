@@ -1,4 +1,5 @@
-// Passes texts and lists that could be scanned again for each name.
+// Passes texts and lists with many names: an implementation could scan them again for each name,
+// which would take quadratic time.
 // expect: answer held
 // limits: cpu_ms=400
 export default {

@@ -1,5 +1,5 @@
-// Creates DOMExceptions with other constructors as `new.target`, whose prototypes are invalid or
-// throw, and replaces what an exception might read.
+// Creates DOMExceptions with other constructors as `new.target`, whose property `prototype` is
+// invalid or throws when it is read, and replaces what an exception might read.
 // expect: answer fine
 export default {
   async fetch() {

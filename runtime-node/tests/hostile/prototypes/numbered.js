@@ -1,5 +1,5 @@
-// Defines setters for indices on the prototypes of arrays and objects, which intercept stored
-// values.
+// Defines setters for indices on the prototypes of arrays and objects, to intercept the values that
+// the platform stores.
 // expect: answer 3
 // body: some text
 const leaked = [];

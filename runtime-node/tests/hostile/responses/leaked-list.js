@@ -1,4 +1,4 @@
-// Obtains the list behind its headers, and writes unchecked values to that list.
+// Obtains the list behind the headers of its response, and writes unchecked values to that list.
 // expect: worker_exception
 export default {
   async fetch(request, env, ctx) {

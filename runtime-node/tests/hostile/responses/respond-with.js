@@ -1,4 +1,5 @@
-// Calls respondWith late, twice, and with values of other types.
+// Calls respondWith with a promise that rejects, a second time, and with a value of another type,
+// and dispatches the event again.
 // expect: worker_exception or no_response
 addEventListener('fetch', (event) => {
   event.respondWith(new Promise((resolve, reject) => reject(new Error('no'))));

@@ -1,5 +1,5 @@
-// Passes the longest hosts and ports that it can create to native code, and writes a thousand
-// chunks at once.
+// Passes hosts and ports of up to 2²⁴ characters to native code, and writes a thousand chunks at
+// once.
 // expect: answer refused or memory_limit_exceeded
 // limits: cpu_ms=2000 memory_mib=128
 // beyond: 100

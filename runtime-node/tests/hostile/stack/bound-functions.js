@@ -1,5 +1,5 @@
-// Makes V8 compile functions that use a function bound a hundred thousand times: with
-// instanceof, in calls and with new.
+// Makes V8 compile functions that use, with instanceof, in calls and with new, a function that was
+// bound a hundred thousand times.
 // expect: answer compiled
 // limits: cpu_ms=5000 memory_mib=64
 // patch: bound-functions

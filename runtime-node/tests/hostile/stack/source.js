@@ -1,4 +1,4 @@
-// Evaluates deeply nested source text.
+// Compiles deeply nested source text.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

@@ -1,5 +1,5 @@
-// Defines setters and getters on the prototypes of all objects, for the names and indices that
-// streams use.
+// Defines setters and getters on the prototypes of objects, arrays and promises, for the names and
+// indices that streams use.
 // expect: answer abc 0
 const leaked = [];
 const { defineProperty, deleteProperty } = Reflect;

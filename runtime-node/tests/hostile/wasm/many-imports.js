@@ -1,4 +1,4 @@
-// Calls as many imports as possible, each of another type.
+// Calls four thousand imports, each with a different type.
 // expect: cpu_limit_exceeded or answer done
 // limits: cpu_ms=1000 memory_mib=128
 // beyond: 300

@@ -1,4 +1,4 @@
-// Replaces every function that the built-in JavaScript could call.
+// Replaces nearly all functions that the built-in JavaScript could call.
 // expect: answer 3 3 3
 // limits: cpu_ms=2000
 // with: assembler.js

@@ -94,7 +94,8 @@ impl SupervisedNode {
     }
 
     /// Deploys a Worker and sends it requests until it runs on its shard. A revision that starts
-    /// slowly stays in the lanes, so several attempts may be necessary on a slow machine.
+    /// slowly stays in the lanes, so several attempts may be necessary on a slow machine. Each
+    /// attempt deploys another Worker, whose name is `name` with a number.
     pub(crate) async fn known(&self, name: &str, body: &str) -> Deployed {
         let mut attempts = 0;
         loop {

@@ -1,15 +1,15 @@
 // The first of the scripts that define a Worker's global scope.
 //
-// Every JavaScript file of this crate is a classic script that holds one function expression. A
-// line `//:` in a file says when the file is compiled (`build.rs`), and names the files that the
-// build evaluates before that file into the start-up snapshot. Each function is called once with
+// Every JavaScript file in `src` is a classic script that holds one function expression. A line
+// `//:` in a file says when the file is compiled, and which files must be evaluated before it when
+// `build.rs` makes the start-up snapshot. Each function is called once with
 // the same `internal` object, through which the files and native code share functions. A Worker
 // never sees this object.
 //
 //   internal.primordials   ECMAScript built-ins, captured before a Worker can change them:
 //                          `ArrayPrototypePush(array, x)` is `array.push(x)`, `MapPrototypeGet(map,
 //                          k)` is `map.get(k)`; statics are `ObjectKeys`, `JSONStringify`, …. An
-//                          isolate has only those that late files use (see later.js)
+//                          isolate keeps only the primordials that late files use (see later.js)
 //   internal.ops           native functions. None of them can be called while the snapshot is made
 //   internal.globals(obj)  defines every own property of `obj` on the global object, writable and
 //                          configurable; properties that are not interfaces are enumerable

@@ -90,8 +90,8 @@
     return integer + 0;
   }
 
-  // Returns a Uint8Array over the memory of a BufferSource, or null for other values. Runs no
-  // tenant code.
+  // Returns a Uint8Array over the memory of a BufferSource, or null for other values. Throws if the
+  // buffer is detached. Runs no tenant code.
   function bufferSource(value) {
     if (ArrayBufferIsView(value)) {
       return TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined

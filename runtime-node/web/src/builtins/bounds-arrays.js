@@ -1,5 +1,6 @@
-// Built-in functions of arrays and array-likes, and the Promise combinators (see bounds.js). They
-// visit all indices below `length`, which may be 2⁵³ − 1 for an object without elements.
+// Built-in functions of arrays and array-likes, and the Promise combinators (see bounds.js). The
+// functions of arrays visit all indices below `length`, which may be 2⁵³ − 1 for an object without
+// elements.
 //: after bounds-long-arrays.js
 (function (internal) {
   "use strict";
@@ -12,9 +13,9 @@
   const { each, isProxy, refuse, replace } = internal.bounds;
   const { TOO_MANY, isLong, loopOf, toIndex } = internal.bounds.long;
 
-  // Native code visits an array of this length in tens of milliseconds at worst. A function visits
-  // a longer array in a JavaScript loop, if it has one. Otherwise, and if the length of an object
-  // is not reliable, the object is wrapped in a proxy, so that each access is a call.
+  // Native code visits an array of this length in tens of milliseconds at worst. A longer array is
+  // visited in a JavaScript loop, if the function has one. Otherwise, and if the length of an
+  // object is not reliable, the object is wrapped in a proxy, so that each access is a call.
   const MANY = 2 ** 21;
   // The limits on the length if each element is converted to a string, and if a locale's rules
   // apply.

@@ -99,8 +99,8 @@
     return ReflectApply(native, like, []);
   }
   const isPlain = (result) => ObjectGetPrototypeOf(result) === ArrayPrototype;
-  // Assigns an element of a plain array. Defines an element of a subclass, whose setters must not
-  // run.
+  // Assigns an element of a plain array. Defines an element of an instance of a subclass, whose
+  // setters must not run.
   function append(result, at, element) {
     if (isPlain(result)) result[at] = element;
     else define(result, at, element);

@@ -103,8 +103,8 @@
       return keys.length;
     }
 
-    // The text that has been scanned and not yet parsed: whole members up to the last comma, and
-    // the text after this comma.
+    // The text from `from` on has been scanned and not yet parsed: it is whole members up to the
+    // last comma, at `comma`, and the text after this comma. `comma` is -1 if there is none.
     let from = start + 1;
     let comma = -1;
     for (let i = from; i < end; i++) {
@@ -176,7 +176,7 @@
     return build(text, ends, start, end);
   }
 
-  // Copies a list of keys that is a proxy; refuses one that is too long.
+  // Returns a list of keys, or a copy of it if it is a proxy. Refuses a list that is too long.
   function keysIn(list) {
     if (!ArrayIsArray(list) || (list.length <= MANY && !isProxy(list))) return list;
     const length = +list.length;

@@ -132,12 +132,12 @@
 
   // ---- Strings
 
-  // Strings of this length are compared or normalized natively without a check.
+  // Strings of at most this length are compared or normalized natively without a check.
   const BRIEF = 2 ** 10;
   // Strings of this length are compared in tens of milliseconds.
   const MAX_COMPARED = 2 ** 23;
-  // The number of combining marks in a row for which a longer string is refused. Unicode Standard
-  // Annex #15 (Stream-Safe Text Format) allows 30.
+  // A string longer than BRIEF is refused if it has this many combining marks in a row. Unicode
+  // Standard Annex #15 (Stream-Safe Text Format) allows 30.
   const MARKS = 128;
   // Characters that may be combining marks; no character below U+0300 is one.
   const FOREIGN = /[\u0300-\uffff]/;

@@ -26,7 +26,8 @@
 
   // ---- Functions that read a string from start to end
 
-  // Returns a receiver as a string; refuses one that is longer than `length`.
+  // Returns a receiver as a string; refuses one that is longer than `length`. Returns undefined and
+  // null unchanged, so that the native function refuses them.
   function read(value, length) {
     const text = typeof value === "string" || value === undefined || value === null ? value : `${value}`;
     return typeof text === "string" && text.length > length ? refuse("A string", text.length) : text;
@@ -74,8 +75,8 @@
 
   // ---- Regular expressions
 
-  // Wraps an expression so that each match is a call: the loop over the matches calls an `exec`
-  // that is not V8's own for each match.
+  // Wraps an expression so that each match is a call: for each match, the loop over the matches
+  // calls an `exec` that is not V8's own.
   function stepped(expression) {
     const exec = (text) => RegExpPrototypeExec(expression, text);
     return new Proxy(expression, {
@@ -118,7 +119,8 @@
     },
   });
 
-  // Converts a pattern to an expression that finds it in a long string.
+  // Converts a string pattern to an expression that finds it in a long string. Returns any other
+  // pattern unchanged.
   function toExpression(pattern, flags) {
     return typeof pattern === "string" ? new RegExp(replaceBy(/[\\^$.*+?()[\]{}|]/g, pattern, "\\$&"), flags) : pattern;
   }

@@ -6,7 +6,7 @@
 //!                                                   └─ stale, or the cache is full ─► evicted
 //! ```
 //!
-//! If the responses of a URL vary (`Vary`), the cache keeps its latest variants, at most
+//! If the responses of a URL vary (`Vary`), the cache keeps the latest variants of the URL, at most
 //! `MAX_VARIANTS` of them.
 //!
 //! All shards of a process share the cache, so that a response fetched by one serves the others.

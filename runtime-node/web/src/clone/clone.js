@@ -1,6 +1,6 @@
 // structuredClone (HTML §2.7): StructuredSerializeWithTransfer and
 // StructuredDeserializeWithTransfer in one walk, which is unobservable because no code runs between
-// them. This file implements the walk instead of V8, so that a walk of any size can be terminated
+// them. JavaScript implements the walk, and not V8, so that a walk of any size can be terminated
 // and its allocations are counted at every step.
 //
 //   copy(value) ─► a shell, remembered ─► its contents wait on top of the frames ─► copied in order
@@ -87,7 +87,7 @@
       }
     }
 
-    // Returns the clone of an object that another standard clones, otherwise null.
+    // Returns the clone of an object whose cloning another standard defines, otherwise null.
     function platform(value) {
       const { cloners } = internal;
       for (let i = 0; i < cloners.length; i++) {
@@ -128,7 +128,7 @@
         return clone;
       }
 
-      // Returns the clone of an object without its contents, for which it pushes a frame.
+      // Returns the clone of an object without its contents, and pushes a frame for them, if any.
       shell(value) {
         const kind = ops.cloneKind(value);
         switch (kind) {

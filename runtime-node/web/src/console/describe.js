@@ -1,4 +1,4 @@
-// Descriptions for `console` of the platform's own objects, whose state is private.
+// Descriptions of the platform's own objects, whose state is private, for `console`.
 //: after webidl.js
 (function (internal) {
   "use strict";

@@ -1,5 +1,5 @@
 //! The native half of `inspect.js`: properties of an object that only V8 can read without running
-//! the object's code.
+//! the object's code, and the place where an error was thrown.
 
 use tenon_engine::string::from_name;
 use tenon_op::{Record, op};

@@ -1,5 +1,5 @@
 // The functions with which `inspect.js` formats values without parts and reads objects. They read
-// only property descriptors and internal slots.
+// only prototypes, keys, property descriptors and internal slots.
 //: after describe.js domexception.js
 (function (internal) {
   "use strict";

@@ -40,7 +40,7 @@ enum Cipher {
     Oaep { hash: Hash, label: Data },
 }
 
-/// Names the result in TypeScript: bytes, or a ticket for a secret.
+/// The name of the result in TypeScript: bytes, or a [`Ticket`](super::keys::Ticket) for a secret.
 pub(crate) enum Crypted {}
 
 /// The length of a tag or of a counter in bits, or the name of a hash.
@@ -175,7 +175,8 @@ fn cbc(encrypt: bool, key: &[u8], iv: [u8; BLOCK], mut data: Vec<u8>) -> Option<
     Some(data)
 }
 
-/// Encrypts or decrypts with a counter in only the last `bits` of the block (NIST SP 800-38A §B.1).
+/// Encrypts or decrypts with a counter in only the last `bits` bits of the block (NIST SP 800-38A
+/// §B.1).
 /// AWS-LC's AES-CTR counts in the whole block, so the blocks before and after the counter wraps
 /// around are encrypted in two runs.
 fn ctr(key: &[u8], counter: u128, bits: u32, mut data: Vec<u8>) -> Option<Vec<u8>> {

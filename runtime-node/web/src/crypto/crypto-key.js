@@ -1,9 +1,9 @@
 // CryptoKey (Web Cryptography §13), and functions that all algorithms share.
 //
 // Key material is native. JavaScript holds a handle: an array buffer that no Worker can reach,
-// which contains the key's number. When V8 collects the buffer, the owner of its memory frees the
-// key. Never resolve a promise with a handle and never await a handle: both read
-// `then`, which a Worker may have defined.
+// which contains the key's number. When V8 collects the buffer and frees its memory, the key is
+// freed too. Never resolve a promise with a handle and never await a handle: both read `then`,
+// which a Worker may have defined.
 //: late, after clone-kinds.js describe.js
 (function (internal) {
   "use strict";

@@ -2,7 +2,8 @@
 // and X25519 (§25, §26).
 //
 // In native code, keys have the kinds "RSA", "P-256", "P-384", "P-521", "Ed25519" and "X25519".
-// This file checks the usages. See `crypto-secrets.js` for the contents of the records.
+// This file checks the usages. Each algorithm is a record of its operations; see
+// `crypto-secrets.js`.
 //: late, after crypto-jwk.js
 (function (internal) {
   "use strict";
@@ -133,7 +134,8 @@
       };
     };
 
-    // Signs and verifies with the algorithm `name`. The parameters or the key name the hash.
+    // Signs and verifies with the algorithm `name`. The hash is that of the parameters or, if they
+    // have none, that of the key.
     const signer = (name) => ({
       __proto__: null,
       sign({ hash, saltLength }, key, data) {

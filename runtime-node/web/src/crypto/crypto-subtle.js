@@ -65,7 +65,8 @@
     const importKey = (format, data, algorithm, extractable, usages) =>
       expectUsages(ALGORITHMS[algorithm.name].importKey(format, data, algorithm, extractable, usages));
 
-    // Imports an unwrapped secret. Algorithms with secret keys need only the secret's handle.
+    // Imports an unwrapped secret. For the format `raw`, algorithms with secret keys need only the
+    // secret's handle.
     const importSecret = (format, handle, algorithm, extractable, usages) => {
       if (format === "raw" && supports("get key length", algorithm.name)) {
         return importKey(format, handle, algorithm, extractable, usages);

@@ -148,8 +148,8 @@ impl Pbkdf2 {
         if cost < NEGLIGIBLE { Duration::ZERO } else { cost }
     }
 
-    /// Continues until `is_over` returns true. Returns whether the output is complete; `None` if a
-    /// call of AWS-LC failed.
+    /// Continues until the output is complete or `is_over` returns true. Returns whether the output
+    /// is complete; `None` if a call of AWS-LC failed.
     pub(crate) fn run_slice(&mut self, is_over: &dyn Fn() -> bool) -> Option<bool> {
         while self.done < self.out.len() {
             if self.iteration == 0 {

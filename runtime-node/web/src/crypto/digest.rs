@@ -56,7 +56,8 @@ fn digest(context: Context) -> Output {
 pub(crate) struct Progress(usize);
 
 impl Progress {
-    /// Hashes more data until `is_over` returns true. Returns whether all data has been hashed.
+    /// Hashes more data until all data has been hashed or `is_over` returns true. Returns whether
+    /// all data has been hashed.
     pub(crate) fn run_slice(
         &mut self,
         data: &[u8],

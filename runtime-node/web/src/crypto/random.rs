@@ -25,7 +25,7 @@ pub(crate) fn random_uuid() -> Result<String, Thrown> {
 
 fn uuid(mut random: [u8; 16]) -> String {
     random[6] = random[6] & 0x0F | 0x40; // version 4
-    random[8] = random[8] & 0x3F | 0x80; // variant 10
+    random[8] = random[8] & 0x3F | 0x80; // variant 0b10
     let hex = format!("{:032x}", u128::from_be_bytes(random));
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }

@@ -98,7 +98,7 @@ impl Scheme {
 }
 
 /// Hashes the data of an operation piece by piece.
-#[allow(clippy::large_enum_variant)] // Each operation has one hasher, which is never moved.
+#[allow(clippy::large_enum_variant)] // Each operation has one hasher, and moves it once.
 enum Hasher {
     Hmac(hmac::Context),
     Digest(digest::Context),
@@ -158,7 +158,8 @@ pub(crate) fn crypto_verify<'s>(
     })
 }
 
-/// Hashes the data, and returns the result of `finish`.
+/// Hashes the data, and calls `finish` with the digest, or with the data if the scheme has no
+/// digest. Returns the result.
 fn hash_then<'s, T>(
     scope: &mut v8::PinScope<'s, '_>,
     scheme: Scheme,

@@ -6,8 +6,9 @@
 //                                                       the first `workers` fetchers are Workers
 //   hooks.start(id, evaluation, namespace)              starts the Worker; the promise `evaluation`
 //                                                       settles when its modules are evaluated
-//   hooks.fetch(id, method, url, hasBody, name)         delivers a request to the export `name`, or
-//                                                       to the default export if the name is empty
+//   hooks.fetch(id, method, url, hasBody, name)         delivers a request to the export `name`; if
+//                                                       the name is empty, to the default export
+//                                                       or the listeners of the global scope
 //   hooks.rpc(id, name)                                 delivers a session of calls to an export
 //   hooks.scheduled(id, cron, time)                     delivers a scheduled event
 //   hooks.import(specifier, referrer, attributes)       evaluates `import()`
@@ -46,9 +47,9 @@
   // The number of the native stream that is the body of an invocation's request.
   const REQUEST_BODY = 0;
 
-  // The entrypoint's default export, and its handlers `fetch` and `scheduled`, or those of an
-  // instance of the default export if it is a class. A handler is null if the listeners of the
-  // global scope handle the event.
+  // The entrypoint's default export, and its handlers `fetch` and `scheduled`. If the default
+  // export is a class, a handler creates an instance for each event. A handler is null if the
+  // default export has none; listeners of the global scope may then handle the event.
   let defaultExport = null;
   let fetch = null;
   let scheduled = null;
@@ -133,7 +134,8 @@
     }
   };
 
-  // Returns the handler that an export has under this name; null if it has none.
+  // Returns the handler that an export has under this name; null if it has none. For a class, the
+  // handler is a method of its instances.
   const handlerOf = (exported, name) => {
     const prototype = typeof exported === "function" && exported.fetch === undefined ? exported.prototype : undefined;
     const onEvent = (prototype ?? exported)[name];

@@ -8,7 +8,8 @@ use tenon_op::op;
 /// generated function name, and is shown unchanged.
 const MAX_FRAME: usize = 4096;
 
-/// Returns a frame in V8's format, with the position in the author's file.
+/// Returns a frame in V8's format, with the position in the author's file. Returns the frame
+/// unchanged if that position is unknown.
 #[op]
 pub(crate) fn source_frame<'s>(
     scope: &mut v8::PinScope<'s, '_>,

@@ -92,7 +92,7 @@
     // the native decoder when its TextDecoder is collected. It is created on first use, because a
     // snapshot cannot contain a FinalizationRegistry.
     let registry;
-    let attributesOf; // (decoder)
+    let attributesOf; // (decoder) → its encoding, fatal and ignoreBOM
 
     class TextDecoder {
       #encoding;

@@ -196,7 +196,7 @@
     let install; // (target, type, callback): sets an `on…` handler, which keeps its position
     let listen; // addEventListener for any target
     let unlisten;
-    let onListen; // (target, callback): called when a listener is added
+    let onListen; // (target, callback): sets what is called when a listener is added
 
     class EventTarget {
       // Maps a type to a list of listeners. Null until the first listener is added, because most
@@ -302,8 +302,8 @@
 
         const callAll = (target, all, event, receiver, capture) => {
           if (stopped(event)) return;
-          // Listeners that are added during the delivery wait for the next event; listeners that
-          // are removed are not called.
+          // Listeners that are added while this function runs wait for its next call; listeners
+          // that are removed meanwhile are not called.
           const now = [];
           for (let i = 0; i < all.length; i++) if (all[i].capture === capture) now[now.length] = all[i];
           for (let i = 0; i < now.length && !stoppedNow(event); i++) {

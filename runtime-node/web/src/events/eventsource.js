@@ -1,5 +1,5 @@
-// EventSource (HTML §9.2): a stream of events from an origin, which reconnects when the connection
-// is lost.
+// EventSource (HTML §9.2) receives a stream of events from an origin, and reconnects when the
+// connection is lost.
 //
 // An EventSource belongs to the invocation that creates it, and ends with that invocation: its
 // connections and pauses are fetches and timers of the invocation, and count toward its limits.
@@ -34,8 +34,9 @@
     const ASCII = /^[\x00-\x7f]*$/;
     const MORE = { __proto__: null, stream: true };
 
-    // Parses text that is fed piece by piece. Calls `event(type, data, id)` for each event, and
-    // `retry(milliseconds)`.
+    // Returns a function that parses text piece by piece. It calls `event(type, data, id)` for each
+    // event, with null as the data if there is none, and `retry(milliseconds)` for each `retry`
+    // field.
     function parser(id, event, retry) {
       let line = "";
       let skipsFeed = false;

@@ -9,7 +9,8 @@
   internal.later("forms", ["FormData"], () => {
     const { bytesOf, isBlob, isFile, modifiedOf, nameOf, newFile, typeOf } = internal.blobs();
 
-    // Converts a value to an entry's value: a Blob that is not a File becomes a File.
+    // Converts a value to an entry's value: a Blob that is not a File, and a File that gets another
+    // name, become a new File.
     function entryValue(value, filename) {
       if (typeof value === "string" || (isFile(value) && filename === null)) return value;
       const name = filename ?? (isFile(value) ? nameOf(value) : "blob");
@@ -31,7 +32,8 @@
       return { __proto__: null, name, value: USVString(value) };
     }
 
-    // The first argument of the constructor's calls in this file; the second one is then the list.
+    // This file passes this value to the constructor as the first argument, and the list as the
+    // second one.
     const CREATE = { __proto__: null };
     let listOf; // checks the brand
     let isFormData;

@@ -29,7 +29,7 @@ pub(crate) struct Fetched<'s> {
     socket: Nullable<SocketName>,
 }
 
-/// The invocation that owns a WebSocket, and its number.
+/// The invocation that owns a WebSocket, and the number of the WebSocket.
 #[derive(Record)]
 pub(crate) struct SocketName {
     owner: InvocationId,

@@ -1,7 +1,8 @@
 // Headers (Fetch §5.1). A header list is a flat array [name, value, name, value, …] with names in
 // lower case, as native code passes it; a Headers object is a view of a header list.
 //
-// Forbidden header names are a concern of browsers. Here a list is either mutable or immutable.
+// Forbidden header names are a concern of browsers. Here a Headers object is either mutable or
+// immutable.
 //: eager, after describe.js
 (function (internal) {
   "use strict";
@@ -17,7 +18,7 @@
   const UNUSUAL = /^[\t ]|[\t ]$|[\0\n\r]|[^\x00-\xff]/;
   const NOT_VALUE = /[\0\n\r]/;
 
-  // The most common names, in both spellings, which need no validation.
+  // The most common names, in their usual spelling and in lower case, which need no validation.
   const COMMON = { __proto__: null };
   for (const name of [
     "Accept", "Accept-Encoding", "Accept-Language", "Access-Control-Allow-Headers", "Access-Control-Allow-Methods",

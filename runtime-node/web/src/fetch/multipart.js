@@ -97,7 +97,7 @@
 
     const malformed = (what) => new TypeError(`The body is not multipart/form-data: ${what}`);
 
-    // Returns the first position of `needle` at or after `from` and before `to`, or -1.
+    // Returns the position of the first `needle` that lies between `from` and `to`, or -1.
     function find(bytes, needle, from, to) {
       const more = TypedArrayPrototypeGetByteLength(needle) - 1;
       for (let at = from; at < to; at += STEP) {

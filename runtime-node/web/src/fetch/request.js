@@ -1,5 +1,5 @@
-// Request (Fetch §5.4). An incoming request is only one record. Its URL is parsed, and its Headers
-// and signal are created, on first use.
+// Request (Fetch §5.4). At first, an incoming request is nothing but one record: its URL is parsed,
+// and its Headers and signal are created, on first use.
 //: eager, after body.js
 (function (internal) {
   "use strict";

@@ -17,8 +17,9 @@ use crate::ops::{Argument, Arguments};
 /// The limit on a request's headers, in bytes as HTTP/2 counts them. Common servers accept less.
 const MAX_HEADERS: usize = 64 * 1024;
 
-/// Limits on a method and on a URL, in characters. Common servers accept less.
+/// The limit on a method, in UTF-16 units.
 const MAX_METHOD: usize = 64;
+/// The limit on a URL, in UTF-16 units. Common servers accept less.
 const MAX_URL: usize = 64 * 1024;
 
 impl<'s> Argument<'s> for Method {

@@ -45,8 +45,8 @@
     if (body !== null) {
       if (isNullBody(r.status)) throw new TypeError(`Response: a response of status ${r.status} cannot have a body`);
       if (type !== null && lookup(r.list, "content-type") === null) {
-        // An array literal defines its elements, so that no setter on a Worker's prototype is
-        // called.
+        // An array literal defines its elements, so that it calls no setter that a Worker has
+        // defined on `Array.prototype`.
         if (r.list.length === 0) {
           r.list = ["content-type", type];
         } else {
@@ -155,10 +155,10 @@
   expose(Response);
   internal.globals({ Response });
 
-  // Returns the parts of a handler's answer: [status, header list, source, stream]. The last two
-  // are the body's source and its stream, at least one of which is null. If the response has a
-  // WebSocket, it is the source. The body then counts as used. Calls nothing that a Worker could
-  // have replaced.
+  // Returns the parts of a handler's answer: [status, header list, source, stream], after which the
+  // body counts as used. The last two are the body's source and its stream, at least one of which
+  // is null. If the response has a WebSocket, the WebSocket is the source. Calls nothing that a
+  // Worker could have replaced.
   internal.responseParts = (value) => {
     if (!isResponse(value)) {
       const what = value === undefined ? "nothing" : value === null ? "null" : `a value of type ${typeof value}`;

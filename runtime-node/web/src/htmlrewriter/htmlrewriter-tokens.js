@@ -19,8 +19,8 @@
 
     const WRAP = { __proto__: null };
 
-    // Returns the number of the rewriter whose current token this is. Throws if this is not the
-    // current token of a rewriter.
+    // Returns the number of the rewriting whose current token this is. Throws if this is not the
+    // current token of its rewriting.
     let numberOf;
     let rewritingOf;
     let isToken;
@@ -56,8 +56,8 @@
       return bodies.streamOf(bodies.move(body ?? bodies.of("", null)));
     }
 
-    // Inserts content beside a token, and returns the token. The conversion of the content may run
-    // a Worker's code.
+    // Inserts content at a place beside or within a token, and returns the token. The conversion of
+    // the content may run a Worker's code.
     function insert(token, what, place, given, content, options) {
       numberOf(token);
       needs(given, 1, what);

@@ -154,7 +154,7 @@ pub(crate) fn token_is_removed(
     edit(scope, rewriter, |token| token.is_removed())
 }
 
-/// Makes the end tag of an element a step. Returns the element's number.
+/// Requests that the handler of an element's end tag be called. Returns the element's number.
 ///
 /// # Errors
 /// Returns a `TypeError` if the element has no end tag.

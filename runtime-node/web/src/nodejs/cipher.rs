@@ -33,6 +33,9 @@ fn find<'a>(scope: &'a mut v8::PinScope<'_, '_>, cipher: u32) -> Option<&'a mut 
 
 /// Begins an encryption or a decryption. Returns its number; `undefined` if there is no such
 /// cipher, or if the cipher does not accept the length of the key or of the initialization vector.
+///
+/// # Errors
+/// Throws a `RangeError` if there is not enough memory.
 #[op]
 pub(crate) fn cipher_open(
     scope: &mut v8::PinScope<'_, '_>,

@@ -96,8 +96,15 @@ fn read(encrypted: &[u8]) -> der::Result<(EncryptionScheme, &[u8])> {
     Ok(parts)
 }
 
-/// Encodes an encrypted private key. `content` is the private key, encrypted in CBC mode with a key
-/// that was derived by PBKDF2 with SHA-256.
+/// Encodes an encrypted private key.
+///
+/// # Arguments
+/// * `cipher` - AES in CBC mode: `aes-128-cbc`, `aes-192-cbc` or `aes-256-cbc`.
+/// * `content` - the private key, encrypted with a key that was derived by PBKDF2 with SHA-256.
+///
+/// # Errors
+/// Returns an error if the cipher is another one, a parameter cannot be encoded, or there is not
+/// enough memory.
 #[op]
 pub(crate) fn encrypted_write<'s>(
     scope: &mut v8::PinScope<'s, '_>,

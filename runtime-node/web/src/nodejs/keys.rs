@@ -1,5 +1,5 @@
-//! The native half of `node-crypto-keys.js`: keys in the formats that Web Crypto does not read, and
-//! the generation of RSA keys on the shard's thread.
+//! The native half of `node-crypto-keys.js`: keys in all formats of Node.js, of which Web Crypto
+//! reads only some, and the generation of RSA keys on the shard's thread.
 
 use pkcs8::der::{Decode as _, Header, Reader as _, SliceReader};
 use tenon_crypto::curve::{Curve, CurveKey};

@@ -55,7 +55,8 @@
         throw outOfRange("value", range, value);
       }
       check(offset, size, TypedArrayPrototypeGetByteLength(bytes));
-      // Storing into the byte array truncates a fraction.
+      // Storing into the byte array drops the fraction, after a negative number has become
+      // positive. A negative number is therefore rounded down.
       if (value < 0) value += 2 ** (8 * size);
       for (let i = 0; i < size; i++) {
         const byte = value % 256;

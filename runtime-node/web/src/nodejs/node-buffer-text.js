@@ -284,8 +284,8 @@
       return -1;
     }
 
-    // Searches for a needle that is longer than a step. The Knuth-Morris-Pratt algorithm reads each
-    // byte once.
+    // Searches for a needle that is longer than a step, with the Knuth-Morris-Pratt algorithm,
+    // which reads each byte of the text once.
     function findLong(bytes, needle, from, backwards, step) {
       const length = TypedArrayPrototypeGetByteLength(bytes);
       const size = TypedArrayPrototypeGetByteLength(needle);

@@ -20,7 +20,7 @@
       return kind === "object" && internal.ops.isKind(value, "BigIntObject") ? "bigintobject" : kind;
     };
 
-    // Returns the names of the enumerable properties, and their symbols if asked.
+    // Returns the enumerable keys of an object: strings, and with `withSymbols` also symbols.
     const enumerable = (object, withSymbols) => {
       const keys = ReflectOwnKeys(object);
       const found = [];

@@ -98,8 +98,9 @@
       inode.changed = DateNow();
     };
 
-    // Returns an error with a code of Node.js itself. Because the error has the property `syscall`,
-    // the form with a callback passes the error to the callback.
+    // Returns an error whose code is one of Node.js and not of the operating system. The form of a
+    // function with a callback passes an error to the callback only if the error has the property
+    // `syscall`, so this error has it.
     const systemError = (code, errno, syscall, path, message) =>
       Object.assign(coded(Error, code, message), { name: "SystemError", errno, syscall, path });
 

@@ -34,7 +34,7 @@
     function flagsOf(flags) {
       if (flags === undefined || flags === null) return 0;
       if (typeof flags === "number") return needInteger(flags, "flags", 0, 2 ** 31 - 1);
-      // `s` requests synchronous writes, which all writes are, and `x` requests a new file.
+      // `s` requests synchronous writes, and all writes are synchronous; `x` requests a new file.
       const known = typeof flags === "string" ? FLAGS[flags.replace(/[sx]/, "")] : undefined;
       const exclusive = typeof flags === "string" && flags.includes("x");
       if (known === undefined || (exclusive && (known & O_CREAT) === 0)) throw badValue("flags", flags);

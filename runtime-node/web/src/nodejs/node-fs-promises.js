@@ -5,7 +5,7 @@
 
   const { ArrayBufferIsView, Error, ObjectAssign, Promise, SymbolAsyncDispose, SymbolAsyncIterator, SymbolIterator } = internal.primordials;
 
-  // node:fs: a directory that is read entry by entry.
+  // node:fs: a directory whose entries are returned one by one.
   internal.define("fsDirectory", () => {
     const { coded, needFunction } = internal.node;
     const { calls } = internal.use("fsCalls");

@@ -2,7 +2,7 @@
 //
 //   /bundle   the Worker's modules, which cannot be changed
 //   /dev      full, null, random, zero
-//   /tmp      the files of the running invocation, which end with it
+//   /tmp      the files of the running invocation, which are removed when it ends
 //
 // A file's content is an array buffer, and counts toward the isolate's memory. No function here
 // recurses, because the depth of a tree is bounded only by memory.

@@ -20,8 +20,8 @@
     const exported = {};
 
     // Returns the form of a call whose last argument is a callback. Invalid arguments throw. Errors
-    // of the system call, which have the property `syscall`, are passed to the callback. `more`
-    // returns further results.
+    // of the system call, which have the property `syscall`, and the error that a file is too large
+    // are passed to the callback. `more` returns further results for the callback.
     const withCallback = (call, /** @type {(...args: any[]) => any[]} */ more = () => []) => (...args) => {
       const callback = needFunction(args.pop(), "cb");
       let result;

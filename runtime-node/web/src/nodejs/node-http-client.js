@@ -1,9 +1,8 @@
 // node:http: ClientRequest, a request that is sent with `fetch`.
 //
 // A request that ends in the tick of its first write is sent with a complete body. Any other
-// request is sent after that tick, with a stream as its body. Redirects are not followed, and
-// content codings are decoded, as `fetch` does: the headers of the response describe the decoded
-// body.
+// request is sent after that tick, with a stream as its body. Redirects are not followed. As with
+// `fetch`, content codings are decoded, and the headers of the response describe the decoded body.
 //: module
 (function (internal) {
   "use strict";

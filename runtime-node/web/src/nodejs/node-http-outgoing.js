@@ -131,7 +131,8 @@
         if (this._header !== null) throw alreadySent("remove");
         this[HEADERS].delete(name.toLowerCase());
       },
-      // The runtime neither sends nor receives trailers.
+      // JavaScript can neither set nor read trailers. The runtime only passes on the trailers of a
+      // body that a Worker forwards.
       addTrailers() {},
       get headersSent() {
         return this._header !== null;

@@ -268,8 +268,9 @@
       return responded;
     }
 
-    // Returns the server that listens on a port or on the port of an object. Returns a server
-    // unchanged, but lets it listen on a free port if it does not listen yet.
+    // Returns the server that listens on a port, which is given as a number or as the property
+    // `port` of an object. A server that is given itself begins to listen on a free port if it does
+    // not listen yet.
     function serverOf(given) {
       if (given instanceof Server) {
         const server = /** @type {any} */ (given);

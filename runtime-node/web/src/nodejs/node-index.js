@@ -8,7 +8,8 @@
   const { ObjectKeys } = internal.primordials;
 
   internal.define("index", () => {
-    // The values that a file defines, besides the value `name` of a file `node-name.js`.
+    // The values that a file defines under other names than its own. The value `NAME` of a file
+    // `node-NAME.js` is not listed.
     const DEFINED = {
       __proto__: null,
       "node-async_hooks.js": ["asyncContext"],

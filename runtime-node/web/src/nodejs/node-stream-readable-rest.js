@@ -171,7 +171,7 @@
         resolvePending = null;
         waiting?.();
       };
-      // undefined: in progress; null: ended without an error; otherwise the error.
+      // How the stream ended. undefined: not yet; null: without an error; otherwise the error.
       let outcome;
       const forget = internal.use("finished")(stream, { writable: false }, (error) => {
         outcome = error ?? null;

@@ -11,8 +11,8 @@
     const { Buffer } = internal.use("buffer");
     const { StringDecoder } = internal.use("string_decoder");
 
-    // The number of taken entries above which they are removed from the list, if they are more than
-    // half of it.
+    // The entries that have been taken are removed from the list when no others are left, or when
+    // there are more of them than this number and they are more than half of the list.
     const SPENT = 1024;
 
     // A FIFO queue of chunks.

@@ -145,7 +145,8 @@
       else emitError(stream, error);
     }
 
-    // Calls `_construct` if the stream has one, and then `onConstructed`.
+    // If the stream has `_construct`, calls it, and `onConstructed` if it succeeds. Otherwise does
+    // nothing.
     function construct(stream, onConstructed) {
       if (typeof stream._construct !== "function") return;
       const lifecycle = lifecycleOf(stream);
@@ -248,7 +249,8 @@
       missing: (name) => coded(TypeError, "ERR_MISSING_ARGS", `The "${name}" argument must be specified`),
     };
 
-    // Installs the methods that `options` supplies instead of a subclass.
+    // Installs the methods that `options` supplies in place of those of a subclass. If `options`
+    // has a signal, it destroys the stream.
     function adopt(stream, options, methods) {
       for (let i = 0; i < methods.length; i++) {
         const given = options?.[methods[i]];

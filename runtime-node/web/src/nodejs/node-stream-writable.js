@@ -72,8 +72,8 @@
     Writable.WritableState = WritableState;
     ObjectSetPrototypeOf(Writable.prototype, Stream.prototype);
     ObjectSetPrototypeOf(Writable, Stream);
-    // A Duplex counts as an instance, although it inherits from Readable.
     const isOwn = (value) => FunctionPrototypeSymbolHasInstance(Writable, value);
+    // A Duplex counts as an instance, although it inherits from Readable.
     ObjectDefineProperty(Writable, SymbolHasInstance, {
       __proto__: null,
       value(value) {
@@ -198,7 +198,7 @@
       maybeFinish(stream);
     }
 
-    // Calls the callbacks of writes that will not happen, with the reason.
+    // Calls the callbacks of writes, and of `end`, that will not happen, with the reason.
     function dropBuffered(stream) {
       const state = stream._writableState;
       if (state.writing) return;

@@ -39,8 +39,8 @@
       return new URL(`file://${RegExpPrototypeSymbolReplace(SPECIAL, `${resolve(path)}${trailing}`, (at) => ESCAPES[at])}`);
     }
 
-    // Formats a URL without the parts that `options` excludes, or an object of the kind that
-    // `url.parse` returns.
+    // Formats a URL without the parts that `options` excludes, a text that is a URL, or an object
+    // of the kind that `url.parse` returns. `options` apply only to instances of URL.
     function format(given, options = undefined) {
       if (typeof given === "string") return new URL(given).href;
       if (!isURL(given)) return formatParts(given);

@@ -3,7 +3,8 @@
 //   frame     length (4 bytes, little-endian), kind of message, fields
 //   value     tag, and the content that the tag determines; containers hold further values
 //   integer   7 bits per byte, the lowest first; the highest bit says that more follow
-//   string    twice its length in bytes, plus 1 for UTF-16, which only lone surrogates need; bytes
+//   string    an integer, twice the length in bytes, plus 1 if the bytes are UTF-16 and not UTF-8
+//             (only a string with lone surrogates is); then the bytes
 //
 // A value is anything that structured clone copies, except instances of a Worker's own classes:
 // copies would lose their methods. Functions and instances of RpcTarget are not copied: the session
@@ -41,8 +42,8 @@
       VIEW: 20, STUB: 21, READABLE: 22, WRITABLE: 23, HEADERS: 24, REQUEST: 25, RESPONSE: 26, BLOB: 27, FILE: 28,
     };
 
-    // Limits of a message: its size in bytes, the number of objects, each of which may need more
-    // memory than its encoding, and the depth of a value.
+    // Limits of a message: its size in bytes, its number of objects (an object may need more memory
+    // than its encoding), and the depth of a value.
     const MAX_MESSAGE = 32 * 1024 * 1024;
     const MAX_OBJECTS = 2 ** 20;
     const MAX_DEPTH = 500;

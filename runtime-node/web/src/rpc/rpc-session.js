@@ -315,13 +315,14 @@
         this.transport.close();
       }
 
-      // Returns whether neither side refers to anything of the other, except the entrypoint.
+      // Returns whether no call is pending, and neither side refers to anything of the other,
+      // except the entrypoint.
       isIdle() {
         return this.answering === 0 && MapPrototypeGetSize(this.calls) === 0 && MapPrototypeGetSize(this.imports) === 0 &&
           MapPrototypeGetSize(this.exports) === (this.isCallee ? 1 : 0);
       }
 
-      // Ends the session, because a stream has ended.
+      // Ends the session, because a stream has ended or has failed.
       end(error) {
         if (this.ended !== null) return;
         this.ended = error;

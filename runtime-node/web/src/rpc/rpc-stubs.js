@@ -100,7 +100,7 @@
       constructor(key = undefined) {
         illegal(key);
       }
-      // Returns another stub for the same object, which is disposed on its own.
+      // Returns another stub for the same object. Each of the two stubs has to be disposed.
       dup() {
         return newStub(own(this, "dup").dup());
       }

@@ -1,5 +1,5 @@
-// The objects that a Worker offers to its callers, which are entrypoints and objects passed by
-// reference, and the members of them that a caller can reach.
+// The objects that a Worker offers to its callers, and the members that a caller can reach. These
+// objects are entrypoints and objects that are passed by reference.
 //
 // A caller reaches what the class declares: methods and accessors of the prototypes between the
 // object and `WorkerEntrypoint` or `RpcTarget`. A caller reaches neither the object's own

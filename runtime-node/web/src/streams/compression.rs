@@ -68,9 +68,9 @@ struct Codecs {
 
 struct Open {
     codec: Codec,
-    /// The charges for the codec itself, and for the window that the first byte of the input
-    /// requires.
+    /// The charge for the codec itself.
     _charge: Charge,
+    /// The charge for the window that the first byte of the input requires.
     window: Option<Charge>,
 }
 
@@ -98,7 +98,7 @@ impl Open {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum CodecStatus {
-    /// All output for the input has been produced.
+    /// No more output can be produced without more input.
     WantsMore = 0,
     HasMore = 1,
     Ended = 2,
@@ -267,7 +267,8 @@ pub(crate) fn codec_open(
     codecs.last
 }
 
-/// Feeds the bytes after the first `from` to a codec; if `last` is set, they end the stream.
+/// Feeds the bytes after the first `from` to a codec, at most [`INPUT`] of them. If `last` is set,
+/// they end the stream; the caller then passes no bytes beyond this number.
 /// Returns status + 8 · (bytes read + 2²⁰ · bytes produced). `codec_take` then returns the output.
 #[op]
 pub(crate) fn codec_push(
@@ -299,7 +300,7 @@ pub(crate) fn codec_push(
     Ok(f64::from(progress as u8) + 8.0 * numbers)
 }
 
-/// Copies the output of the latest push into a view of that length.
+/// Copies the output of the latest push into a view that has the output's length.
 #[op]
 pub(crate) fn codec_take(scope: &mut v8::PinScope<'_, '_>, into: View<'_>) {
     let made = &slot::<Codecs>(scope).made;

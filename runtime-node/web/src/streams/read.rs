@@ -13,8 +13,8 @@
 //! charges it to the isolate's memory part by part. While a body is unread, the node holds only the
 //! bytes that came with the head and those that HTTP/2's flow control let the sender send ahead.
 //!
-//! If reading fails, the promise is rejected. If the request is at fault, its sender receives the
-//! failure, regardless of how the handler treats the rejection.
+//! If reading fails, the promise is rejected. Unless the source of the stream was lost, the sender
+//! of the request also receives the failure, regardless of how the handler treats the rejection.
 
 use std::sync::Arc;
 
@@ -222,7 +222,7 @@ fn reject(
     promise::settle(scope, resolver, |_| Err(Thrown::type_error(message.to_owned())));
 }
 
-/// Reports the failure to the sender of the request, if the request is at fault.
+/// Reports the failure to the sender of the request, unless the source of the stream was lost.
 fn report_failure(state: &State, id: InvocationId, error: StreamError) {
     if let StreamError::Failed(failure) = error {
         state.set_outcome(id, Err(failure));

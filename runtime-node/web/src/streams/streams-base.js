@@ -25,8 +25,8 @@
 //
 // Each part is created on first use.
 //
-// Records are instances of classes that declare all their properties, so that no setter on a
-// Worker's prototype is ever called. A queue is a linked list, which needs no array.
+// Records are instances of classes that declare all their properties, so that no setter that a
+// Worker has defined on a prototype is ever called. A queue is a linked list, which needs no array.
 //: late, after webidl.js
 (function (internal) {
   "use strict";

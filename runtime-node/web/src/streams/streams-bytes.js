@@ -173,7 +173,7 @@
         this.respondInternal(first, written);
       }
 
-      // Accepts bytes in another buffer than the one that the source received.
+      // Accepts bytes in a buffer other than the one that the source received.
       respondWithNewView({ buffer, offset, length }) {
         const first = this.firstPendingPullInto;
         if (this.stream.state === CLOSED) {

@@ -2,8 +2,8 @@
 //
 // A chunk costs no more than the operations of the two streams: the pipe is its own read request
 // and write request, so that only a Worker's source and sink need promises. The pipe continues when
-// the sink has finished a chunk, or one microtask after a chunk arrives, because an enqueue must
-// not write.
+// the sink has finished a chunk. It also continues when a chunk arrives, but only in the next
+// microtask, because the source's `enqueue` must not call the sink.
 //: late, after streams-readable.js streams-writable-api.js
 (function (internal) {
   "use strict";

@@ -213,8 +213,8 @@
     }
 
     // Creates a stream with built-in algorithms, each of which may be omitted. If `transform`
-    // returns LATER, it later calls `writable.controller.written()` or `failed(reason)` of the
-    // stream.
+    // returns LATER, it later calls either `writable.controller.written()` or `failed(reason)` on
+    // the stream.
     function createTransformStream({
       transform = null, flush = null, cancel = null, start = null, writableMark = 1,
       readableMark = 0,

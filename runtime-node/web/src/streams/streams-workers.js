@@ -44,8 +44,8 @@
       const marks = {
         __proto__: null,
         writableMark: highWaterMarkOf({ __proto__: null, highWaterMark }, 1),
-        // If the strategy has a high-water mark, it counts bytes. A chunk that is not bytes has the
-        // size 0, and fails both sides when it is transformed.
+        // A high-water mark that the Worker gives counts bytes; the default counts chunks. A chunk
+        // that is not bytes has the size 0, and fails both sides when it is transformed.
         writableSize: highWaterMark === undefined ? null : (chunk) => {
           const bytes = isObject(chunk) ? bufferSource(chunk) : null;
           return bytes === null ? 0 : TypedArrayPrototypeGetByteLength(bytes);

@@ -1,8 +1,8 @@
 // WritableStream without its public classes (Streams §5): the records of streams and writers, and
 // the controller.
 //
-// A write may pass a *request*, an object with the methods `resolve()` and `reject(reason)`, such
-// as the result of `Promise.withResolvers`, or null.
+// A write has a *request*: an object with the methods `resolve()` and `reject(reason)`, such as the
+// result of `Promise.withResolvers`, or null.
 //: late, after abort.js streams-base.js
 (function (internal) {
   "use strict";
@@ -190,7 +190,7 @@
       highWaterMark;
       // Null if every chunk has a size of 1.
       size;
-      // The receiver of the algorithms, the controller that they receive, and the algorithms.
+      // `this` of the algorithms, the controller that is their argument, and the algorithms.
       self;
       /** @type {object} */
       handle = this;

@@ -108,7 +108,8 @@
 
     // ---- The timeline
 
-    // Returns the time of the latest mark with this name, or the time that a number states.
+    // Returns the start time of the mark with this name that was created last. A number is a time
+    // itself.
     function timeOf(mark) {
       if (typeof mark === "number") {
         if (finite(mark, "performance.measure") < 0) throw new TypeError("performance.measure: a time is negative");

@@ -31,7 +31,7 @@ impl Part {
             .copied()
     }
 
-    /// Implements the setter. An invalid value leaves the URL unchanged, as the standard requires.
+    /// Implements the setter. As the standard requires, an invalid value leaves the part unchanged.
     ///
     /// # Errors
     /// Fails if Ada refuses the value, or a part of it.
@@ -76,7 +76,7 @@ pub(super) fn parse(input: &str, base: Option<&str>) -> Option<Url> {
         return None;
     }
     let url = Url::parse(input, base).ok()?;
-    // A relative URL has no meaning beside an opaque path, unless it is only a fragment (URL §4.4,
+    // If the base has an opaque path, the input must not be relative, except a fragment (URL §4.4,
     // "no scheme state"). Ada accepts any input with a fragment.
     if let Some(base) = base
         && input.contains('#')
@@ -89,8 +89,9 @@ pub(super) fn parse(input: &str, base: Option<&str>) -> Option<Url> {
     is_stable(&url).then_some(url)
 }
 
-/// Returns the URL `href` with one part set to `value`. An invalid value leaves the URL unchanged.
-/// Returns `None` if the domain is refused.
+/// Returns the URL `href` with one part set to `value`. An invalid value leaves the URL unchanged,
+/// except for what precedes the invalid piece of the value. Returns `None` if the domain is
+/// refused.
 pub(super) fn set(href: &str, part: Part, value: &str) -> Option<Url> {
     let mut url = Url::parse(href, None).ok()?;
     if matches!(part, Part::Host | Part::Hostname) {

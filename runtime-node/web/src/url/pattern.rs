@@ -27,8 +27,8 @@ use crate::ops::{Argument, Arguments, Nullable};
 /// An init also has a base URL.
 const COMPONENTS: usize = 8;
 
-/// The maximum length of a pattern's text, in bytes: the search for duplicate names takes quadratic
-/// time.
+/// The maximum length of a pattern's text or of each component of an init, in bytes: the search for
+/// duplicate names takes quadratic time.
 const MAX_PATTERN: usize = 4096;
 
 /// Limits on the regular expression of a protocol, which is matched here: its length and its

@@ -26,8 +26,8 @@ pub(crate) fn offsets(text: &str) -> Option<[usize; OFFSETS]> {
     plain.then_some([scheme, host, host, host, host, host, host_end, path, path, query, text.len()])
 }
 
-/// Returns whether the host is a domain in lower case that is neither an address, whose last label
-/// begins with a digit, nor punycode.
+/// Returns whether the host is a domain in lower case, without punycode, whose last label does not
+/// begin with a digit, as the last label of an address does.
 fn is_name(host: &[u8]) -> bool {
     let mut labels = host.split(|byte| *byte == b'.');
     let is_label = |label: &[u8]| {
@@ -53,8 +53,8 @@ fn is_port(port: &[u8], default: u16) -> bool {
     }
 }
 
-/// Returns whether the path has no segment that the parser would normalize, such as `..` or one of
-/// its spellings with `%2e`.
+/// Returns whether the path has only plain bytes and certainly no segment that the parser would
+/// normalize, such as `..` or one of its spellings with `%2e`.
 fn is_path(path: &[u8]) -> bool {
     path.iter().all(|byte| *byte != b'?' && is_plain(*byte))
         && !path.windows(2).any(|pair| matches!(pair, b"/." | b"%2"))

@@ -34,8 +34,8 @@
     queryEnd: offsets[10],
   });
 
-  // The maximum length of an input, in UTF-16 code units, which is that of Chromium: the parser
-  // cannot be terminated.
+  // The maximum length of an input, in UTF-16 code units. Chromium has the same maximum. The length
+  // is bounded because the parser cannot be terminated.
   const MAX_LENGTH = 2 ** 21;
 
   // Returns the record of `input`, a USVString, against `base`, a USVString or undefined; null if

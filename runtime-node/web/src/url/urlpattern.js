@@ -19,8 +19,8 @@
     // The maximum length of an input, in UTF-16 code units.
     const MAX_LENGTH = 2 ** 21;
 
-    // Converts an argument to {shown, parts}: the string itself, or an init's copy for the Worker
-    // and its list for native code.
+    // Converts an argument to {shown, parts}. Both are the string, if it is one. Otherwise, `shown`
+    // is a copy of the init for the Worker, and `parts` a list of its members for native code.
     function input(value, what) {
       if (!isObject(value) && value !== undefined && value !== null) {
         const text = USVString(value);

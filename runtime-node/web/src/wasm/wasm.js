@@ -9,8 +9,9 @@
 // not counted.
 //
 //   hooks.wasm(number, module, kept)
-//       returns the module that native code has opened under a number, or registers a module that
-//       native code has created from another isolate's compiled code
+//       validates and compiles the bytes that native code has opened under a number, or registers
+//       the module that native code has created from another isolate's compiled code; returns the
+//       module
 //: after response.js
 (function (internal) {
   "use strict";

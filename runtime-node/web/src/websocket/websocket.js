@@ -146,7 +146,7 @@
     let isWebSocket;
     let make; // (end): creates a socket that has not been accepted
     let handleEvent; // (socket, kind, …): handles an event of the socket's end
-    let handOut; // (socket): takes the socket's end away and returns it
+    let handOut; // (socket): marks the socket as returned in a Response, and returns its end
 
     class WebSocket extends EventTarget {
       #end = null;

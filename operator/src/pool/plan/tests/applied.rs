@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// An applied object owns exactly the fields that it contains, so an additional empty field is a
-/// change too.
+/// Server-side apply makes the operator the owner of exactly the fields that an object contains, so
+/// an additional empty field is a change too.
 #[test]
 fn the_applied_objects_have_these_fields_and_no_others() {
     let pool: RuntimePool = serde_json::from_value(json!({

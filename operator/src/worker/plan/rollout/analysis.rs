@@ -3,7 +3,8 @@
 //!
 //! Shares of few requests vary by chance, and a rollout is judged again with each report. A
 //! difference therefore counts only if it exceeds what is allowed by more than three standard
-//! deviations. Shares have Wilson's score interval (E. B. Wilson, "Probable Inference, the Law of
+//! deviations. The interval of a share is Wilson's
+//! score interval (E. B. Wilson, "Probable Inference, the Law of
 //! Succession, and Statistical Inference", 1927), which also holds for few requests and for shares
 //! near 0. The least difference of two shares follows from both intervals by method 10 of R. G.
 //! Newcombe ("Interval Estimation for the Difference Between Independent Proportions", 1998).
@@ -35,7 +36,10 @@ pub(super) enum Verdict {
     Sound,
 }
 
-/// Compares a new revision with the stable one, which has this name.
+/// Compares a new revision with the stable one.
+///
+/// # Arguments
+/// * `name` - the name of the stable revision.
 pub(super) fn judge(
     analysis: &RolloutAnalysis,
     new: &Figures,
@@ -70,8 +74,7 @@ pub(super) fn judge(
     if of_new.estimate - of_stable.estimate > allowed { Verdict::Suspect } else { Verdict::Sound }
 }
 
-/// An observed share of requests, with the bounds between which the true share lies apart from
-/// chance.
+/// An observed share of requests, with the bounds of its interval for [`DEVIATIONS`].
 struct Share {
     estimate: f64,
     low: f64,
@@ -91,7 +94,7 @@ impl Share {
         Self { estimate, low: (center - half).max(0.0), high: (center + half).min(1.0) }
     }
 
-    /// Returns the least difference by which this share is above another, apart from chance.
+    /// Returns the lower bound of the interval of the difference between this share and another.
     fn least_above(&self, other: &Self) -> f64 {
         let (below, above) = (self.estimate - self.low, other.high - other.estimate);
         self.estimate - other.estimate - below.hypot(above)
@@ -105,8 +108,8 @@ impl Share {
 /// Returns the first bucket whose requests are slower than the 99th percentile of the new revision
 /// may be. Returns `None` if the stable revision has had no requests, or no latency is too slow.
 fn first_slow_bucket(stable: &Latencies, max_percent: i32) -> Option<usize> {
-    // The bucket that the percentile does not exceed, apart from chance. If there are too few
-    // requests for such a bound, it is that of the slowest request.
+    // The lowest bucket that the percentile does not exceed with the certainty of [`DEVIATIONS`].
+    // If there are too few requests for that, this is the bucket of the slowest request.
     let total = stable.total();
     let mut faster = 0_u64;
     let highest = stable.counts().iter().position(|count| {

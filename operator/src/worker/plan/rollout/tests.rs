@@ -129,7 +129,7 @@ fn a_first_revision_gets_all_requests_at_once() {
 fn a_rollout_that_is_added_to_a_worker_does_not_roll_out_what_serves_already() {
     let mut case = Case::new();
     assert!(shares(&case.decide("cart-1")).is_empty());
-    // A Worker that was rolled back by hand serves another revision than the latest.
+    // A Worker that was rolled back by hand serves a revision other than the latest.
     let mut rolled_back = Case { serving: vec![target("cart-1", 100)], ..Case::new() };
     assert_eq!(shares(&rolled_back.decide("cart-2")), [("cart-1", 90), ("cart-2", 10)]);
     let serving = vec![target("cart-0", 30), target("cart-1", 35), target("cart-2", 35)];

@@ -150,7 +150,8 @@ fn a_new_revision_is_ready_once_a_router_has_acknowledged_it() {
     let given = announced(&deployed, &status, Acknowledgement::Given);
     let done = unacknowledged(&given, now());
     assert!(!done.asks_routers);
-    // With the revision and the status before, the Worker has cost three writes.
+    // Together with the earlier writes of the revision and of the status, the Worker has cost three
+    // writes.
     assert!(done.apply.is_none() && done.delete.is_empty() && done.events.is_empty());
     assert_eq!(condition_of(&done, "Ready").status, ConditionStatus::True);
     assert_eq!(computed(&deployed, done), Computed::Current);

@@ -23,8 +23,8 @@ fn performed(candidate: Candidate, now: Timestamp) -> Candidate {
     perform(candidate, done)
 }
 
-/// Returns a Worker whose second revision has been rolled out since one second after [`now`], and
-/// the names of both revisions.
+/// Returns a Worker and the names of its two revisions. The rollout of the second revision began
+/// one second after [`now`] and is in progress.
 fn rolling() -> (Candidate, [String; 2]) {
     let first = performed(with_rollout(candidate(GOOD)), now());
     let one = latest(&first);

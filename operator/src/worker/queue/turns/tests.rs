@@ -3,7 +3,7 @@
 use super::super::{FIRST_RETRY, LONGEST_RETRY};
 use super::*;
 
-/// A queue of keys `tenant/name`, at a time that stands still.
+/// A queue of keys `tenant/name`, for which no time passes.
 struct Turns(Queue<String>, Instant);
 
 impl Tenanted for String {

@@ -1,4 +1,5 @@
-//! Changes of tokens, applied by `lol_html` or by the rewriter, whose results the tests compare.
+//! Changes of tokens. `lol_html` and the rewriter apply the same changes, and the tests compare the
+//! results.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -18,9 +19,9 @@ use crate::token::Place;
 /// A change of a token.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    /// Inserts HTML if the flag is set, or text.
+    /// Inserts HTML if the flag is set; text otherwise.
     Insert(Place, &'static str, bool),
-    /// Removes the token; only the tags of an element if the flag is set.
+    /// Removes the token. For an element, the flag states whether its content is kept.
     Remove(bool),
     Rename(&'static str),
     Set(&'static str, &'static str),
@@ -153,7 +154,7 @@ fn content_type(html: bool) -> ContentType {
     if html { ContentType::Html } else { ContentType::Text }
 }
 
-/// Applies the actions to a token without an end.
+/// Applies the actions to a token of `lol_html` that is not an element.
 macro_rules! change {
     ($token:expr, $actions:expr) => {
         for action in &$actions.token {

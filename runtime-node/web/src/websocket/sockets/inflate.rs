@@ -7,7 +7,7 @@
 //!
 //! A message is inflated as it is read, up to [`FRAGMENT`] bytes at a time, so that a short message
 //! that expands without end takes no more memory than any other message, and is refused like a
-//! message that is too long. A socket has a decoder only until the message is complete. Everything
+//! message that is too long. A socket has a decoder only while a message is incomplete. Everything
 //! that is not part of a compressed message passes unchanged: if it violates the protocol, the
 //! protocol library reports that. This module does no I/O.
 
@@ -25,7 +25,7 @@ use super::split::FRAGMENT;
 /// The end of a compressed message, which its sender removes (RFC 7692 §7.2.1).
 pub(super) const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
-/// The maximum number of bytes that are inflated at a time.
+/// The maximum number of compressed bytes that the decoder is given at a time.
 const INPUT: usize = 4 * 1024;
 
 /// The memory of a message that is being inflated, in bytes: the decoder's window and tables, and
@@ -89,7 +89,7 @@ enum State {
         mask: Option<[u8; 4]>,
         is_final: bool,
     },
-    /// The input is not a valid frame. It and all further input passes unchanged.
+    /// The input is not a valid frame. It and all further input pass unchanged.
     Lost,
 }
 

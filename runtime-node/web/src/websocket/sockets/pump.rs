@@ -10,8 +10,8 @@
 //!
 //! The pump is polled only between turns: while its Worker is busy, nothing is read, and the
 //! network holds back the sender. The pump itself answers pings, one at a time: the next ping is
-//! read when the network has accepted the answer to the previous one, so that a client that pings
-//! and never reads is held back by its own answers. While more than [`read::LEEWAY`] bytes of the
+//! read only when the network has accepted the answer to the previous one. A client that pings and
+//! never reads is thus held back by its own answers. While more than [`read::LEEWAY`] bytes of the
 //! Worker's outgoing messages wait for the network, reading proceeds only as fast as writing does.
 //! A socket therefore never has more than [`WRITE_BUFFER`] bytes in the library's buffer,
 //! regardless of its peer. If the peer stops reading, the socket ends when [`Keepalive`] reports

@@ -39,9 +39,9 @@ struct Reader {
     _charges: [Charge; 2],
 }
 
-/// Begins to read from the socket, which keeps its invocation alive. Returns `None` if the
-/// invocation has ended or has too many operations in flight, if there is no memory for the socket,
-/// or if the socket has been accepted before.
+/// Begins to read from the socket. Its invocation stays alive until the socket has closed. Returns
+/// `None` if the invocation has ended or has too many operations in flight, if there is no memory
+/// for the socket, or if the socket has been accepted before.
 ///
 /// # Arguments
 /// * `callback` - `callback(kind, …)` is called for each event: with a string, with a `Uint8Array`,

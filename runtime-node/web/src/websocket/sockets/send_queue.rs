@@ -17,8 +17,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 /// accounting.
 pub(crate) const MESSAGE_OVERHEAD: usize = 256;
 
-/// The queue, which its two ends share: native functions enqueue messages, and the pump dequeues
-/// them.
+/// The queue, which its two ends share: native functions enqueue messages, and the task that sends
+/// them dequeues them.
 #[derive(Default)]
 pub(crate) struct SendQueue {
     entries: RefCell<VecDeque<SendEntry>>,
@@ -92,8 +92,8 @@ impl SendQueue {
         self.buffered.set(self.buffered.get().saturating_sub(bytes));
     }
 
-    /// Registers the task to wake when an entry is added or the socket becomes full. The task
-    /// replaces the one that was registered before.
+    /// Registers the current task, which is woken when an entry is added or the socket becomes
+    /// full. It replaces the task that was registered before.
     pub(crate) fn listen(&self, cx: &Context<'_>) {
         let mut listener = self.listener.borrow_mut();
         if listener.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {

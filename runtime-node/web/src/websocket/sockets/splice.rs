@@ -59,7 +59,8 @@ pub(crate) enum SpliceError {
     Malformed(Failure),
 }
 
-/// The accepted handshake of a request, and the bytes that the client sends after it.
+/// The accepted handshake of a request, the bytes that the client sends after it, and the charge
+/// for the response's head.
 struct AcceptedHandshake {
     accepted: Accepted,
     bytes: ByteStream,
@@ -185,8 +186,8 @@ fn download(wire: Rc<RefCell<Wire>>) -> ByteStream {
 /// # Arguments
 /// * `memory` - the charge for the decoder's memory.
 fn inflated(wire: Rc<RefCell<Wire>>, memory: Charge) -> ByteStream {
-    // The client decides which length of message it accepts. It also determines the speed, because
-    // the node inflates only what the client reads.
+    // The client decides how long a message may be. It also determines the speed, because the node
+    // inflates only what the client reads.
     let inflater = Inflater::new(Bounds { length: u64::MAX, time: Duration::MAX });
     let state = (download(wire), inflater, Bytes::new(), memory);
     let pieces =
@@ -255,7 +256,7 @@ fn send_response(
 }
 
 impl Handshake {
-    /// Returns the handshake of a request that asks for a WebSocket.
+    /// Returns the handshake of a request, or `None` if the request does not ask for a WebSocket.
     pub(crate) fn requested(method: &str, headers: &[Header]) -> Option<Self> {
         tenon_proto::runtime::requests_websocket(method, headers).then(|| Self::of(headers))
     }

@@ -153,7 +153,7 @@ check("documents are read and written in the encoding that their content type na
     equal(seen, ["\u00e4", "\u00fc"]);
     equal(new TextDecoder("latin1").decode(out), "<p a=\u00e4 b=\"\u00f6\">\u00fc\u20ac&#1078;</p>");
   }
-  const shift = await bytes("<p>", new Uint8Array([0x83, 0x5c]), "</p>"); // ソ in Shift_JIS, which contains a backslash
+  const shift = await bytes("<p>", new Uint8Array([0x83, 0x5c]), "</p>"); // ソ in Shift_JIS; its second byte is a backslash
   const init = { headers: { "content-type": "text/html; charset=Shift_JIS" } };
   const rewriter = new HTMLRewriter().on("p", { text: (chunk) => void chunk.before(chunk.text) });
   const out = await rewriter.transform(new Response(shift, init)).arrayBuffer();

@@ -1,5 +1,5 @@
-// Checks of cloudflare:sockets (the documentation of Cloudflare Workers, TCP sockets) as far as it
-// needs no server; `runtime-node/tests/fetch/tcp` has the rest.
+// Checks of cloudflare:sockets (the documentation of Cloudflare Workers, TCP sockets) that need no
+// server; `runtime-node/tests/fetch/tcp` has the rest.
 
 import { connect } from "cloudflare:sockets";
 import * as everything from "cloudflare:sockets";

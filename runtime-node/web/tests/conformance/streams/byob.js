@@ -4,7 +4,7 @@ import { bytes, error1, pending } from "../stream-fixtures.js";
 export { default } from "../check.js";
 
 const numbers = (view) => [...new Uint8Array(view.buffer, view.byteOffset, view.byteLength)];
-// Returns a byte stream, its controller, and `byob`, each read of which gets a BYOB reader.
+// Returns a byte stream, its controller, and the getter `byob`, which returns a new BYOB reader.
 function make(source = {}, strategy = undefined) {
   let controller;
   const stream = new ReadableStream({ type: "bytes", ...source, start: (c) => ((controller = c), source.start?.(c)) }, strategy);

@@ -3,7 +3,7 @@ import { about, check, equal, rejects, throws } from "../check.js";
 import { bytes, error1, later } from "../stream-fixtures.js";
 export { default } from "../check.js";
 
-// Returns a byte stream, its controller, and `byob`, each read of which gets a BYOB reader.
+// Returns a byte stream, its controller, and `byob`, a getter that acquires a new BYOB reader.
 function make(source = {}, strategy = undefined) {
   let controller;
   const stream = new ReadableStream({ type: "bytes", ...source, start: (c) => ((controller = c), source.start?.(c)) }, strategy);

@@ -103,8 +103,8 @@ impl Pump {
         Some(tungstenite::Message::Frame(frame))
     }
 
-    /// Compresses the piece before the rest of a message. Returns `None` if the message is sent
-    /// without compression, which its first piece decides.
+    /// Compresses `piece`, which directly precedes `sending.rest` in the message. Returns `None` if
+    /// the message is sent without compression, which is decided at its first piece.
     fn compress(
         &mut self,
         sending: &mut MessageInProgress,
