@@ -77,7 +77,7 @@ pub struct Record {
 ///
 /// # Errors
 /// Fails if Tenon is not installed, if a victim's request fails before the first script, or if a
-/// call to the cluster fails, but not if a later request fails.
+/// call to the cluster fails. A script that cannot be run is skipped, and later requests may fail.
 pub fn run(words: &[String]) -> anyhow::Result<Record> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -174,7 +174,8 @@ impl Victims {
 }
 
 impl Record {
-    /// Returns the number of victims' requests that failed beside hostile scripts, or at the end.
+    /// Returns the number of victims' requests that failed while hostile scripts ran, or at the
+    /// end.
     fn failed(&self) -> u64 {
         self.runs
             .iter()

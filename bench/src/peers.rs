@@ -30,7 +30,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Returns the source of the Worker that every contender serves.
+    /// Returns the source of the hello Worker, which Tenon and the peers serve by default.
     ///
     /// # Errors
     /// Fails if the source cannot be read.

@@ -1,6 +1,6 @@
 //! Order statistics of a few values. Those of no values are 0.
 
-/// Returns the median, which is the mean of the two middle values if their number is even.
+/// Returns the median: the mean of the two middle values if the number of values is even.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {

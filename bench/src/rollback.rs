@@ -147,7 +147,7 @@ pub fn run(requests: usize) -> anyhow::Result<Record> {
             let (took, failed) =
                 switch(&namespace, &traffic, &mut connections, &host, body).await?;
             failures += failed;
-            // The first switch ends the division of requests, so it is not counted.
+            // The first switch ends the division of requests, so its time is not counted.
             if i > 0 {
                 switches.push(took);
             }

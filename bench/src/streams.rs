@@ -1,5 +1,5 @@
-//! Sends a gibibyte through a request, a Worker and its response, and measures the memory of the
-//! node during that time.
+//! Sends streams through a request, a Worker and its response, and measures the memory of the node
+//! during that time.
 //!
 //! ```text
 //!  writer ──► router ──► node: Worker ──► router ──► reader

@@ -27,8 +27,8 @@ use tokio::net::TcpListener;
 
 use crate::served_workers::Changes;
 
-/// The address on which Node.js listens by default. Clients look for targets at this address
-/// without configuration.
+/// The address on which the inspector of Node.js listens by default. Clients that are not
+/// configured look for targets there.
 const DEFAULT: &str = "127.0.0.1:9229";
 
 #[derive(clap::Args)]

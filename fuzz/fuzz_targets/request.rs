@@ -1,6 +1,6 @@
-//! Fuzzes the head of a client's request as a node receives it. The head has exactly one host and
-//! no hop-by-hop headers, and only the router sets the headers that are reserved for it. A request
-//! that the router refuses gets a response with a reason.
+//! Fuzzes the head of a client's request as a node receives it. The head has exactly one host and,
+//! apart from `upgrade`, no hop-by-hop headers. Only the router sets the headers that are reserved
+//! for it. A request that the router refuses gets a response with a reason.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzes schedules. The times of a schedule are whole minutes in increasing order, and the next
-//! time is the same after any time since the previous one.
+//! Fuzzes schedules. The times of a schedule are whole minutes in increasing order, and the search
+//! for the next time has the same result from any point between two times.
 
 #![no_main]
 

@@ -21,8 +21,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter as _;
 
 /// Maximum number of lines waiting to be written: enough for a busy process while its reader is
-/// slow. Before control characters are escaped, their text is at most 128 MiB, because no line that
-/// a Worker writes is longer than 64 KiB.
+/// slow. Their text, before control characters are escaped, is at most 128 MiB, because no line
+/// that a Worker writes is longer than 64 KiB.
 const QUEUE: usize = 2_048;
 
 /// Arguments for logging.
@@ -77,7 +77,8 @@ pub struct Log {
     _writer: WorkerGuard,
 }
 
-/// Sends every event of this process to standard error, through a thread that this function starts.
+/// Sends the events that `args` selects to standard error, through a thread that this function
+/// starts.
 /// `main` calls this function once, at its start.
 ///
 /// # Panics

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Permits of two kinds: each piece of work needs a permit of its namespace and one of the total. A
-/// namespace whose work is slow therefore delays only its own work. Clones share the permits.
+/// namespace whose work is slow therefore holds no more than its own share of the total. Clones
+/// share the permits.
 #[derive(Clone)]
 pub struct NamespacePermits {
     total: Arc<Semaphore>,
@@ -33,7 +34,8 @@ impl NamespacePermits {
         Self { total, per_namespace, by_namespace: Arc::default() }
     }
 
-    /// Waits for a permit, in the order of calls of the same namespace.
+    /// Waits for a permit. Calls for the same namespace get their permits in the order of the
+    /// calls.
     pub async fn acquire(&self, namespace: &str) -> NamespacePermit {
         // Work that waits for a permit of its namespace holds no permit of the total.
         let of_namespace = acquire(self.semaphore(namespace)).await;

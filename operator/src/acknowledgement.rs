@@ -173,7 +173,7 @@ impl Shared {
                 () = &mut overdue, if !overdue.is_elapsed() => {
                     let failure = lock(&failure).take();
                     let why = failure.as_ref().map_or("no router has answered".to_owned(), reason);
-                    self.answer(id, Acknowledgement::Missing(why));
+                    self.answer(id, &entry, Acknowledgement::Missing(why));
                 }
                 // The routers that have been asked may be gone.
                 Ok(()) = routers_rx.changed() => {
@@ -182,7 +182,7 @@ impl Shared {
             }
         }
         let _ = timeout(STRAGGLE, asked.for_each(|()| std::future::ready(()))).await;
-        self.answer(id, Acknowledgement::Given);
+        self.answer(id, &entry, Acknowledgement::Given);
     }
 
     /// Asks all routers that are known now. The stream has an item for each acknowledgement.
@@ -245,11 +245,11 @@ impl Shared {
         RouterClient::new(endpoint.connect_with_connector_lazy(self.connector.clone()))
     }
 
-    fn answer(&self, id: &WorkerId, outcome: Acknowledgement) {
+    /// Sets the outcome of the question about an entry, unless another question has replaced it.
+    fn answer(&self, id: &WorkerId, entry: &Worker, outcome: Acknowledgement) {
         let mut all = lock(&self.questions);
-        let Some(question) = all.get_mut(id).filter(|known| known.outcome != outcome) else {
-            return;
-        };
+        let is_new = |known: &&mut Question| known.entry == *entry && known.outcome != outcome;
+        let Some(question) = all.get_mut(id).filter(is_new) else { return };
         question.outcome = outcome;
         // The receiver lives as long as the process.
         let _ = self.touched_tx.send(id.clone());
@@ -301,7 +301,7 @@ mod tests {
             let mut serves_rx = self.serves_rx.clone();
             // A test that has ended drops the sender.
             let _ = serves_rx.wait_for(|serves| *serves).await;
-            Ok(Response::default())
+            Ok(Response::new(AwaitWorkerResponse {}))
         }
     }
 

@@ -68,8 +68,9 @@ pub fn check(host: &str, domain: &str) -> Result<(), InvalidHost> {
     Ok(())
 }
 
-/// Returns whether the public can register domains directly below this name. Domains of companies
-/// that give away names below them do not count, because these companies may use them.
+/// Returns whether the public can register domains directly below this name. A domain of a company
+/// that lets others use names below it, such as `github.io`, does not count, because the company
+/// itself may grant it.
 pub fn is_public_suffix(name: &str) -> bool {
     psl::suffix(name.as_bytes()).is_some_and(|suffix| {
         suffix.as_bytes() == name.as_bytes() && suffix.typ() == Some(psl::Type::Icann)
@@ -87,8 +88,9 @@ impl Grants {
         Self { domain, is_required, by_host: HashMap::new(), by_grant: HashMap::new() }
     }
 
-    /// Sets a grant, or removes it. Hosts that cannot be granted are left out. Returns the hosts
-    /// for which the answer may have changed.
+    /// Sets a grant, or removes it. Hosts that cannot be granted are left out. If the grant has
+    /// changed, returns its hosts before and after: the answer may have changed for these hosts,
+    /// and for hosts and wildcards above or below them.
     pub fn set(&mut self, name: &str, spec: Option<&HostGrantSpec>) -> Vec<String> {
         let valid = spec.into_iter().flat_map(|spec| &spec.hosts);
         let valid = valid.filter(|host| check(host, &self.domain).is_ok());

@@ -1,13 +1,13 @@
-//! `tenon-operator probe`: an end-to-end check of an installation, from the view of a tenant, that
-//! deletes what it has created.
+//! `tenon-operator probe`: an end-to-end check of an installation from a tenant's point of view.
+//! The probe deletes what it has created.
 //!
 //! ```text
 //!  create a Worker ─► watch it until ready ─► request its host until it answers ─► delete it
 //!                                                                   also on failure ──┘
 //! ```
 //!
-//! The probe needs a kubeconfig, or a Pod's account, that may list, watch, create and delete
-//! Workers in one namespace, and access to the routers' client port. The Worker's code returns a
+//! The probe needs access to the routers' client port, and a kubeconfig or a Pod's account with the
+//! right to list, watch, create and delete Workers in one namespace. The Worker's code returns a
 //! random value, from which the probe recognizes a response of the Worker.
 
 use std::collections::hash_map::RandomState;
@@ -228,7 +228,8 @@ fn worker(name: &str, pool: &str, body: &str) -> Worker {
 /// Returns the host of a ready Worker.
 ///
 /// # Errors
-/// Returns a description of the Worker's current state, if the Worker is not ready.
+/// Returns a description of the Worker's current state, if the Worker is not ready or its URL has
+/// no host.
 fn readiness(worker: &Worker) -> Result<String, String> {
     let status = worker.status.clone().unwrap_or_default();
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");

@@ -5,9 +5,9 @@
 //! thousands of ranges, or of strings. V8 builds that set when it parses the literal, before any
 //! code runs, and cannot be interrupted.
 
-/// The maximum weighted number of Unicode properties in a source. This many properties take a tenth
-/// of a second to compile, or a second if all of them are properties of strings and the expressions
-/// ignore case.
+/// The maximum total weight of the Unicode properties in a source. Properties of this weight take a
+/// tenth of a second to compile, or a second if all of them are properties of strings and the
+/// expressions ignore case.
 pub const MAX_PROPERTIES: usize = 4096;
 
 /// The weight of a property of strings. A property of characters has weight 1.

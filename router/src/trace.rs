@@ -125,7 +125,8 @@ impl Trace {
     /// Writes the debug headers of a response.
     pub(crate) fn write(&self, headers: &mut HeaderMap, request_id: &str) {
         let mut put = |name, value: &str| {
-            // Names come from Kubernetes and are valid in headers.
+            // Request ids have been checked, and names come from Kubernetes, so all of them are
+            // valid.
             if let Ok(value) = HeaderValue::from_str(value) {
                 headers.insert(name, value);
             }

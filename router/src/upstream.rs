@@ -17,8 +17,8 @@
 //! - [`retry`]: whether a failed attempt may be repeated.
 //! - [`metrics`]: the metrics of all of these.
 //!
-//! The group depends on `executor`, `figures` and `trace`, and on no other group. Its state belongs
-//! to one thread.
+//! These modules depend on the crate's modules `executor`, `figures` and `trace`, and on no others.
+//! Their state belongs to one thread.
 
 pub(crate) mod bulkhead;
 pub(crate) mod connection;

@@ -35,9 +35,9 @@ pub struct Config {
     pub listen: ListenConfig,
     /// The operators' catalog.
     pub catalog: CatalogConfig,
-    /// URL of the routers' internal listener. Without it, Workers call only Workers on their own
-    /// shard; [`Node::spawn`](crate::node::Node::spawn) then uses the internal listener of the
-    /// node's own front, if there is one.
+    /// URL of the routers' internal listener. Without it, [`Node::spawn`](crate::node::Node::spawn)
+    /// uses the internal listener of the node's own front. Without a front either, Workers call
+    /// only Workers on their own shard.
     pub router: Option<RouterUrl>,
     pub pool: PoolConfig,
     pub admission: AdmissionConfig,
@@ -183,8 +183,8 @@ impl Default for PoolConfig {
 
 impl Default for AdmissionConfig {
     fn default() -> Self {
-        // As many requests may wait as are in flight, so that a burst of clients for one Worker is
-        // served: most invocations take less than a millisecond.
+        // As many requests may wait as may be in flight, so that a burst of clients for one Worker
+        // is served: most invocations take less than a millisecond.
         Self { max_inflight: 1024, max_waiting: 1024 }
     }
 }
@@ -361,7 +361,8 @@ impl MemoryConfig {
     }
 }
 
-/// Maximum number of shards: more than any machine has cores. Shard ids would allow more.
+/// Maximum number of shards, which exceeds the number of cores of any machine. Shard ids would
+/// allow more.
 const MAX_SHARDS: u16 = 1024;
 
 fn listen(args: &NodeArgs) -> Result<ListenConfig, ConfigError> {

@@ -43,8 +43,8 @@ pub(crate) use inline::InlineServer;
 use messages::{Messages, too_large};
 use reply::Reply;
 
-/// Time after arrival at which the queues assume the deadline of a request without a timeout: such
-/// a request queues behind more urgent ones, but not behind all later ones.
+/// Time after arrival that the queues take for the deadline of a request without a timeout: such a
+/// request queues behind more urgent ones, but not behind all later ones.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");

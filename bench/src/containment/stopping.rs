@@ -22,8 +22,8 @@ const PROGRAM: &str = "tenon-runtime-node";
 /// The paused processes of a node. They are resumed on drop.
 struct Stopped(Vec<Pid>);
 
-/// Stops one node for a while, and returns the outcomes of the requests of `load` from the stop to
-/// the end of the aftermath.
+/// Stops one node for a while, and returns the outcomes of the requests of `load` from the stop
+/// until [`OBSERVED_AFTER`] has passed after the node is resumed.
 ///
 /// # Errors
 /// Fails if no node runs on this machine, or if its processes cannot be stopped.

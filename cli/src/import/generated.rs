@@ -79,7 +79,7 @@ pub(super) fn find(project: &Path) -> Result<Option<PathBuf>, GeneratedError> {
 }
 
 /// Makes the paths of a generated configuration relative to the project, and removes the keys that
-/// only the build needed. This function is pure.
+/// describe the build. This function is pure.
 ///
 /// # Arguments
 /// * `file` - the path of the configuration, relative to the project.

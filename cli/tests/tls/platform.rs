@@ -112,7 +112,7 @@ impl Platform {
         AnotherRouter { router, signal }
     }
 
-    /// Starts a node of another pool, which has a front and no Workers, and waits until the node is
+    /// Starts a node with a front, in another pool that has no Workers, and waits until the node is
     /// ready.
     pub(crate) fn start_front(&self, authority: &CertifiedKey, pool: &str) -> FrontNode {
         let (registry, readiness, (signal, drain)) =

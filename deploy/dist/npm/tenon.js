@@ -37,7 +37,7 @@ child.on("exit", (status, signal) => {
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
   // This line is reached if the signal does not terminate this process, for example because the
-  // shell ignores the signal.
+  // shell has started this process with the signal ignored.
   process.exit(128 + constants.signals[signal]);
 });
 

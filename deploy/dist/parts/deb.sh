@@ -17,7 +17,7 @@ build_deb() {
     size=$(find "$root/usr" -type f -printf '%s\n' | awk '{ bytes += $1 } END { print int((bytes + 1023) / 1024) }')
     control "$size" >"$root/DEBIAN/control"
     chmod --recursive u=rwX,go=rX "$root"
-    # Every version of dpkg can unpack gzip. `build --level` sets its level.
+    # Every version of dpkg can unpack gzip. `--level` of deploy/dist/build sets the level.
     dpkg-deb --root-owner-group -Zgzip "-z$level" --build "$root" "$out/tenon_$(debian_version)_$machine.deb" >/dev/null
     rm -r "$root"
 }

@@ -1,5 +1,5 @@
-//! Checks that pages name everything that the code has. The names are read from the sources, as a
-//! reader would look for them.
+//! Checks that the page of wrangler's keys names every key that the code knows, and that the page
+//! of limits states the bounds of the schema and of the code.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-// A SolidStart project with Nitro's preset `cloudflare_module`, whose build generates the
-// configuration.
+// A SolidStart project with Nitro's preset `cloudflare_module`. The project's build generates
+// wrangler's configuration.
 
 export default [
   {

@@ -1,5 +1,5 @@
-// A TanStack Start project with Cloudflare's plugin for Vite, whose build generates the
-// configuration.
+// A TanStack Start project with Cloudflare's plugin for Vite. The project's build generates
+// wrangler's configuration.
 
 export default [
   {

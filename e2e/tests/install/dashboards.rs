@@ -107,7 +107,7 @@ pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow:
 }
 
 /// Creates what a healthy installation lacks: a Worker with a schedule, and a Worker that cannot
-/// start.
+/// start. Waits until the crash loop of the latter is in its status.
 async fn fill_every_panel(stage: &Stage) -> anyhow::Result<()> {
     let mut ticking = worker(
         "ticking",
@@ -158,7 +158,8 @@ async fn run_tool(arguments: &[&str]) -> anyhow::Result<String> {
     Ok(stdout.trim().to_owned())
 }
 
-/// Deletes Prometheus and its rights, which are in Tenon's namespace but do not belong to Tenon.
+/// Deletes Prometheus and its rights. The rights are in Tenon's namespace but are not part of
+/// Tenon.
 pub async fn the_prometheus_is_deleted(stage: &Stage) -> anyhow::Result<String> {
     stage
         .kubectl(&["delete", "role/prometheus", "rolebinding/prometheus", "--ignore-not-found"])

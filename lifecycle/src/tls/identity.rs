@@ -90,7 +90,8 @@ impl Identity {
     /// certificate for `role` at the time `now`.
     ///
     /// # Errors
-    /// Fails if peers would not accept the certificate; the error names the file and the remedy.
+    /// Fails if a part of the identity is missing or malformed, if the key does not belong to the
+    /// certificate, or if peers would not accept the certificate. The error names the file.
     pub fn of(bundle: &Bundle, role: Role, now: UnixTime) -> Result<Self, IdentityError> {
         let chain = certificates(CERTIFICATE, &bundle.certificate)?;
         let authorities = certificates(AUTHORITIES, &bundle.authorities)?;
@@ -124,7 +125,8 @@ impl Identity {
         self.validity
     }
 
-    /// Returns the trusted authority that issued the certificate.
+    /// Returns the trusted authority that issued the certificate, directly or through the
+    /// intermediate certificates.
     pub fn issuer(&self) -> &CertificateDer<'static> {
         &self.issuer
     }

@@ -32,7 +32,8 @@ pub enum Principal {
     Pool(String),
 }
 
-/// The error for a certificate whose holder is not named by exactly one valid URI.
+/// The error for a certificate that is malformed, or that has several URIs of the trust domain or
+/// an invalid one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrincipalError {
     #[error("the certificate has several URIs of {TRUST_DOMAIN}; issue it for one")]

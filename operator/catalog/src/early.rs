@@ -1,5 +1,5 @@
 //! Revisions that nodes request before the catalog is complete. An operator that has just started
-//! lists the whole cluster first, which takes longer than a client waits for a cold start.
+//! lists the whole cluster first. This may take longer than a client waits for a cold start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,15 +27,16 @@ pub struct Early {
     pub pool: String,
 }
 
-/// Maximum number of concurrent searches. Each makes a few small requests to the API server, which
-/// lists the cluster for this operator meanwhile, and may pull an artifact.
+/// Maximum number of concurrent searches. Each may pull an artifact, and makes a few small requests
+/// to the API server, which is also busy with the lists for this operator.
 const CONCURRENCY: usize = 16;
 
 /// Maximum number of concurrent searches for Workers of one namespace, so that a namespace whose
 /// artifacts are slow does not delay the others.
 const PER_NAMESPACE: usize = 4;
 
-/// Time limit of a search, which is less than the time limit of a node's attempt to get a revision.
+/// Time limit of a search, including the wait for a permit. It is less than the time limit of a
+/// node's attempt to get a revision.
 const LIMIT: Duration = Duration::from_secs(4);
 
 /// Returns the permits of searches.

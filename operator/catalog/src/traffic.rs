@@ -24,7 +24,7 @@ pub struct TrafficReport {
     pub figures: Figures,
 }
 
-/// The receiver of routers' figures. Each message has those of one report.
+/// The channel to the code that processes routers' figures. Each message has those of one report.
 pub type FiguresSink = mpsc::Sender<Vec<TrafficReport>>;
 
 /// The reason why a report is malformed. Tenon's routers never send such a report.

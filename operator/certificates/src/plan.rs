@@ -2,9 +2,9 @@
 //!
 //! Processes see a change late: the kubelet updates a Secret's volume within a minute or two, at
 //! different times in different Pods. Until all processes have seen a change, each process must
-//! accept the certificates of the processes that have not seen it. Therefore no authority signs
-//! before all processes trust it, and no process stops trusting an authority while certificates
-//! from that authority may be in use:
+//! accept the certificates of the processes that have not seen it. Therefore no authority signs,
+//! with the exception below, before all processes trust it, and no process stops trusting an
+//! authority while certificates from that authority may be in use:
 //!
 //! ```text
 //!  authority   A ──────────── B is made ─────────────────────────────────────────► B signs
@@ -83,7 +83,7 @@ pub enum Step {
     Keep,
     /// Issue the first certificate later, when all processes trust the newest authority.
     Wait,
-    /// Keep the certificate and change the trusted authorities.
+    /// Keep the certificate, and write the trusted authorities and the time of the write again.
     UpdateTrust,
     /// Issue a new certificate from the newest authority.
     Issue,

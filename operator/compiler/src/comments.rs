@@ -21,7 +21,8 @@ pub(super) fn not_in_ascii(source: &str, comments: &[Comment]) -> Vec<Range<usiz
 }
 
 /// Replaces every UTF-16 unit that is not ASCII in comments with a question mark, so that lines and
-/// columns remain the same. Returns the code unchanged if it has such units elsewhere.
+/// columns remain the same. Returns the code unchanged if it has such units elsewhere, or if a
+/// comment contains U+2028 or U+2029.
 ///
 /// # Arguments
 /// * `comments` - the positions of the comments that are not in ASCII, in ascending order. The code

@@ -1,6 +1,6 @@
 //! The objects of the Gateway API: the fields that the platform reads and writes.
 //!
-//! The crate `gateway-api` has all fields, but for an older version of `kube`. A field that is not
+//! The crate `gateway-api` has all fields, but depends on an older `kube`. A field that is not
 //! declared here is ignored silently. Fields that are not supported but change how requests are
 //! served are therefore declared as [`Unsupported`], so that an object that sets them is refused.
 

@@ -121,6 +121,7 @@ pub fn verdict(status: &WorkerStatus, pending: &PendingReports, now: Timestamp) 
 
 /// Returns the quarantine for the status: of those in the status and in the reports that have not
 /// ended and are about a serving revision, the one that ends last. The one in the status is kept if
+/// the reported one ends less than `SLACK` later. The one in the status is kept if
 /// the reported one ends less than `SLACK` later.
 fn quarantine(
     status: &WorkerStatus,

@@ -7,8 +7,8 @@
 //!                         └─► Deployment ─► `pod`: the node's container, its volumes and placement
 //! ```
 //!
-//! The objects are typed. Their serialization skips absent fields, which matters because an applied
-//! object owns every field that it contains.
+//! The objects are typed. Their serialization skips absent fields. This matters because the
+//! operator owns every field of an object that it applies.
 
 mod front;
 mod pod;
@@ -67,14 +67,14 @@ pub struct Settings {
     pub architectures: Vec<String>,
     /// Whether the cluster assigns a user and a group to the Pods, as OpenShift does.
     pub user_assigned: bool,
-    /// Address on which nodes listen. If `None`, nodes listen on all addresses of IPv4.
+    /// Address on which nodes listen. If `None`, nodes listen on all IPv4 addresses.
     pub listen_ip: Option<IpAddr>,
     /// The families of the Services for clients.
     pub front_families: Families,
     /// The Secret with the nodes' certificate, if processes use TLS. [`POOL`] in it stands for the
     /// name of the pool.
     pub tls_secret: Option<String>,
-    /// Whether pools may have fronts, from which all nodes accept requests.
+    /// Whether pools may have fronts. If so, the nodes of all pools accept requests from fronts.
     pub admit_fronts: bool,
     /// URL at which nodes reach the catalog.
     pub catalog: String,

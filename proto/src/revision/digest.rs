@@ -1,10 +1,10 @@
 //! The digest of a revision: a hash of everything that affects how a node runs it, and of a salt
 //! that keeps its secrets from being guessed from the digest.
 //!
-//! A field that was added later is hashed only if its value is not the default, which is what nodes
-//! did before the field existed. The digests of revisions that do not set the field therefore stay
-//! the same across versions of the operator and of nodes. Such a field, except `state`, is hashed
-//! after a word that names it.
+//! A field that was added later is hashed only if its value is not the default. The default is what
+//! nodes did before the field existed. The digests of revisions that do not set the field therefore
+//! stay the same across versions of the operator and of nodes. A field that was added later, except
+//! `state`, is hashed after a word that names it.
 
 use std::collections::BTreeMap;
 

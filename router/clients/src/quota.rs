@@ -95,6 +95,7 @@ impl Quota {
     }
 
     /// Returns whether more than half of the capacity is taken.
+    /// Returns whether more than half of the capacity is taken.
     pub(crate) fn is_half_taken(&self) -> bool {
         self.used() > self.capacity / 2
     }

@@ -16,7 +16,8 @@
 //! 2002). The size of the table therefore depends neither on the number of clients nor on the
 //! number of their limits.
 //!
-//! This module is pure: the time is an argument, in nanoseconds after a common start.
+//! Only [`ClientBuckets::now`] reads the clock. Everywhere else, the time is an argument, in
+//! nanoseconds after a common start.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::num::NonZeroU32;
@@ -29,8 +30,8 @@ use crate::quota::Peer;
 /// In nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// The number of places for clients, which take 4 MiB. With 10,000 clients that have just sent a
-/// request, one in 30,000 shares all its places.
+/// The number of places for clients; all places together take 4 MiB. With 10,000 clients that have
+/// just sent a request, one in 30,000 shares all its places.
 const PLACES: usize = 1 << 19;
 
 /// The number of places of each client.

@@ -24,7 +24,7 @@ pub struct Body {
     has_data_ended: bool,
 }
 
-/// The reason why a body is incomplete.
+/// The reason why a body cannot be read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     #[error("the client has canceled the request, or broken the protocol: {0}")]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::context::Context;
 
-/// The share of the requests that have a span, from 0 to 1.
+/// A share of requests, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio(f64);
 
@@ -32,7 +32,7 @@ impl fmt::Display for Ratio {
 /// The rule of sampling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// The share of the requests that begin a trace.
+    /// Of the requests that begin a trace, the share that have a span.
     pub ratio: Ratio,
     /// Whether each request that fails has a span.
     pub errors: bool,

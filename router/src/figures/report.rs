@@ -1,7 +1,8 @@
 //! Sends the figures of all threads to the operator whose catalog this router watches.
 //!
-//! Figures may be lost with a connection or a router, and are counted twice if an operator takes
-//! them but its answer is lost. Both affect all revisions alike.
+//! Figures may be lost with a connection or a router, or if an answer is late, and may be counted
+//! twice if the connection breaks after an operator has taken them. Both affect all revisions
+//! alike.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

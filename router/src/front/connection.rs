@@ -69,6 +69,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_PROBES: u32 = 3;
 
 /// The time for which a new connection may stay silent once no more connections are accepted. An
+/// open connection may do so twice: before and after its graceful shutdown begins. An
 /// open connection may do so twice: before and after its graceful shutdown begins.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 

@@ -100,7 +100,8 @@ impl Handshake {
     /// Writes the headers of the handshake that are not among the forwarded headers.
     ///
     /// # Arguments
-    /// * `random` - the bytes of a key, if the client sent none.
+    /// * `random` - returns the bytes of a new key. It is called for a handshake in HTTP/2, whether
+    ///   the client sent a key or not.
     pub(crate) fn write(&self, writer: &mut impl HeadSink, random: impl FnOnce() -> [u8; KEY]) {
         writer.header(header::UPGRADE.as_str(), WEBSOCKET.as_bytes());
         if *self == Self::Http2 {

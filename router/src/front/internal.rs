@@ -1,5 +1,5 @@
-//! The internal listener: `Runtime.Invoke` for processes of the platform, which name a Worker but
-//! not its revision.
+//! The internal listener: `Runtime.Invoke` for processes of the platform. A call names a Worker,
+//! and its revision only if the Worker asks for its own static files.
 //!
 //! ```text
 //! node ── a Worker calls another ──┐
@@ -212,7 +212,7 @@ impl Source for Messages {
     }
 }
 
-/// Returns whether a call may run again. A scheduled event is never repeated.
+/// Returns whether a call may run twice. A scheduled event may not.
 fn idempotency(head: &InvokeHead) -> Idempotency {
     match &head.scheduled {
         Some(_) => Idempotency::NonIdempotent,

@@ -1,4 +1,4 @@
-//! The path of a client's request, whose steps are, in order:
+//! The path that a client's request takes through the router, with these steps in order:
 //!
 //! ```text
 //!  match ─► admit ─► pick ─► forward ─► answer

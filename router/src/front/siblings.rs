@@ -61,7 +61,8 @@ pub(super) async fn hand_over(
     }
 }
 
-/// Returns the shard that runs the Worker of a request, if it is another shard of this node.
+/// Returns the shard that runs the Worker of a request, if it is another shard of this node, the
+/// Worker is not in a lane, and this thread is not leaving.
 fn destination(thread: &RouterThread, first: &[u8]) -> Option<ShardId> {
     let own = thread.colocated.as_ref()?;
     let (host, path) = host_and_path(first)?;

@@ -69,8 +69,8 @@ impl Placements {
 
     /// Returns whether there is no entry for the revision, and creates the missing entry.
     ///
-    /// The second request goes to the shard, so that the node knows on which shard to start the
-    /// revision when the revision is promoted.
+    /// The caller sends the first request to a lane. The second request goes to the shard, so that
+    /// the node knows on which shard to start the revision when it moves out of the lane.
     pub(crate) fn is_first_sight(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         let (_, is_new) = self.entry(digest, now);
         is_new

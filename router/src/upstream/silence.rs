@@ -53,7 +53,8 @@ pub(crate) async fn until_lost(links: &Links, view: &Table, target: &Target) {
     }
 }
 
-/// Returns whether any other process of the node answers.
+/// Returns whether another process of the node answers. At most [`MAX_PROBED`] of those that are
+/// not avoided are probed.
 pub(crate) async fn node_answers(links: &Links, view: &Table, silent: &Link) -> bool {
     silent.probe.result(|| any_answers(others(links, view, silent))).await
 }

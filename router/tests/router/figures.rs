@@ -11,7 +11,7 @@ use crate::harness::{
     worker,
 };
 
-/// Returns a measured Worker that sends half of its requests to the revision `[8; 32]`.
+/// Returns a measured Worker, half of whose requests go to the revision `[8; 32]`.
 fn measured(measurement: u64) -> Worker {
     let variant =
         Variant { digest: vec![8; 32], percent: 50, wall_ms: 10_000, ..Default::default() };

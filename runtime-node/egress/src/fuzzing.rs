@@ -1,4 +1,4 @@
-//! Entry points for fuzz targets, which are not part of this crate's public interface.
+//! Entry points for fuzz targets. They call functions that this crate does not make public.
 
 use std::any::Any;
 use std::cell::Cell;

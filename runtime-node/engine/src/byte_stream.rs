@@ -16,8 +16,8 @@ pub type Trailers = Box<dyn FnOnce() -> Vec<Header>>;
 /// The reason why a stream broke off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// The caller's own request is at fault: the caller gets this failure, however the Worker
-    /// handles it.
+    /// The caller's own request is at fault, or its body does not fit into the Worker's memory. The
+    /// caller gets this failure, however the Worker handles the error.
     #[error("{}", .0.message)]
     Failed(Failure),
     /// The source of the bytes was lost.

@@ -45,8 +45,9 @@ const GROWTH: usize = 16 << 20;
 pub(crate) struct Collections {
     buffers: Arc<BufferBudget>,
     budget: Cell<CollectionBudget>,
-    /// Number of bytes in array buffers when their growth last made a collection due, after that
-    /// collection if it ran, or the smallest number since.
+    /// Number of bytes in array buffers after the last collection that their growth made due, or
+    /// when such a collection was last omitted because of a large heap; or the smallest number
+    /// since.
     kept: Cell<usize>,
 }
 
@@ -56,7 +57,8 @@ impl Collections {
     }
 
     /// Returns whether most of `used` bytes in array buffers are likely to be garbage. As for V8's
-    /// own heap, this is presumed if more than half of the bytes are new.
+    /// own heap, this is presumed if more than half of the bytes are new, but only if the new bytes
+    /// are more than [`GROWTH`].
     fn are_due(&self, used: usize) -> bool {
         let kept = self.kept.get().min(used);
         self.kept.set(kept);

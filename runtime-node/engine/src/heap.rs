@@ -32,9 +32,10 @@ pub use budget::{BufferBudget, Charge, CountedBytes};
 /// V8 calls the guard when an allocation does not fit, does not tell the guard the size of that
 /// allocation, and ends the process if the allocation still does not fit afterwards. The largest
 /// allocation is an array of 512 MiB, or of 1 GiB if V8 is not patched. A native function that
-/// ignores termination continues with its next allocation. The limit is therefore raised only once,
-/// by the size of the largest block if there is memory for it. If the code allocates more, V8 ends
-/// this process, instead of the kernel ending every process that shares its memory.
+/// ignores termination continues with its next allocation. The limit is therefore raised only once:
+/// by the size of the largest block and room for unwinding, or by half of the memory budget if that
+/// is less. If the code allocates more, V8 ends this process, instead of the kernel ending every
+/// process that shares its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headroom(usize);
 

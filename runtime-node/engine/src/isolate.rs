@@ -1,4 +1,4 @@
-//! One loaded revision: a V8 isolate with its context, and the event loop that gives the isolate
+//! One loaded revision: a V8 isolate with its realms, and the event loop that gives the isolate
 //! turns.
 //!
 //! ```text
@@ -68,14 +68,14 @@ impl Isolate {
     }
 
     /// Returns the limit or failure because of which this isolate must get no new invocations, if
-    /// there is one. Invocations in flight continue.
+    /// there is one. Invocations in flight continue, unless the isolate has been sealed.
     pub fn condemned(&self) -> Option<FailureCode> {
         self.state.condemned()
     }
 
     /// Returns whether this isolate should be replaced when possible, because an invocation
-    /// exceeded its CPU limit but ended by itself. The cause may be a heap that has become slow,
-    /// which is neither a failure nor a crash.
+    /// exceeded its CPU limit but ended by itself. The cause may be a heap that has become slow, so
+    /// this is neither a failure nor a crash.
     pub fn is_retired(&self) -> bool {
         self.state.retired.get()
     }

@@ -9,9 +9,9 @@ use tracing::Level;
 
 use super::log_rate::{LineDecision, LogRate};
 
-/// Maximum number of bytes that one invocation may log. If a line exceeds it, one further line
-/// states that the rest is dropped. Code outside invocations may log what the invocation that ended
-/// last has left.
+/// Maximum number of bytes that one invocation may log; each message of a WebSocket renews it. If a
+/// line exceeds it, one further line states that the rest is dropped. Code outside invocations may
+/// log what the invocation that ended last has left.
 pub const BUDGET: usize = 64 * 1024;
 
 /// The severity of a line.

@@ -236,7 +236,8 @@ fn pool() -> &'static ThreadPool {
     };
     static THREADS: OnceLock<()> = OnceLock::new();
     THREADS.get_or_init(|| {
-        // There is one thread for parts, and one for whole work for every four processors.
+        // There is one thread for parts, and for whole work one for every four processors, but at
+        // least one.
         let shards = std::thread::available_parallelism().map_or(1, usize::from);
         for number in 0..=(shards / 4).max(1) {
             let kinds: &[QueueKind] = if number == 0 {

@@ -109,7 +109,7 @@ impl Page {
         fields.running.store(1, Ordering::Release);
     }
 
-    /// Marks no code as running.
+    /// Records that no code is running.
     pub fn end(&self) {
         self.fields().running.store(0, Ordering::Release);
     }

@@ -23,8 +23,8 @@ use super::foreground::{self, Addresses};
 use super::wasm;
 
 /// Whether the linked V8 is Tenon's own build, with pointer compression and the patches of
-/// `runtime-node/v8/patches`. On other platforms, the linked V8 is the library that the crate `v8`
-/// publishes.
+/// `runtime-node/v8/patches`. That build exists only for x86-64 Linux. On other platforms, the
+/// linked V8 is the library that the crate `v8` publishes.
 pub const IS_PATCHED: bool = cfg!(patched_v8);
 
 /// Initializes V8 for the process. Further calls do nothing.

@@ -13,7 +13,9 @@
 //! - [`types`], [`code`] and [`code_space`] charge the memory that V8 takes outside its heap, and
 //!   keep that memory below the amounts at which V8 ends the process;
 //! - [`compiled`] keeps compiled modules of a revision for the revision's other isolates;
-//! - [`memory`] counts the memories of programs like array buffers, and limits their growth;
+//! - [`memory`] counts the memories of programs as array buffers are counted, and limits their
+//!   growth;
+//! - [`opened`] holds modules while they are being prepared;
 //! - [`account`] finds the isolate to which memory is charged.
 //!
 //! Flags of V8 (see `flags.rs`) and `wasm.js` of `tenon-web`, which has the interfaces, make V8

@@ -28,8 +28,8 @@ use tenon_router::Siblings;
 use tokio::io::Interest;
 use tokio::sync::mpsc;
 
-/// The maximum number of connections that wait until a thread takes them. The kernel's own limit
-/// for Unix sockets is lower.
+/// The maximum number of connections that wait until a thread of this process takes them. For Unix
+/// sockets, the kernel's `net.unix.max_dgram_qlen` is the limit instead.
 const QUEUE: usize = 64;
 
 /// One thread's links to the threads of all shards, before they are opened on that thread.

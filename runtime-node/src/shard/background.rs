@@ -31,8 +31,8 @@ const QUIET_TRIES: u32 = 20;
 const USAGE_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_USAGE_READS: usize = 50;
 
-/// Time from a prestart's arrival in the admission queue to its deadline; no request waits for the
-/// prestart yet.
+/// Time from a prestart's arrival in the admission queue to its deadline. A prestart starts an
+/// isolate for which no request waits yet.
 const PRESTART: Duration = Duration::from_secs(10);
 
 /// Interval at which the demand for spare isolates is reviewed in the absence of starts.

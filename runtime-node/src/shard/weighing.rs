@@ -14,8 +14,9 @@ use super::resident::Resident;
 use super::weight::{LIGHT, Weight, WeightReport};
 
 impl Shard {
-    /// Judges the cost of a start. On a shard, a long start sends the revision back to the lanes,
-    /// unless the next start will have bytecode; so does a CPU limit that is too high for a shard.
+    /// Judges the cost of a start. On a shard that is not a lane, a long start sends the revision
+    /// back to the lanes, unless the next start will have bytecode; so does a CPU limit that is too
+    /// high for such a shard.
     pub(super) fn weigh_start(&self, isolate: &Isolate) -> Weight {
         let weight = Weight::new(
             isolate.longest_blocking_time(),

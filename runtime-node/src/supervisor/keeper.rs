@@ -17,8 +17,9 @@ use super::memory::CRAMPED;
 use super::process::{Cause, Process, Program, Sockets, process_name};
 use super::{CHECK_INTERVAL, Shared, lock, order, service};
 
-/// A process that ran for `STEADY` is restarted immediately when it ends; otherwise the pause
-/// before each restart is twice the previous pause, within these bounds.
+/// A process that ran for `STEADY`, or that ended because of a revision that is now in quarantine,
+/// is restarted immediately. Otherwise the pause before each restart is twice the previous pause,
+/// within these bounds.
 const STEADY: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);

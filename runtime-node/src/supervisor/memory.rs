@@ -18,12 +18,12 @@ use std::fs;
 
 use rustix::process::Pid;
 
-/// Divisor of the budget for the reserve: memory for the supervisor and for the kernel's own
-/// memory.
+/// Divisor of the budget for the reserve: memory for the supervisor, and for what the kernel
+/// allocates on behalf of the container.
 const RESERVE_DIVISOR: u64 = 20;
 
-/// Divisor of the budget for the part of free memory that lanes leave to shards. A hostile Worker
-/// fills a lane first.
+/// Divisor of the budget for the part of free memory that lanes leave to shards. Unknown Workers
+/// run in lanes, so a hostile Worker fills a lane first.
 const SHARDS_DIVISOR: u64 = 10;
 
 /// Memory that an idle process has mapped and not touched, in bytes: mostly thread stacks, which no
@@ -73,7 +73,8 @@ impl MemoryUse {
 ///
 /// # Arguments
 /// * `budget` - the container's memory, in bytes.
-/// * `used` - memory in use in the container, in bytes.
+/// * `used` - memory in use in the container, in bytes, including memory that processes have mapped
+///   and not touched.
 /// * `claims` - the memory claimed by each process, in bytes, and whether the process is a lane.
 pub(super) fn allot(budget: u64, used: u64, claims: &[(u64, bool)]) -> Vec<u64> {
     let processes = (claims.len() as u64).max(1);

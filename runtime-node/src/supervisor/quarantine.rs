@@ -10,6 +10,7 @@
 //! A process that can hardly grow any further ends in the turn of the revision that allocates next,
 //! which need not be the revision that used up the memory. A revision's first such end within a
 //! minute is therefore forgiven, if the turn began when the memory was already short. So is a crash
+//! while a profile is taken, because a profile takes memory too. So is a crash
 //! while a profile is taken, because a profile takes memory too.
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Tests of a Worker's calls to other Workers, in which the test answers the calls.
+//! Tests of a Worker's calls to other Workers. The tests themselves answer the calls.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

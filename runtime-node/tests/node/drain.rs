@@ -75,7 +75,7 @@ async fn a_drain_waits_for_evicted_isolates(name: &'static str) {
     node.client().get(&lingers).await.unwrap();
     let failure = node.client().post(&lingers, Bytes::new()).await.unwrap_err();
     assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
-    // The next isolate is also stopped while it still has pending work.
+    // The next isolate is stopped as well, while the first one still has pending work.
     let other = node.client().post(&lingers, Bytes::new()).await.unwrap_err();
     assert_eq!(other.code, FailureCode::CpuLimitExceeded);
     node.await_metric("tenon_evictions_total", &[("reason", "condemned")], 2).await;

@@ -36,7 +36,7 @@ trials! {
     an_http_1_connection_gets_no_profile,
 }
 
-/// A handler that computes for `/busy`, and otherwise responds at once.
+/// A handler that computes for a while if the URL contains `busy`, and otherwise responds at once.
 const HANDLER: &str =
     "const busy = () => { let x = 0; for (let i = 0; i < 1e7; i++) x += i % 7; return x };
     if (request.url.includes('busy')) return new Response(`${busy()}`);

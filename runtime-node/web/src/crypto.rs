@@ -15,7 +15,7 @@
 //!
 //! JavaScript performs the steps that the standard requires before these operations: normalization
 //! of the algorithm, checks of the usages, and the order of errors. A failure here is a `DataError`
-//! or an `OperationError` whose message tells the Worker's author what to do.
+//! or an `OperationError`, or a `NotSupportedError` for a key that is too long.
 
 pub(crate) mod arguments;
 pub(crate) mod cipher;

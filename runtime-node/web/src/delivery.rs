@@ -166,7 +166,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_token)
 }
 
-/// Returns whether the value contains no character that would end it (RFC 9110 §5.5).
+/// Returns whether the value contains none of the characters that RFC 9110 §5.5 calls dangerous.
 fn is_value(value: &[u8]) -> bool {
     !value.iter().any(|byte| matches!(byte, b'\0' | b'\r' | b'\n'))
 }

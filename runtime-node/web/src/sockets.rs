@@ -1,5 +1,5 @@
-//! The native half of `sockets.js`: TCP connections of Workers. A connection is identified by the
-//! invocation that owns it and a number.
+//! The native half of `sockets.js`: TCP connections of Workers. A connection is identified by a
+//! number and by the invocation that owns it.
 //!
 //! ```text
 //!  tcpConnect ─► number, promise ─┬─► tcpRead, tcpWrite, in any order

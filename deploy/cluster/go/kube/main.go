@@ -1,6 +1,6 @@
-// Command kube contains all processes of a Kubernetes control plane, and kubectl, in one binary;
-// the name of the program selects one. Four separate binaries would contain the same hundred
-// megabytes.
+// Command kube contains the processes of a control plane without nodes, and kubectl, in one binary;
+// the name of the program selects one. Each of four separate binaries would contain the same
+// hundred megabytes.
 package main
 
 import (

@@ -53,7 +53,7 @@ func check(input io.Reader) (checked int, faults []string, err error) {
 		if err != nil {
 			return checked, faults, err
 		}
-		// The decoder sets defaults, as it does for a request.
+		// Unlike the API server's decoder, this one sets no defaults, so they are set below.
 		object, kind, err := legacyscheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
 		if runtime.IsNotRegisteredError(err) || runtime.IsMissingKind(err) {
 			continue

@@ -1,4 +1,5 @@
-//! Tests reloads of a directory that changes as the kubelet changes a volume.
+//! Tests reloads of a directory whose files are replaced in the way in which the kubelet updates a
+//! volume.
 
 use std::os::unix::fs::symlink;
 

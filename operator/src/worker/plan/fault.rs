@@ -19,14 +19,14 @@ pub(super) struct Fault {
 /// The reason for a revision that is on its way to routers. This is not a failure.
 pub(super) const PROPAGATING: &str = "Propagating";
 
-/// The reason for a revision that no router has acknowledged for some time.
+/// The reason for a revision that has waited too long for the acknowledgement of a router.
 pub(super) const NOT_ACKNOWLEDGED: &str = "NotAcknowledged";
 
 /// The reason for a host that is not granted to the Worker's namespace. The host is not served,
 /// even if it was accepted before.
 pub(super) const HOST_NOT_GRANTED: &str = "HostNotGranted";
 
-/// The reasons of a revision that routers have not acknowledged.
+/// The reasons for a revision that routers have not acknowledged yet.
 pub const PROPAGATION_REASONS: [&str; 2] = [PROPAGATING, NOT_ACKNOWLEDGED];
 
 impl Fault {
@@ -85,7 +85,7 @@ impl From<&ArtifactError> for Fault {
 }
 
 /// Returns the fault that the summary states: the first one that a person must resolve, because the
-/// others may end by themselves.
+/// others may end by themselves. If there is none of this kind, returns the first fault.
 pub(super) fn summary<'a>(faults: impl Iterator<Item = &'a Fault> + Clone) -> Option<&'a Fault> {
     let stalls = |fault: &&Fault| fault.progress == Progress::Stalled;
     faults.clone().find(stalls).or_else(|| faults.into_iter().next())

@@ -32,8 +32,8 @@ impl Propagation {
     /// Returns the state of a revision with its placement.
     ///
     /// # Arguments
-    /// * `before` - the current status. Unless its `Programmed` has a reason of propagation,
-    ///   routers have acknowledged what it accepts.
+    /// * `before` - the current status. Routers have acknowledged what it accepts unless its
+    ///   `Programmed` has a reason of propagation, or states that a host is not granted.
     pub(super) fn new(
         candidate: &Candidate,
         before: &WorkerStatus,

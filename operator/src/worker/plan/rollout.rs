@@ -1,4 +1,5 @@
-//! Decides the share of a new revision, and whether it is taken back. This module is pure.
+//! Decides the share of a new revision, and whether the revision is taken back. This module is
+//! pure.
 //!
 //! ```text
 //!  latest revision is new ─► step 0 ─► step 1 ─► … ─► Completed: all requests
@@ -62,7 +63,8 @@ struct Situation<'a> {
     now: Timestamp,
 }
 
-/// Returns the decision about a Worker's rollout, if its spec has one.
+/// Returns the decision about a Worker's rollout. Returns `None` if the Worker's spec has no
+/// rollout, or if no revision has been accepted.
 ///
 /// # Arguments
 /// * `latest` - the latest accepted revision, which may be about to be written.
@@ -185,7 +187,8 @@ impl Situation<'_> {
         let Some(step) = self.spec.steps.get(number) else {
             return self.complete(Some(stable));
         };
-        // The beginning of a step identifies its figures, so no two steps have the same one.
+        // Figures are assigned to a step by the time at which it began, so no two steps may begin
+        // at the same time.
         let earlier = [
             self.known.map(|known| &known.step_started_at),
             self.figures.map(|known| &known.since),
@@ -256,8 +259,8 @@ impl Situation<'_> {
         Decision { status, next: None }
     }
 
-    /// Returns the figures of a revision in the current step, once the step has begun by this
-    /// leader's clock.
+    /// Returns the figures of a revision in the current step. They are zero before the step has
+    /// begun by this leader's clock, and until figures of the step are known.
     fn figures_of(&self, known: &RolloutStatus, name: &str) -> Figures {
         let began = whole_seconds(known.step_started_at.0);
         let is_about_step = |figures: &&RolloutFigures| {

@@ -204,7 +204,7 @@ async fn the_window_size_is_read_from_the_first_bytes() {
         [16, 17, 10, 24, 24]
     );
     // The cases are a window of 2^20 bytes, a window of 2^27 bytes, a single segment of 300 bytes,
-    // a sequence that is not a frame, and a truncated magic number.
+    // a skippable frame, and a truncated magic number.
     assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 10 << 3, 0]), 20);
     assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 17 << 3, 0]), ZSTD_WINDOW);
     assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x60, 44, 0, 0]), ZSTD_SMALLEST);

@@ -86,6 +86,7 @@ impl Deflate {
     /// # Arguments
     /// * `values` - the values of the response's headers `Sec-WebSocket-Extensions`.
     /// * `is_offered` - whether the request contained such an offer.
+    /// * `is_offered` - whether the request contained such an offer.
     ///
     /// # Errors
     /// Fails if the response selects an extension that was not offered, or parameters that the

@@ -66,7 +66,7 @@ fn fields(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
     pairs.iter().map(pair).collect()
 }
 
-/// Returns a request with a body that trailers follow.
+/// Returns a request whose body is followed by trailers.
 fn call(url: Url, content_type: &'static str) -> Request {
     let piece = Ok(Bytes::from_static(b"question"));
     Request {

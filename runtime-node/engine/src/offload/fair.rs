@@ -49,8 +49,8 @@ impl<K: Ord + Clone, J> FairQueue<K, J> {
         Ok(())
     }
 
-    /// Puts back a job that has begun, in front of the other jobs of `owner`. All other owners are
-    /// served first. Such a job is never refused.
+    /// Puts back a job that has begun, in front of the other jobs of `owner`. Owners that
+    /// were already waiting when the job was taken are served first. Such a job is never refused.
     pub(super) fn put_back(&mut self, owner: K, job: J) {
         self.put(owner, |jobs| jobs.push_front(job));
     }

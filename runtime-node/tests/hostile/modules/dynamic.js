@@ -1,6 +1,6 @@
-// Imports the same module a thousand times concurrently, and then a thousand times modules that
-// throw, that do not parse or that do not exist. Then imports by values that are not specifiers,
-// and from code that was made at run time.
+// Imports the same module a thousand times concurrently. Then imports modules that throw, that do
+// not parse or that do not exist, a thousand times in all. Then imports by values that are not
+// specifiers, and from code that was made at run time.
 // expect: answer held
 // limits: cpu_ms=2000
 // lines: 10

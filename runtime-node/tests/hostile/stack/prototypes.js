@@ -1,4 +1,4 @@
-// Reads a getter that reads itself, through a long chain of prototypes.
+// Reads a property through a long chain of prototypes. Its getter reads the same property again.
 // expect: worker_exception
 // limits: cpu_ms=2000 memory_mib=64
 export default {

@@ -1,5 +1,6 @@
 // The Worker that a framework's Worker has as its binding `ASSETS`. Its modules are the files that
-// the build has made for browsers, which it serves as Cloudflare does by default.
+// the build has made for browsers. It finds the file for a path as Cloudflare does by default, but
+// does not redirect.
 import files from "./files.json";
 
 const TYPES = {

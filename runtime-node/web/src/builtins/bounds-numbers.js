@@ -57,7 +57,8 @@
   const isTyped = (value) => TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined;
   const isListed = (value) => isBounded(value) || (isTyped(value) && TypedArrayPrototypeGetLength(value) <= MANY);
 
-  // Wraps a long iterable or array-like so that each step is a call.
+  // Wraps a long iterable or array-like object so that native code calls JavaScript for each
+  // element, and can be interrupted there.
   function stepped(items) {
     if (items === undefined || items === null || isListed(items)) return items;
     const iterates = items[SymbolIterator];

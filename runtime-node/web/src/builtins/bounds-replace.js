@@ -32,7 +32,7 @@
     return marks;
   }
 
-  // Returns whether native code may apply the replacement `by` to a string of that length.
+  // Returns whether native code may apply the replacement `by` to a string of this length.
   const isLight = (by, length) =>
     typeof by === "string" ? by.length * (length + 1) <= FEW : typeof by === "function";
 

@@ -2,9 +2,9 @@
 //
 //   postMessage ─► clone ─► the queue of the other end ─► a turn ─► `message` on its port
 //
-// A message is delivered in a turn of the invocation that sent it, and is dropped when that
-// invocation ends. A port may therefore be kept for longer than an invocation, and does not keep an
-// invocation alive.
+// A message is delivered in a turn of the invocation that sent it or, if the port had not been
+// started, of the invocation that starts it. The message is dropped when that invocation ends. A
+// port may therefore be kept for longer than an invocation, and does not keep an invocation alive.
 //: late, after clone.js events.js
 (function (internal) {
   "use strict";

@@ -112,7 +112,7 @@
     let modifiedOf;
 
     class Blob {
-      // A Uint8Array whose memory only Blobs refer to.
+      // A Uint8Array to whose memory only Blobs, and bodies made from them, refer.
       #bytes;
       #type;
 

@@ -61,7 +61,8 @@ impl Outbound {
     }
 }
 
-/// Charges requests to an invocation. Requests outlive neither the invocation nor its isolate.
+/// Counts requests toward an invocation's limit, and charges their memory to its isolate. Requests
+/// outlive neither the invocation nor the isolate.
 struct StateBudget {
     state: Weak<State>,
     invocation: InvocationId,

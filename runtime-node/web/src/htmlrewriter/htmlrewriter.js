@@ -23,7 +23,7 @@
     const tokens = internal.htmlRewriterTokens();
     const { callback } = internal.streamsBase();
 
-    // The kinds of steps of `rewriterNext`.
+    // The kinds of steps of `rewriterNext`, except the last one: 9, the end of the document.
     const INPUT = 0, OUTPUT = 1, DONE = 2, STREAM = 3, ELEMENT = 4, END_TAG = 5, COMMENT = 6, TEXT = 7, DOCTYPE = 8;
     // The kinds of handlers. `onDocument` has handlers of the document type in place of elements.
     const ELEMENTS = 1, COMMENTS = 2, TEXTS = 4, ENDS = 8;
@@ -115,8 +115,9 @@
         }
       }
 
-      // Performs steps until there is output, or until a promise has to be awaited. Returns whether
-      // there was output, or a promise of this result.
+      // Performs steps until there is output, the body has ended or has been canceled, or a promise
+      // has to be awaited. Returns false if more steps are needed before the reader gets something,
+      // or a promise of the result.
       steps(controller) {
         for (;;) {
           // A handler may have canceled the body.

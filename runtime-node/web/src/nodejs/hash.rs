@@ -27,7 +27,8 @@ const HASHER: usize = 1536;
 /// The longest result, in bytes.
 const MAX_DIGEST_LEN: usize = lc::EVP_MAX_MD_SIZE as usize;
 
-/// Returns the hash function with this name in Node.js, given in lower case and without dashes.
+/// Returns the hash function with this name in Node.js. The name is in lower case, without `rsa-`
+/// and without dashes.
 fn function(name: &str) -> Option<*const lc::EVP_MD> {
     // SAFETY: each function returns a pointer to a static.
     unsafe {
@@ -243,7 +244,7 @@ pub(crate) fn hash_close(scope: &mut v8::PinScope<'_, '_>, hasher: u32) {
 /// its HMAC, and combines `sum` with that HMAC by exclusive or.
 ///
 /// # Errors
-/// Returns a `TypeError` if the hasher does not compute an HMAC.
+/// Returns a `TypeError` if the hasher does not compute an HMAC, or if AWS-LC fails.
 #[op]
 pub(crate) fn hash_iterate(
     scope: &mut v8::PinScope<'_, '_>,

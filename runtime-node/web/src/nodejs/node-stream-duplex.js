@@ -64,7 +64,7 @@
       if (stream._readableState.needReadable) stream.read(0);
     };
 
-    // The callback of a transformed chunk, which is deferred until the reader requests more.
+    // The key of a write's callback whose call is deferred until the reader requests more.
     const WAITING = Symbol("waiting");
 
     /** @returns {void} */

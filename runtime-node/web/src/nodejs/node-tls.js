@@ -1,6 +1,7 @@
 // node:tls: clients. The node itself performs the handshakes (`../sockets.rs`), and verifies every
 // certificate, for the server's name and with the node's authorities or with those of the option
-// `ca`. Options that would weaken the verification, or that need a private key, are refused.
+// `ca`. Options that would weaken the verification, need a private key or negotiate a protocol are
+// refused.
 //
 //   connect(options)            a new connection, in plain text until TLS begins
 //   connect({ socket })         takes over the connection of a net.Socket, as after STARTTLS
@@ -55,7 +56,7 @@
     }
 
     // Returns the name that the server's certificate must have, or undefined if that is the
-    // connection's host.
+    // connection's host. A `servername` that is an IP address is ignored.
     const nameOf = ({ servername }) =>
       (!isGiven(servername) || servername === "" || isIP(servername) !== 0 ? undefined : `${servername}`);
 

@@ -122,7 +122,8 @@ fn from_der(der: &[u8], len: usize) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Encrypts or decrypts with an RSA key. Returns `undefined` if the key cannot process the data.
+/// Encrypts, decrypts, signs or recovers data with an RSA key. Returns `undefined` if the key
+/// cannot process the data.
 ///
 /// # Arguments
 /// * `operation` - `encrypt-oaep`, `decrypt-oaep`, `encrypt-v1.5`, `sign` or `recover`.

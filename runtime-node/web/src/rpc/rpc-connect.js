@@ -1,6 +1,6 @@
-// The two ends of a session: the caller's, which opens it with a call of a binding, and the
-// callee's, which an invocation serves. Each end has a pipe for its messages and reads those of the
-// other end from a native stream.
+// The two ends of a session. The caller's end opens the session with a call of a binding. The
+// callee's end belongs to an invocation. Each end has a pipe for its messages and reads those of
+// the other end from a native stream.
 //: late, after rpc-session.js
 (function (internal) {
   "use strict";
@@ -16,8 +16,8 @@
     const REQUEST_BODY = 0;
     const nothing = () => {};
 
-    // Writes to a pipe. A peer that reads slowly makes the pipe grow, which counts as this Worker's
-    // memory.
+    // Writes to a pipe. If the peer reads slowly, the pipe grows. Its content counts as memory of
+    // this Worker.
     const writeTo = (owner, number, bytes) => {
       const room = ops.pipeWrite(owner, number, bytes);
       if (room !== undefined) PromisePrototypeThen(room, undefined, nothing);

@@ -13,7 +13,7 @@ use crate::fetch::head;
 use crate::fetch::outbound::Outbound;
 use crate::ops::{Promised, ToValue as _};
 
-/// Names the outcome of a query in TypeScript: `string[] | Failed`.
+/// The type of a query's outcome, which is `string[] | Failed` in TypeScript. It has no values.
 pub(crate) enum Resolved {}
 
 /// Resolves a host. Returns a promise of the addresses that the Worker may reach, or of the

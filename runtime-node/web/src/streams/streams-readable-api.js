@@ -1,5 +1,5 @@
 // The public classes ReadableStream, ReadableStreamDefaultReader and
-// ReadableStreamDefaultController (Streams §4.2–§4.6).
+// ReadableStreamDefaultController (Streams §4.2–§4.4, §4.6).
 //: late, after clone-kinds.js describe.js streams-bytes.js
 (function (internal) {
   "use strict";

@@ -99,7 +99,7 @@
     }
 
     // Implements ReadableStreamCancel without its promise: returns the result of the source's
-    // `cancel`, or undefined.
+    // `cancel`, undefined if the stream is closed, or a rejected promise if it is errored.
     function cancelStream(stream, reason) {
       stream.disturbed = true;
       if (stream.state === CLOSED) return undefined;

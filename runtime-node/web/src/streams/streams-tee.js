@@ -95,7 +95,7 @@
         this.canceled[which] = true;
         this.reasons[which] = reason;
         if (this.canceled[1 - which]) {
-          // The source receives a new array, because it may keep the array.
+          // The source receives a new array, because it may keep or change what it receives.
           const reasons = [this.reasons[0], this.reasons[1]];
           react(cancelStream(this.stream, reasons), () => this.cancellation.resolve(), (e) => this.cancellation.reject(e));
         }

@@ -1,4 +1,4 @@
-// TextEncoderStream and TextDecoderStream (Encoding §7.5, §7.6).
+// TextDecoderStream and TextEncoderStream (Encoding §7.5, §7.6).
 //: late, after encoding.js streams-transform.js
 (function (internal) {
   "use strict";

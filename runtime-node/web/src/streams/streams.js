@@ -25,8 +25,8 @@
 //   cancel(s, reason)             returns a promise of undefined; the stream may be locked
 //   newWritable({ start, write, close, abort, highWaterMark, size })
 //   newTransform({ transform, flush, cancel })
-//                                 creates a TransformStream with `transform(chunk, controller)` and
-//                                 `flush(controller)`
+//                                 creates a TransformStream with `transform(chunk, controller)`,
+//                                 `flush(controller)` and `cancel(reason)`
 //   transformed(controller, chunk)
 //                                 enqueues a chunk from within these functions
 //   pipe(readable, writable, { preventAbort, preventCancel, preventClose, signal })

@@ -136,7 +136,8 @@ impl Attachment for Sockets {
         !self.held.is_empty()
     }
 
-    /// Makes the sockets tell their peers to reconnect (RFC 6455 §7.4.2: 1012, service restart).
+    /// Makes the sockets tell their peers to reconnect: close code 1012, service restart, of IANA's
+    /// registry (RFC 6455 §11.7).
     fn end_with_restart(&self) {
         self.held.values().for_each(|held| held.queue.set_end_code(CloseCode::Restart));
     }

@@ -3,8 +3,8 @@ import { about, check, equal, rejects, throws } from "../check.js";
 import { error1, error2, later, pending } from "../stream-fixtures.js";
 export { default } from "../check.js";
 
-// The following functions return a stream, its controller, and the recorded calls of its source or
-// sink.
+// The following two functions return a stream, its controller, and the recorded calls of its
+// source or sink.
 function source(methods = {}, strategy = undefined) {
   const events = [];
   let controller;

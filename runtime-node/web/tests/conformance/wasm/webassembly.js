@@ -1,6 +1,6 @@
 // Checks of the namespace and Module (WebAssembly JavaScript Interface), and of the streaming
-// functions (WebAssembly Web API). The specification is W3C's version 2, with the exceptions and
-// multiple memories of version 3.
+// functions (WebAssembly Web API). The specification is W3C's version 2, with features of version
+// 3 such as exceptions, several memories, 64-bit addresses and tail calls.
 import { about, check, equal, rejects, throws } from "../check.js";
 import { assemble, constant, externref, f32, funcref, i32, i64, op, program } from "../assembler.js";
 export { default } from "../check.js";
