@@ -58,7 +58,9 @@ async function exchange({ host, port }, { method = "GET", path, headers = {}, se
   const body = content === undefined || typeof content === "string" ? content : JSON.stringify(content);
   const type = body !== undefined && body !== content ? { "content-type": "application/json" } : {};
   const options = { host: "127.0.0.1", port, method, path, agent: false, signal: AbortSignal.timeout(DEADLINE) };
-  const request = send({ ...options, headers: { host, ...type, ...headers } });
+  // Browsers send the origin with every request that is not a GET.
+  const origin = method === "GET" ? {} : { origin: `http://${host}` };
+  const request = send({ ...options, headers: { host, ...origin, ...type, ...headers } });
   request.end(body);
   const [response] = await once(request, "response");
   const pieces = await response.toArray();

@@ -1,7 +1,7 @@
 // Stands in for the services that the Workers of the suite call: it serves parts of the HTTP
-// interfaces of Supabase, Stripe, OpenAI, Clerk and Sentry, and a page.
+// interfaces of Supabase, Stripe, OpenAI, Clerk and Sentry, and a page. `node origin.mjs ADDRESS PORT`
+// serves until the process ends.
 
-import { once } from "node:events";
 import { createServer } from "node:http";
 
 const PAGE = "<!doctype html><h1>Cities</h1><table><tr><td>Arica</td><td>222</td></tr><tr><td>Iquique</td><td>191</td></tr></table>";
@@ -55,24 +55,21 @@ const answers = {
     headers.authorization === "Bearer sk_test_key" ? json({ object: "user", id: "user_1", first_name: "Ada" }) : json({ errors: [] }, 401),
 };
 
-/** Starts the origin. Returns its URL and a function that stops it. */
-export async function start() {
-  // The types of the items that Sentry's clients have sent.
-  const events = [];
-  const server = createServer(async (request, response) => {
-    const body = (await request.setEncoding("utf8").toArray()).join("");
-    const path = new URL(request.url, "http://origin").pathname;
-    let answer = answers[`${request.method} ${path}`]?.(body, request.headers);
-    if (path === "/api/1/envelope/") {
-      events.push(...[...body.matchAll(/^\{"type":"(\w+)"/gm)].map(([, type]) => type));
-      answer = json({ id: "1" });
-    } else if (path === "/sentry/events") {
-      answer = json(events);
-    }
-    const { status, headers, body: text } = answer ?? json({ error: "there is no such path" }, 404);
-    response.writeHead(status, headers).end(text);
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return { url: `http://127.0.0.1:${server.address().port}`, stop: () => server.close() };
-}
+// The types of the items that Sentry's clients have sent.
+const events = [];
+
+const server = createServer(async (request, response) => {
+  const body = (await request.setEncoding("utf8").toArray()).join("");
+  const path = new URL(request.url, "http://origin").pathname;
+  let answer = answers[`${request.method} ${path}`]?.(body, request.headers);
+  if (path === "/api/1/envelope/") {
+    events.push(...[...body.matchAll(/^\{"type":"(\w+)"/gm)].map(([, type]) => type));
+    answer = json({ id: "1" });
+  } else if (path === "/sentry/events") {
+    answer = json(events);
+  }
+  const { status, headers, body: text } = answer ?? json({ error: "there is no such path" }, 404);
+  response.writeHead(status, headers).end(text);
+});
+const [address, port] = process.argv.slice(2);
+server.listen(Number(port), address);

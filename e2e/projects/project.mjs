@@ -11,10 +11,13 @@ import { ask } from "./ask.mjs";
 
 const HERE = import.meta.dirname;
 
-// The cluster of `deploy/cluster`: the command that runs programs in its network, its registry, the
-// domain of its Workers, and the port of its router on this machine.
-const CLUSTER = {
+/**
+ * The cluster of `deploy/cluster`: the command that runs programs in its network, the address there,
+ * its registry, the domain of its Workers, and the port of its router on this machine.
+ */
+export const CLUSTER = {
   runIn: join(HERE, "../../deploy/cluster/run-in"),
+  address: "192.0.2.1",
   registry: "192.0.2.1:5000/projects",
   domain: "tenon.localhost",
   port: Number(process.env.TENON_CLUSTER_HTTP_PORT ?? 8080),

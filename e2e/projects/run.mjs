@@ -8,12 +8,12 @@
 // | `--jobs N` | number of folders that run at the same time, by default 2 |
 // | `--write` | writes the table into `docs/what-runs.md` |
 //
-// The cluster needs a node, the registry of artifacts, and Tenon, whose operator may pull from it:
+// The cluster needs a node, the registry of artifacts, and Tenon, whose operator may pull from the
+// registry and whose Workers may connect to the servers of the suite:
 //
 //     deploy/cluster/up --nodes 1 --registry
-//     deploy/cluster/tenon --set 'operator.registries.allowed={192.0.2.1:5000}' --set 'operator.registries.plainHTTP={192.0.2.1:5000}'
-//
-// Projects that need a database or another service are not run there.
+//     deploy/cluster/tenon --set 'operator.registries.allowed={192.0.2.1:5000}' \
+//         --set 'operator.registries.plainHTTP={192.0.2.1:5000}' --set 'runtimePool.egress.allowCidrs={192.0.2.1/32}'
 //
 // Each folder has one or more projects, which its `projects.mjs` lists, and the exact versions of
 // their packages in `package-lock.json`. The packages come from npm's registry. The script installs
@@ -24,9 +24,8 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-import { start as startOrigin } from "./origin.mjs";
 import { Folder, deploy, develop, folders, run } from "./project.mjs";
-import { Servers, Unavailable } from "./servers.mjs";
+import { CLUSTER_NETWORK, MACHINE, Servers, Unavailable } from "./servers.mjs";
 
 const HERE = import.meta.dirname;
 const ROOT = join(HERE, "../..");
@@ -50,10 +49,9 @@ if (!existsSync(tenon)) fail(`there is no program ${tenon}; build it with \`make
 if (!(jobs >= 1 && jobs <= 64)) fail(`--jobs ${flags.jobs}: use a number from 1 to 64`);
 
 const scratch = mkdtempSync(join(tmpdir(), "tenon-projects-"));
-// The databases run as another user, in directories below this one.
+// The servers run as another user, in directories below this one.
 chmodSync(scratch, 0o711);
-const servers = new Servers(scratch);
-const origin = await startOrigin();
+const servers = new Servers(flags.cluster ? CLUSTER_NETWORK : MACHINE, scratch);
 try {
   const rows = await runFolders(await environment());
   const table = format(rows);
@@ -64,7 +62,6 @@ try {
   process.exitCode = rows.length > 0 && failed.length === 0 ? 0 : 1;
 } finally {
   servers.stop();
-  origin.stop();
   rmSync(scratch, { recursive: true, force: true });
 }
 
@@ -103,9 +100,8 @@ async function runFolder({ name, projects }, env) {
 async function runProject(folder, project, built) {
   const row = { name: project.title ?? project.name, version: folder.version(project.package), built };
   try {
-    if (flags.cluster && project.needs) throw new Unavailable("its servers run outside of the cluster");
     const vars = { GREETING: "Hello from env" };
-    for (const name of project.needs ?? []) vars[name] = name === "ORIGIN" ? origin.url : await servers.url(name);
+    for (const name of project.needs ?? []) vars[name] = await servers.url(name);
     const directory = folder.project(project, vars);
     row.time = await (flags.cluster ? deploy : develop)(tenon, directory, project.requests);
     row.result = project.stopped ? "failed: works now; remove the key `stopped`" : "works";

@@ -1,54 +1,69 @@
-// Starts real databases for the Workers of the suite, each in an empty directory and on a free port
-// of this machine. The programs are those of Debian's packages; for MongoDB's protocol, FerretDB is
-// built from its Go module.
+// Starts the servers that the Workers of the suite need, each in an empty directory: real databases,
+// and an origin that stands in for the services of others. The programs of the databases are those
+// of Debian's packages; for MongoDB's protocol, FerretDB is built from its Go module.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { appendFileSync, chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-import { run } from "./project.mjs";
+import { CLUSTER, run } from "./project.mjs";
 
-// Time limit for the start of a database, in milliseconds. It is much longer than any start takes.
+// Time limit for the start of a server, in milliseconds. It is much longer than any start takes.
 const DEADLINE = 300_000;
 
-// PostgreSQL and MariaDB refuse to run as root, so they run as the user `nobody`.
+// PostgreSQL and MariaDB refuse to run as root, so all servers run as the user `nobody`.
 const NOBODY = 65_534;
-const RUN_AS = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+const IS_ROOT = process.getuid() === 0;
+const UNPRIVILEGED = IS_ROOT ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"] : [];
 
 const FERRETDB = "v1.24.2";
 
-/** A database that cannot be started on this machine. The message says what to install. */
+/** The network of this machine: where Workers reach servers, and the command that runs them there. */
+export const MACHINE = { address: "127.0.0.1", runIn: [] };
+
+/** The network of the cluster of `deploy/cluster`. */
+export const CLUSTER_NETWORK = { address: CLUSTER.address, runIn: [CLUSTER.runIn] };
+
+/** A server that cannot be started on this machine. The message says what to install. */
 export class Unavailable extends Error {}
 
-// The databases, by the name of the variable that has their URL. Each function gets an empty
-// directory and a port, and returns the program to run, its arguments and the URL of the database.
-const databases = {
-  async POSTGRES(directory, port) {
+// The servers, by the name of the variable that has their URL. Each function gets an empty
+// directory, an address and a port, and returns the command to run and its URL.
+const servers = {
+  ORIGIN(directory, address, port) {
+    const command = [process.execPath, join(import.meta.dirname, "origin.mjs"), address, String(port)];
+    return { command, url: `http://${address}:${port}` };
+  },
+
+  async POSTGRES(directory, address, port) {
     const program = debian("postgres", "postgresql");
     const initialize = join(program, "../initdb");
-    await run(initialize, ["--pgdata", directory, "--username", "ada", "--auth", "trust", "--no-sync", "--encoding", "UTF8"], RUN_AS);
-    const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${directory}`, "fsync=off"];
-    const args = ["-D", directory, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])];
-    return { program, args, url: `postgres://ada@127.0.0.1:${port}/postgres` };
+    const settings = ["--username", "ada", "--auth", "trust", "--no-sync", "--encoding", "UTF8"];
+    await runUnprivileged([initialize, "--pgdata", directory, ...settings]);
+    appendFileSync(join(directory, "pg_hba.conf"), "host all all 0.0.0.0/0 trust\n");
+    const served = [`listen_addresses=${address}`, `unix_socket_directories=${directory}`, "fsync=off"];
+    const command = [program, "-D", directory, "-p", String(port), ...served.flatMap((setting) => ["-c", setting])];
+    return { command, url: `postgres://ada@${address}:${port}/postgres` };
   },
 
-  async MYSQL(directory, port) {
+  async MYSQL(directory, address, port) {
     const program = debian("mariadbd", "mariadb-server");
     const tables = ["--no-defaults", `--datadir=${directory}`, "--auth-root-authentication-method=normal"];
-    await run(debian("mariadb-install-db", "mariadb-server"), tables, RUN_AS);
-    const args = ["--no-defaults", `--datadir=${directory}`, `--socket=${directory}/socket`, `--port=${port}`, "--bind-address=127.0.0.1"];
-    return { program, args, url: `mysql://root@127.0.0.1:${port}/test` };
+    await runUnprivileged([debian("mariadb-install-db", "mariadb-server"), ...tables]);
+    // Without grants, root may connect from any address.
+    const settings = [`--socket=${directory}/socket`, `--port=${port}`, `--bind-address=${address}`, "--skip-grant-tables"];
+    return { command: [program, "--no-defaults", `--datadir=${directory}`, ...settings], url: `mysql://root@${address}:${port}/test` };
   },
 
-  async REDIS(directory, port) {
-    const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory, "--save", ""];
-    return { program: debian("redis-server", "redis-server"), args, url: `redis://127.0.0.1:${port}` };
+  REDIS(directory, address, port) {
+    const settings = ["--port", String(port), "--bind", address, "--dir", directory, "--save", "", "--protected-mode", "no"];
+    return { command: [debian("redis-server", "redis-server"), ...settings], url: `redis://${address}:${port}` };
   },
 
-  async MONGODB(directory, port, tools) {
+  async MONGODB(directory, address, port, tools) {
     const program = join(tools, "ferretdb");
     if (!existsSync(program)) {
       await buildFerretDb(tools).catch((error) => {
@@ -56,10 +71,16 @@ const databases = {
       });
     }
     const state = [`--state-dir=${directory}`, `--sqlite-url=file:${directory}/`];
-    const args = ["--handler=sqlite", ...state, `--listen-addr=127.0.0.1:${port}`, "--debug-addr=-", "--telemetry=disable", "--log-level=error"];
-    return { program, args, url: `mongodb://127.0.0.1:${port}/` };
+    const settings = ["--handler=sqlite", ...state, `--listen-addr=${address}:${port}`, "--debug-addr=-", "--telemetry=disable", "--log-level=error"];
+    return { command: [program, ...settings], url: `mongodb://${address}:${port}/` };
   },
 };
+
+// Runs a command as a user that is not root.
+function runUnprivileged(command) {
+  const [program, ...args] = [...UNPRIVILEGED, ...command];
+  return run(program, args);
+}
 
 // Builds FerretDB into a directory, from a copy of its module: the module lacks the file with its
 // version, without which the program does not start.
@@ -90,29 +111,23 @@ async function freePort() {
   return port;
 }
 
-async function isListening(port) {
-  const socket = connect(port, "127.0.0.1");
-  try {
-    await once(socket, "connect");
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
-}
-
-/** The databases of a run, started when a Worker first needs them. */
+/** The servers of a run, started when a Worker first needs them. */
 export class Servers {
+  #network;
   #scratch;
   #started = new Map();
   #children = [];
 
-  constructor(scratch) {
+  /**
+   * @param network `MACHINE` or `CLUSTER_NETWORK`
+   * @param scratch a directory that other users may enter
+   */
+  constructor(network, scratch) {
+    this.#network = network;
     this.#scratch = scratch;
   }
 
-  /** Returns the URL of a database. Fails with `Unavailable` if this machine lacks its program. */
+  /** Returns the URL of a server. Fails with `Unavailable` if this machine lacks its program. */
   url(name) {
     if (!this.#started.has(name)) this.#started.set(name, this.#start(name));
     return this.#started.get(name);
@@ -120,22 +135,29 @@ export class Servers {
 
   async #start(name) {
     const directory = mkdtempSync(join(this.#scratch, `${name.toLowerCase()}-`));
-    if (RUN_AS.uid) chownSync(directory, RUN_AS.uid, RUN_AS.gid);
+    if (IS_ROOT) chownSync(directory, NOBODY, NOBODY);
     chmodSync(directory, 0o700);
     const tools = join(this.#scratch, "tools");
     mkdirSync(tools, { recursive: true });
     const port = await freePort();
-    const { program, args, url } = await databases[name](directory, port, tools);
-    const child = spawn(program, args, { ...RUN_AS, cwd: directory, stdio: ["ignore", "ignore", "pipe"] });
+    const { command, url } = await servers[name](directory, this.#network.address, port, tools);
+    const [program, ...args] = [...this.#network.runIn, ...UNPRIVILEGED, ...command];
+    const child = spawn(program, args, { cwd: directory, stdio: ["ignore", "ignore", "pipe"] });
     this.#children.push(child);
     let errors = "";
     child.stderr.setEncoding("utf8").on("data", (text) => (errors = (errors + text).slice(-4096)));
     const end = performance.now() + DEADLINE;
-    while (!(await isListening(port))) {
-      if (child.exitCode !== null || performance.now() > end) throw new Error(`${program} does not listen: ${errors}`);
+    while (!(await this.#isListening(port))) {
+      if (child.exitCode !== null || performance.now() > end) throw new Error(`${command[0]} does not listen: ${errors}`);
       await delay(50);
     }
     return url;
+  }
+
+  // Returns whether a program listens on a port, as seen in the servers' network.
+  async #isListening(port) {
+    const [program, ...args] = [...this.#network.runIn, "bash", "-c", `exec 3<>/dev/tcp/${this.#network.address}/${port}`];
+    return run(program, args).then(() => true, () => false);
   }
 
   stop() {

@@ -1,6 +1,6 @@
 // A SvelteKit project with its Cloudflare adapter.
 
-const form = { "content-type": "application/x-www-form-urlencoded", accept: "text/html", origin: "http://localhost" };
+const form = { "content-type": "application/x-www-form-urlencoded", accept: "text/html" };
 
 export default [
   {
