@@ -187,44 +187,6 @@ check("bytes are found from the front and from the back", () => {
   equal([bytes.indexOf(""), bytes.indexOf("", 3), bytes.indexOf("", 99), bytes.lastIndexOf("")], [0, 3, 16, 16]);
   const utf16 = Buffer.from("\u0061\u6100\u0061", "utf16le");
   equal([utf16.indexOf("\u6100", "utf16le"), utf16.indexOf("\u0061", 1, "utf16le")], [2, 4]);
-  const large = Buffer.alloc(3_000_000, 1);
-  const other = Buffer.from(large);
-  other[2_999_999] = 2;
-  equal([large.equals(other), large.compare(other)], [false, -1]);
-  coded("ERR_INVALID_ARG_TYPE", () => a.equals("abc"));
-});
-
-check("copy copies bytes into another buffer, or within one", () => {
-  const bytes = Buffer.from("abcdef");
-  const target = Buffer.alloc(4);
-  equal([bytes.copy(target, 1, 2), target.toString("latin1")], [3, "\0cde"]);
-  equal([bytes.copy(bytes, 2, 0, 4), bytes.toString()], [4, "ababcd"]);
-  equal([bytes.copy(target, 9), bytes.copy(target, 0, 3, 1)], [0, 0]);
-  coded("ERR_OUT_OF_RANGE", () => bytes.copy(target, 0, 7));
-  coded("ERR_OUT_OF_RANGE", () => bytes.copy(target, -1));
-});
-
-check("fill repeats a number, text or bytes", () => {
-  equal(Buffer.alloc(5).fill("abc").toString(), "abcab");
-  equal(hex(Buffer.alloc(4).fill(0x1FF)), "ffffffff");
-  equal(hex(Buffer.alloc(4).fill("é", 1)), "00c3a9c3");
-  equal(hex(Buffer.alloc(4).fill("0102", 1, 3, "hex")), "00010200");
-  equal(hex(Buffer.alloc(3, 1).fill("")), "000000");
-  equal(hex(Buffer.alloc(3).fill(new Uint8Array([7, 8]))), "070807");
-  coded("ERR_OUT_OF_RANGE", () => Buffer.alloc(3).fill(1, 4));
-  coded("ERR_INVALID_ARG_VALUE", () => Buffer.alloc(3).fill(new Uint8Array(0)));
-});
-
-check("bytes are found from the front and from the back", () => {
-  const bytes = Buffer.from("this is a buffer");
-  equal([bytes.indexOf("is"), bytes.indexOf("is", 3), bytes.indexOf("is", -12), bytes.indexOf(Buffer.from("a buffer"))], [2, 5, 5, 8]);
-  equal([bytes.indexOf(97), bytes.indexOf(97 + 256), bytes.indexOf("nothing"), bytes.indexOf("is", 100)], [8, 8, -1, -1]);
-  equal([bytes.lastIndexOf("is"), bytes.lastIndexOf("is", 4), bytes.lastIndexOf("is", -13), bytes.lastIndexOf(102, 12)], [5, 2, 2, 12]);
-  equal([bytes.lastIndexOf("this", 0), bytes.lastIndexOf("x"), bytes.lastIndexOf("is", -100)], [0, -1, -1]);
-  equal([bytes.includes("buffer"), bytes.includes("buffer", 11), bytes.includes("746869", "hex")], [true, false, true]);
-  equal([bytes.indexOf(""), bytes.indexOf("", 3), bytes.indexOf("", 99), bytes.lastIndexOf("")], [0, 3, 16, 16]);
-  const utf16 = Buffer.from("\u0061\u6100\u0061", "utf16le");
-  equal([utf16.indexOf("\u6100", "utf16le"), utf16.indexOf("\u0061", 1, "utf16le")], [2, 4]);
   equal([utf16.lastIndexOf("\u0061", "utf16le"), utf16.lastIndexOf("\u0061", 3, "utf16le"), utf16.lastIndexOf("\u6100", "utf16le")], [4, 0, 2]);
   const odd = Buffer.alloc(2_000_001, "\u0061", "utf16le");
   equal([odd.subarray(0, 9).lastIndexOf("\u6100", "utf16le"), odd.lastIndexOf("\u0061", "utf16le")], [-1, 1_999_998]);
