@@ -27,7 +27,7 @@
 
 mod builtin;
 
-pub use builtin::{BUILTINS, NotBuiltin, builtin};
+pub use builtin::{BUILTINS, NotBuiltin, PREFIXED, builtin};
 
 /// The kind of a module, determined by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -14,7 +14,7 @@ use std::process::Command;
 use std::{fs, io};
 
 use serde::Deserialize;
-use tenon_proto::module::BUILTINS;
+use tenon_proto::module::{BUILTINS, PREFIXED};
 
 use super::PACKAGES;
 
@@ -44,9 +44,6 @@ const TARGET: &str = "es2024";
 
 /// The version for releases of esbuild that do not know [`TARGET`].
 const OLD_TARGET: &str = "es2022";
-
-/// The only module in [`BUILTINS`] that Node.js requires the prefix `node:` for.
-const PREFIXED: &str = "test";
 
 /// A project, and the Worker that is made from its code.
 pub(super) struct Project<'a> {

@@ -2,8 +2,8 @@
 //! and `cloudflare:workers`. Workers that set a compatibility flag also get the supported modules
 //! of Node.js, and `cloudflare:node`, which hands requests to servers of `node:http`.
 //!
-//! A Node.js module can be imported as `node:buffer` or as `buffer`, as in Node.js. A Worker's own
-//! module takes precedence over a built-in module of the same name.
+//! A Node.js module can be imported as `node:buffer` or as `buffer`, as in Node.js, except for
+//! [`PREFIXED`]. A Worker's own module takes precedence over a built-in module of the same name.
 
 use crate::revision::CompatibilityFlag;
 
@@ -65,6 +65,9 @@ pub const BUILTINS: [&str; 54] = [
     "zlib",
 ];
 
+/// The only module in [`BUILTINS`] that Node.js requires the prefix `node:` for.
+pub const PREFIXED: &str = "test";
+
 /// The URL scheme of Node.js modules.
 const SCHEME: &str = "node:";
 
@@ -110,7 +113,7 @@ pub fn builtin(
     }
     let marked = specifier.strip_prefix(SCHEME);
     let name = marked.unwrap_or(specifier);
-    let is_known = BUILTINS.contains(&name) || specifier == SERVERS;
+    let is_known = (BUILTINS.contains(&name) && specifier != PREFIXED) || specifier == SERVERS;
     let has_flag = flags.into_iter().any(|flag| flag == CompatibilityFlag::NodejsCompat);
     match (is_known, has_flag) {
         (true, true) if specifier == SERVERS => Ok(Some(specifier.to_owned())),
@@ -134,6 +137,13 @@ mod tests {
         for specifier in ["node:util/types", "util/types"] {
             assert_eq!(builtin(specifier, FLAG), Ok(Some("node:util/types".to_owned())));
         }
+    }
+
+    #[test]
+    fn the_test_module_is_known_only_with_its_scheme() {
+        assert_eq!(builtin("node:test", FLAG), Ok(Some("node:test".to_owned())));
+        assert_eq!(builtin("test", FLAG), Ok(None));
+        assert_eq!(builtin("test", []), Ok(None));
     }
 
     #[test]

@@ -45,9 +45,17 @@ struct IdleHttp1 {
 
 struct Shared {
     sender: http2::SendRequest<UploadBody>,
-    /// Each exchange in flight holds a clone.
-    exchanges: Rc<()>,
-    last_used: Instant,
+    /// The time at which the latest exchange ended. Each exchange in flight holds a clone.
+    last_used: Rc<Cell<Instant>>,
+}
+
+/// An exchange in flight on a [`Shared`] connection.
+struct Exchange(Rc<Cell<Instant>>);
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.0.set(Instant::now());
+    }
 }
 
 /// A connection that is leased for one exchange.
@@ -55,8 +63,8 @@ pub(super) struct Lease {
     pub(super) sender: Sender,
     /// Whether the connection was used before: the origin may have closed it since.
     pub(super) is_used: bool,
-    /// The clone of [`Shared::exchanges`] that counts this exchange.
-    _exchange: Option<Rc<()>>,
+    /// `None` for an HTTP/1.1 connection, which serves no other exchange meanwhile.
+    _exchange: Option<Exchange>,
 }
 
 /// The result of looking for a connection.
@@ -108,7 +116,7 @@ impl ConnectionPool {
         let Sender::Http2(sender) = sender else {
             return Lease { sender, is_used: false, _exchange: None };
         };
-        let shared = Shared { sender, exchanges: Rc::new(()), last_used: Instant::now() };
+        let shared = Shared { sender, last_used: Rc::new(Cell::new(Instant::now())) };
         let lease = Lease { is_used: false, ..shared.lease() };
         self.keep(origin, |kept| kept.shared.push(shared));
         lease
@@ -168,7 +176,8 @@ impl ConnectionPool {
             });
             kept.shared.retain(|shared| {
                 !shared.sender.is_closed()
-                    && (!shared.is_idle() || now < shared.last_used + self.bounds.idle_timeout)
+                    && (!shared.is_idle()
+                        || now < shared.last_used.get() + self.bounds.idle_timeout)
             });
             !kept.idle_http1.is_empty()
                 || !kept.shared.is_empty()
@@ -193,8 +202,7 @@ async fn prune_while_any(pool: Weak<ConnectionPool>) {
 impl OriginConnections {
     fn take(&mut self) -> PooledConnection {
         self.shared.retain(|shared| !shared.sender.is_closed());
-        if let Some(shared) = self.shared.iter_mut().find(|shared| shared.has_room()) {
-            shared.last_used = Instant::now();
+        if let Some(shared) = self.shared.iter().find(|shared| shared.has_room()) {
             return PooledConnection::Lease(shared.lease());
         }
         // The most recently used connection comes first, because the origin is least likely to have
@@ -218,8 +226,11 @@ impl OriginConnections {
 
     /// Returns the time at which the oldest idle connection was last used.
     fn oldest_use(&self) -> Option<Instant> {
-        let shared =
-            self.shared.iter().filter(|shared| shared.is_idle()).map(|shared| shared.last_used);
+        let shared = self
+            .shared
+            .iter()
+            .filter(|shared| shared.is_idle())
+            .map(|shared| shared.last_used.get());
         self.idle_http1.front().map(|idle| idle.since).into_iter().chain(shared).min()
     }
 
@@ -230,7 +241,7 @@ impl OriginConnections {
         } else if let Some(at) = self
             .shared
             .iter()
-            .position(|shared| shared.is_idle() && Some(shared.last_used) == oldest)
+            .position(|shared| shared.is_idle() && Some(shared.last_used.get()) == oldest)
         {
             self.shared.swap_remove(at);
         }
@@ -239,7 +250,7 @@ impl OriginConnections {
 
 impl Shared {
     fn exchanges(&self) -> usize {
-        Rc::strong_count(&self.exchanges) - 1
+        Rc::strong_count(&self.last_used) - 1
     }
 
     fn is_idle(&self) -> bool {
@@ -251,7 +262,7 @@ impl Shared {
     }
 
     fn lease(&self) -> Lease {
-        let exchange = Rc::clone(&self.exchanges);
+        let exchange = Exchange(Rc::clone(&self.last_used));
         Lease {
             sender: Sender::Http2(self.sender.clone()),
             is_used: true,

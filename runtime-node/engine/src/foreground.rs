@@ -29,6 +29,7 @@ use rustc_hash::FxHashMap;
 pub(crate) struct Foreground<T> {
     queue: Mutex<Queue<T>>,
     /// Whether a task without a delay may wait. Every turn reads this with a single load.
+    /// It is set and reset while `queue` is locked.
     urgent: AtomicBool,
     waker: AtomicWaker,
 }
@@ -82,6 +83,7 @@ impl<T> Foreground<T> {
         let tasks = {
             let mut queue = lock(&self.queue);
             queue.closed = true;
+            self.urgent.store(false, Ordering::Release);
             std::mem::take(&mut queue.tasks)
         };
         drop(tasks);
@@ -101,10 +103,10 @@ impl<T> Foreground<T> {
             return Err(task);
         }
         queue.tasks.push((delay.map(|delay| Instant::now() + delay), task));
-        drop(queue);
         if delay.is_none() {
             self.urgent.store(true, Ordering::Release);
         }
+        drop(queue);
         self.waker.wake();
         Ok(())
     }
@@ -248,5 +250,15 @@ mod tests {
         assert!(queue.poll_due(cx).is_some_and(|due| due <= Instant::now()));
         assert!(!queue.is_urgent());
         assert_eq!(queue.take_due(), ["due"]);
+    }
+
+    #[test]
+    fn a_closed_queue_needs_no_turn() {
+        let addresses = Addresses::default();
+        let queue = isolate(&addresses);
+        addresses.post(ADDRESS, None, "before the close", None);
+        queue.close();
+        addresses.post(ADDRESS, None, "after the close", None);
+        assert_eq!(queue.poll_due(&mut Context::from_waker(Waker::noop())), None);
     }
 }

@@ -51,7 +51,6 @@ struct Entry {
     code: FailureCode,
     failures: u32,
     place: Option<Place>,
-    since: Instant,
     /// Shards on which the revision fails, with the time of the last failure on each. Empty once
     /// the revision has recovered.
     shards: FxHashMap<ShardId, Instant>,
@@ -95,7 +94,6 @@ impl Ledger {
             code,
             failures,
             place: None,
-            since: now,
             shards: FxHashMap::default(),
             changed: now,
             due: now,
@@ -221,7 +219,7 @@ impl Entry {
 
     fn report(&self, digest: &RevisionDigest, now: Instant) -> WorkerReport {
         let state = if self.is_looping() {
-            let for_seconds = now.saturating_duration_since(self.since).as_secs();
+            let for_seconds = now.saturating_duration_since(self.changed).as_secs();
             let place = self.place.clone().map(|Place { file, line, column }| catalog::Place {
                 file,
                 line,

@@ -87,8 +87,8 @@ fn remove(state: &State, owner: InvocationId, number: ConnectionId) -> Option<Rc
 /// Begins to connect to a host.
 ///
 /// # Errors
-/// Returns a `TypeError` if the host is neither a name nor an address or if no invocation is
-/// running, and a `RangeError` if there is not enough memory.
+/// Returns a `TypeError` if the host is neither a name nor an address, if there is no such port, or
+/// if no invocation is running, and a `RangeError` if there is not enough memory.
 #[op]
 pub(crate) fn tcp_connect<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -97,8 +97,9 @@ pub(crate) fn tcp_connect<'s>(
     is_secure: bool,
 ) -> Result<Connecting<'s>, Thrown> {
     let host = host_text(scope, host)?;
-    let endpoint = u16::try_from(port).ok().and_then(|port| Endpoint::new(&host, port));
-    let endpoint = endpoint.ok_or_else(|| not_a_host(&host))?;
+    let valid = u16::try_from(port).ok().filter(|port| *port != 0);
+    let port = valid.ok_or_else(|| not_a_port(port))?;
+    let endpoint = Endpoint::new(&host, port).ok_or_else(|| not_a_host(&host))?;
     let (state, outbound) = (State::of(scope), Outbound::of(scope));
     let owner = state.current(scope).ok_or_else(not_current)?;
     let (number, connection) = reserve(scope, &state, owner)?;
@@ -189,6 +190,10 @@ fn not_current() -> Thrown {
 
 fn not_a_host(host: &str) -> Thrown {
     Thrown::type_error(format!("'{host}' is neither the name of a host nor an IP address"))
+}
+
+fn not_a_port(port: u32) -> Thrown {
+    Thrown::type_error(format!("{port} is not a port to connect to; ports are 1 to 65535"))
 }
 
 fn outcome_value<'s>(

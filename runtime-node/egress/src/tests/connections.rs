@@ -1,6 +1,6 @@
 //! Tests which connections are opened, shared, bounded and closed.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use tokio::io::AsyncWriteExt as _;
@@ -11,11 +11,12 @@ use crate::error::Stage;
 
 /// Returns a client that trusts an authority.
 fn trusting(authority: &Authority) -> Client {
+    Client::new(&settings_trusting(authority), EgressMetrics::default())
+}
+
+fn settings_trusting(authority: &Authority) -> Settings {
     let known = hosts("127.0.0.1 origin.test other.test");
-    Client::new(
-        &Settings::isolated(settings().policy, vec![authority.root.clone()], known),
-        EgressMetrics::default(),
-    )
+    Settings::isolated(settings().policy, vec![authority.root.clone()], known)
 }
 
 fn secure(host: &str, origin: &Origin) -> Url {
@@ -215,6 +216,32 @@ async fn an_idle_connection_is_closed() {
         fetch_text(&client, get(origin.url("/"))).await;
         assert_eq!(origin.open.get(), 1);
         until(|| origin.open.get() == 0).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_http2_connection_is_idle_from_the_end_of_its_last_exchange() {
+    on_a_shard(async {
+        let idle_timeout = Duration::from_millis(100);
+        let authority = Authority::new();
+        let answered = Rc::new(Cell::new(Instant::now()));
+        let now = Rc::clone(&answered);
+        let origin = Origin::serve(Some(authority.server(&["h2"])), move |_| {
+            let now = Rc::clone(&now);
+            Box::pin(async move {
+                tokio::time::sleep(2 * idle_timeout).await;
+                now.set(Instant::now());
+                text("hi")
+            })
+        })
+        .await;
+        let mut settings = settings_trusting(&authority);
+        settings.bounds.idle_timeout = idle_timeout;
+        let client = Client::new(&settings, EgressMetrics::default());
+        fetch_text(&client, get(secure("origin.test", &origin))).await;
+        until(|| origin.open.get() == 0).await;
+        assert!(answered.get().elapsed() >= idle_timeout);
     })
     .await;
 }

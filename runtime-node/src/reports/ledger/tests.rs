@@ -117,6 +117,22 @@ fn a_change_during_a_delivery_is_reported_after_the_delivery() {
 }
 
 #[test]
+fn a_crash_loop_after_an_unreported_recovery_begins_anew() {
+    let (mut ledger, start) = (Ledger::default(), Instant::now());
+    ledger.failing(SHARD, failing(1, 2), start);
+    let batch = ledger.next_batch(start);
+    ledger.delivered(&batch, start);
+    let later = start + Duration::from_secs(40);
+    ledger.recovered(SHARD, digest(1), later);
+    ledger.failing(SHARD, failing(1, 2), later);
+    let batch = ledger.next_batch(later + Duration::from_secs(5));
+    let Some(State::CrashLoop(reported)) = &batch.workers[0].state else {
+        panic!("the crash loop is not reported")
+    };
+    assert_eq!(reported.for_seconds, 5);
+}
+
+#[test]
 fn a_revision_without_recent_failures_is_forgotten() {
     let (mut ledger, start) = (Ledger::default(), Instant::now());
     ledger.failing(SHARD, failing(1, 2), start);

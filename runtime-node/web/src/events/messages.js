@@ -101,12 +101,17 @@
     function queue(end, message) {
       if (end.last === null) end.first = message;
       else end.last.next = message;
+      message.next = null;
       end.last = message;
     }
 
-    // Starts a turn that delivers a message, which is in no queue meanwhile. Returns false if no
-    // turn can be started.
-    const schedule = (end, message) => ops.taskStart(() => receive(end, message));
+    // Starts a turn that delivers a message, which is in no queue meanwhile. Throws if no turn can
+    // be started: the message is then lost.
+    function schedule(end, message) {
+      if (!ops.taskStart(() => receive(end, message))) {
+        throw new RangeError("MessagePort: a message is lost, because the invocation has ended, or has too many operations in flight");
+      }
+    }
 
     function receive(end, message) {
       // The port may have been transferred before this turn, and the new port may not have been
@@ -118,9 +123,7 @@
 
     function post(end, message) {
       if (!end.enabled) return queue(end, message);
-      if (!schedule(end, message)) {
-        throw new RangeError("MessagePort.postMessage: the invocation has ended, or has too many operations in flight");
-      }
+      schedule(end, message);
     }
 
     function enable(end) {

@@ -5,7 +5,7 @@
   "use strict";
 
   const {
-    BigInt64Array, BigUint64Array, Float32Array, Float64Array, RangeError, ReflectOwnKeys, StringPrototypeReplaceAll,
+    BigInt64Array, BigUint64Array, Float32Array, Float64Array, MathTrunc, RangeError, ReflectOwnKeys, StringPrototypeReplaceAll,
     TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetBuffer, Uint8Array,
   } = internal.primordials;
 
@@ -55,8 +55,9 @@
         throw outOfRange("value", range, value);
       }
       check(offset, size, TypedArrayPrototypeGetByteLength(bytes));
-      // Storing into the byte array drops the fraction, after a negative number has become
-      // positive. A negative number is therefore rounded down.
+      // The fraction is dropped before a negative number becomes positive, so that both round
+      // toward zero.
+      value = MathTrunc(value);
       if (value < 0) value += 2 ** (8 * size);
       for (let i = 0; i < size; i++) {
         const byte = value % 256;

@@ -255,11 +255,11 @@
       if (offset === undefined || NumberIsNaN(from)) from = backwards ? length : 0;
       from = MathTrunc(from);
       if (from < 0) from += length;
-      if (backwards) return findLast(bytes, needle, length, size, from);
-      from = MathMax(from, 0);
-      if (size === 0) return MathMin(from, length);
       // A UTF-16 code unit has two bytes, so a match must begin at an even index.
       const step = typeof value === "string" && encoding(kind) === UTF16 ? 2 : 1;
+      if (backwards) return findLast(bytes, needle, length, size, from, step);
+      from = MathMax(from, 0);
+      if (size === 0) return MathMin(from, length);
       if (size > STEP) return findLong(bytes, needle, from, false, step);
       for (let at = from; at + size <= length;) {
         const found = ops.bytesFind(bytes, needle, at, MathMin(at + STEP + size - 1, length));
@@ -270,16 +270,18 @@
       return -1;
     }
 
-    function findLast(bytes, needle, length, size, from) {
+    function findLast(bytes, needle, length, size, from, step) {
       if (from < 0) return -1;
       if (size === 0) return MathMin(from, length);
       // The last index at which a match may begin.
       const last = MathMin(from, length - size);
-      if (size > STEP) return findLong(bytes, needle, last, true, 1);
-      for (let end = last + size; end >= size; end -= STEP) {
+      if (size > STEP) return findLong(bytes, needle, last, true, step);
+      for (let end = last + size; end >= size;) {
         const start = MathMax(end - STEP - size + 1, 0);
         const found = ops.bytesFindLast(part(bytes, start, end), needle);
-        if (found >= 0) return start + found;
+        if (found < 0) end -= STEP;
+        else if ((start + found) % step !== 0) end = start + found + size - 1;
+        else return start + found;
       }
       return -1;
     }

@@ -6,18 +6,20 @@
   "use strict";
 
   const {
-    ArrayPrototypePop, ArrayPrototypePush, BigIntPrototypeValueOf, BooleanPrototypeValueOf, DatePrototypeGetTime, MapPrototypeForEach, MapPrototypeGet, MapPrototypeGetSize,
+    ArrayBufferIsView, ArrayPrototypePop, ArrayPrototypePush, BigIntPrototypeValueOf, BooleanPrototypeValueOf, DatePrototypeGetTime, MapPrototypeForEach, MapPrototypeGet, MapPrototypeGetSize,
     MapPrototypeHas, NumberPrototypeValueOf, ObjectGetPrototypeOf, ObjectIs, ObjectPrototypePropertyIsEnumerable,
     ReflectOwnKeys, RegExpPrototypeGetSource, SetPrototypeForEach, SetPrototypeGetSize, SetPrototypeHas,
     StringPrototypeValueOf, SymbolPrototypeValueOf, SymbolToStringTag, TypedArrayPrototypeGetByteLength,
     TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
   } = internal.primordials;
-  const { isObject } = internal.webidl;
+  const { bufferSource, isObject } = internal.webidl;
 
   internal.define("equality", () => {
     const kindOf = (value) => {
       const kind = internal.ops.kindOf(value);
-      return kind === "object" && internal.ops.isKind(value, "BigIntObject") ? "bigintobject" : kind;
+      if (kind !== "object") return kind;
+      if (ArrayBufferIsView(value)) return "dataview";
+      return internal.ops.isKind(value, "BigIntObject") ? "bigintobject" : kind;
     };
 
     // Returns the enumerable keys of an object: strings, and with `withSymbols` also symbols.
@@ -72,6 +74,7 @@
           case "array": return a.length === b.length;
           case "typedarray": return this.views(a, b);
           case "arraybuffer": return this.bytes(new Uint8Array(a), new Uint8Array(b));
+          case "dataview": return this.bytes(bufferSource(a), bufferSource(b));
           case "date": return ObjectIs(DatePrototypeGetTime(a), DatePrototypeGetTime(b));
           case "regexp":
             return RegExpPrototypeGetSource(a) === RegExpPrototypeGetSource(b) &&

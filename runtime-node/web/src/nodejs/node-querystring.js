@@ -4,22 +4,23 @@
   "use strict";
 
   const {
-    ArrayIsArray, ArrayPrototypeJoin, ArrayPrototypePush, ObjectKeys, StringPrototypeIndexOf, StringPrototypeReplaceAll,
-    StringPrototypeSlice, StringPrototypeSplit, URIError, decodeURIComponent, encodeURIComponent,
+    ArrayIsArray, ArrayPrototypeJoin, ArrayPrototypePush, ObjectKeys, RegExpPrototypeExec, StringPrototypeIndexOf,
+    StringPrototypeReplaceAll, StringPrototypeSlice, StringPrototypeSplit, URIError, decodeURIComponent, encodeURIComponent,
   } = internal.primordials;
 
   internal.define("querystring", () => {
     const { coded } = internal.node;
     const MAX_KEYS = 1000;
+    const HEX_DIGITS = /^[0-9A-Fa-f]{2}$/;
 
     // Decodes percent escapes and leaves malformed ones unchanged.
     const unescapeBuffer = (text) => {
       const bytes = internal.use("buffer").Buffer.from(`${text}`);
       let length = 0;
       for (let i = 0; i < bytes.length; i++, length++) {
-        const code = bytes[i] === 0x25 ? +`0x${StringPrototypeSlice(bytes.latin1Slice(i + 1, i + 3), 0, 2)}` : NaN;
-        const escaped = code === code && i + 2 < bytes.length;
-        bytes[length] = escaped ? code : bytes[i];
+        const digits = bytes[i] === 0x25 ? bytes.latin1Slice(i + 1, i + 3) : "";
+        const escaped = digits !== "" && RegExpPrototypeExec(HEX_DIGITS, digits) !== null;
+        bytes[length] = escaped ? +`0x${digits}` : bytes[i];
         if (escaped) i += 2;
       }
       return bytes.subarray(0, length);

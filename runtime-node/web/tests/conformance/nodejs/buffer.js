@@ -187,6 +187,10 @@ check("bytes are found from the front and from the back", () => {
   equal([bytes.indexOf(""), bytes.indexOf("", 3), bytes.indexOf("", 99), bytes.lastIndexOf("")], [0, 3, 16, 16]);
   const utf16 = Buffer.from("\u0061\u6100\u0061", "utf16le");
   equal([utf16.indexOf("\u6100", "utf16le"), utf16.indexOf("\u0061", 1, "utf16le")], [2, 4]);
+  equal([utf16.lastIndexOf("\u0061", "utf16le"), utf16.lastIndexOf("\u0061", 3, "utf16le"), utf16.lastIndexOf("\u6100", "utf16le")], [4, 0, 2]);
+  const odd = Buffer.alloc(2_000_001, "\u0061", "utf16le");
+  equal([odd.subarray(0, 9).lastIndexOf("\u6100", "utf16le"), odd.lastIndexOf("\u0061", "utf16le")], [-1, 1_999_998]);
+  equal(odd.lastIndexOf("\u6100".repeat(500_000), "utf16le"), -1);
   const large = Buffer.alloc(4_000_000, "ab");
   large.write("needle", 3_999_000);
   equal([large.indexOf("needle"), large.lastIndexOf("needle"), large.lastIndexOf("ab", 1_000_001), large.indexOf("ba", 786_430)], [3_999_000, 3_999_000, 1_000_000, 786_431]);
@@ -233,6 +237,10 @@ check("integers of one to six bytes are written and read", () => {
   }
   bytes.writeUIntBE(0x123456, 1, 3);
   equal(bytes.hexSlice(1, 4), "123456");
+  for (const [value, text] of [[-0.5, "0000"], [-1.5, "ffff"], [-300.5, "fed4"], [1.5, "0001"], [NaN, "0000"]]) {
+    bytes.writeInt16BE(value);
+    equal(bytes.hexSlice(0, 2), text, `${value}`);
+  }
 });
 
 check("numbers that are out of range, and offsets that are out of bounds, are refused", () => {

@@ -59,6 +59,8 @@ check("a refused connection is an error with a code, and then a close", async ()
   const [error] = await once(socket, "error");
   equal([error.code, error.address, error.port, error.syscall], ["EACCES", "127.0.0.1", 5432, "connect"]);
   equal([await closed, socket.destroyed], [true, true]);
+  const [unreachable] = await once(connect(0, "127.0.0.1"), "error");
+  equal([unreachable.name, unreachable.message.includes("0 is not a port")], ["TypeError", true]);
   throws("Error", () => {
     const twice = new Socket().on("error", () => {});
     twice.connect(1, "127.0.0.1");

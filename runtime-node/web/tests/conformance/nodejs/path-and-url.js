@@ -54,6 +54,7 @@ check("query strings are parsed and serialized", () => {
   equal({ ...querystring.parse("a:1;b:2", ";", ":") }, { a: "1", b: "2" });
   equal(Object.keys(querystring.parse("a&b&c", null, null, { maxKeys: 2 })), ["a", "b"]);
   equal(querystring.parse("a=%ZZ%41").a, "%ZZA");
+  equal(querystring.unescapeBuffer("%1 %\t1%0x%e2%4").latin1Slice(), "%1 %\t1%0x\xE2%4");
   equal(querystring.stringify({ a: [1, "x y"], b: true, c: null, d: "€", e: NaN }), "a=1&a=x%20y&b=true&c=&d=%E2%82%AC&e=");
   equal(querystring.stringify({ a: 1, b: 2 }, ";", ":"), "a:1;b:2");
   equal([querystring.escape("a b"), querystring.unescape("a%20b")], ["a%20b", "a b"]);

@@ -123,6 +123,11 @@ check("isDeepStrictEqual compares recursively", () => {
   same(Buffer.from("ab"), Buffer.from("ab"));
   differ(Buffer.from("ab"), new Uint8Array([97, 98]));
   differ(new Float32Array([0]), new Float32Array([-0]));
+  const view = (...bytes) => new DataView(new Uint8Array([9, ...bytes]).buffer, 1);
+  same(view(1, 2), view(1, 2));
+  differ(view(1, 2), view(1, 3));
+  differ(view(1), view(1, 2));
+  differ(Object.assign(view(1), { a: 1 }), view(1));
   same(Object(1n), Object(1n));
   differ(Object("a"), Object("b"));
   differ({ [Symbol.for("x")]: 1 }, { [Symbol.for("x")]: 2 });
